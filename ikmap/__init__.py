@@ -1,0 +1,1 @@
+"""Exact, sparse kernel features from random partitionings, and linear learning on them."""

@@ -1,0 +1,23 @@
+"""Random numbers: one integer seed, and one independent generator for each part derived from it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def generator(seed: int, *path: int) -> np.random.Generator:
+    """Return the generator of one part (a tree, a fold, a block) of a seeded object.
+
+    Parameters
+    ----------
+    seed : int
+        The one seed of the fitted object, >= 0.
+    *path : int
+        Which part: non-negative integers, for example the number of the partitioning.
+
+    Notes
+    -----
+    Parts draw from generators of their own so that results do not depend on the order, the thread or the
+    machine in which parts are computed (algorithms.md, section 1).
+    """
+    return np.random.Generator(np.random.PCG64(np.random.SeedSequence([seed, *path])))

@@ -1,0 +1,1 @@
+"""Slow, obvious versions of every method: the oracle of each fast one."""
