@@ -1,0 +1,77 @@
+"""Fitted models: frozen dataclasses of plain arrays with versioned metadata and a content hash; no pickles."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+MODELS: dict[str, type[Model]] = {}
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """Base of every fitted model.
+
+    A subclass is a frozen dataclass whose fields are arrays or JSON values, with ``kind`` (its name in a store)
+    and ``version`` (raised when the meaning of a field changes). Whoever stores models needs only
+    :meth:`arrays`, :meth:`metadata` and :func:`from_parts`.
+    """
+
+    kind: ClassVar[str]
+    version: ClassVar[int] = 1
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "kind" in cls.__dict__:
+            MODELS[cls.kind] = cls
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """The array fields, by name."""
+        values = {f.name: getattr(self, f.name) for f in fields(self)}
+        return {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
+
+    def metadata(self) -> dict[str, Any]:
+        """Kind, version and every field that is not an array: JSON values only."""
+        values = {f.name: getattr(self, f.name) for f in fields(self)}
+        plain = {name: value for name, value in values.items() if not isinstance(value, np.ndarray)}
+        return {"kind": self.kind, "version": self.version, **plain}
+
+    @cached_property
+    def content_hash(self) -> str:
+        """SHA-256 over metadata and arrays: equal exactly when two models are equal bit for bit."""
+        digest = hashlib.sha256(json.dumps(self.metadata(), sort_keys=True).encode())
+        for name, array in sorted(self.arrays().items()):
+            digest.update(f"{name}{array.dtype.str}{array.shape}".encode())
+            digest.update(np.ascontiguousarray(array).view(np.uint8).data if array.size else b"")
+        return digest.hexdigest()
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes in all arrays together."""
+        return sum(array.nbytes for array in self.arrays().values())
+
+    @classmethod
+    def _from_fields(cls, values: dict[str, Any]) -> Self:
+        return cls(**values)
+
+
+def from_parts(metadata: dict[str, Any], arrays: dict[str, np.ndarray]) -> Model:
+    """Rebuild a model from what :meth:`Model.metadata` and :meth:`Model.arrays` gave.
+
+    Raises
+    ------
+    ValueError
+        If the kind is unknown or was written by another version.
+    """
+    values = dict(metadata)
+    kind, version = values.pop("kind", None), values.pop("version", None)
+    if kind not in MODELS:
+        raise ValueError(f"unknown kind of model {kind!r}; known are {', '.join(sorted(MODELS))}")
+    if version != MODELS[kind].version:
+        raise ValueError(f"model {kind!r} has version {version}, this software reads {MODELS[kind].version}")
+    return MODELS[kind]._from_fields({**values, **arrays})
