@@ -1,0 +1,120 @@
+"""Worker processes on this machine, one thread each."""
+
+from __future__ import annotations
+
+import logging
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+
+import dask
+import psutil
+from dask.system import CPU_COUNT
+from dask.utils import format_bytes, parse_bytes
+from distributed import Client, LocalCluster
+from distributed.system import MEMORY_LIMIT
+
+from cluster._quiet import quiet_logs
+from cluster.handle import ClusterHandle
+from pipeline.errors import InputError
+
+#: A worker process holds about 150 MB before it does anything; below this Dask only kills and restarts it.
+MIN_WORKER_BYTES = 256 * 10**6
+#: Share of the available memory given to workers; the rest is for the client, the scheduler and the system.
+WORKERS_SHARE = 0.8
+#: Every worker runs one task at a time on one core: libraries must not start threads of their own.
+ONE_THREAD = dict.fromkeys(
+    ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1"
+)
+_LOOPBACK = "127.0.0.1"
+
+
+def usable_cores() -> int:
+    """Cores this process may use: those of the machine, its CPU affinity and its control group."""
+    return int(CPU_COUNT)
+
+
+def worker_memory(text: str | None, workers: int) -> int:
+    """Bytes per worker: ``text`` such as ``4GB``, else a share of what is available now.
+
+    Raises
+    ------
+    InputError
+        When ``text`` is no size, or one too small for a worker to live in.
+    """
+    if text is None:
+        available = min(psutil.virtual_memory().available, MEMORY_LIMIT)
+        return max(MIN_WORKER_BYTES, int(available * WORKERS_SHARE / workers))
+    try:
+        size = int(parse_bytes(text))
+    except (ValueError, TypeError, OverflowError):
+        raise InputError(f"--memory-limit: found {text!r}, expected a size such as 4GB") from None
+    if size < MIN_WORKER_BYTES:
+        raise InputError(
+            f"--memory-limit: found {text!r}, expected at least {format_bytes(MIN_WORKER_BYTES)} per worker"
+        )
+    return size
+
+
+def start(*, workers: int | None = None, memory_limit: str | None = None) -> ClusterHandle:
+    """Start a cluster of processes and connect to it.
+
+    Everything listens on the loopback interface only, the dashboard on a free port.
+
+    Raises
+    ------
+    InputError
+        For a number of workers below 1 or an unusable memory limit.
+    """
+    count = usable_cores() if workers is None else workers
+    if count < 1:
+        raise InputError(f"--workers: found {count}, expected an integer >= 1")
+    limit = worker_memory(memory_limit, count)
+
+    with ExitStack() as stack:
+        stack.enter_context(quiet_logs())
+        scratch = stack.enter_context(
+            tempfile.TemporaryDirectory(prefix="ikmap-dask-", ignore_cleanup_errors=True)
+        )
+        stack.enter_context(_worker_environment())
+        cluster = stack.enter_context(
+            LocalCluster(
+                n_workers=count,
+                threads_per_worker=1,
+                processes=True,
+                memory_limit=limit,
+                host=_LOOPBACK,
+                dashboard_address=f"{_LOOPBACK}:0",
+                worker_dashboard_address=f"{_LOOPBACK}:0",
+                local_directory=scratch,
+                silence_logs=logging.CRITICAL,
+                preload=["cluster._worker"],
+            )
+        )
+        client = stack.enter_context(Client(cluster))
+        client.wait_for_workers(count)
+        return ClusterHandle.of(client, "local", stack.pop_all())
+    raise AssertionError("unreachable")
+
+
+@contextmanager
+def _worker_environment() -> Iterator[None]:
+    """One thread per library in every worker, restarted ones included.
+
+    Dask lets variables of this process win over its configuration and copies what it sets for workers into
+    this process; both are undone here.
+    """
+    names = dask.config.get("distributed.nanny.pre-spawn-environ") | ONE_THREAD
+    before = {name: os.environ.get(name) for name in names}
+    for name in ONE_THREAD:
+        os.environ.pop(name, None)
+    try:
+        with dask.config.set({"distributed.nanny.pre-spawn-environ": names}):
+            yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value

@@ -1,0 +1,249 @@
+"""One declaration per option: the dataclass field carries its kind, group and help.
+
+The command line, the TOML file, the JSON record and the checks are all derived from it. Only the standard
+library is imported here, so that ``--help`` and a mistyped option answer at once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shlex
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, dataclass, field, fields
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, ClassVar, NoReturn, Self
+
+from flows._kinds import Flag, Kind
+from pipeline.errors import InputError
+
+
+@dataclass(frozen=True)
+class Spec:
+    """Everything known of one option.
+
+    ``session`` marks what belongs to one invocation (where it runs, how much it prints), not to the result;
+    ``flag_only`` what must be known before a TOML file is read.
+    """
+
+    name: str
+    kind: Kind
+    group: str
+    help: str
+    default: Any
+    session: bool
+    flag_only: bool
+
+    @property
+    def flag(self) -> str:
+        return "--" + self.name.replace("_", "-")
+
+    @property
+    def required(self) -> bool:
+        return self.default is MISSING
+
+    def check(self, value: Any) -> Any:
+        return None if value is None and self.default is None else self.kind.check(value)
+
+    def words(self, value: Any) -> list[str]:
+        """``value`` as the words of a command line."""
+        if isinstance(self.kind, Flag):
+            return [self.flag] if value else [f"--no-{self.flag[2:]}"]
+        text = ",".join(value) if isinstance(value, tuple) else str(value)
+        return [f"{self.flag}={text}"] if text.startswith("-") else [self.flag, text]
+
+
+def option(
+    default: Any, kind: Kind, *, group: str, help: str, session: bool = False, flag_only: bool = False
+) -> Any:
+    """A dataclass field that declares one option; ``default=MISSING`` makes it required."""
+    metadata = {"kind": kind, "group": group, "help": help, "session": session, "flag_only": flag_only}
+    return field(default=default, metadata=metadata)
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise InputError(f"{message} (--help lists the options)")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """Base of a command's options: built from the command line, TOML or JSON, always checked."""
+
+    PROGRAM: ClassVar[str]
+    DESCRIPTION: ClassVar[str]
+    GROUPS: ClassVar[tuple[str, ...]]
+
+    def __post_init__(self) -> None:
+        for spec in self.specs().values():
+            try:
+                object.__setattr__(self, spec.name, spec.check(getattr(self, spec.name)))
+            except ValueError as error:
+                raise InputError(f"{spec.flag}: {error}") from None
+        self.check_together()
+
+    def check_together(self) -> None:
+        """Refuse combinations that contradict each other."""
+
+    @classmethod
+    def specs(cls) -> dict[str, Spec]:
+        """The declared options by field name, in the order of ``--help``."""
+        specs = [Spec(name=f.name, default=f.default, **f.metadata) for f in fields(cls)]
+        specs.sort(key=lambda spec: cls.GROUPS.index(spec.group))
+        return {spec.name: spec for spec in specs}
+
+    @classmethod
+    def parser(cls) -> argparse.ArgumentParser:
+        """The command line's parser: it collects words, the options check them."""
+        parser = _Parser(
+            prog=f"python -m {cls.PROGRAM}",
+            description=cls.DESCRIPTION,
+            allow_abbrev=False,
+            usage="%(prog)s [options]",
+            formatter_class=lambda prog: argparse.HelpFormatter(prog, max_help_position=30, width=100),
+        )
+        groups = {name: parser.add_argument_group(name) for name in cls.GROUPS}
+        for spec in cls.specs().values():
+            add = groups[spec.group].add_argument
+            if isinstance(spec.kind, Flag):
+                add(spec.flag, dest=spec.name, action="store_true", default=argparse.SUPPRESS, help=spec.help)
+                if not spec.flag_only:
+                    off = f"--no-{spec.flag[2:]}"
+                    add(off, dest=spec.name, action="store_false", default=argparse.SUPPRESS,
+                        help=argparse.SUPPRESS)  # fmt: skip
+                continue
+            note = " (required)" if spec.required else ""
+            if spec.default not in (None, MISSING):
+                shown = ",".join(spec.default) if isinstance(spec.default, tuple) else spec.default
+                note = f" (default: {shown})"
+            add(spec.flag, dest=spec.name, metavar=spec.kind.metavar, default=argparse.SUPPRESS,
+                help=(spec.help + note).replace("%", "%%"))  # fmt: skip
+        groups["Run"].add_argument(
+            "--config",
+            metavar="FILE",
+            default=argparse.SUPPRESS,
+            help="TOML file with options, such as the run.toml of a run; flags given here win",
+        )
+        return parser
+
+    @classmethod
+    def parse(cls, argv: Sequence[str] | None = None) -> Self:
+        """Options from a command line (``sys.argv`` by default) and the TOML file it names.
+
+        Raises
+        ------
+        InputError
+            In one line: the option, what was found, what was expected.
+        """
+        namespace, unknown = cls.parser().parse_known_args(argv)
+        if unknown:
+            cls._refuse_words(unknown)
+        words: dict[str, Any] = vars(namespace)
+        config = words.pop("config", None)
+        values = {} if config is None else cls._read(config)
+        for name, word in words.items():
+            spec = cls.specs()[name]
+            try:
+                values[name] = word if isinstance(word, bool) else spec.kind.parse(word)
+            except ValueError as error:
+                raise InputError(f"{spec.flag}: {error}") from None
+        return cls._build(values)
+
+    @classmethod
+    def from_toml(cls, text: str, where: str = "run.toml") -> Self:
+        """Options from TOML text; ``where`` names it in messages."""
+        return cls._build(cls._from_toml(text, where))
+
+    @classmethod
+    def from_json(cls, text: str, where: str = "options") -> Self:
+        """Options from `to_json`."""
+        return cls._build(cls._checked(json.loads(text), where, flags_too=True))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Every option as plain JSON types."""
+        values = {name: getattr(self, name) for name in self.specs()}
+        return {name: list(v) if isinstance(v, tuple) else v for name, v in values.items()}
+
+    def to_json(self) -> str:
+        """Every option as a JSON object."""
+        return json.dumps(self.to_dict(), indent=2)
+
+    def to_toml(self) -> str:
+        """The TOML file that reproduces the result: every option but a session's own."""
+        import tomli_w
+
+        specs = self.specs()
+        kept = {n: v for n, v in self.to_dict().items() if v is not None and not specs[n].session}
+        header = f"# python -m {self.PROGRAM} --config run.toml\n"
+        return header + tomli_w.dumps(kept)
+
+    def command(self, *, session: bool = True) -> str:
+        """The shell command with every option that is not at its default.
+
+        ``session=False`` leaves out what belongs to one invocation only (such as ``--run-dir``), for a
+        command that reproduces the result elsewhere.
+        """
+        words = ["python", "-m", self.PROGRAM]
+        for spec in self.specs().values():
+            value = getattr(self, spec.name)
+            if value != spec.default and (session or not spec.session):
+                words += spec.words(value)
+        return shlex.join(words)
+
+    @classmethod
+    def _build(cls, values: Mapping[str, Any]) -> Self:
+        missing = [spec.flag for spec in cls.specs().values() if spec.required and spec.name not in values]
+        if missing:
+            raise InputError(f"{' and '.join(missing)}: required, not given (--help lists the options)")
+        return cls(**values)
+
+    @classmethod
+    def _read(cls, path: str) -> dict[str, Any]:
+        try:
+            text = Path(path).read_text(encoding="utf-8")
+        except OSError as error:
+            raise InputError(f"--config {path}: {error.strerror}") from None
+        except UnicodeDecodeError:
+            raise InputError(f"--config {path}: found bytes that are not UTF-8, expected TOML") from None
+        return cls._from_toml(text, path)
+
+    @classmethod
+    def _from_toml(cls, text: str, where: str) -> dict[str, Any]:
+        try:
+            found = tomllib.loads(text)
+        except tomllib.TOMLDecodeError as error:
+            raise InputError(f"{where}: not TOML: {error}") from None
+        return cls._checked(found, where)
+
+    @classmethod
+    def _checked(cls, found: Mapping[str, Any], where: str, flags_too: bool = False) -> dict[str, Any]:
+        specs = cls.specs()
+        values: dict[str, Any] = {}
+        for key, value in found.items():
+            name = key.replace("-", "_")
+            if name not in specs:
+                near = get_close_matches(name, specs, n=1)
+                hint = f"; did you mean {near[0]!r}?" if near else ""
+                raise InputError(f"{where}: unknown option {key!r}{hint}")
+            spec = specs[name]
+            if spec.flag_only and not flags_too:
+                raise InputError(f"{where}: {key}: give {spec.flag} on the command line")
+            if name in values:
+                raise InputError(f"{where}: {key}: given twice")
+            try:
+                values[name] = spec.check(value)
+            except ValueError as error:
+                raise InputError(f"{where}: {key}: {error}") from None
+        return values
+
+    @classmethod
+    def _refuse_words(cls, words: Sequence[str]) -> NoReturn:
+        word = next((w for w in words if w.startswith("-")), None)
+        if word is None:
+            raise InputError(f"unexpected argument {words[0]!r} (--help lists the options)")
+        name = word.split("=")[0]
+        near = get_close_matches(name, [*(s.flag for s in cls.specs().values()), "--config", "--help"], n=1)
+        hint = f"; did you mean {near[0]}?" if near else " (--help lists the options)"
+        raise InputError(f"unknown option {name}{hint}")

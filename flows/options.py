@@ -1,0 +1,230 @@
+"""The options of the two commands, ``python -m flows.batch`` and ``python -m flows.score``."""
+
+from __future__ import annotations
+
+from dataclasses import MISSING, dataclass
+from typing import ClassVar
+
+from flows._declare import Options, option
+from flows._kinds import Choice, ClusterName, Flag, Integer, Real, Several, Text
+from pipeline.errors import InputError
+
+DATA, FEATURES, LEARNING, RUN, CLUSTER, OUTPUT = "Data", "Features", "Learning", "Run", "Cluster", "Output"
+
+FORMATS = Choice(("auto", "libsvm", "csv", "parquet", "npy"))
+LEARNERS = Choice(("svm", "ogd", "logistic"))
+CLUSTERS = Choice(("local",), later=("cuda", "slurm", "kubernetes"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class CommonOptions(Options):
+    """What both commands share."""
+
+    GROUPS: ClassVar[tuple[str, ...]] = (DATA, FEATURES, LEARNING, RUN, CLUSTER, OUTPUT)
+
+    cluster: str = option(
+        "local",
+        ClusterName(CLUSTERS),
+        group=CLUSTER,
+        help="where the work runs: processes on this machine, or a running Dask scheduler",
+    )
+    workers: int | None = option(
+        None, Integer(1), group=CLUSTER, help="worker processes, one thread each (default: the usable cores)"
+    )
+    memory_limit: str | None = option(
+        None,
+        Text("SIZE"),
+        group=CLUSTER,
+        help="memory of each worker, such as 4GB (default: an equal share of what is free)",
+    )
+    debug: bool = option(
+        False,
+        Flag(),
+        group=OUTPUT,
+        session=True,
+        flag_only=True,
+        help="show the traceback when the command fails",
+    )
+    quiet: bool = option(False, Flag(), group=OUTPUT, session=True, help="no progress, only the result")
+
+
+@dataclass(frozen=True, kw_only=True)
+class BatchOptions(CommonOptions):
+    """Options of ``python -m flows.batch``: data to trained and evaluated model.
+
+    Raises
+    ------
+    InputError
+        For a value out of its range, a choice that is not available, or options that exclude each other;
+        the message is one line that names the option, what was found and what was expected.
+    """
+
+    PROGRAM: ClassVar[str] = "flows.batch"
+    DESCRIPTION: ClassVar[str] = (
+        "Map a data set to exact sparse kernel features, train linear learners on them and evaluate. "
+        "Without --dataset or --input, a small real data set that ships with a dependency is used."
+    )
+
+    dataset: str | None = option(None, Text("NAME"), group=DATA, help="a known data set, such as a9a")
+    dataset_file: str | None = option(
+        None, Text("FILE"), group=DATA, help="TOML file that declares more data sets for --dataset"
+    )
+    input: str | None = option(
+        None, Text("PATH|URL"), group=DATA, help="training data: a file, or a URL that fsspec can open"
+    )
+    test_input: str | None = option(
+        None, Text("PATH|URL"), group=DATA, help="test data for --input (default: split --input)"
+    )
+    test_size: float = option(
+        0.2, Real(0, 1), group=DATA, help="share of the rows held out, where there is no test set"
+    )
+    format: str = option("auto", FORMATS, group=DATA, help="format of the files; auto goes by the name")
+    label: str | None = option(
+        None, Text("COLUMN"), group=DATA, help="column that holds the label, in tables (csv, parquet)"
+    )
+    columns: int | None = option(
+        None, Integer(1), group=DATA, help="number of columns of libsvm data (default: the largest index)"
+    )
+    scale: str = option(
+        "none",
+        Choice(("none", "minmax")),
+        group=DATA,
+        help="minmax maps each column to [0, 1] by the training rows, clipping the test rows",
+    )
+    task: str = option(
+        "auto",
+        Choice(("auto", "binary", "multiclass"), later=("regression", "novelty")),
+        group=DATA,
+        help="what to learn; auto goes by the labels",
+    )
+    data_dir: str | None = option(
+        None,
+        Text("DIR"),
+        group=DATA,
+        help="where data sets lie or are downloaded to (default: $IKMAP_DATA_DIR, else the user cache)",
+    )
+
+    partitioner: str = option(
+        "anne",
+        Choice(("anne", "iforest"), later=("gcws", "mondrian", "binning")),
+        group=FEATURES,
+        help="how the space is partitioned: nearest of psi points (Voronoi), or a random tree on them",
+    )
+    t: int = option(100, Integer(1), group=FEATURES, help="partitionings, the integers per row")
+    psi: int | str = option(
+        "auto",
+        Integer(1, word="auto"),
+        group=FEATURES,
+        help="cells per partitioning; auto chooses by 5-fold cross-validation",
+    )
+    max_depth: str = option(
+        "none",
+        Choice(("none", "log2")),
+        group=FEATURES,
+        help="depth of the iforest trees: until every point is isolated, or ceil(log2 psi)",
+    )
+    cv_rows: int = option(
+        20_000, Integer(10), group=FEATURES, help="most training rows that --psi auto looks at"
+    )
+
+    learner: tuple[str, ...] = option(
+        ("svm", "ogd"), Several(LEARNERS), group=LEARNING, help="what to train: any of svm, ogd, logistic"
+    )
+    C: float = option(1.0, Real(0), group=LEARNING, help="weight of the loss (svm, logistic)")
+    loss: str = option(
+        "squared_hinge", Choice(("squared_hinge", "hinge")), group=LEARNING, help="loss of the svm"
+    )
+    tol: float = option(0.1, Real(0), group=LEARNING, help="stopping tolerance (svm, logistic)")
+    eta: float = option(0.5, Real(0), group=LEARNING, help="step size of ogd")
+    feature_scale: str = option(
+        "kernel",
+        Choice(("kernel", "raw")),
+        group=LEARNING,
+        help="features that ogd sees: 1/sqrt(t), so that K(x, x) = 1, or 1",
+    )
+    order: str = option(
+        "shuffled", Choice(("shuffled", "file")), group=LEARNING, help="order of ogd's pass over the rows"
+    )
+    class_weight: str = option(
+        "none",
+        Choice(("none", "balanced")),
+        group=LEARNING,
+        help="balanced weighs each class by the inverse of its share",
+    )
+
+    seed: int = option(0, Integer(0, 2**63 - 1), group=RUN, help="seed of every random choice")
+    run_dir: str | None = option(
+        None,
+        Text("DIR"),
+        group=RUN,
+        session=True,
+        help="directory of the run; an unfinished run there is resumed (default: runs/<dataset>-<time>)",
+    )
+    fresh: bool = option(
+        False, Flag(), group=RUN, session=True, help="start over, discarding the run in --run-dir"
+    )
+    shard_rows: int | None = option(
+        None,
+        Integer(1),
+        group=RUN,
+        help="rows per task and stored object (advanced; default: sized to the workers' memory)",
+    )
+    explain: bool = option(
+        False,
+        Flag(),
+        group=OUTPUT,
+        session=True,
+        help="print the plan: method chosen for the cells, tasks, memory, output size",
+    )
+
+    def check_together(self) -> None:
+        """Refuse options that exclude each other."""
+        if self.input is None:
+            if self.test_input is not None:
+                raise InputError("--test-input: found without --input, expected both")
+        elif self.dataset is not None:
+            raise InputError("--dataset and --input: found both, expected one of them")
+        elif self.dataset_file is not None:
+            raise InputError("--dataset-file: found with --input, expected --dataset")
+        if self.test_input is not None and self.test_size != self.specs()["test_size"].default:
+            raise InputError("--test-input and --test-size: found both, expected one of them")
+        if self.max_depth != "none" and self.partitioner != "iforest":
+            raise InputError(
+                f"--max-depth {self.max_depth}: found --partitioner {self.partitioner}, expected iforest"
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoreOptions(CommonOptions):
+    """Options of ``python -m flows.score``: a trained model applied to new data.
+
+    Raises
+    ------
+    InputError
+        As `BatchOptions`.
+    """
+
+    PROGRAM: ClassVar[str] = "flows.score"
+    DESCRIPTION: ClassVar[str] = "Apply the model of a finished run to new data of any size."
+    GROUPS: ClassVar[tuple[str, ...]] = (DATA, RUN, CLUSTER, OUTPUT)
+
+    model: str = option(MISSING, Text("RUN"), group=RUN, help="directory of a finished run")
+    learner: str | None = option(
+        None, LEARNERS, group=RUN, help="which of the run's learners predicts (default: the first it trained)"
+    )
+    input: str = option(
+        MISSING, Text("PATH|URL"), group=DATA, help="data to score: a file, or a URL that fsspec can open"
+    )
+    format: str = option("auto", FORMATS, group=DATA, help="format of the file; auto goes by the name")
+    label: str | None = option(
+        None,
+        Text("COLUMN"),
+        group=DATA,
+        help="column that holds the true label, in tables; the accuracy is then printed too",
+    )
+    output: str = option(
+        "predictions.parquet",
+        Text("PATH|URL"),
+        group=OUTPUT,
+        help="Parquet file to write, with prediction and score",
+    )
