@@ -1,0 +1,273 @@
+"""Charts as SVG text: pure functions, no state, no library.
+
+Two kinds. *Strips* have no viewBox: positions are percentages, so they fill any width and their text
+keeps its size. *Charts* have a viewBox and scale; the style sheet enlarges their text on narrow screens.
+Every number here is a float made by us; every text is escaped.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from pipeline.report.text import esc, percent
+
+WIDTH, HEIGHT = 480, 300
+LEFT, RIGHT, TOP, BOTTOM = 62, 16, 26, 54
+_MAX_POINTS = 500
+_MAX_MARKERS = 30
+# Marker outlines around (0, 0), so that series differ without colour.
+_MARKERS = (
+    "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0-8 0z",
+    "M-3.5-3.5h7v7h-7z",
+    "M0-4.5L4.5 3.5h-9z",
+    "M0-5L5 0 0 5-5 0z",
+)
+
+
+@dataclass(frozen=True)
+class Series:
+    """A named line through points in order of x."""
+
+    name: str
+    points: Sequence[tuple[float, float]]
+    style: int = 0  # which colour, dash and marker
+
+
+def nice_ticks(low: float, high: float, most: int = 6) -> list[float]:
+    """Round values (1, 2 or 5 times a power of ten apart) within [low, high], at most ``most`` + 1."""
+    if not high > low:
+        return [low]
+    raw = (high - low) / most
+    power = 10.0 ** math.floor(math.log10(raw))
+    step = next((m * power for m in (1, 2, 5, 10) if m * power >= raw * (1 - 1e-9)), 10 * power)
+    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+    # Division by a whole number, where there is one, gives 0.3 rather than 0.30000000000000004.
+    return [k / round(1 / step) if step < 1 else k * step for k in range(first, last + 1)]
+
+
+def share_domain(values: Sequence[float]) -> tuple[float, float]:
+    """An interval within [0, 1] that ends on round values and holds ``values`` with a little air."""
+    low, high = min(values), max(values)
+    pad = max((high - low) * 0.08, 0.004)
+    low, high = max(0.0, low - pad), min(1.0, high + pad)
+    ticks = nice_ticks(low, high)
+    step = ticks[1] - ticks[0] if len(ticks) > 1 else (high - low) / 2
+    low, high = math.floor(low / step + 1e-9) * step, math.ceil(high / step - 1e-9) * step
+    return max(0.0, low), min(1.0, high)
+
+
+def share_label(ticks: Sequence[float]) -> Callable[[float], str]:
+    """Formats shares as percentages with as many digits as the distance of the ticks needs."""
+    step = min((b - a for a, b in pairwise(ticks)), default=0.01) * 100
+    digits = max(0, -math.floor(math.log10(step) + 1e-9)) if step > 0 else 0
+    return lambda share: f"{share * 100:.{digits}f}%"
+
+
+def compact(value: float) -> str:
+    """A tick of an axis of counts: 500, 20k, 1.5M."""
+    for size, suffix in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
+        if abs(value) >= size:
+            return f"{value / (1e3 if suffix == 'k' else size):g}{suffix}"
+    return f"{value:g}"
+
+
+def strip_axis(ticks: Sequence[tuple[float, str]]) -> str:
+    """The axis under a stack of strips; ``ticks`` are (percent of the width, text)."""
+    parts = []
+    for at, text in ticks:
+        anchor = "start" if at < 4 else "end" if at > 96 else "middle"
+        parts.append(f'<line class="tick" x1="{at:.3f}%" x2="{at:.3f}%" y1="0" y2="5"/>')
+        parts.append(f'<text x="{at:.3f}%" y="18" text-anchor="{anchor}">{esc(text)}</text>')
+    return f'<svg class="strip axis" width="100%" height="22" aria-hidden="true">{"".join(parts)}</svg>'
+
+
+def strip_grid(ticks: Sequence[float], height: float) -> str:
+    """Vertical grid lines of a strip at percentages of its width."""
+    return "".join(
+        f'<line class="grid" x1="{at:.3f}%" x2="{at:.3f}%" y1="0" y2="{height:g}"/>' for at in ticks
+    )
+
+
+def interval_strip(
+    name: str,
+    share: float,
+    interval: tuple[float, float] | None,
+    baseline: float | None,
+    domain: tuple[float, float],
+    style: int,
+    ticks: Sequence[float],
+) -> str:
+    """One accuracy as a dot with its interval, beside the baseline, on the axis ``domain``."""
+    low, high = domain
+
+    def at(value: float) -> float:
+        return 100 * (value - low) / (high - low)
+
+    said = f"{name}: {percent(share, 2)} of the test rows are right"
+    if interval:
+        said += f"; 95% interval {percent(interval[0], 2)} to {percent(interval[1], 2)}"
+    if baseline is not None:
+        said += f"; majority class {percent(baseline, 2)}"
+    parts = [strip_grid([at(tick) for tick in ticks], 28)]
+    if baseline is not None:
+        parts.append(
+            f'<line class="baseline" x1="{at(baseline):.3f}%" x2="{at(baseline):.3f}%" y1="0" y2="28"/>'
+            f'<line class="lead s{style}" x1="{at(baseline):.3f}%" x2="{at(share):.3f}%" y1="14" y2="14"/>'
+        )
+    if interval:
+        a, b = (at(end) for end in interval)
+        parts.append(f'<line class="whisker s{style}" x1="{a:.3f}%" x2="{b:.3f}%" y1="14" y2="14"/>')
+        parts += [
+            f'<line class="cap s{style}" x1="{end:.3f}%" x2="{end:.3f}%" y1="7" y2="21"/>' for end in (a, b)
+        ]
+    parts.append(f'<circle class="dot s{style}" cx="{at(share):.3f}%" cy="14" r="5"/>')
+    return (
+        f'<svg class="strip" width="100%" height="28" role="img"><title>{esc(name)}</title>'
+        f"<desc>{esc(said)}</desc>{''.join(parts)}</svg>"
+    )
+
+
+def swatch(style: int) -> str:
+    """The line and marker of a series, for a legend."""
+    return (
+        f'<svg class="swatch" width="30" height="12" aria-hidden="true"><line class="line s{style % 4}" '
+        f'x1="0" x2="30" y1="6" y2="6"/><path class="marker s{style % 4}" '
+        f'transform="translate(15 6)" d="{_MARKERS[style % 4]}"/></svg>'
+    )
+
+
+def _thinned(points: Sequence[tuple[float, float]], most: int) -> list[tuple[float, float]]:
+    """Evenly spaced points, the first and the last among them."""
+    if len(points) <= most:
+        return list(points)
+    last = len(points) - 1
+    return [points[round(i * last / (most - 1))] for i in range(most)]
+
+
+def line_chart(
+    key: str,
+    series: Sequence[Series],
+    *,
+    title: str,
+    description: str,
+    x_label: str,
+    y_label: str,
+    log2: bool = False,
+    reference: float | None = None,
+    chosen: float | None = None,
+) -> str:
+    """Lines of shares (y, in [0, 1]) over counts (x), with axes.
+
+    Parameters
+    ----------
+    key : str
+        Unique on the page; prefix of the ids of title and description.
+    log2 : bool
+        Logarithmic x axis with a tick at every x that occurs; every x must be positive.
+    reference : float, optional
+        Height of a horizontal line to compare with.
+    chosen : float, optional
+        x of a vertical line labelled "chosen".
+    """
+    xs = sorted({x for line in series for x, _ in line.points})
+    ys = [y for line in series for _, y in line.points] + ([] if reference is None else [reference])
+    y_low, y_high = share_domain(ys)
+    scale: Callable[[float], float] = math.log2 if log2 else float
+    x_low, x_high = (scale(xs[0]), scale(xs[-1])) if log2 else (min(0.0, xs[0]), xs[-1])
+    if x_high <= x_low:
+        x_low, x_high = x_low - 1, x_high + 1
+
+    def px(x: float) -> float:
+        return LEFT + (scale(x) - x_low) / (x_high - x_low) * (WIDTH - LEFT - RIGHT)
+
+    def py(y: float) -> float:
+        return HEIGHT - BOTTOM - (y - y_low) / (y_high - y_low) * (HEIGHT - TOP - BOTTOM)
+
+    x_ticks = _thinned([(x, 0.0) for x in xs], 12) if log2 else [(x, 0.0) for x in nice_ticks(x_low, x_high)]
+    y_ticks = nice_ticks(y_low, y_high)
+    y_text = share_label(y_ticks)
+    floor = HEIGHT - BOTTOM
+    parts = []
+    for y in y_ticks:
+        parts.append(
+            f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{py(y):.2f}" y2="{py(y):.2f}"/>'
+            f'<text x="{LEFT - 7}" y="{py(y) + 4:.2f}" text-anchor="end">{y_text(y)}</text>'
+        )
+    for x, _ in x_ticks:
+        parts.append(
+            f'<line class="tick" x1="{px(x):.2f}" x2="{px(x):.2f}" y1="{floor}" y2="{floor + 5}"/>'
+            f'<text x="{px(x):.2f}" y="{floor + 19}" text-anchor="middle">{compact(x)}</text>'
+        )
+    parts.append(
+        f'<rect class="plot" x="{LEFT}" y="{TOP}" width="{WIDTH - LEFT - RIGHT}" height="{floor - TOP}"/>'
+        f'<text class="name" x="{(LEFT + WIDTH - RIGHT) / 2:g}" y="{HEIGHT - 10}" text-anchor="middle">'
+        f'{esc(x_label)}</text><text class="name" x="4" y="14">{esc(y_label)}</text>'
+    )
+    if reference is not None:
+        parts.append(
+            f'<line class="reference" x1="{LEFT}" x2="{WIDTH - RIGHT}" '
+            f'y1="{py(reference):.2f}" y2="{py(reference):.2f}"/>'
+        )
+    if chosen is not None and xs[0] <= chosen <= xs[-1]:
+        x = px(chosen)
+        anchor = "start" if x < LEFT + 60 else "end" if x > WIDTH - RIGHT - 60 else "middle"
+        parts.append(
+            f'<line class="chosen" x1="{x:.2f}" x2="{x:.2f}" y1="{TOP}" y2="{floor}"/>'
+            f'<text class="name" x="{x:.2f}" y="{TOP - 8}" text-anchor="{anchor}">chosen: {chosen:g}</text>'
+        )
+    for line in series:
+        style = line.style % 4
+        shown = _thinned(line.points, _MAX_POINTS)
+        path = " ".join(f"{px(x):.2f},{py(y):.2f}" for x, y in shown)
+        parts.append(f'<polyline class="line s{style}" points="{path}"/>')
+        for x, y in _thinned(shown, _MAX_MARKERS):
+            parts.append(
+                f'<path class="marker s{style}" transform="translate({px(x):.2f} {py(y):.2f})" '
+                f'd="{_MARKERS[style]}"><title>{esc(line.name)}: {percent(y, 2)} at {x:,.6g}</title></path>'
+            )
+    return (
+        f'<svg class="chart" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
+        f'aria-labelledby="{key}-title {key}-desc"><title id="{key}-title">{esc(title)}</title>'
+        f'<desc id="{key}-desc">{esc(description)}</desc>{"".join(parts)}</svg>'
+    )
+
+
+def heat_picture(key: str, counts: Sequence[Sequence[int]], names: Sequence[str], description: str) -> str:
+    """A confusion matrix as a picture: rows are true classes, columns predicted ones.
+
+    Cells are shaded by their share of the true class, in one path per shade, so that the size of the
+    text grows with the number of cells that are not zero, and only a few bytes for each.
+    """
+    k, side, left, top = len(counts), 400.0, 66.0, 44.0
+    shades: dict[tuple[str, int], list[str]] = {}
+    for i, row in enumerate(counts):
+        support = sum(row)
+        for j, n in enumerate(row):
+            if n > 0:
+                shade = ("hit" if i == j else "miss", max(3, round(10 * math.sqrt(n / support))))
+                shades.setdefault(shade, []).append(f"M{j} {i}h1v1h-1z")
+    cells = "".join(
+        f'<path class="{kind}" fill-opacity="{level / 10:g}" d="{"".join(paths)}"/>'
+        for (kind, level), paths in sorted(shades.items())
+    )
+    parts = []
+    step = max(1, math.ceil(k / 10 / 5) * 5) if k > 10 else 1
+    for i in range(0, k, step):
+        at, text = (i + 0.5) * side / k, esc(names[i] if len(names[i]) <= 7 else names[i][:6] + "…")
+        parts.append(
+            f'<text x="{left - 6:g}" y="{top + at + 4:.2f}" text-anchor="end">{text}</text>'
+            f'<text x="{left + at:.2f}" y="{top - 6:g}" text-anchor="middle">{text}</text>'
+        )
+    return (
+        f'<svg class="chart heat" viewBox="0 0 480 {top + side + 4:g}" role="img" '
+        f'aria-labelledby="{key}-title {key}-desc"><title id="{key}-title">Confusion matrix</title>'
+        f'<desc id="{key}-desc">{esc(description)}</desc>'
+        f'<rect class="plot" x="{left:g}" y="{top:g}" width="{side:g}" height="{side:g}"/>'
+        f'<g transform="translate({left:g} {top:g}) scale({side / k:.6f})">{cells}</g>{"".join(parts)}'
+        f'<text class="name" x="{left + side / 2:g}" y="14" text-anchor="middle">predicted class →</text>'
+        f'<text class="name" transform="translate(13 {top + side / 2:g}) rotate(-90)" '
+        f'text-anchor="middle">← true class</text></svg>'
+    )

@@ -1,0 +1,85 @@
+"""The page: sections in reading order, the result first."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+from importlib.resources import files
+from pathlib import Path
+from string import Template
+
+from pipeline.report.fields import Metrics, get_text, number
+from pipeline.report.provenance import data_section, reproduce_section, settings_section
+from pipeline.report.results import accuracy_section, confusion_section, curves_section, headline
+from pipeline.report.text import esc, shorten
+from pipeline.report.timeline import stages_section
+
+
+def render_report(metrics: Metrics, dask_report: str | None = None) -> str:
+    """The report as HTML text.
+
+    Parameters
+    ----------
+    metrics : mapping
+        The contents of ``metrics.json`` (``docs/metrics.schema.json``). Any part may be missing.
+    dask_report : str, optional
+        Relative address of the Dask performance report, to link to.
+    """
+    here = files("pipeline.report")
+    style, script = ((here / name).read_text(encoding="utf-8") for name in ("style.css", "script.js"))
+    sections = (
+        headline,
+        accuracy_section,
+        stages_section,
+        curves_section,
+        confusion_section,
+        settings_section,
+        data_section,
+        reproduce_section,
+    )
+    body = "\n".join(filter(None, (section(metrics) for section in sections)))
+    link = ""
+    if dask_report:
+        link = f'<p>Task by task: <a href="{esc(dask_report)}">Dask performance report</a>.</p>'
+    version = number(metrics.get("schema_version"))
+    about = f"Made from metrics.json{'' if version is None else f', schema version {version:g}'}."
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    name = get_text(metrics.get("data"), "name", "unnamed data set")
+    return Template((here / "template.html").read_text(encoding="utf-8")).substitute(
+        title=esc(f"{shorten(name, 80)}: run report"),
+        script_hash=f"'sha256-{digest}'",
+        style=style,
+        script=script,
+        body=body,
+        footer=f"<p>{about}</p>{link}",
+    )
+
+
+def write_report(metrics: Metrics, path: str | os.PathLike[str]) -> Path:
+    """Write the report of a run as one HTML file that needs nothing else.
+
+    The file appears whole or not at all. It links to ``dask-report.html`` if that lies beside it.
+
+    Parameters
+    ----------
+    metrics : mapping
+        The contents of ``metrics.json`` (``docs/metrics.schema.json``). Any part may be missing.
+    path : path
+        The file to write; its directory must exist.
+
+    Returns
+    -------
+    pathlib.Path
+        The file written.
+    """
+    target = Path(path)
+    dask_report = "dask-report.html" if target.with_name("dask-report.html").is_file() else None
+    text = render_report(metrics, dask_report)
+    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    try:
+        temporary.write_text(text, encoding="utf-8", errors="backslashreplace")
+        temporary.replace(target)
+    finally:
+        temporary.unlink(missing_ok=True)
+    return target

@@ -1,0 +1,109 @@
+"""Numbers for people, and escaping."""
+
+from __future__ import annotations
+
+import html
+import json
+from typing import Any
+
+from pipeline.report.fields import number
+
+MISSING = "–"
+
+
+def esc(value: Any) -> str:
+    """Text that is safe between tags and inside quoted attributes."""
+    return html.escape(str(value), quote=True)
+
+
+def count(value: float | None) -> str:
+    """A whole number with thousands separated: 12,345."""
+    return MISSING if value is None else f"{round(value):,}"
+
+
+def plural(value: float | None, noun: str) -> str:
+    """``1 row``, ``2 rows``."""
+    return f"{count(value)} {noun}" + ("" if value is not None and round(value) == 1 else "s")
+
+
+def duration(seconds: float | None) -> str:
+    """A duration: 12 ms, 3.4 s, 2 min 05 s, 1 h 12 min."""
+    if seconds is None or seconds < 0:
+        return MISSING
+    if seconds == 0:
+        return "0 s"
+    if seconds < 0.001:
+        return "< 1 ms"
+    if seconds < 0.0995:
+        return f"{seconds * 1000:.0f} ms"
+    if seconds < 0.9995:
+        return f"{seconds:.2f} s"
+    if seconds < 59.95:
+        return f"{seconds:.1f} s"
+    whole = round(seconds)
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60:02d} s"
+    minutes = round(seconds / 60)
+    return f"{minutes // 60:,} h {minutes % 60:02d} min"
+
+
+def nbytes(value: float | None) -> str:
+    """A size in decimal units: 812 B, 1.2 GB, 420 MB."""
+    if value is None or value < 0:
+        return MISSING
+    for unit in ("B", "kB", "MB", "GB", "TB"):
+        if value < 999.5 or unit == "TB":
+            break
+        value /= 1000
+    return f"{value:.1f} {unit}" if value < 9.95 and unit != "B" else f"{value:,.0f} {unit}"
+
+
+def rate(value: float | None, unit: str = "rows/s") -> str:
+    """A rate: 3.2 rows/s, 12,345 rows/s, 1.2 million rows/s."""
+    if value is None or value < 0:
+        return MISSING
+    if value >= 999_999.5:
+        return f"{value / 1e6:,.1f} million {unit}"
+    return f"{value:.1f} {unit}" if 0 < value < 9.95 else f"{value:,.0f} {unit}"
+
+
+def percent(share: float | None, digits: int = 1) -> str:
+    """A share as a percentage; never rounds up to 100% or down to 0% what is not."""
+    if share is None:
+        return MISSING
+    if share in (0, 1):
+        return f"{share:.0%}"
+    while digits < 6 and float(f"{share * 100:.{digits}f}") in (0.0, 100.0):
+        digits += 1
+    return f"{share * 100:.{digits}f}%"
+
+
+def label(value: Any) -> str:
+    """A class label: 1.0 reads 1."""
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+
+
+def figure(value: Any) -> str:
+    """A measured scalar of unknown meaning: 12,345, 1.2e-07, yes."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    plain = number(value)
+    if plain is None:
+        return MISSING if value is None else str(value)
+    return count(plain) if plain.is_integer() and abs(plain) < 1e15 else f"{plain:.4g}"
+
+
+def setting(value: Any) -> str:
+    """A parameter as one would type it: no thousands separators, lists with commas."""
+    if value is None:
+        return MISSING
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, list | tuple):
+        return ", ".join(setting(item) for item in value)
+    return json.dumps(value, default=str) if isinstance(value, dict) else str(value)
+
+
+def shorten(value: str, length: int) -> str:
+    """At most ``length`` characters, with an ellipsis where something was cut."""
+    return value if len(value) <= length else value[: length - 1] + "…"

@@ -1,0 +1,168 @@
+"""The stages over time: one bar each, with what it got through."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pipeline.report.charts import nice_ticks, strip_axis, strip_grid
+from pipeline.report.fields import Metrics, get_list, get_number, get_text, number, stages_of
+from pipeline.report.markup import scroll, section
+from pipeline.report.text import MISSING, count, duration, esc, nbytes, percent, plural, rate, shorten
+
+_MAX_WORKERS = 16
+_BAR = 16
+_WORKER_BAR = 4
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A stage on the time axis; ``seconds`` is None while it has not finished."""
+
+    stage: Mapping[str, Any]
+    start: float
+    seconds: float | None
+
+    @property
+    def end(self) -> float:
+        """Seconds since the start of the run."""
+        return self.start + (self.seconds or 0.0)
+
+
+def bars_of(stages: list[Mapping[str, Any]]) -> list[Bar]:
+    """Places the stages; one that does not say when it started follows the one before it."""
+    bars: list[Bar] = []
+    for stage in stages:
+        start, seconds = get_number(stage, "started"), get_number(stage, "seconds")
+        if start is None or start < 0:
+            start = bars[-1].end if bars else 0.0
+        bars.append(Bar(stage, start, seconds if seconds is not None and seconds >= 0 else None))
+    return bars
+
+
+def megabytes_per_second(bar: Bar) -> float | None:
+    """Bytes read and written per second of the stage, in MB/s."""
+    moved = [get_number(bar.stage, key) for key in ("bytes_read", "bytes_written")]
+    if not bar.seconds or all(n is None for n in moved):
+        return None
+    return sum(n for n in moved if n is not None) / bar.seconds / 1e6
+
+
+def _workers(stage: Mapping[str, Any]) -> list[tuple[str, float]]:
+    """(name, seconds busy) of the workers a stage tells about."""
+    found = []
+    for i, worker in enumerate(get_list(stage, "workers")):
+        busy = get_number(worker, "seconds_busy")
+        if busy is not None and busy >= 0:
+            found.append((get_text(worker, "name") or get_text(worker, "pid", str(i + 1)), busy))
+    return found
+
+
+def _facts(bar: Bar) -> list[str]:
+    """What is written beside a bar, in order of interest."""
+    facts = []
+    rows_per_second, mbps = get_number(bar.stage, "rows_per_second"), megabytes_per_second(bar)
+    if rows_per_second is not None:
+        facts.append(rate(rows_per_second))
+    if mbps is not None:
+        facts.append(rate(mbps, "MB/s"))
+    peak = get_number(bar.stage, "peak_rss_bytes")
+    if peak is not None:
+        facts.append(f"peak {nbytes(peak)}")
+    workers = _workers(bar.stage)
+    if workers and bar.seconds:
+        share = min(1.0, sum(busy for _, busy in workers) / (len(workers) * bar.seconds))
+        facts.append(f"{plural(len(workers), 'worker')} {percent(share, 0)} busy")
+    skipped = get_number(bar.stage, "tasks_skipped")
+    if skipped:
+        facts.append(f"{plural(skipped, 'task')} already done")
+    return facts
+
+
+def _strip(bar: Bar, span: float, ticks: list[float]) -> str:
+    """The bar itself, and a thin one for every worker's busy seconds."""
+    name = get_text(bar.stage, "name", "stage")
+    workers = _workers(bar.stage)[:_MAX_WORKERS] if bar.seconds else []
+    height = _BAR + (2 + _WORKER_BAR * len(workers) if workers else 0)
+    x = 100 * bar.start / span
+    parts = [strip_grid([100 * tick / span for tick in ticks], height)]
+    if bar.seconds is None:
+        parts.append(f'<line class="pending" x1="{x:.3f}%" x2="100%" y1="{_BAR / 2:g}" y2="{_BAR / 2:g}"/>')
+        said = f"started after {duration(bar.start)}, has not finished"
+    else:
+        parts.append(f'<line class="start" x1="{x:.3f}%" x2="{x:.3f}%" y1="0" y2="{_BAR}"/>')
+        parts.append(
+            f'<rect class="bar" x="{x:.4f}%" y="0" width="{100 * bar.seconds / span:.4f}%" height="{_BAR}"/>'
+        )
+        said = ", ".join([f"{duration(bar.seconds)} from {duration(bar.start)}", *_facts(bar)])
+    for i, (worker, busy) in enumerate(workers):
+        y, width = _BAR + 2 + i * _WORKER_BAR, 100 * min(busy, bar.seconds or 0.0) / span
+        parts.append(
+            f'<rect class="busy" x="{x:.4f}%" y="{y}" width="{width:.4f}%" height="{_WORKER_BAR - 1}">'
+            f"<title>worker {esc(worker)}: busy {duration(busy)}</title></rect>"
+        )
+    return (
+        f'<svg class="strip" width="100%" height="{height}" role="img"><title>{esc(name)}</title>'
+        f"<desc>{esc(said)}</desc>{''.join(parts)}</svg>"
+    )
+
+
+def timeline(stages: list[Mapping[str, Any]], run_seconds: float | None) -> str:
+    """All stages on one time axis, which ends with the run."""
+    bars = bars_of(stages)
+    span = max([run_seconds or 0.0, *(bar.end for bar in bars)]) or 1.0
+    ticks = nice_ticks(0.0, span, 5)
+    items = []
+    for bar in bars:
+        facts = "".join(f"<span>{esc(fact)}</span>" for fact in _facts(bar))
+        seconds = "not finished" if bar.seconds is None else duration(bar.seconds)
+        items.append(
+            f'<li><div class="facts"><b>{esc(shorten(get_text(bar.stage, "name", "stage"), 40))}</b>'
+            f"<strong>{seconds}</strong>{facts}</div>{_strip(bar, span, ticks)}</li>"
+        )
+    axis = strip_axis([(100 * tick / span, duration(tick)) for tick in ticks])
+    return f'<ol class="timeline">{"".join(items)}</ol>{axis}<p class="axis-name">time since start</p>'
+
+
+def stage_table(stages: list[Mapping[str, Any]]) -> str:
+    """The numbers behind the bars."""
+    heads = ("Stage", "Time", "Rows", "Rows/s", "Read", "Written", "MB/s", "Peak memory", "Tasks", "Skipped")
+    rows = []
+    for bar in bars_of(stages):
+        stage, mbps = bar.stage, megabytes_per_second(bar)
+        speed = get_number(stage, "rows_per_second")
+        cells = [
+            duration(bar.seconds),
+            count(get_number(stage, "rows")),
+            MISSING if speed is None else rate(speed, "").strip(),
+            nbytes(get_number(stage, "bytes_read")),
+            nbytes(get_number(stage, "bytes_written")),
+            MISSING if mbps is None else rate(mbps, "").strip(),
+            nbytes(get_number(stage, "peak_rss_bytes")),
+            count(number(stage.get("tasks"))),
+            count(number(stage.get("tasks_skipped"))),
+        ]
+        rows.append(
+            f'<tr><th scope="row">{esc(get_text(stage, "name", "stage"))}</th>'
+            + "".join(f"<td>{esc(cell)}</td>" for cell in cells)
+            + "</tr>"
+        )
+    head = "".join(f'<th scope="col">{text}</th>' for text in heads)
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+
+
+def stages_section(metrics: Metrics) -> str:
+    """The stages as a picture, and its numbers."""
+    stages = stages_of(metrics)
+    if not stages:
+        return ""
+    workers = any(get_list(stage, "workers") for stage in stages)
+    note = '<p class="note">Thin lines below a bar: how long each worker was busy.</p>' if workers else ""
+    table = scroll(stage_table(stages), "The stages in numbers")
+    picture = timeline(stages, get_number(metrics.get("run"), "seconds"))
+    return section(
+        "stages",
+        "Stages",
+        f"{picture}{note}<details><summary>The same in numbers</summary>{table}</details>",
+    )
