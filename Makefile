@@ -1,0 +1,34 @@
+# Everything needed is `make` and some Python 3.12 or 3.13; name one with PYTHON=/path/to/python3 if it is not found.
+#   make run  ARGS="--dataset a9a"      make test  ARGS="-k voronoi"
+
+PY := .venv/bin/python
+ARGS ?=
+
+.PHONY: help venv run test lint format
+
+help:
+	@echo "make venv     build .venv from the pinned versions"
+	@echo "make run      run the main job on the embedded data set; options in ARGS=\"...\""
+	@echo "make test     run the whole test suite; pytest options in ARGS=\"...\""
+	@echo "make lint     ruff and mypy"
+	@echo "make format   rewrite the files the way ruff wants them"
+
+venv: .venv/.installed
+
+.venv/.installed: requirements.txt pyproject.toml .ci/make-venv
+	@.ci/make-venv
+
+run: venv
+	@$(PY) -m flows.batch $(ARGS)
+
+test: venv
+	@$(PY) -m pytest $(ARGS)
+
+lint: venv
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+	$(PY) -m mypy
+
+format: venv
+	$(PY) -m ruff check --fix .
+	$(PY) -m ruff format .
