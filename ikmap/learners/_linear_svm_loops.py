@@ -1,0 +1,203 @@
+"""Compiled sweeps of dual coordinate descent (algorithms.md 8.2) and its certificate, for any row layout."""
+
+import numpy as np
+from numba import njit
+
+from ikmap.learners._rows_loops import axpy, dot, squared_norm
+
+HINGE, SQUARED_HINGE, LOGISTIC = 0, 1, 2
+_GOLDEN, _MIX1, _MIX2 = (
+    np.uint64(0x9E3779B97F4A7C15),
+    np.uint64(0xBF58476D1CE4E5B9),
+    np.uint64(0x94D049BB133111EB),
+)
+_S27, _S30, _S31, _S32 = np.uint64(27), np.uint64(30), np.uint64(31), np.uint64(32)
+
+
+@njit(cache=True, nogil=True)
+def shuffle(order, size, state):
+    """Fisher-Yates on order[:size] with the splitmix64 generator; return the generator's new state."""
+    for last in range(size - 1, 0, -1):
+        state += _GOLDEN
+        z = (state ^ (state >> _S30)) * _MIX1
+        z = (z ^ (z >> _S27)) * _MIX2
+        z ^= z >> _S31
+        other = ((z >> _S32) * np.uint64(last + 1)) >> _S32
+        order[last], order[other] = order[other], order[last]
+    return state
+
+
+@njit(cache=True, nogil=True)
+def row_cost(i, y, class_cost, sample_weight):
+    """C of row i: C times class weight times sample weight (an empty array means all ones)."""
+    cost = class_cost[y[i]]
+    return cost * sample_weight[i] if sample_weight.size else cost
+
+
+@njit(cache=True, nogil=True)
+def log1p_exp(x):
+    """log(1 + exp(x)) without overflow."""
+    return x + np.log1p(np.exp(-x)) if x > 0 else np.log1p(np.exp(x))
+
+
+@njit(cache=True, nogil=True)
+def logistic_step(margin, a, norm, cost):
+    """Best new value z in (0, C) of one dual variable: log(z / (C - z)) + norm (z - a) + margin = 0.
+
+    Solved for s = log(z / (C - z)), where the equation is increasing with slope >= 1 and the root lies within a
+    known bracket: Newton's method, by bisection where it would leave the bracket.
+    """
+    shift = margin - norm * a
+    low, high = -shift - norm * cost, -shift
+    s = np.log(a / (cost - a)) if 0.0 < a < cost else 0.0
+    s = min(max(s, low), high)
+    p = 0.5
+    for _ in range(60):
+        if s >= 0:
+            p = 1.0 / (1.0 + np.exp(-s))
+        else:
+            e = np.exp(s)
+            p = e / (1.0 + e)
+        h = s + norm * cost * p + shift
+        if h > 0:
+            high = s
+        else:
+            low = s
+        new = s - h / (1.0 + norm * cost * p * (1.0 - p))
+        if not low < new < high:
+            new = 0.5 * (low + high)
+        if abs(new - s) <= 1e-12 * (1.0 + abs(s)):
+            break
+        s = new
+    return cost * p
+
+
+@njit(cache=True, nogil=True)
+def sweeps(
+    rows,
+    norms,
+    y,
+    positive,
+    class_cost,
+    sample_weight,
+    bias,
+    loss,
+    w,
+    alpha,
+    eps,
+    max_sweeps,
+    shrinking,
+    state,
+):
+    """Sweep over the rows until the projected gradients agree to eps; update w and alpha in place.
+
+    w has one entry more than there are columns: the weight of the constant feature ``bias`` (0: none).
+    Returns (sweeps made, whether eps was reached).
+    """
+    last = w.size - 1
+    order = np.empty(y.size, np.int32)
+    n_all = 0
+    for i in range(y.size):
+        if row_cost(i, y, class_cost, sample_weight) > 0.0:
+            order[n_all] = i
+            n_all += 1
+    n_active = n_all
+    high, low = np.inf, -np.inf
+    for sweep in range(max_sweeps):
+        state = shuffle(order, n_active, state)
+        most, least = 0.0, 0.0
+        s = 0
+        while s < n_active:
+            i = order[s]
+            sign = 1.0 if y[i] == positive else -1.0
+            cost = row_cost(i, y, class_cost, sample_weight)
+            norm = squared_norm(rows, i, norms) + bias * bias
+            margin = sign * (dot(rows, i, w) + bias * w[last])
+            old = alpha[i]
+            new = old
+            if loss == LOGISTIC:
+                new = logistic_step(margin, old, norm, cost)
+                # The dual's curvature is at least norm + 4/C, so this is a projected gradient's lower bound.
+                most = max(most, abs(new - old) * (norm + 4.0 / cost))
+            else:
+                diag = 0.5 / cost if loss == SQUARED_HINGE else 0.0
+                upper = np.inf if loss == SQUARED_HINGE else cost
+                gradient = margin - 1.0 + diag * old
+                projected = gradient
+                shrink = False
+                if old <= 0.0:
+                    shrink = gradient > high
+                    projected = min(gradient, 0.0)
+                elif old >= upper:
+                    shrink = gradient < low
+                    projected = max(gradient, 0.0)
+                if shrink and shrinking:
+                    n_active -= 1
+                    order[s] = order[n_active]
+                    order[n_active] = i
+                    continue
+                most, least = max(most, projected), min(least, projected)
+                if abs(projected) > 1e-12:
+                    curvature = norm + diag
+                    new = min(max(old - gradient / curvature, 0.0), upper) if curvature > 0.0 else upper
+            if new != old:
+                alpha[i] = new
+                step = (new - old) * sign
+                axpy(rows, i, step, w)
+                w[last] += bias * step
+            s += 1
+        if most - least <= eps:
+            if n_active == n_all:
+                return sweep + 1, True
+            n_active = n_all
+            high, low = np.inf, -np.inf
+        else:
+            high = most if most > 0.0 else np.inf
+            low = least if least < 0.0 else -np.inf
+    return max_sweeps, False
+
+
+@njit(cache=True, nogil=True)
+def certificate(rows, y, positive, class_cost, sample_weight, bias, loss, w, alpha):
+    """Sum over rows of C loss, and the rows' share of the duality gap.
+
+    The gap P - D equals sum_i (C_i loss_i(m_i) + conjugate_i(-a_i) + a_i m_i) with margins m_i, because
+    sum_i a_i m_i = |w|^2. Every term is >= 0 (Fenchel-Young), so the sum keeps its accuracy when the gap is tiny.
+    """
+    last = w.size - 1
+    total, gap = 0.0, 0.0
+    for i in range(y.size):
+        cost = row_cost(i, y, class_cost, sample_weight)
+        if cost <= 0.0:
+            continue
+        sign = 1.0 if y[i] == positive else -1.0
+        margin = sign * (dot(rows, i, w) + bias * w[last])
+        a = alpha[i]
+        slack = max(0.0, 1.0 - margin)
+        if loss == HINGE:
+            total += cost * slack
+            gap += (cost - a) * slack + a * max(0.0, margin - 1.0)
+        elif loss == SQUARED_HINGE:
+            total += cost * slack * slack
+            gap += cost * (slack - 0.5 * a / cost) ** 2 + a * max(0.0, margin - 1.0)
+        else:
+            q = a / cost
+            entropy = (q * np.log(q) if q > 0.0 else 0.0) + ((1.0 - q) * np.log1p(-q) if q < 1.0 else 0.0)
+            value = log1p_exp(-margin)
+            total += cost * value
+            gap += max(0.0, cost * (value + entropy + q * margin))
+    return total, gap
+
+
+@njit(cache=True, nogil=True)
+def accumulate(rows, y, positive, class_cost, sample_weight, bias, loss, w, alpha):
+    """Clip alpha into its bounds and add sum_i alpha_i c_i x_i to w."""
+    last = w.size - 1
+    for i in range(y.size):
+        cost = row_cost(i, y, class_cost, sample_weight)
+        upper = np.inf if loss == SQUARED_HINGE and cost > 0.0 else cost
+        alpha[i] = min(max(alpha[i], 0.0), upper)
+        if alpha[i] > 0.0:
+            step = alpha[i] if y[i] == positive else -alpha[i]
+            axpy(rows, i, step, w)
+            w[last] += bias * step

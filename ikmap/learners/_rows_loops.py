@@ -1,0 +1,204 @@
+"""What a compiled learner does with one row, for every row layout; chosen by the type of the ``rows`` tuple.
+
+A learner's loop is written once and calls the functions below. Layouts, as made by :func:`rows.row_arrays`:
+
+    cells   (codes (n, t) integers, base (t,) uint64, value float)
+    dense   (X (n, d) float64,)
+    CSR     (data float64, indices, indptr)
+
+Sums have a fixed order (no fastmath), so results are the same on every machine and for every chunking.
+"""
+
+import numpy as np
+from numba import njit, types
+from numba.extending import overload
+
+U0, U4 = np.uint64(0), np.uint64(4)
+
+
+def _layout(rows):
+    """Name of the layout of a Numba tuple type."""
+    if len(rows) == 3 and isinstance(rows[2], types.Float):
+        return "cells"
+    return "dense" if len(rows) == 1 else "csr"
+
+
+def dot(rows, i, w):
+    """w . x_i, in four interleaved partial sums."""
+    raise NotImplementedError("compiled code only")
+
+
+def axpy(rows, i, a, w):
+    """w += a x_i."""
+    raise NotImplementedError("compiled code only")
+
+
+def squared_norm(rows, i, norms):
+    """x_i . x_i; ``norms`` as given by squared_norms."""
+    raise NotImplementedError("compiled code only")
+
+
+def scores(rows, i, W, out):
+    """out[k] = sum_j x_ij W[j, k], entries taken in order; the value of a cell is 1 here."""
+    raise NotImplementedError("compiled code only")
+
+
+def add_outer(rows, i, step, W):
+    """W[j, :] += x_ij step for the entries of row i; the value of a cell is 1 here."""
+    raise NotImplementedError("compiled code only")
+
+
+@overload(dot)
+def _dot(rows, i, w):
+    def cells(rows, i, w):
+        codes, base, value = rows
+        t = codes.shape[1]
+        s0 = s1 = s2 = s3 = 0.0
+        whole = t - t % 4
+        # Unsigned columns: Numba then emits no test for negative (wrapping) indices.
+        for j in range(0, whole, 4):
+            s0 += w[base[j] + np.uint64(codes[i, j])]
+            s1 += w[base[j + 1] + np.uint64(codes[i, j + 1])]
+            s2 += w[base[j + 2] + np.uint64(codes[i, j + 2])]
+            s3 += w[base[j + 3] + np.uint64(codes[i, j + 3])]
+        for j in range(whole, t):
+            s0 += w[base[j] + np.uint64(codes[i, j])]
+        return value * ((s0 + s1) + (s2 + s3))
+
+    def dense(rows, i, w):
+        X = rows[0]
+        d = X.shape[1]
+        s0 = s1 = s2 = s3 = 0.0
+        whole = d - d % 4
+        for j in range(0, whole, 4):
+            s0 += X[i, j] * w[j]
+            s1 += X[i, j + 1] * w[j + 1]
+            s2 += X[i, j + 2] * w[j + 2]
+            s3 += X[i, j + 3] * w[j + 3]
+        for j in range(whole, d):
+            s0 += X[i, j] * w[j]
+        return (s0 + s1) + (s2 + s3)
+
+    def csr(rows, i, w):
+        data, indices, indptr = rows
+        total = 0.0
+        for e in range(indptr[i], indptr[i + 1]):
+            total += data[e] * w[indices[e]]
+        return total
+
+    return {"cells": cells, "dense": dense, "csr": csr}[_layout(rows)]
+
+
+@overload(axpy)
+def _axpy(rows, i, a, w):
+    def cells(rows, i, a, w):
+        codes, base, value = rows
+        step = a * value
+        for j in range(codes.shape[1]):
+            w[base[j] + np.uint64(codes[i, j])] += step
+
+    def dense(rows, i, a, w):
+        X = rows[0]
+        for j in range(X.shape[1]):
+            w[j] += a * X[i, j]
+
+    def csr(rows, i, a, w):
+        data, indices, indptr = rows
+        for e in range(indptr[i], indptr[i + 1]):
+            w[indices[e]] += a * data[e]
+
+    return {"cells": cells, "dense": dense, "csr": csr}[_layout(rows)]
+
+
+@overload(squared_norm)
+def _squared_norm(rows, i, norms):
+    def cells(rows, i, norms):
+        return norms[0]
+
+    def other(rows, i, norms):
+        return norms[i]
+
+    return cells if _layout(rows) == "cells" else other
+
+
+@overload(scores)
+def _scores(rows, i, W, out):
+    def cells(rows, i, W, out):
+        codes, base, _ = rows
+        if out.size == 1:
+            total = 0.0
+            for j in range(codes.shape[1]):
+                total += W[base[j] + np.uint64(codes[i, j]), 0]
+            out[0] = total
+        else:
+            out[:] = 0.0
+            for j in range(codes.shape[1]):
+                column = base[j] + np.uint64(codes[i, j])
+                for k in range(out.size):
+                    out[k] += W[column, k]
+
+    def dense(rows, i, W, out):
+        X = rows[0]
+        out[:] = 0.0
+        for j in range(X.shape[1]):
+            for k in range(out.size):
+                out[k] += X[i, j] * W[j, k]
+
+    def csr(rows, i, W, out):
+        data, indices, indptr = rows
+        out[:] = 0.0
+        for e in range(indptr[i], indptr[i + 1]):
+            for k in range(out.size):
+                out[k] += data[e] * W[indices[e], k]
+
+    return {"cells": cells, "dense": dense, "csr": csr}[_layout(rows)]
+
+
+@overload(add_outer)
+def _add_outer(rows, i, step, W):
+    def cells(rows, i, step, W):
+        codes, base, _ = rows
+        for j in range(codes.shape[1]):
+            column = base[j] + np.uint64(codes[i, j])
+            for k in range(step.size):
+                W[column, k] += step[k]
+
+    def dense(rows, i, step, W):
+        X = rows[0]
+        for j in range(X.shape[1]):
+            for k in range(step.size):
+                W[j, k] += X[i, j] * step[k]
+
+    def csr(rows, i, step, W):
+        data, indices, indptr = rows
+        for e in range(indptr[i], indptr[i + 1]):
+            for k in range(step.size):
+                W[indices[e], k] += data[e] * step[k]
+
+    return {"cells": cells, "dense": dense, "csr": csr}[_layout(rows)]
+
+
+@njit(cache=True, nogil=True)
+def decisions(rows, W, divisor, intercept, out):
+    """out[i] = (x_i W) / divisor + intercept."""
+    for i in range(out.shape[0]):
+        scores(rows, i, W, out[i])
+        for k in range(out.shape[1]):
+            out[i, k] = out[i, k] / divisor + intercept[k]
+
+
+@njit(cache=True, nogil=True)
+def first_bad_code(codes, limits):
+    """Flat position of the first code outside [0, limits[j]), or -1; -1 codes ("no cell") are let pass."""
+    n, t = codes.shape
+    for i in range(n):
+        bad = 0
+        for j in range(t):
+            code = np.int64(codes[i, j])
+            bad += np.int64(code < -1) + np.int64(code >= limits[j])
+        if bad:
+            for j in range(t):
+                code = np.int64(codes[i, j])
+                if code < -1 or code >= limits[j]:
+                    return i * t + j
+    return -1

@@ -1,0 +1,79 @@
+"""A fitted linear classifier, whichever learner made it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ikmap.cells import Cells
+from ikmap.learners._rows_loops import decisions
+from ikmap.learners.rows import Rows, check_rows, n_rows, row_arrays
+from ikmap.model import Model
+
+
+@dataclass(frozen=True, eq=False)
+class LinearModel(Model):
+    """Weights of a binary (K = 1) or one-vs-rest (K = number of classes) linear classifier.
+
+    Parameters
+    ----------
+    coef : ndarray of float64, shape (n_columns, K), C order
+    intercept : ndarray of float64, shape (K,)
+    divisor : float
+        The decision on a row of cells is ``sum_j coef[column_j] / divisor + intercept``: t for the kernel scale of
+        algorithms.md 5.3, sqrt(t) for features 1/sqrt(t), 1 for raw ones. Dense and CSR rows bring their values,
+        so nothing is divided there.
+    learner : str
+        Name of the learner that made it.
+    classes : list
+        Class labels, as JSON values. With K = 1 a decision >= 0 means ``classes[1]``.
+    params : dict
+        What the learner was asked to do, as JSON values.
+    """
+
+    kind: ClassVar[str] = "linear"
+    version: ClassVar[int] = 1
+
+    coef: np.ndarray
+    intercept: np.ndarray
+    divisor: float
+    learner: str
+    classes: list[Any]
+    params: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        k = 1 if len(self.classes) == 2 else len(self.classes)
+        if self.coef.ndim != 2 or self.coef.shape[1] != k or self.intercept.shape != (k,):
+            raise ValueError(
+                f"{len(self.classes)} classes need coef (n_columns, {k}) and intercept ({k},), "
+                f"got {self.coef.shape} and {self.intercept.shape}"
+            )
+
+    def decision_function(self, rows: Rows) -> np.ndarray:
+        """Decision values, float64: shape (n,) for two classes, else (n, K). Each row stands for itself.
+
+        Raises
+        ------
+        ValueError
+            If ``rows`` do not fit the model; row and column are named.
+        """
+        check_rows(rows, self.coef.shape[0])
+        out = np.empty((n_rows(rows), self.coef.shape[1]))
+        divisor = self.divisor if isinstance(rows, Cells) else 1.0
+        decisions(row_arrays(rows), np.ascontiguousarray(self.coef), divisor, self.intercept, out)
+        return out[:, 0] if out.shape[1] == 1 else out
+
+    def predict_index(self, rows: Rows) -> np.ndarray:
+        """Class number of every row, int32; sign(0) = +1, and ties between classes go to the lowest number."""
+        return decision_to_index(self.decision_function(rows))
+
+    def predict(self, rows: Rows) -> np.ndarray:
+        """Class label of every row."""
+        return np.asarray(self.classes)[self.predict_index(rows)]
+
+
+def decision_to_index(decision: np.ndarray) -> np.ndarray:
+    """Class numbers, int32, from decision values of shape (n,) or (n, K)."""
+    return (decision >= 0 if decision.ndim == 1 else decision.argmax(axis=1)).astype(np.int32)

@@ -1,0 +1,438 @@
+"""Linear SVMs and logistic regression by dual coordinate descent, on data in memory or read block by block.
+
+Hsieh, Chang, Lin, Keerthi, Sundararajan (2008) for the method with shrinking, Yu, Huang, Lin (2011) for the
+logistic loss, Yu, Hsieh, Chang, Lin (2010) for data larger than memory; algorithms.md 8.1, 8.2.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from ikmap.cells import Cells
+from ikmap.learners import _linear_svm_loops as loops
+from ikmap.learners.linear_model import LinearModel
+from ikmap.learners.rows import Block, Blocks, Rows, check_rows, n_columns, n_rows, row_arrays, squared_norms
+from ikmap.seeds import generator
+
+LOSSES = {
+    "hinge": loops.HINGE,
+    "squared_hinge": loops.SQUARED_HINGE,
+    "logistic": loops.LOGISTIC,
+}
+
+#: Below this tolerance on projected gradients rounding errors dominate: tightening further is of no use.
+EPS_FLOOR = 1e-14
+
+
+@dataclass(frozen=True)
+class SVMParams:
+    """What to solve, and how well.
+
+    Minimises ``|w|^2 / 2 + sum_i C_i loss(c_i w.x_i)``, C_i = C times class weight times sample weight.
+
+    Parameters
+    ----------
+    loss : {"squared_hinge", "hinge", "logistic"}
+        ``max(0, 1 - m)^2``, ``max(0, 1 - m)`` or ``log(1 + exp(-m))``.
+    C : float
+        Weight of the losses against the regulariser, > 0.
+    class_weight : dict of class number to weight, "balanced" or None
+        "balanced" gives class k the weight ``n / (n_classes n_k)``, rows counted by sample weight. A row keeps its
+        weight in all one-vs-rest problems.
+    normalize : bool
+        Whether a cell's feature value is 1/sqrt(t), so that K(x, x) = 1, instead of 1. Raw features with C/t give
+        the same decisions as normalised ones with C (algorithms.md 8.6).
+    tol : float
+        Wanted relative duality gap (P - D) / P, > 0: the objective is then certified to be that close to optimal.
+    max_iter : int
+        Largest number of sweeps over the rows; with several blocks, of visits to every block.
+    inner_sweeps : int
+        With several blocks: sweeps over a block while it is in memory.
+    shrinking : bool
+        Whether to leave out rows whose dual variable rests at a bound. Same solution, less time.
+    fit_intercept : bool
+        Append a constant feature 1, regularised like the others.
+    seed : int
+        Of the order in which rows are visited, >= 0.
+    """
+
+    loss: Literal["squared_hinge", "hinge", "logistic"] = "squared_hinge"
+    C: float = 1.0
+    class_weight: Mapping[int, float] | Literal["balanced"] | None = None
+    normalize: bool = True
+    tol: float = 1e-3
+    max_iter: int = 1000
+    inner_sweeps: int = 4
+    shrinking: bool = True
+    fit_intercept: bool = False
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.loss not in LOSSES:
+            raise ValueError(f"loss must be one of {', '.join(LOSSES)}, got {self.loss!r}")
+        for name in ("C", "tol"):
+            if not 0 < getattr(self, name) < np.inf:
+                raise ValueError(f"{name} must be a positive number, got {getattr(self, name)!r}")
+        for name in ("max_iter", "inner_sweeps"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)!r}")
+        if isinstance(self.class_weight, str) and self.class_weight != "balanced":
+            raise ValueError(f"class_weight must be 'balanced', a dict or None, got {self.class_weight!r}")
+        if isinstance(self.class_weight, Mapping) and any(
+            not 0 <= v < np.inf for v in self.class_weight.values()
+        ):
+            raise ValueError(f"class weights must be >= 0 and finite, got {dict(self.class_weight)}")
+
+    def as_json(self) -> dict[str, Any]:
+        """The parameters as JSON values."""
+        values = asdict(self)
+        if isinstance(self.class_weight, Mapping):
+            values["class_weight"] = {str(k): float(v) for k, v in self.class_weight.items()}
+        return values
+
+
+@dataclass(frozen=True, eq=False)
+class SVMFit:
+    """The solved problems, one per column: a single one for two classes, else one per class.
+
+    Attributes
+    ----------
+    problems : ndarray of int, shape (P,)
+        Which one-vs-rest problems these are, ascending.
+    coef, intercept : ndarrays of float64, shapes (n_columns, P) and (P,)
+    alphas : ndarray of float64, shape (P, n)
+        Dual variables, >= 0, rows in the order of the blocks. Pass as ``alpha0`` to start from here.
+    primal, dual, gap : ndarrays of float64, shape (P,)
+        Objectives at the returned weights and ``(primal - dual) / primal``.
+    n_iter : ndarray of int, shape (P,)
+        Sweeps made; with several blocks, visits to every block.
+    converged : ndarray of bool, shape (P,)
+        Whether the gap is at most ``tol``.
+    n_support : ndarray of int, shape (P,)
+        Rows with a dual variable above 0.
+    history : tuple of ndarrays of float64, shapes (rounds, 4)
+        For each problem, at every certificate: n_iter, primal, dual, gap.
+    """
+
+    problems: np.ndarray
+    coef: np.ndarray
+    intercept: np.ndarray
+    alphas: np.ndarray
+    primal: np.ndarray
+    dual: np.ndarray
+    gap: np.ndarray
+    n_iter: np.ndarray
+    converged: np.ndarray
+    n_support: np.ndarray
+    history: tuple[np.ndarray, ...]
+
+
+@dataclass
+class _Problem:
+    """One binary problem while it is being solved."""
+
+    positive: int
+    number: int
+    w: np.ndarray
+    tol: float
+    several_blocks: bool
+    alphas: dict[int, np.ndarray] = field(default_factory=dict)
+    phase: Literal["start", "train", "certify", "done"] = "train"
+    eps: float = 0.1
+    n_iter: int = 0
+    loss_sum: float = 0.0
+    gap_sum: float = 0.0
+    all_within_eps: bool = True
+    certify_below: float = 0.0
+    history: list[tuple[float, float, float, float]] = field(default_factory=list)
+
+    def begin_cycle(self) -> None:
+        self.loss_sum = self.gap_sum = 0.0
+        self.all_within_eps = True
+
+    def end_cycle(self, max_iter: int) -> None:
+        """Choose what the next visit to the blocks is for."""
+        primal = 0.5 * float(self.w @ self.w) + self.loss_sum
+        gap = self.gap_sum / max(primal, np.finfo(float).tiny)
+        finished = self.n_iter >= max_iter
+        if self.phase == "start":
+            self.phase = "train"
+        elif self.phase == "train":
+            if self.all_within_eps:
+                self.eps *= 0.1
+            # With one block a certificate costs no reading. With several, wait until the gap that was seen on the
+            # way, each block's share at the weights of its visit, promises success.
+            if finished or not self.several_blocks or gap <= self.certify_below or self.eps < EPS_FLOOR:
+                self.phase = "certify"
+        else:
+            self.history.append((self.n_iter, primal, primal - self.gap_sum, gap))
+            self.certify_below = min(self.certify_below, 0.5 * gap)
+            self.phase = "done" if gap <= self.tol or finished or self.eps < EPS_FLOOR else "train"
+
+
+class _Reader:
+    """Gives the blocks in compiled form, one at a time, each checked when first seen."""
+
+    def __init__(self, blocks: Blocks, n_classes: int, cell_value: float | None, normalize: bool) -> None:
+        self.blocks, self.n_classes = blocks, n_classes
+        self.cell_value, self.normalize = cell_value, normalize
+        self.columns: int | None = None
+        self.sizes: dict[int, int] = {}
+        self._number: int | None = None
+        self._loaded: tuple[Any, np.ndarray, np.ndarray, np.ndarray] | None = None
+
+    def __getitem__(self, number: int) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray]:
+        """Arrays of rows, squared norms, class numbers and sample weights (empty: all ones) of one block."""
+        if self._number != number or self._loaded is None:
+            self._loaded = None  # Before the next block is read: never two in memory.
+            block = self.blocks[number]
+            self._check(number, block)
+            rows = row_arrays(block.rows, self._value(block.rows))
+            weight = np.empty(0) if block.sample_weight is None else block.sample_weight
+            self._loaded = (
+                rows,
+                squared_norms(rows),
+                np.ascontiguousarray(block.y, dtype=np.int32),
+                np.ascontiguousarray(weight, dtype=np.float64),
+            )
+            self._number = number
+        return self._loaded
+
+    def _value(self, rows: Rows) -> float:
+        if self.cell_value is not None:
+            return self.cell_value
+        return 1.0 / np.sqrt(rows.n_partitions) if self.normalize and isinstance(rows, Cells) else 1.0
+
+    def _check(self, number: int, block: Block) -> None:
+        rows, y, weight = block
+        n = n_rows(rows)
+        if number in self.sizes:
+            if n != self.sizes[number]:
+                raise ValueError(f"block {number} has {n} rows, had {self.sizes[number]} when read before")
+            return
+        check_rows(rows, self.columns)
+        if y.shape != (n,):
+            raise ValueError(f"block {number}: y has shape {y.shape}, expected ({n},)")
+        if n and (y.min() < 0 or y.max() >= self.n_classes):
+            row = int(np.flatnonzero((y < 0) | (y >= self.n_classes))[0])
+            raise ValueError(f"block {number}, row {row}: class {y[row]} is outside 0..{self.n_classes - 1}")
+        if weight is not None:
+            if weight.shape != (n,):
+                raise ValueError(f"block {number}: sample_weight has shape {weight.shape}, expected ({n},)")
+            bad = np.flatnonzero(~((weight >= 0) & (weight < np.inf)))
+            if bad.size:
+                raise ValueError(
+                    f"block {number}, row {bad[0]}: sample weight {weight[bad[0]]} is not >= 0 and finite"
+                )
+        self.columns = n_columns(rows)
+        self.sizes[number] = n
+
+
+def fit_linear_svm(
+    blocks: Blocks,
+    n_classes: int,
+    params: SVMParams | None = None,
+    *,
+    classes_subset: Sequence[int] | None = None,
+    alpha0: np.ndarray | None = None,
+    cell_value: float | None = None,
+) -> SVMFit:
+    """Solve a linear SVM or logistic regression to a certified relative duality gap.
+
+    Parameters
+    ----------
+    blocks : sequence of Block
+        The training set. One block is solved in memory; several are visited in turn, every unsolved problem being
+        served while a block is in memory, and read from disk again at each visit if that is what ``blocks`` does.
+    n_classes : int
+        Number of classes, >= 2. With two, one problem, class 1 positive; else one against the rest each.
+    params : SVMParams, optional
+    classes_subset : sequence of int, optional
+        Solve only these problems, bit for bit as when solved with all others; default all.
+    alpha0 : ndarray, shape (P, n), optional
+        Dual variables to start from (``SVMFit.alphas``); clipped into their bounds. Default zero.
+    cell_value : float, optional
+        Feature value of a cell, where neither 1/sqrt(t) nor 1 is meant.
+
+    Returns
+    -------
+    SVMFit
+
+    Warns
+    -----
+    ConvergenceWarning
+        If the wanted gap was not reached.
+
+    Notes
+    -----
+    Memory: one block, and per problem in flight a weight per column and 8 bytes per row. Time of a sweep: the
+    number of entries of the rows that are not shrunk.
+    """
+    params = params or SVMParams()
+    if n_classes < 2:
+        raise ValueError(f"at least 2 classes are needed, got {n_classes}")
+    available = 1 if n_classes == 2 else n_classes
+    numbers = list(range(available)) if classes_subset is None else sorted({int(k) for k in classes_subset})
+    if not numbers or numbers[0] < 0 or numbers[-1] >= available:
+        raise ValueError(f"classes_subset must be among 0..{available - 1}, got {classes_subset}")
+    if len(blocks) == 0:
+        raise ValueError("no blocks to learn from")
+    reader = _Reader(blocks, n_classes, cell_value, params.normalize)
+    reader[0]
+    assert reader.columns is not None
+    class_cost = params.C * _class_weights(reader, n_classes, params.class_weight)
+    problems = [
+        _Problem(
+            positive=1 if n_classes == 2 else number,
+            number=number,
+            w=np.zeros(reader.columns + 1),
+            tol=params.tol,
+            several_blocks=len(blocks) > 1,
+            certify_below=params.tol,
+            phase="train" if alpha0 is None else "start",
+        )
+        for number in numbers
+    ]
+    if alpha0 is not None:
+        alpha0 = np.asarray(alpha0, dtype=np.float64)
+        if alpha0.ndim != 2 or alpha0.shape[0] != len(numbers) or not np.isfinite(alpha0).all():
+            raise ValueError(f"alpha0 must be finite, of shape ({len(numbers)}, n), got {alpha0.shape}")
+    cycle = 0
+    while unsolved := [p for p in problems if p.phase != "done"]:
+        _visit_blocks(reader, unsolved, params, class_cost, cycle, alpha0)
+        cycle += 1
+    return _result(problems, params.tol)
+
+
+def _visit_blocks(
+    reader: _Reader,
+    problems: Sequence[_Problem],
+    params: SVMParams,
+    class_cost: np.ndarray,
+    cycle: int,
+    alpha0: np.ndarray | None,
+) -> None:
+    """One pass over all blocks for the unsolved problems, each in its own phase."""
+    several = len(reader.blocks) > 1
+    bias, loss = float(params.fit_intercept), LOSSES[params.loss]
+    for problem in problems:
+        problem.begin_cycle()
+    start, made = 0, dict.fromkeys((p.number for p in problems), 0)
+    # Rows visited in much the same order every time make coordinate descent several times slower than rows in
+    # random order; so the order of the blocks changes too (the first pass is in order: sizes become known).
+    count = len(reader.blocks)
+    order = range(count) if cycle == 0 else generator(params.seed, cycle).permutation(count).tolist()
+    for b in order:
+        rows, norms, y, weight = reader[b]
+        for slot, p in enumerate(problems):
+            if b not in p.alphas:
+                p.alphas[b] = np.zeros(y.size)
+                if alpha0 is not None:
+                    if start + y.size > alpha0.shape[1]:
+                        raise ValueError(f"alpha0 has {alpha0.shape[1]} rows, the blocks have more")
+                    p.alphas[b][:] = alpha0[slot, start : start + y.size]
+            alpha = p.alphas[b]
+            common = (p.positive, class_cost, weight, bias, loss, p.w, alpha)
+            if p.phase == "start":
+                loops.accumulate(rows, y, *common)
+                continue
+            if several or p.phase == "certify":
+                loss_sum, gap_sum = loops.certificate(rows, y, *common)
+                p.loss_sum += loss_sum
+                p.gap_sum += gap_sum
+            if p.phase == "train":
+                limit = params.inner_sweeps if several else params.max_iter - p.n_iter
+                random = np.uint64(generator(params.seed, p.number, b, cycle).integers(2**63))
+                sweeps, within = loops.sweeps(rows, norms, y, *common, p.eps, limit, params.shrinking, random)
+                made[p.number] = 1 if several else sweeps
+                p.all_within_eps = p.all_within_eps and within
+        start += y.size
+    if alpha0 is not None and start != alpha0.shape[1]:
+        raise ValueError(f"alpha0 has {alpha0.shape[1]} rows, the blocks have {start}")
+    for problem in problems:
+        problem.n_iter += made[problem.number]
+        problem.end_cycle(params.max_iter)
+
+
+def _class_weights(
+    reader: _Reader, n_classes: int, class_weight: Mapping[int, float] | Literal["balanced"] | None
+) -> np.ndarray:
+    """Weight of every class; "balanced" reads all blocks once."""
+    weights = np.ones(n_classes)
+    if isinstance(class_weight, Mapping):
+        for k, value in class_weight.items():
+            if not 0 <= int(k) < n_classes:
+                raise ValueError(f"class_weight names class {k}, classes are 0..{n_classes - 1}")
+            weights[int(k)] = value
+    elif class_weight == "balanced":
+        counts = np.zeros(n_classes)
+        for b in range(len(reader.blocks)):
+            _, _, y, weight = reader[b]
+            counts += np.bincount(y, weights=weight if weight.size else None, minlength=n_classes)
+        present = counts > 0
+        weights[present] = counts.sum() / (n_classes * counts[present])
+    return weights
+
+
+def _result(problems: Sequence[_Problem], tol: float) -> SVMFit:
+    """Collect what was solved, and warn about what was not."""
+    primal, dual, gap = (np.array([p.history[-1][c] for p in problems]) for c in (1, 2, 3))
+    alphas = np.array([np.concatenate([p.alphas[b] for b in sorted(p.alphas)]) for p in problems])
+    converged = gap <= tol
+    if not converged.all():
+        worst = int(gap.argmax())
+        warnings.warn(
+            f"duality gap {gap[worst]:.2g} after {problems[worst].n_iter} sweeps, wanted {tol:.2g} "
+            f"(problem {problems[worst].number}): raise max_iter or tol, or lower C",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
+    return SVMFit(
+        problems=np.array([p.number for p in problems]),
+        coef=np.ascontiguousarray(np.column_stack([p.w[:-1] for p in problems])),
+        intercept=np.array([p.w[-1] for p in problems]),
+        alphas=alphas,
+        primal=primal,
+        dual=dual,
+        gap=gap,
+        n_iter=np.array([p.n_iter for p in problems]),
+        converged=converged,
+        n_support=(alphas > 0).sum(axis=1),
+        history=tuple(np.array(p.history) for p in problems),
+    )
+
+
+def svm_model(
+    fits: SVMFit | Sequence[SVMFit], classes: list[Any], params: SVMParams, n_partitions: int | None
+) -> LinearModel:
+    """Make the model from one fit, or from fits of parts of the one-vs-rest problems.
+
+    Parameters
+    ----------
+    classes : list
+        Class labels as JSON values, in the order of the class numbers.
+    n_partitions : int or None
+        t, where the rows were cells; None for dense and CSR rows.
+    """
+    parts = sorted([fits] if isinstance(fits, SVMFit) else fits, key=lambda fit: int(fit.problems[0]))
+    numbers = np.concatenate([fit.problems for fit in parts])
+    order = np.argsort(numbers)
+    k = 1 if len(classes) == 2 else len(classes)
+    if not np.array_equal(numbers[order], np.arange(k)):
+        raise ValueError(
+            f"problems solved are {sorted(numbers.tolist())}, {len(classes)} classes need 0..{k - 1}"
+        )
+    return LinearModel(
+        coef=np.ascontiguousarray(np.column_stack([fit.coef for fit in parts])[:, order]),
+        intercept=np.concatenate([fit.intercept for fit in parts])[order],
+        divisor=float(np.sqrt(n_partitions)) if n_partitions is not None and params.normalize else 1.0,
+        learner="svm" if params.loss != "logistic" else "logistic",
+        classes=classes,
+        params=params.as_json(),
+    )

@@ -1,0 +1,114 @@
+"""The rows that learners take: integer cells, dense or CSR; in memory or block by block."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from ikmap.cells import Cells
+from ikmap.learners._rows_loops import first_bad_code
+
+Rows = Cells | np.ndarray | sp.csr_array | sp.csr_matrix
+
+
+class Block(NamedTuple):
+    """Some rows of a training set.
+
+    Parameters
+    ----------
+    rows : Cells, dense array (n, d) or CSR matrix (n, d)
+    y : ndarray of int32, shape (n,)
+        Class number of every row.
+    sample_weight : ndarray of float64, shape (n,), optional
+        Weights >= 0; a row of weight 0 counts as absent.
+    """
+
+    rows: Rows
+    y: np.ndarray
+    sample_weight: np.ndarray | None = None
+
+
+#: A training set: ``blocks[k]`` may read from disk, and gives the same rows in the same order each time.
+#: Learners hold one block at a time.
+Blocks = Sequence[Block]
+
+
+def n_rows(rows: Rows) -> int:
+    """Number of rows, whatever the layout."""
+    return rows.n_rows if isinstance(rows, Cells) else int(rows.shape[0])
+
+
+def n_columns(rows: Rows) -> int:
+    """Number of feature columns, whatever the layout."""
+    return rows.n_columns if isinstance(rows, Cells) else int(rows.shape[1])
+
+
+def check_rows(rows: Rows, columns: int | None = None) -> None:
+    """Refuse rows that a compiled loop cannot take safely.
+
+    Raises
+    ------
+    ValueError
+        If the number of feature columns is not ``columns``, a cell number lies outside its block, or a feature
+        value is not finite; row and column are named, counted from 0.
+    """
+    if columns is not None and n_columns(rows) != columns:
+        raise ValueError(f"rows have {n_columns(rows)} feature columns, expected {columns}")
+    if isinstance(rows, Cells):
+        # Cells read back from CSR have no block boundaries: there the whole width is the limit.
+        widths = np.diff(rows.offsets)
+        limits = widths if (widths > 0).all() else rows.n_columns - rows.offsets[:-1]
+        bad = first_bad_code(np.ascontiguousarray(rows.codes), limits)
+        if bad >= 0:
+            row, i = divmod(bad, rows.n_partitions)
+            raise ValueError(
+                f"row {row}, column {i}: cell {rows.codes[row, i]} is outside 0..{limits[i] - 1} of its partitioning"
+            )
+        return
+    values = rows.data if sp.issparse(rows) else np.asarray(rows)
+    if not np.isfinite(values).all():
+        if sp.issparse(rows):
+            entry = int(np.flatnonzero(~np.isfinite(values))[0])
+            row, column = int(np.searchsorted(rows.indptr, entry, side="right")) - 1, int(rows.indices[entry])
+        else:
+            row, column = (int(v) for v in np.argwhere(~np.isfinite(values))[0])
+        raise ValueError(f"row {row}, column {column}: value is not finite")
+
+
+def row_arrays(rows: Rows, value: float = 1.0) -> tuple[Any, ...]:
+    """Return the tuple of arrays that compiled loops take (see ``_rows_loops``); no copy where types fit.
+
+    ``value`` is the feature value of a cell. Cells with missing entries (-1) come as CSR, their entries left out.
+    """
+    if isinstance(rows, Cells):
+        codes = np.ascontiguousarray(rows.codes)
+        if np.issubdtype(codes.dtype, np.signedinteger) and codes.size and codes.min() < 0:
+            present = codes >= 0
+            indptr = np.concatenate([[0], np.cumsum(present.sum(axis=1))])
+            columns = rows.columns()[present]
+            return np.full(columns.size, float(value)), columns, indptr
+        return codes, rows.offsets[:-1].astype(np.uint64), float(value)
+    if sp.issparse(rows):
+        if not rows.has_canonical_format:  # Repeated entries of a row would spoil its norm.
+            rows = rows.copy()
+            rows.sum_duplicates()
+        data = np.ascontiguousarray(rows.data, dtype=np.float64)
+        return data, rows.indices, rows.indptr.astype(np.int64, copy=False)
+    return (np.ascontiguousarray(rows, dtype=np.float64),)
+
+
+def squared_norms(arrays: tuple[Any, ...]) -> np.ndarray:
+    """Squared Euclidean norm of every row; of length 1 for cells, where all norms are equal."""
+    if len(arrays) == 1:
+        return np.einsum("ij,ij->i", arrays[0], arrays[0])
+    if isinstance(arrays[2], float):
+        codes, _, value = arrays
+        return np.array([codes.shape[1] * value**2])
+    data, indices, indptr = arrays
+    squares = sp.csr_array(
+        (data**2, indices, indptr), shape=(indptr.size - 1, int(indices.max(initial=-1)) + 1)
+    )
+    return np.asarray(squares.sum(axis=1), dtype=np.float64).ravel()
