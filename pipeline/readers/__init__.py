@@ -1,0 +1,15 @@
+"""Streaming readers: LIBSVM text, CSV, Parquet and NumPy files, local or on any fsspec URL.
+
+    source = open_source("s3://bucket/train.csv.gz", label="clicked")
+    for piece in source.pieces():        # independent: any process may read any piece
+        for block in source.read(piece):
+            block.X, block.y
+
+A source is small and picklable; its pieces and blocks depend on the file alone, and memory on the size of a
+block alone. Whatever is wrong with a file raises `pipeline.errors.InputError` with one line.
+"""
+
+from pipeline.readers.base import Block, Piece, Source
+from pipeline.readers.open import FORMATS, open_source
+
+__all__ = ["FORMATS", "Block", "Piece", "Source", "open_source"]

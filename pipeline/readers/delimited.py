@@ -1,0 +1,273 @@
+"""CSV and TSV: text is cut into blocks of whole records, and Arrow parses each block.
+
+Cutting it ourselves (not by Arrow's streaming reader) makes blocks depend on the file alone, lets skipped
+blocks go unparsed, and keeps the search for a fault, which runs over one block in plain Python, short.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+
+from pipeline.errors import InputError
+from pipeline.readers.base import Block, Piece, Source, check_columns, shown
+from pipeline.readers.files import MEBIBYTE, File, read_record, text_blocks
+from pipeline.readers.labels import LABEL_NAMES, choose_label
+
+# A cell takes at least two bytes of text and becomes eight: 16 MiB dense at most.
+TEXT_BLOCK_BYTES = 4 * MEBIBYTE
+
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE | re.ASCII)
+_NOT_FINITE = re.compile(r"[+-]?(nan|inf|infinity)", re.IGNORECASE)
+_BOM = b"\xef\xbb\xbf"
+_SAMPLE_BYTES = MEBIBYTE // 4
+
+
+@dataclass(frozen=True)
+class DelimitedSource(Source):
+    """A table in text. One piece: where a record starts depends on the quotes before it."""
+
+    format: ClassVar[str] = "csv"
+
+    delimiter: str
+    names: tuple[str, ...] | None
+    n_total: int
+    label: int | None
+    text_labels: bool
+    data_start: int
+    data_line: int
+
+    def pieces(self) -> list[Piece]:
+        return [Piece(0, self.data_start, None)]
+
+    def read(self, piece: Piece, skip: int = 0) -> Iterator[Block]:
+        with self.file.open() as stream:
+            stream.seek(piece.start)
+            line = self.data_line
+            blocks = text_blocks(stream, self.url, piece.start, piece.stop, self.block_bytes, quotes=True)
+            for k, text in enumerate(blocks):
+                if k >= skip:
+                    yield self._parse(text, line)
+                line += text.count(b"\n")
+
+    def _parse(self, text: bytes, line: int) -> Block:
+        columns = self._arrow(text) if text.strip() else [np.empty(0) for _ in range(self.n_total)]
+        if columns is None or not all(_good(column) for column in columns):
+            columns = self._careful(text, line)
+        y = None if self.label is None else columns.pop(self.label)
+        if y is not None and self.text_labels and y.dtype != object:
+            y = y.astype(object)  # an empty block
+        X = np.empty((columns[0].size, len(columns)))
+        for j, column in enumerate(columns):
+            X[:, j] = column
+        return Block(X, y, line, len(text))
+
+    def _arrow(self, text: bytes) -> list[np.ndarray] | None:
+        """All columns; None where Arrow finds a fault, whose words are not ours."""
+        names = [str(j) for j in range(self.n_total)]
+        types = dict.fromkeys(names, pa.float64())
+        if self.label is not None and self.text_labels:
+            types[names[self.label]] = pa.string()
+        try:
+            table = pa.csv.read_csv(
+                pa.BufferReader(text),
+                read_options=pa.csv.ReadOptions(
+                    column_names=names, use_threads=False, block_size=len(text) + 1
+                ),
+                parse_options=pa.csv.ParseOptions(delimiter=self.delimiter, newlines_in_values=True),
+                convert_options=pa.csv.ConvertOptions(
+                    column_types=types, null_values=[], strings_can_be_null=False
+                ),
+            )
+        except pa.ArrowInvalid:
+            return None
+        columns = [column.to_numpy() for column in table.columns]
+        if self.label is not None and self.text_labels:
+            stripped = [str(label).strip() for label in columns[self.label]]
+            columns[self.label] = _strings(stripped)
+        return columns
+
+    def _careful(self, text: bytes, line: int) -> list[np.ndarray]:
+        """Parse cell by cell: raise for the first fault, or return what Arrow was too strict about."""
+        cells: list[list[float | str]] = [[] for _ in range(self.n_total)]
+        for at, row in _records(text, self.url, self.delimiter, line):
+            if len(row) != self.n_total:
+                raise InputError(f"{self.url}: line {at}: found {len(row)} cells, expected {self.n_total}")
+            for j, cell in enumerate(row):
+                cells[j].append(self._cell(cell.strip(), at, j))
+        return [
+            _strings(column) if j == self.label and self.text_labels else np.array(column, dtype=np.float64)
+            for j, column in enumerate(cells)
+        ]
+
+    def _cell(self, cell: str, line: int, j: int) -> float | str:
+        where = f"{self.url}: line {line}, column {self._name(j)}"
+        is_label = j == self.label
+        kind = " (the label)" if is_label else ""
+        if not cell:
+            expected = "a label" if is_label else "a number"
+            raise InputError(f"{where}: found an empty cell, expected {expected}")
+        if is_label and self.text_labels:
+            if _broken(cell):
+                raise InputError(f"{where}: found bytes that are not UTF-8, expected text")
+            return cell
+        if _NUMBER.fullmatch(cell):
+            value = float(cell)
+            if np.isfinite(value):
+                return value
+        elif not _NOT_FINITE.fullmatch(cell):
+            if is_label:
+                reason = f"a number{kind}, as in the first rows"
+            else:
+                reason = "a number; code categorical columns as numbers first"
+            raise InputError(f"{where}: found {shown(cell)}, expected {reason}")
+        raise InputError(f"{where}: found {cell}, expected a finite number{kind}")
+
+    def _name(self, j: int) -> str:
+        return repr(self.names[j]) if self.names is not None else str(j + 1)
+
+
+def open_delimited(
+    file: File,
+    label: str | int | None,
+    n_columns: int | None,
+    require_label: bool,
+    piece_bytes: int,
+    block_bytes: int,
+) -> DelimitedSource:
+    """Find delimiter, header and label from the name and the first records.
+
+    Raises
+    ------
+    InputError
+        If there are no rows, a column name appears twice, no label is found, or the number of columns is not
+        `n_columns`.
+    """
+    url = file.url
+    with file.open() as stream:
+        data_start, line, first = _skip_blank(stream, url)
+        sample = first
+        while len(sample) < _SAMPLE_BYTES and (record := read_record(stream, url)):
+            sample += record
+    if not first:
+        raise InputError(f"{url}: found no rows, expected a table")
+    delimiter = sniff_delimiter(url, first)
+    records = [row for _, row in _records(sample, url, delimiter, line)]
+    names, data_line = None, line
+    if _is_header(records[0], records[1] if len(records) > 1 else None, label):
+        names = tuple(_checked_names(url, records.pop(0), line))
+        data_start, data_line = data_start + len(first), line + first.count(b"\n")
+    if not records:
+        raise InputError(f"{url}: found a header (line {line}) but no rows, expected at least one")
+    n_total = len(names or records[0])
+    at = choose_label(url, names, n_total, label, required=require_label, n_columns=n_columns)
+    check_columns(url, n_total - (at is not None), n_columns)
+    text_labels = at is not None and not all(
+        _numeric(row[at]) or not row[at].strip() for row in records if len(row) == n_total
+    )
+    return DelimitedSource(
+        file=file,
+        n_columns=n_total - (at is not None),
+        column_names=None if names is None else tuple(n for j, n in enumerate(names) if j != at),
+        piece_bytes=piece_bytes,
+        block_bytes=block_bytes,
+        delimiter=delimiter,
+        names=names,
+        n_total=n_total,
+        label=at,
+        text_labels=text_labels,
+        data_start=data_start,
+        data_line=data_line,
+    )
+
+
+def sniff_delimiter(url: str, first: bytes) -> str:
+    """Tab for .tsv; else the most frequent of comma, tab and semicolon in the first record's plain text."""
+    if re.search(r"\.tsv(\.\w+)?$", url, re.IGNORECASE):
+        return "\t"
+    plain = re.sub(rb'"[^"]*"', b"", first)
+    return max(",\t;", key=lambda c: plain.count(c.encode()))
+
+
+def _skip_blank(stream: io.BufferedReader, url: str) -> tuple[int, int, bytes]:
+    """Offset, line and bytes of the first record that is not blank (no bytes at the end of the file)."""
+    position, line = 0, 1
+    if stream.peek(len(_BOM))[: len(_BOM)] == _BOM:
+        position = len(stream.read(len(_BOM)))
+    while record := read_record(stream, url):
+        if record.strip(b"\r\n"):
+            return position, line, record
+        position += len(record)
+        line += record.count(b"\n")
+    return position, line, b""
+
+
+def _records(text: bytes, url: str, delimiter: str, line: int) -> Iterator[tuple[int, list[str]]]:
+    """(line, cells) of each record that is not blank; bytes that are not UTF-8 become lone surrogates."""
+    lines = text.decode(errors="surrogateescape").split("\n")
+    reader = csv.reader((part + "\n" for part in lines), delimiter=delimiter)
+    at = line
+    try:
+        for row in reader:
+            if row:
+                yield at, row
+            at = line + reader.line_num
+    except csv.Error as error:
+        raise InputError(f"{url}: line {at}: not CSV: {error}") from error
+
+
+def _is_header(first: Sequence[str], second: Sequence[str] | None, label: str | int | None) -> bool:
+    """Whether the first record names the columns.
+
+    It does if it holds the name of a label column, or text only, or text where the second has a number.
+    """
+    texts = [bool(cell.strip()) and not _numeric(cell) for cell in first]
+    if not any(texts):
+        return isinstance(label, str) and label in first and not label.lstrip("-").isdigit()
+    named = any(cell.strip().lower() in LABEL_NAMES or cell == label for cell in first)
+    differs = second is not None and any(t and _numeric(c) for t, c in zip(texts, second, strict=False))
+    return named or all(texts) or differs
+
+
+def _checked_names(url: str, names: Sequence[str], line: int) -> list[str]:
+    names = [name.strip() for name in names]
+    for j, name in enumerate(names):
+        if _broken(name):
+            raise InputError(
+                f"{url}: line {line}, column {j + 1}: found bytes that are not UTF-8, expected a name"
+            )
+        if name in names[:j]:
+            raise InputError(
+                f"{url}: line {line}: column name {name!r} appears twice (columns "
+                f"{names.index(name) + 1} and {j + 1}), expected different names"
+            )
+    return names
+
+
+def _numeric(cell: str) -> bool:
+    cell = cell.strip()
+    return bool(_NUMBER.fullmatch(cell) or _NOT_FINITE.fullmatch(cell))
+
+
+def _broken(text: str) -> bool:
+    return any("\ud800" <= c <= "\udfff" for c in text)
+
+
+def _good(column: np.ndarray) -> bool:
+    if column.dtype == object:
+        return all(column)  # no empty label
+    return bool(np.isfinite(column).all())
+
+
+def _strings(values: Sequence[float | str]) -> np.ndarray:
+    column = np.empty(len(values), dtype=object)
+    column[:] = values
+    return column

@@ -1,0 +1,194 @@
+"""Files, local or on any fsspec URL: open, decompress, identify, and cut text into blocks of whole lines."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import hashlib
+import io
+import lzma
+import os
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import fsspec
+from fsspec.core import url_to_fs
+
+from pipeline.errors import InputError
+
+MEBIBYTE = 1 << 20
+# A longer line is no line of a data set: reading on would fill the memory.
+MAX_LINE = 256 * MEBIBYTE
+
+_MAGIC = {"bz2": b"BZh", "gz": b"\x1f\x8b", "xz": b"\xfd7zXZ\x00"}
+_DECOMPRESS: dict[str, Callable[[Any], Any]] = {
+    "bz2": bz2.BZ2File,
+    "gz": lambda raw: gzip.GzipFile(fileobj=raw, mode="rb"),
+    "xz": lzma.LZMAFile,
+}
+
+
+@dataclass(frozen=True)
+class File:
+    """A file that exists, and how it is compressed (``bz2``, ``gz``, ``xz`` or None)."""
+
+    url: str
+    path: str  # absolute where local: workers may run in another directory
+    local: bool
+    size: int
+    compression: str | None
+
+    @contextmanager
+    def open(self) -> Iterator[io.BufferedReader]:
+        """The content, decompressed; a failure to read is an `InputError`."""
+        with _failures(self.url), _open_raw(self.path, self.local) as raw:
+            if self.compression is None:
+                yield raw
+                return
+            with _DECOMPRESS[self.compression](raw) as stream:
+                yield io.BufferedReader(stream, MEBIBYTE)
+
+    def identity(self) -> dict[str, Any]:
+        """Size, and SHA-256 (local) or the version tag that the remote file system gives."""
+        if not self.local:
+            with _failures(self.url):
+                fs, path = url_to_fs(self.path)
+                info = fs.info(path)
+                tag = info.get("ETag") or info.get("etag")
+                return {"size": self.size} | ({"etag": str(tag)} if tag else {"ukey": str(fs.ukey(path))})
+        digest = hashlib.sha256()
+        with _failures(self.url), _open_raw(self.path, True) as raw:
+            while chunk := raw.read(MEBIBYTE):
+                digest.update(chunk)
+        return {"size": self.size, "sha256": digest.hexdigest()}
+
+
+def find_file(url: str) -> File:
+    """Look a file up: it must exist, be a file, and not be empty.
+
+    Raises
+    ------
+    InputError
+    """
+    local = url.startswith("file://") or ("://" not in url and "::" not in url) or Path(url).exists()
+    path = str(Path(url.removeprefix("file://")).expanduser().absolute()) if local else url
+    with _failures(url):
+        size = _local_size(url, path) if local else _remote_size(url)
+        if size == 0:
+            raise InputError(f"{url}: the file is empty (0 bytes), expected rows of data")
+        with _open_raw(path, local) as raw:
+            start = raw.read(8)
+    ending = url.rpartition(".")[2].lower()
+    by_content = next((name for name, magic in _MAGIC.items() if start.startswith(magic)), None)
+    if ending in _MAGIC and by_content != ending:
+        raise InputError(
+            f"{url}: not a .{ending} file: it starts with {start[:6]!r}, expected {_MAGIC[ending]!r}"
+        )
+    return File(url, path, local, size, by_content)
+
+
+def _local_size(url: str, path: str) -> int:
+    if not os.path.exists(path):
+        raise InputError(f"{url}: no such file")
+    if os.path.isdir(path):
+        raise InputError(f"{url}: is a directory, expected a file")
+    return os.stat(path).st_size
+
+
+def _remote_size(url: str) -> int:
+    fs, path = url_to_fs(url)
+    info = fs.info(path)
+    if info.get("type") == "directory":
+        raise InputError(f"{url}: is a directory, expected a file")
+    if info.get("size") is None:
+        raise InputError(f"{url}: its server does not tell the size; download the file and give its path")
+    return int(info["size"])
+
+
+@contextmanager
+def _open_raw(path: str, local: bool) -> Iterator[io.BufferedReader]:
+    if local:
+        with open(path, "rb", buffering=MEBIBYTE) as stream:
+            yield cast(io.BufferedReader, stream)
+    else:
+        with fsspec.open(path, "rb") as remote:
+            yield io.BufferedReader(cast(io.RawIOBase, remote), MEBIBYTE)
+
+
+@contextmanager
+def _failures(url: str) -> Iterator[None]:
+    """Turn what can go wrong while reading into one line."""
+    try:
+        yield
+    except InputError:
+        raise
+    except EOFError as error:
+        raise InputError(
+            f"{url}: truncated: the compressed data stop before their end marker; copy or download it again"
+        ) from error
+    except (zlib.error, lzma.LZMAError, gzip.BadGzipFile) as error:
+        raise InputError(f"{url}: damaged: {_line(error)}; copy or download it again") from error
+    except FileNotFoundError as error:
+        raise InputError(f"{url}: no such file") from error
+    except PermissionError as error:
+        raise InputError(f"{url}: cannot be read: permission denied") from error
+    except ImportError as error:
+        raise InputError(f"{url}: cannot be read: {_line(error)}") from error
+    except OSError as error:
+        if str(error) == "Invalid data stream":  # what the bz2 module says
+            raise InputError(f"{url}: damaged: invalid bz2 data; copy or download it again") from error
+        raise InputError(f"{url}: cannot be read: {_line(error)}") from error
+    except ValueError as error:
+        if "protocol" in str(error).lower():  # fsspec: unknown protocol
+            raise InputError(f"{url}: cannot be read: {_line(error)}") from error
+        raise
+
+
+def _line(error: BaseException) -> str:
+    return " ".join(str(error).split()) or type(error).__name__
+
+
+def read_record(stream: io.BufferedReader, url: str, chunk: bytes = b"", *, quotes: bool = True) -> bytes:
+    """`chunk` and what follows it, up to the end of the line - with `quotes`, of the CSV record."""
+    parts = [chunk]
+    quoted = quotes and chunk.count(b'"') % 2 == 1
+    length = 0
+    while quoted or not parts[-1].endswith(b"\n"):
+        line = stream.readline(MAX_LINE)
+        length += len(line)
+        if not line:
+            break
+        if length >= MAX_LINE:
+            what = "a line or quoted text" if quotes else "a line"
+            raise InputError(f"{url}: found {what} longer than {MAX_LINE} bytes, expected text in lines")
+        parts.append(line)
+        quoted ^= quotes and line.count(b'"') % 2 == 1
+    return b"".join(parts) if len(parts) > 2 or chunk else parts[-1]
+
+
+def text_blocks(
+    stream: io.BufferedReader, url: str, start: int, stop: int | None, size: int, *, quotes: bool = False
+) -> Iterator[bytes]:
+    """Cut ``start .. stop - 1`` every `size` bytes; a line goes to the block in which it starts.
+
+    Block k holds the whole lines that start in bytes ``start + k size .. start + (k + 1) size - 1``, and is
+    empty where a long line runs through. `stream` stands at `start`, or at the first line start after it.
+    """
+    position = stream.tell()
+    begin = start
+    while stop is None or begin < stop:
+        end = begin + size if stop is None else min(begin + size, stop)
+        text = b""
+        if end > position:
+            text = stream.read(end - position)
+            if text:
+                text = read_record(stream, url, text, quotes=quotes)
+            elif stop is None and position <= begin:
+                return
+            position += len(text)
+        yield text
+        begin = end

@@ -1,0 +1,85 @@
+"""Which column of a table is the label, and what its values are."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+
+from pipeline.errors import InputError
+
+# The names that make a column the label when none is named (in any case).
+LABEL_NAMES = ("label", "target", "class", "y")
+
+
+def choose_label(
+    url: str,
+    names: Sequence[str] | None,
+    n_total: int,
+    label: str | int | None,
+    *,
+    required: bool,
+    n_columns: int | None,
+) -> int | None:
+    """Position of the label column among all `n_total` columns, or None where there is none.
+
+    Parameters
+    ----------
+    url : str
+        For messages.
+    names : sequence of str or None
+        Names of all columns; None for a table without a header.
+    label : str, int or None
+        A name, or a position (negative ones count from the end); None for the default: a column with one of
+        :data:`LABEL_NAMES`, or the last column of a table without names - unless `required` is False and the
+        table has exactly `n_columns` columns, hence features only.
+    required : bool
+        Whether a label must be found.
+
+    Raises
+    ------
+    InputError
+        If a required label is missing (with the columns that exist and the nearest name) or could be several.
+    """
+    if label is None:
+        if names is None:
+            return None if not required and n_total == n_columns else n_total - 1
+        found = [i for i, name in enumerate(names) if name.strip().lower() in LABEL_NAMES]
+        if len(found) > 1:
+            both = " and ".join(repr(names[i]) for i in found)
+            raise InputError(f"{url}: columns {both} could each be the label; choose one by its name")
+        if found:
+            return found[0]
+        if not required:
+            return None
+        raise InputError(
+            f"{url}: found no column named {', '.join(LABEL_NAMES[:-1])} or {LABEL_NAMES[-1]}; "
+            f"choose the label among the columns {_listed(names)}"
+        )
+    if names is not None and label in names:
+        return list(names).index(str(label))
+    position = _position(label, n_total)
+    if position is not None:
+        return position
+    if not required:
+        return None
+    if names is None:
+        raise InputError(
+            f"{url}: no label column {str(label)!r}; the file has no header, so give a position from 0 to "
+            f"{n_total - 1}, or -1 for the last"
+        )
+    near = difflib.get_close_matches(str(label), names, n=1, cutoff=0.5)
+    hint = f"did you mean {near[0]!r}? " if near else ""
+    raise InputError(f"{url}: no label column {str(label)!r}; {hint}the columns are {_listed(names)}")
+
+
+def _position(label: str | int, n_total: int) -> int | None:
+    try:
+        position = int(label)
+    except ValueError:
+        return None
+    return position % n_total if -n_total <= position < n_total else None
+
+
+def _listed(names: Sequence[str], limit: int = 12) -> str:
+    listed = ", ".join(repr(name) for name in names[:limit])
+    return listed if len(names) <= limit else f"{listed} and {len(names) - limit} more"

@@ -1,0 +1,115 @@
+"""Open a data file: find it, tell its format by its name, then by its content."""
+
+from __future__ import annotations
+
+import re
+
+from pipeline.errors import InputError
+from pipeline.readers import delimited, libsvm
+from pipeline.readers.base import BLOCK_BYTES, PIECE_BYTES, Source
+from pipeline.readers.delimited import open_delimited
+from pipeline.readers.files import File, find_file
+from pipeline.readers.libsvm import first_row, looks_like_libsvm, open_libsvm
+from pipeline.readers.npy import open_npy
+from pipeline.readers.npz import open_npz
+from pipeline.readers.parquet import open_parquet
+
+FORMATS = ("auto", "libsvm", "csv", "parquet", "npy")
+
+_BY_NAME = {
+    "libsvm": "libsvm", "svm": "libsvm", "svmlight": "libsvm",
+    "csv": "csv", "tsv": "csv",
+    "parquet": "parquet", "pq": "parquet",
+    "npy": "npy", "npz": "npz",
+}  # fmt: skip
+_BY_CONTENT = {b"PAR1": "parquet", b"\x93NUMPY": "npy", b"PK\x03\x04": "npz"}
+_OPEN_TABLE = {"csv": open_delimited, "parquet": open_parquet, "npy": open_npy, "npz": open_npz}
+
+
+def open_source(
+    url: str,
+    format: str = "auto",
+    label: str | int | None = None,
+    n_columns: int | None = None,
+    zero_based: bool = False,
+    *,
+    require_label: bool = True,
+    piece_bytes: int | None = None,
+    block_bytes: int | None = None,
+) -> Source:
+    """Open a data file. Cheap: reads a header or the first rows.
+
+    Parameters
+    ----------
+    url : str
+        Path or fsspec URL. Text may be compressed (.bz2, .gz, .xz).
+    format : {"auto", "libsvm", "csv", "parquet", "npy"}
+        "auto" goes by the ending of the name, then by the content. "csv" finds its delimiter (comma, tab,
+        semicolon); "npy" covers .npz.
+    label : str or int, optional
+        Label column of a table by name or position (negative ones count from the end); for .npz the member
+        with the labels (default "y"). Without it: the column named label, target, class or y, else - in a
+        table without names - the last. LIBSVM text has its label in front.
+    n_columns : int, optional
+        Feature columns that there must be (LIBSVM and sparse .npz: at most).
+    zero_based : bool
+        LIBSVM indices count from 0 instead of 1.
+    require_label : bool
+        If False, a table may come without the label column; its blocks then have ``y = None``.
+    piece_bytes, block_bytes : int, optional
+        Aimed-at sizes (default: pieces of 64 MiB; blocks of 8 MiB of LIBSVM text, 4 MiB of CSV text, 16 MiB
+        of dense float64 rows).
+
+    Raises
+    ------
+    InputError
+        If the file does not exist, is empty, or its header is not as expected.
+    """
+    if format not in FORMATS:
+        raise InputError(f"{url}: unknown format {format!r}, expected one of {', '.join(FORMATS)}")
+    file = find_file(str(url))
+    kind = _format(file, format)
+    if file.compression and kind not in ("libsvm", "csv"):
+        raise InputError(
+            f"{url}: found a compressed .{kind} file, expected it uncompressed; decompress it first"
+        )
+    piece_bytes = piece_bytes or PIECE_BYTES
+    if kind == "libsvm":
+        size = block_bytes or libsvm.TEXT_BLOCK_BYTES
+        return open_libsvm(file, n_columns, zero_based, piece_bytes, size)
+    size = block_bytes or (delimited.TEXT_BLOCK_BYTES if kind == "csv" else BLOCK_BYTES)
+    return _OPEN_TABLE[kind](file, label, n_columns, require_label, piece_bytes, size)
+
+
+def _format(file: File, asked: str) -> str:
+    start = b""
+    if asked in ("auto", "npy"):
+        with file.open() as stream:
+            start = stream.read(8)
+    by_content = next((kind for magic, kind in _BY_CONTENT.items() if start.startswith(magic)), None)
+    if asked == "npy":
+        return "npz" if by_content == "npz" else "npy"
+    if asked != "auto":
+        return asked
+    name = re.sub(r"\.(bz2|gz|xz)$", "", file.url, flags=re.IGNORECASE)
+    by_name = _BY_NAME.get(name.rpartition(".")[2].lower())
+    return by_name or by_content or _text_format(file)
+
+
+def _text_format(file: File) -> str:
+    first = first_row(file, 64 * 1024)
+    if b"\0" in first or (first and not first.isascii() and not _is_utf8(first)):
+        raise InputError(
+            f"{file.url}: line 1, column 1: found {first[:12]!r}, expected LIBSVM text, CSV, Parquet or .npy"
+        )
+    if not looks_like_libsvm(first) and any(c in first for c in (b",", b"\t", b";")):
+        return "csv"
+    return "libsvm"
+
+
+def _is_utf8(text: bytes) -> bool:
+    try:
+        text.decode()
+    except UnicodeDecodeError as error:
+        return error.start > len(text) - 4  # cut in the middle of a character
+    return True

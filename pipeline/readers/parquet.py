@@ -1,0 +1,187 @@
+"""Parquet: numeric columns and a label, by runs of row groups."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pipeline.errors import InputError
+from pipeline.readers.base import Block, Piece, Source, check_columns, shown
+from pipeline.readers.files import MEBIBYTE, File
+from pipeline.readers.labels import choose_label
+
+
+@dataclass(frozen=True)
+class ParquetSource(Source):
+    """One Parquet file; a piece is a run of row groups of about `piece_bytes` dense bytes."""
+
+    format: ClassVar[str] = "parquet"
+
+    names: tuple[str, ...]
+    label: int | None
+    group_rows: tuple[int, ...]
+
+    def pieces(self) -> list[Piece]:
+        limit = max(1, self.piece_bytes // (8 * len(self.names)))
+        pieces: list[Piece] = []
+        start = rows = 0
+        for group, n_rows in enumerate(self.group_rows, start=1):
+            rows += n_rows
+            if rows >= limit or group == len(self.group_rows):
+                pieces.append(Piece(len(pieces), start, group))
+                start, rows = group, 0
+        return pieces
+
+    def read(self, piece: Piece, skip: int = 0) -> Iterator[Block]:
+        assert piece.stop is not None
+        per_block = max(1, self.block_bytes // (8 * len(self.names)))
+        row = sum(self.group_rows[: piece.start])
+        drop = skip * per_block
+        start = piece.start
+        while start < piece.stop and drop >= self.group_rows[start]:
+            drop -= self.group_rows[start]
+            start += 1
+        row += skip * per_block
+        with self.file.open() as stream, _parquet(self.url, stream) as file:
+            waiting: list[pa.RecordBatch] = []
+            n_waiting = 0
+            for batch in _batches(self.url, file, per_block, range(start, piece.stop), self.names):
+                gone = min(drop, batch.num_rows)
+                drop -= gone
+                batch = batch.slice(gone)
+                while n_waiting + batch.num_rows >= per_block:
+                    rest = per_block - n_waiting
+                    yield self._block([*waiting, batch.slice(0, rest)], row)
+                    row += per_block
+                    waiting, n_waiting, batch = [], 0, batch.slice(rest)
+                if batch.num_rows:
+                    waiting.append(batch)
+                    n_waiting += batch.num_rows
+            if waiting:
+                yield self._block(waiting, row)
+
+    def _block(self, batches: list[pa.RecordBatch], row: int) -> Block:
+        table = pa.Table.from_batches(batches)
+        y = None
+        if self.label is not None:
+            y = self._column(table, self.label, row + 1)
+        features = [j for j in range(len(self.names)) if j != self.label]
+        X = np.empty((table.num_rows, len(features)))
+        for k, j in enumerate(features):
+            X[:, k] = self._column(table, j, row + 1)
+        return Block(X, y, row + 1, 8 * table.num_rows * len(self.names))
+
+    def _column(self, table: pa.Table, j: int, first_row: int) -> np.ndarray:
+        column = table.column(j)
+        kind = " (the label)" if j == self.label else ""
+        if column.null_count:
+            row = first_row + int(np.flatnonzero(column.is_null().to_numpy())[0])
+            what = "a label" if kind else "a number"
+            raise InputError(f"{self._where(row, j)}: found a missing value, expected {what}")
+        if _is_text(column.type):
+            return np.array(column.cast(pa.string()).to_numpy(), dtype=object)
+        values = column.cast(pa.float64(), safe=False).to_numpy()
+        bad = np.flatnonzero(~np.isfinite(values))
+        if bad.size:
+            where = self._where(first_row + int(bad[0]), j)
+            raise InputError(f"{where}: found {values[bad[0]]}, expected a finite number{kind}")
+        return values
+
+    def _where(self, row: int, j: int) -> str:
+        return f"{self.url}: row {row}, column {self.names[j]!r}"
+
+
+def open_parquet(
+    file: File,
+    label: str | int | None,
+    n_columns: int | None,
+    require_label: bool,
+    piece_bytes: int,
+    block_bytes: int,
+) -> ParquetSource:
+    """Read the schema; check label, types and the number of columns.
+
+    Raises
+    ------
+    InputError
+    """
+    url = file.url
+    with file.open() as stream, _parquet(url, stream) as parquet:
+        schema = parquet.schema_arrow
+        names = tuple(schema.names)
+        metadata = parquet.metadata
+        group_rows = tuple(metadata.row_group(i).num_rows for i in range(metadata.num_row_groups))
+        twice = next((name for j, name in enumerate(names) if name in names[:j]), None)
+        if twice is not None:
+            raise InputError(f"{url}: column name {twice!r} appears twice, expected different names")
+        if not sum(group_rows):
+            raise InputError(f"{url}: found no rows, expected at least one")
+        at = choose_label(url, names, len(names), label, required=require_label, n_columns=n_columns)
+        for j, kind in enumerate(schema.types):
+            if _is_number(kind) or (j == at and _is_text(kind)):
+                continue
+            group = next(i for i, rows in enumerate(group_rows) if rows)
+            first = next(_batches(url, parquet, 1, range(group, group + 1), (names[j],)))
+            value = first.column(0)[0].as_py()
+            raise InputError(
+                f"{url}: row 1, column {names[j]!r}: found {shown(str(value))} ({kind}), expected "
+                + (
+                    "a number or text (the label)"
+                    if j == at
+                    else "a number; code categorical columns as numbers first"
+                )
+            )
+    check_columns(url, len(names) - (at is not None), n_columns)
+    return ParquetSource(
+        file=file,
+        n_columns=len(names) - (at is not None),
+        column_names=tuple(name for j, name in enumerate(names) if j != at),
+        piece_bytes=piece_bytes,
+        block_bytes=block_bytes,
+        names=names,
+        label=at,
+        group_rows=group_rows,
+    )
+
+
+def _parquet(url: str, stream: object) -> pq.ParquetFile:
+    # Without pre_buffer and with a buffer, memory does not grow with the size of a row group.
+    try:
+        return pq.ParquetFile(stream, pre_buffer=False, buffer_size=MEBIBYTE)
+    except (pa.ArrowInvalid, OSError) as error:
+        raise InputError(f"{url}: not a Parquet file, or a truncated one: {_line(error)}") from error
+
+
+def _batches(
+    url: str, file: pq.ParquetFile, rows: int, groups: range, names: tuple[str, ...]
+) -> Iterator[pa.RecordBatch]:
+    try:
+        yield from file.iter_batches(
+            batch_size=rows, row_groups=groups, columns=list(names), use_threads=False
+        )
+    except (pa.ArrowInvalid, OSError) as error:
+        raise InputError(f"{url}: damaged: {_line(error)}; copy or download it again") from error
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return (
+        pa.types.is_integer(kind)
+        or pa.types.is_floating(kind)
+        or pa.types.is_boolean(kind)
+        or pa.types.is_decimal(kind)
+    )
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    return pa.types.is_string(kind) or pa.types.is_large_string(kind)
+
+
+def _line(error: BaseException) -> str:
+    return " ".join(str(error).split())[:200]
