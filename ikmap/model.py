@@ -6,11 +6,13 @@ import hashlib
 import json
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
+import scipy.sparse as sp
 
 MODELS: dict[str, type[Model]] = {}
+_CSR_PARTS = ("data", "indices", "indptr")
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,15 +33,27 @@ class Model:
             MODELS[cls.kind] = cls
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """The array fields, by name."""
-        values = {f.name: getattr(self, f.name) for f in fields(self)}
-        return {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
+        """The array fields, by name; a CSR field gives three, named ``field.data`` and so on."""
+        arrays: dict[str, np.ndarray] = {}
+        for name, value in self._values().items():
+            if isinstance(value, np.ndarray):
+                arrays[name] = value
+            elif isinstance(value, sp.csr_array):
+                arrays |= {f"{name}.{part}": getattr(value, part) for part in _CSR_PARTS}
+        return arrays
 
     def metadata(self) -> dict[str, Any]:
         """Kind, version and every field that is not an array: JSON values only."""
-        values = {f.name: getattr(self, f.name) for f in fields(self)}
-        plain = {name: value for name, value in values.items() if not isinstance(value, np.ndarray)}
-        return {"kind": self.kind, "version": self.version, **plain}
+        plain: dict[str, Any] = {"kind": self.kind, "version": self.version}
+        for name, value in self._values().items():
+            if isinstance(value, sp.csr_array):
+                plain[name] = {"csr_shape": list(value.shape)}
+            elif not isinstance(value, np.ndarray):
+                plain[name] = value
+        return plain
+
+    def _values(self) -> dict[str, Any]:
+        return {f.name: getattr(self, f.name) for f in fields(self)}
 
     @cached_property
     def content_hash(self) -> str:
@@ -54,10 +68,6 @@ class Model:
     def nbytes(self) -> int:
         """Bytes in all arrays together."""
         return sum(array.nbytes for array in self.arrays().values())
-
-    @classmethod
-    def _from_fields(cls, values: dict[str, Any]) -> Self:
-        return cls(**values)
 
 
 def from_parts(metadata: dict[str, Any], arrays: dict[str, np.ndarray]) -> Model:
@@ -74,4 +84,9 @@ def from_parts(metadata: dict[str, Any], arrays: dict[str, np.ndarray]) -> Model
         raise ValueError(f"unknown kind of model {kind!r}; known are {', '.join(sorted(MODELS))}")
     if version != MODELS[kind].version:
         raise ValueError(f"model {kind!r} has version {version}, this software reads {MODELS[kind].version}")
-    return MODELS[kind]._from_fields({**values, **arrays})
+    for name, value in values.items():
+        if isinstance(value, dict) and "csr_shape" in value:
+            parts = tuple(arrays[f"{name}.{part}"] for part in _CSR_PARTS)
+            values[name] = sp.csr_array(parts, shape=tuple(value["csr_shape"]))
+    dense = {name: array for name, array in arrays.items() if "." not in name}
+    return MODELS[kind](**values, **dense)

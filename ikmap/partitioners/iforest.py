@@ -1,0 +1,164 @@
+"""iForest partitions: the cell of a point is its leaf in a random tree that isolates a small subsample."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+
+from ikmap._threads import for_each_block
+from ikmap.cells import Cells
+from ikmap.model import Model
+from ikmap.partitioners._iforest_loops import LEAF, grow_csr, grow_dense, route_csr, route_dense
+from ikmap.rows import Rows, take_rows
+from ikmap.seeds import generator
+
+ROUTE_BLOCK = 2048
+SPLITS = 1
+"""Second number of the seed path of a tree's splits; its subsample uses the path without it."""
+
+
+@dataclass(frozen=True, eq=False)
+class IForestPartitions(Model):
+    """t axis-parallel random trees, each isolating psi of the training points.
+
+    Parameters
+    ----------
+    feature : ndarray of int32, shape (N,)
+        Nodes of all trees, each tree in preorder: the attribute to compare, or -1 in a leaf.
+    threshold : ndarray of float64, shape (N,)
+        A row goes left, to the next node, when its value is below.
+    right : ndarray of int32, shape (N,)
+        Right child, counted from the tree's root; in a leaf: the number of its cell.
+    roots : ndarray of int64, shape (t + 1,)
+        Where each tree begins.
+    psi, n_features : int
+    max_depth : str or None
+        None: trees grow until every point is isolated. "log2": they stop at depth ceil(log2 psi).
+
+    Notes
+    -----
+    Source: Isolation Kernel, section 3.1 (iForest); algorithms.md, section 3.1.
+    """
+
+    kind: ClassVar[str] = "iforest"
+
+    feature: np.ndarray
+    threshold: np.ndarray
+    right: np.ndarray
+    roots: np.ndarray
+    psi: int
+    n_features: int
+    max_depth: str | None = None
+
+    @property
+    def n_partitions(self) -> int:
+        return int(self.roots.size - 1)
+
+    @property
+    def offsets(self) -> np.ndarray:
+        return np.arange(self.n_partitions + 1, dtype=np.int64) * self.psi
+
+    @property
+    def n_leaves(self) -> np.ndarray:
+        """Number of cells in use, shape (t,): psi each when the points differ and depth is not limited."""
+        return np.add.reduceat(self.feature == LEAF, self.roots[:-1], dtype=np.int64)
+
+    def cells(self, X: Rows, n_threads: int | None = None) -> Cells:
+        """Map points to cells.
+
+        Parameters
+        ----------
+        X : float64 ndarray or csr_array, shape (n, d)
+        n_threads : int, optional
+            At most this many threads; default: all usable cores.
+
+        Returns
+        -------
+        Cells
+            int32 codes of shape (n, t), each in [0, psi).
+        """
+        n = X.shape[0]
+        if X.shape[1] != self.n_features:
+            raise ValueError(f"X has {X.shape[1]} columns, the model was fitted on {self.n_features}")
+        codes = np.empty((n, self.n_partitions), dtype=np.int32)
+        trees = (self.threshold, self.right, self.roots)
+
+        def work(start: int, stop: int) -> None:
+            rows = X[start:stop]
+            if isinstance(rows, np.ndarray):
+                route_dense(rows, self.feature, *trees, codes[start:stop])
+            else:
+                slot, n_slots, feature = self._slots
+                route_csr(rows.data, rows.indices, rows.indptr, slot, n_slots, feature, *trees, codes[start:stop])
+
+        for_each_block(work, n, ROUTE_BLOCK, n_threads)
+        return Cells(codes, self.offsets)
+
+    @cached_property
+    def _slots(self) -> tuple[np.ndarray, int, np.ndarray]:
+        """Attributes in use, renumbered: a sparse row is spread over these few slots only."""
+        used = np.unique(self.feature[self.feature != LEAF])
+        slot = np.full(self.n_features, -1, dtype=np.int32)
+        slot[used] = np.arange(used.size, dtype=np.int32)
+        feature = np.where(self.feature == LEAF, LEAF, slot[self.feature]).astype(np.int32)
+        return slot, int(used.size), feature
+
+
+def fit_iforest(
+    X: Rows, draws: np.ndarray, seed: int, *, max_depth: str | None = None, n_threads: int | None = None
+) -> IForestPartitions:
+    """Fit iForest partitions.
+
+    Parameters
+    ----------
+    X : float64 ndarray or csr_array, shape (n, d)
+        Points; only those named in `draws` matter.
+    draws : ndarray of int, shape (t, psi)
+        Row numbers of each subsample (:func:`~ikmap.partitioners.subsample.draw_subsamples`).
+    seed : int
+        Tree i draws its splits from ``generator(seed, i, 1)``.
+    max_depth : {None, "log2"}
+        None isolates every point; "log2" stops at depth ceil(log2 psi), as the authors' released code does.
+
+    Raises
+    ------
+    ValueError
+        If max_depth is neither.
+    """
+    if max_depth not in (None, "log2"):
+        raise ValueError(f'max_depth must be None or "log2", got {max_depth!r}')
+    n_partitions, psi = draws.shape
+    depth = -1 if max_depth is None else int(np.ceil(np.log2(psi))) if psi > 1 else 0
+    shape = (n_partitions, 2 * psi - 1)
+    feature, right = np.empty(shape, dtype=np.int32), np.empty(shape, dtype=np.int32)
+    threshold = np.empty(shape)
+    n_nodes = np.empty(n_partitions, dtype=np.int64)
+
+    def work(start: int, stop: int) -> None:
+        for i in range(start, stop):
+            points = take_rows(X, draws[i])
+            uniforms = generator(seed, i, SPLITS).random((psi, 2))
+            tree = (np.arange(psi), uniforms, depth, feature[i], threshold[i], right[i])
+            if isinstance(points, np.ndarray):
+                n_nodes[i] = grow_dense(points, *tree)
+            else:
+                used, columns = np.unique(points.indices, return_inverse=True)
+                n_nodes[i] = grow_csr(points.data, columns, points.indptr, used.size, *tree)
+                split = feature[i] != LEAF
+                split[n_nodes[i] :] = False
+                feature[i, split] = used[feature[i, split]]
+
+    for_each_block(work, n_partitions, 1, n_threads)
+    kept = np.arange(shape[1]) < n_nodes[:, None]
+    return IForestPartitions(
+        feature=feature[kept],
+        threshold=threshold[kept],
+        right=right[kept],
+        roots=np.r_[0, np.cumsum(n_nodes)],
+        psi=psi,
+        n_features=int(X.shape[1]),
+        max_depth=max_depth,
+    )

@@ -1,0 +1,63 @@
+"""Random subsamples, one for each partitioning, that nest: a smaller psi is a prefix of a larger one."""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+
+from ikmap.seeds import generator
+
+
+def draw_subsamples(n: int, n_partitions: int, psi: int, seed: int, *, disjoint: bool = False) -> np.ndarray:
+    """Draw psi distinct row numbers out of n for each of t partitionings.
+
+    Every subset is equally likely and subsets are independent (Isolation Kernel, section 3.2; algorithms.md,
+    section 2). Each is the beginning of one uniformly random order of all n rows, so the draw for psi is the
+    first psi columns of the draw for any larger psi.
+
+    Parameters
+    ----------
+    n : int
+        Number of rows to draw from.
+    n_partitions, psi : int
+        t >= 1 and 1 <= psi <= n.
+    seed : int
+        Partitioning i draws from ``generator(seed, i)``.
+    disjoint : bool
+        Subsets do not overlap while t * psi <= n (they do not nest then).
+
+    Returns
+    -------
+    ndarray of int64, shape (t, psi)
+
+    Raises
+    ------
+    ValueError
+        If psi or t is out of range.
+    """
+    if n_partitions < 1:
+        raise ValueError(f"the number of partitionings must be at least 1, got {n_partitions}")
+    if not 1 <= psi <= n:
+        raise ValueError(f"psi must be between 1 and the number of training rows, {n}, got {psi}")
+    draws = np.empty((n_partitions, psi), dtype=np.int64)
+    if disjoint:
+        in_one_order = n // psi
+        for start in range(0, n_partitions, in_one_order):
+            order = generator(seed, start).permutation(n)
+            stop = min(start + in_one_order, n_partitions)
+            draws[start:stop] = order[: (stop - start) * psi].reshape(-1, psi)
+        return draws
+    for i in range(n_partitions):
+        # Position j of a Fisher-Yates shuffle swaps with a uniform position in [j, n).
+        _prefix_of_shuffle(generator(seed, i).integers(np.arange(psi), n), draws[i])
+    return draws
+
+
+@numba.njit(cache=True, nogil=True)
+def _prefix_of_shuffle(swaps, out):
+    """First entries of a Fisher-Yates shuffle of range(n), in memory proportional to the prefix."""
+    moved = {np.int64(-1): np.int64(-1)}
+    for j in range(swaps.size):
+        k = swaps[j]
+        out[j] = moved.get(k, k)
+        moved[k] = moved.get(np.int64(j), np.int64(j))

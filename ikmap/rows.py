@@ -1,0 +1,57 @@
+"""Rows of data as the maps take them: dense float64, or CSR with sorted columns and nothing stored twice."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+Rows = np.ndarray | sp.csr_array
+
+
+def as_rows(X: Any) -> Rows:
+    """Return X as a C-ordered float64 array or a canonical float64 csr_array (no copy when it is one already)."""
+    if sp.issparse(X):
+        X = sp.csr_array(X, dtype=np.float64)
+        if not (X.has_canonical_format and (X.data != 0).all()):
+            X = X.copy()
+            X.sum_duplicates()
+            X.eliminate_zeros()
+        return X
+    return np.ascontiguousarray(X, dtype=np.float64)
+
+
+def as_dense(X: Rows) -> np.ndarray:
+    """Return rows as a dense array; meant for blocks, never for a whole sparse matrix."""
+    return X if isinstance(X, np.ndarray) else X.toarray()
+
+
+def as_csr(X: Rows) -> sp.csr_array:
+    return sp.csr_array(X) if isinstance(X, np.ndarray) else X
+
+
+def take_rows(X: Rows, numbers: np.ndarray) -> Rows:
+    """Return a copy of some rows."""
+    return X[numbers]
+
+
+def check_finite(X: Rows, first_row: int = 0) -> None:
+    """Raise ValueError naming the first entry that is not finite.
+
+    Parameters
+    ----------
+    first_row : int
+        Added to the row number in the message, for a block of a larger matrix.
+    """
+    values = X if isinstance(X, np.ndarray) else X.data
+    if np.isfinite(values).all():
+        return
+    if isinstance(X, np.ndarray):
+        row, column = np.argwhere(~np.isfinite(X))[0]
+        value = X[row, column]
+    else:
+        entry = int(np.flatnonzero(~np.isfinite(X.data))[0])
+        row, column = np.searchsorted(X.indptr, entry, side="right") - 1, X.indices[entry]
+        value = X.data[entry]
+    raise ValueError(f"row {first_row + int(row)}, column {int(column)}: found {value}, expected a finite number")
