@@ -141,7 +141,7 @@ def load_registry(extra: Path | None = None, data_dir: Path | None = None) -> Re
                     owner = owners.setdefault(alias.lower(), (path, name))
                     if owner != (path, name):
                         raise InputError(
-                            f"{path}: data set '{name}': '{alias}' is taken by '{owner[1]}' of {owner[0].name}"
+                            f"{path}: data set '{name}': {alias} is taken by {owner[1]} of {owner[0].name}"
                         )
                 specs[name] = spec
     return Registry(specs)
