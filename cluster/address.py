@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from contextlib import ExitStack
 from urllib.parse import urlsplit
 
-from distributed import Client
+from distributed import Client, Security, rpc
 
-from cluster._quiet import quiet_logs
+from cluster._quiet import interrupts_held, quiet_logs
 from cluster.handle import ClusterHandle
 from pipeline.errors import InputError
 
@@ -39,19 +40,29 @@ def attach(address: str, *, workers: int | None = None, memory_limit: str | None
     if not complete:
         raise InputError(f"--cluster: found {address!r}, expected an address such as tcp://host:8786")
 
-    with ExitStack() as stack:
-        stack.enter_context(quiet_logs())
+    with quiet_logs():
         try:
-            client = stack.enter_context(Client(address, timeout=ANSWER_SECONDS))
+            asyncio.run(_answer(address))
         except (OSError, TimeoutError):
             raise InputError(
                 f"--cluster {address}: no Dask scheduler answered within {ANSWER_SECONDS:g} seconds"
             ) from None
         except (TypeError, ValueError, RuntimeError) as error:
             raise InputError(f"--cluster {address}: {error}") from None
+
+    with ExitStack() as stack:
+        with interrupts_held():
+            stack.enter_context(quiet_logs())
+            client = stack.enter_context(Client(address))
         _wait_for_a_worker(client, address)
-        return ClusterHandle.of(client, parts.scheme, stack.pop_all())
-    raise AssertionError("unreachable")
+        return ClusterHandle.of(client, parts.scheme, stack)
+
+
+async def _answer(address: str) -> None:
+    """Ask who is there. A client itself waits without end for a listener that is not Dask's."""
+    async with asyncio.timeout(ANSWER_SECONDS):
+        async with rpc(address, connection_args=Security().get_connection_args("client")) as scheduler:
+            await scheduler.identity()
 
 
 def _wait_for_a_worker(client: Client, address: str) -> None:

@@ -10,6 +10,8 @@ from typing import Any, Self
 from dask.utils import format_bytes
 from distributed import Client
 
+from cluster._quiet import interrupts_held
+
 
 @dataclass
 class ClusterHandle:
@@ -39,7 +41,7 @@ class ClusterHandle:
 
     @classmethod
     def of(cls, client: Client, kind: str, stack: ExitStack) -> Self:
-        """The handle of a connected client; closing it closes ``stack``."""
+        """The handle of a connected client; it takes over what ``stack`` has to close."""
         found = client.scheduler_info(n_workers=-1)["workers"].values()
         limits = [worker["memory_limit"] for worker in found if worker["memory_limit"]]
         return cls(
@@ -49,7 +51,7 @@ class ClusterHandle:
             threads=sum(worker["nthreads"] for worker in found),
             memory_limit=min(limits, default=None),
             dashboard_link=client.dashboard_link or None,
-            _stack=stack,
+            _stack=stack.pop_all(),
         )
 
     def describe(self) -> str:
@@ -66,7 +68,8 @@ class ClusterHandle:
 
     def close(self) -> None:
         """Disconnect, and stop what was started for this handle. Safe to call twice."""
-        self._stack.close()
+        with interrupts_held():
+            self._stack.close()
 
     def __enter__(self) -> Self:
         return self

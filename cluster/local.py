@@ -6,7 +6,7 @@ import logging
 import os
 import tempfile
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 
 import dask
 import psutil
@@ -15,7 +15,7 @@ from dask.utils import format_bytes, parse_bytes
 from distributed import Client, LocalCluster
 from distributed.system import MEMORY_LIMIT
 
-from cluster._quiet import quiet_logs
+from cluster._quiet import interrupts_held, quiet_logs
 from cluster.handle import ClusterHandle
 from pipeline.errors import InputError
 
@@ -23,10 +23,16 @@ from pipeline.errors import InputError
 MIN_WORKER_BYTES = 256 * 10**6
 #: Share of the available memory given to workers; the rest is for the client, the scheduler and the system.
 WORKERS_SHARE = 0.8
-#: Every worker runs one task at a time on one core: libraries must not start threads of their own.
-ONE_THREAD = dict.fromkeys(
-    ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1"
-)
+#: Seconds to wait, on closing, for workers that are being restarted.
+RESTART_SECONDS = 5.0
+#: Every worker runs one task at a time on one core, so libraries must not start threads of their own.
+WORKER_ENVIRONMENT = {
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+    "NUMBA_NUM_THREADS": "1",
+    "DASK_LOGGING__DISTRIBUTED": "critical",
+}
 _LOOPBACK = "127.0.0.1"
 
 
@@ -73,41 +79,47 @@ def start(*, workers: int | None = None, memory_limit: str | None = None) -> Clu
     limit = worker_memory(memory_limit, count)
 
     with ExitStack() as stack:
-        stack.enter_context(quiet_logs())
-        scratch = stack.enter_context(
-            tempfile.TemporaryDirectory(prefix="ikmap-dask-", ignore_cleanup_errors=True)
-        )
-        stack.enter_context(_worker_environment())
-        cluster = stack.enter_context(
-            LocalCluster(
-                n_workers=count,
-                threads_per_worker=1,
-                processes=True,
-                memory_limit=limit,
-                host=_LOOPBACK,
-                dashboard_address=f"{_LOOPBACK}:0",
-                worker_dashboard_address=f"{_LOOPBACK}:0",
-                local_directory=scratch,
-                silence_logs=logging.CRITICAL,
-                preload=["cluster._worker"],
+        with interrupts_held():
+            stack.enter_context(quiet_logs())
+            scratch = stack.enter_context(
+                tempfile.TemporaryDirectory(prefix="ikmap-dask-", ignore_cleanup_errors=True)
             )
-        )
-        client = stack.enter_context(Client(cluster))
-        client.wait_for_workers(count)
-        return ClusterHandle.of(client, "local", stack.pop_all())
-    raise AssertionError("unreachable")
+            stack.enter_context(_worker_environment())
+            cluster = stack.enter_context(
+                LocalCluster(
+                    n_workers=count,
+                    threads_per_worker=1,
+                    processes=True,
+                    memory_limit=limit,
+                    host=_LOOPBACK,
+                    dashboard_address=f"{_LOOPBACK}:0",
+                    worker_dashboard_address=f"{_LOOPBACK}:0",
+                    local_directory=scratch,
+                    silence_logs=logging.CRITICAL,
+                )
+            )
+            client = stack.enter_context(Client(cluster))
+            client.wait_for_workers(count)
+            stack.callback(_await_restarts, client, count)
+        return ClusterHandle.of(client, "local", stack)
+
+
+def _await_restarts(client: Client, count: int) -> None:
+    """Before closing, let workers that died come up again: Dask stops half-started ones with a traceback."""
+    with suppress(TimeoutError):
+        client.wait_for_workers(count, timeout=RESTART_SECONDS)
 
 
 @contextmanager
 def _worker_environment() -> Iterator[None]:
-    """One thread per library in every worker, restarted ones included.
+    """One thread per library and no log lines in every worker, restarted ones included.
 
     Dask lets variables of this process win over its configuration and copies what it sets for workers into
     this process; both are undone here.
     """
-    names = dask.config.get("distributed.nanny.pre-spawn-environ") | ONE_THREAD
+    names = dask.config.get("distributed.nanny.pre-spawn-environ") | WORKER_ENVIRONMENT
     before = {name: os.environ.get(name) for name in names}
-    for name in ONE_THREAD:
+    for name in WORKER_ENVIRONMENT:
         os.environ.pop(name, None)
     try:
         with dask.config.set({"distributed.nanny.pre-spawn-environ": names}):

@@ -1,0 +1,114 @@
+"""From what a command did to its exit status, and to the one line that says why."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import sys
+import threading
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from types import FrameType
+
+from pipeline.errors import InputError
+
+DONE, DEFECT, INPUT, INTERRUPTED = 0, 1, 2, 130
+
+#: System errors that come from the machine and its settings; any other one is a defect of ours.
+_ENVIRONMENT = {
+    getattr(errno, name)
+    for name in (
+        "EACCES", "EDQUOT", "EFBIG", "EHOSTUNREACH", "EIO", "EMFILE", "ENAMETOOLONG", "ENETDOWN",
+        "ENETUNREACH", "ENFILE", "ENOMEM", "ENOSPC", "EPERM", "EROFS", "ESTALE", "ETIMEDOUT",
+    )
+    if hasattr(errno, name)
+}  # fmt: skip
+_OURS = ("ikmap", "pipeline", "flows", "cluster")
+
+
+def run_command(main: Callable[[Sequence[str]], int | None], argv: Sequence[str] | None = None) -> int:
+    """Run ``main(argv)`` and return the exit status.
+
+    0 done, 2 the user's input or environment is at fault, 1 a defect of ours, 130 interrupted (Ctrl-C or
+    SIGTERM). A failure ends in one line on stderr; ``--debug`` in ``argv`` adds the traceback. A reader that
+    closes stdout early (``| head``) is no failure.
+
+    A `KeyboardInterrupt` with a text carries the command that resumes the run.
+    """
+    words = sys.argv[1:] if argv is None else argv
+    try:
+        with _terminated_as_interrupted():
+            status = main(words)
+        sys.stdout.flush()
+    except SystemExit as stop:  # --help
+        if stop.code is None or isinstance(stop.code, int):
+            return stop.code or DONE
+        return _fail(str(stop.code), DEFECT)
+    except BaseException as error:
+        if isinstance(error, BrokenPipeError) and _stdout_is_broken():
+            return DONE
+        if "--debug" in words:
+            traceback.print_exc()
+        return _fail(*_explain(error))
+    return status or DONE
+
+
+def _explain(error: BaseException) -> tuple[str, int]:
+    """The line and the exit status for ``error``."""
+    if isinstance(error, InputError):
+        return f"error: {error}", INPUT
+    if isinstance(error, KeyboardInterrupt):
+        return f"interrupted; {error or 'run the same command again'} to resume", INTERRUPTED
+    if isinstance(error, MemoryError):
+        detail = f" ({error})" if str(error) else ""
+        return f"error: out of memory{detail}; give fewer --workers or a smaller --shard-rows", INPUT
+    if isinstance(error, OSError) and error.errno in _ENVIRONMENT:
+        where = f"{error.filename}: " if error.filename else ""
+        return f"error: {where}{error.strerror}", INPUT
+    if isinstance(error, ModuleNotFoundError) and (error.name or "").split(".")[0] not in _OURS:
+        return f"error: package {error.name} is missing; pip install 'ikmap[pipeline]'", INPUT
+    if _is_killed_worker(error):
+        return f"error: workers died, probably out of memory; give fewer --workers ({error})", INPUT
+    text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    return f"internal error: {text}; rerun with --debug for the traceback", DEFECT
+
+
+def _is_killed_worker(error: BaseException) -> bool:
+    # Not imported here: where distributed was never loaded, nothing can have raised it.
+    distributed = sys.modules.get("distributed")
+    return distributed is not None and isinstance(error, distributed.KilledWorker)
+
+
+def _fail(line: str, status: int) -> int:
+    with suppress(OSError):  # nobody reads stderr: the status still tells
+        print(" ".join(line.split()), file=sys.stderr, flush=True)
+    return status
+
+
+def _stdout_is_broken() -> bool:
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The interpreter flushes once more on its way out; let that go nowhere.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return True
+    return False
+
+
+@contextmanager
+def _terminated_as_interrupted() -> Iterator[None]:
+    """SIGTERM stops a run as Ctrl-C does, so that workers are stopped and the run stays resumable."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def interrupt(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
