@@ -44,8 +44,8 @@ def log1p_exp(x):
 def logistic_step(margin, a, norm, cost):
     """Best new value z in (0, C) of one dual variable: log(z / (C - z)) + norm (z - a) + margin = 0.
 
-    Solved for s = log(z / (C - z)), where the equation is increasing with slope >= 1 and the root lies within a
-    known bracket: Newton's method, by bisection where it would leave the bracket.
+    Solved for s = log(z / (C - z)), where the equation is increasing with slope >= 1 and the root lies
+    within a known bracket: Newton's method, by bisection where it would leave the bracket.
     """
     shift = margin - norm * a
     low, high = -shift - norm * cost, -shift
@@ -162,7 +162,8 @@ def certificate(rows, y, positive, class_cost, sample_weight, bias, loss, w, alp
     """Sum over rows of C loss, and the rows' share of the duality gap.
 
     The gap P - D equals sum_i (C_i loss_i(m_i) + conjugate_i(-a_i) + a_i m_i) with margins m_i, because
-    sum_i a_i m_i = |w|^2. Every term is >= 0 (Fenchel-Young), so the sum keeps its accuracy when the gap is tiny.
+    sum_i a_i m_i = |w|^2. Every term is >= 0 (Fenchel-Young), so the sum keeps its accuracy when the gap is
+    tiny.
     """
     last = w.size - 1
     total, gap = 0.0, 0.0

@@ -1,5 +1,6 @@
 """Compiled loop of online gradient descent (algorithms.md 5.3), for any row layout."""
 
+# mypy: disallow-untyped-defs=False
 import numpy as np
 from numba import njit
 
@@ -10,8 +11,8 @@ from ikmap.learners._rows_loops import add_outer, scores
 def ogd_pass(rows, y, sample_weight, W, eta, divisor, predicted, n_updates):
     """Predict each row, then step on every class whose margin is below 1. Returns the rows stepped on.
 
-    With one column of W, class 1 is positive; else class k is positive for column k. ``sample_weight`` scales the
-    step (an empty array means all ones), and a row of weight 0 is only predicted.
+    With one column of W, class 1 is positive; else class k is positive for column k. ``sample_weight``
+    scales the step (an empty array means all ones), and a row of weight 0 is only predicted.
     """
     n_classes = W.shape[1]
     f = np.empty(n_classes)

@@ -9,11 +9,10 @@ A learner's loop is written once and calls the functions below. Layouts, as made
 Sums have a fixed order (no fastmath), so results are the same on every machine and for every chunking.
 """
 
+# ruff: noqa: ARG001  (all layouts of one operation share its signature)
 import numpy as np
 from numba import njit, types
 from numba.extending import overload
-
-U0, U4 = np.uint64(0), np.uint64(4)
 
 
 def _layout(rows):
@@ -192,7 +191,7 @@ def first_bad_code(codes, limits):
     """Flat position of the first code outside [0, limits[j]), or -1; -1 codes ("no cell") are let pass."""
     n, t = codes.shape
     for i in range(n):
-        bad = 0
+        bad = np.int64(0)
         for j in range(t):
             code = np.int64(codes[i, j])
             bad += np.int64(code < -1) + np.int64(code >= limits[j])

@@ -22,9 +22,9 @@ class LinearModel(Model):
     coef : ndarray of float64, shape (n_columns, K), C order
     intercept : ndarray of float64, shape (K,)
     divisor : float
-        The decision on a row of cells is ``sum_j coef[column_j] / divisor + intercept``: t for the kernel scale of
-        algorithms.md 5.3, sqrt(t) for features 1/sqrt(t), 1 for raw ones. Dense and CSR rows bring their values,
-        so nothing is divided there.
+        The decision on a row of cells is ``sum_j coef[column_j] / divisor + intercept``: t for the kernel
+        scale of algorithms.md 5.3, sqrt(t) for features 1/sqrt(t), 1 for raw ones. Dense and CSR rows bring
+        their values, so nothing is divided there.
     learner : str
         Name of the learner that made it.
     classes : list
@@ -66,7 +66,7 @@ class LinearModel(Model):
         return out[:, 0] if out.shape[1] == 1 else out
 
     def predict_index(self, rows: Rows) -> np.ndarray:
-        """Class number of every row, int32; sign(0) = +1, and ties between classes go to the lowest number."""
+        """Class number of every row, int32; sign(0) = +1, ties go to the lowest number."""
         return decision_to_index(self.decision_function(rows))
 
     def predict(self, rows: Rows) -> np.ndarray:

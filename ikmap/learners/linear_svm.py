@@ -14,10 +14,10 @@ from typing import Any, Literal
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from ikmap.cells import Cells
 from ikmap.learners import _linear_svm_loops as loops
+from ikmap.learners.block_reader import BlockReader
 from ikmap.learners.linear_model import LinearModel
-from ikmap.learners.rows import Block, Blocks, Rows, check_rows, n_columns, n_rows, row_arrays, squared_norms
+from ikmap.learners.rows import Blocks
 from ikmap.seeds import generator
 
 LOSSES = {
@@ -43,13 +43,14 @@ class SVMParams:
     C : float
         Weight of the losses against the regulariser, > 0.
     class_weight : dict of class number to weight, "balanced" or None
-        "balanced" gives class k the weight ``n / (n_classes n_k)``, rows counted by sample weight. A row keeps its
-        weight in all one-vs-rest problems.
+        "balanced" gives class k the weight ``n / (n_classes n_k)``, rows counted by sample weight. A row
+        keeps its weight in all one-vs-rest problems.
     normalize : bool
-        Whether a cell's feature value is 1/sqrt(t), so that K(x, x) = 1, instead of 1. Raw features with C/t give
-        the same decisions as normalised ones with C (algorithms.md 8.6).
+        Whether a cell's feature value is 1/sqrt(t), so that K(x, x) = 1, instead of 1. Raw features with C/t
+        give the same decisions as normalised ones with C (algorithms.md 8.6).
     tol : float
-        Wanted relative duality gap (P - D) / P, > 0: the objective is then certified to be that close to optimal.
+        Wanted relative duality gap (P - D) / P, > 0: the objective is then certified to be that close to
+        optimal.
     max_iter : int
         Largest number of sweeps over the rows; with several blocks, of visits to every block.
     inner_sweeps : int
@@ -166,72 +167,14 @@ class _Problem:
         elif self.phase == "train":
             if self.all_within_eps:
                 self.eps *= 0.1
-            # With one block a certificate costs no reading. With several, wait until the gap that was seen on the
-            # way, each block's share at the weights of its visit, promises success.
+            # With one block a certificate costs no reading. With several, wait until the gap that was seen
+            # on the way, each block's share at the weights of its visit, promises success.
             if finished or not self.several_blocks or gap <= self.certify_below or self.eps < EPS_FLOOR:
                 self.phase = "certify"
         else:
             self.history.append((self.n_iter, primal, primal - self.gap_sum, gap))
             self.certify_below = min(self.certify_below, 0.5 * gap)
             self.phase = "done" if gap <= self.tol or finished or self.eps < EPS_FLOOR else "train"
-
-
-class _Reader:
-    """Gives the blocks in compiled form, one at a time, each checked when first seen."""
-
-    def __init__(self, blocks: Blocks, n_classes: int, cell_value: float | None, normalize: bool) -> None:
-        self.blocks, self.n_classes = blocks, n_classes
-        self.cell_value, self.normalize = cell_value, normalize
-        self.columns: int | None = None
-        self.sizes: dict[int, int] = {}
-        self._number: int | None = None
-        self._loaded: tuple[Any, np.ndarray, np.ndarray, np.ndarray] | None = None
-
-    def __getitem__(self, number: int) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray]:
-        """Arrays of rows, squared norms, class numbers and sample weights (empty: all ones) of one block."""
-        if self._number != number or self._loaded is None:
-            self._loaded = None  # Before the next block is read: never two in memory.
-            block = self.blocks[number]
-            self._check(number, block)
-            rows = row_arrays(block.rows, self._value(block.rows))
-            weight = np.empty(0) if block.sample_weight is None else block.sample_weight
-            self._loaded = (
-                rows,
-                squared_norms(rows),
-                np.ascontiguousarray(block.y, dtype=np.int32),
-                np.ascontiguousarray(weight, dtype=np.float64),
-            )
-            self._number = number
-        return self._loaded
-
-    def _value(self, rows: Rows) -> float:
-        if self.cell_value is not None:
-            return self.cell_value
-        return 1.0 / np.sqrt(rows.n_partitions) if self.normalize and isinstance(rows, Cells) else 1.0
-
-    def _check(self, number: int, block: Block) -> None:
-        rows, y, weight = block
-        n = n_rows(rows)
-        if number in self.sizes:
-            if n != self.sizes[number]:
-                raise ValueError(f"block {number} has {n} rows, had {self.sizes[number]} when read before")
-            return
-        check_rows(rows, self.columns)
-        if y.shape != (n,):
-            raise ValueError(f"block {number}: y has shape {y.shape}, expected ({n},)")
-        if n and (y.min() < 0 or y.max() >= self.n_classes):
-            row = int(np.flatnonzero((y < 0) | (y >= self.n_classes))[0])
-            raise ValueError(f"block {number}, row {row}: class {y[row]} is outside 0..{self.n_classes - 1}")
-        if weight is not None:
-            if weight.shape != (n,):
-                raise ValueError(f"block {number}: sample_weight has shape {weight.shape}, expected ({n},)")
-            bad = np.flatnonzero(~((weight >= 0) & (weight < np.inf)))
-            if bad.size:
-                raise ValueError(
-                    f"block {number}, row {bad[0]}: sample weight {weight[bad[0]]} is not >= 0 and finite"
-                )
-        self.columns = n_columns(rows)
-        self.sizes[number] = n
 
 
 def fit_linear_svm(
@@ -248,8 +191,9 @@ def fit_linear_svm(
     Parameters
     ----------
     blocks : sequence of Block
-        The training set. One block is solved in memory; several are visited in turn, every unsolved problem being
-        served while a block is in memory, and read from disk again at each visit if that is what ``blocks`` does.
+        The training set. One block is solved in memory; several are visited in turn, every unsolved problem
+        being served while a block is in memory, and read from disk again at each visit if that is what
+        ``blocks`` does.
     n_classes : int
         Number of classes, >= 2. With two, one problem, class 1 positive; else one against the rest each.
     params : SVMParams, optional
@@ -283,7 +227,7 @@ def fit_linear_svm(
         raise ValueError(f"classes_subset must be among 0..{available - 1}, got {classes_subset}")
     if len(blocks) == 0:
         raise ValueError("no blocks to learn from")
-    reader = _Reader(blocks, n_classes, cell_value, params.normalize)
+    reader = BlockReader(blocks, n_classes, cell_value, params.normalize)
     reader[0]
     assert reader.columns is not None
     class_cost = params.C * _class_weights(reader, n_classes, params.class_weight)
@@ -311,7 +255,7 @@ def fit_linear_svm(
 
 
 def _visit_blocks(
-    reader: _Reader,
+    reader: BlockReader,
     problems: Sequence[_Problem],
     params: SVMParams,
     class_cost: np.ndarray,
@@ -319,14 +263,14 @@ def _visit_blocks(
     alpha0: np.ndarray | None,
 ) -> None:
     """One pass over all blocks for the unsolved problems, each in its own phase."""
-    several = len(reader.blocks) > 1
+    several = len(reader) > 1
     bias, loss = float(params.fit_intercept), LOSSES[params.loss]
     for problem in problems:
         problem.begin_cycle()
     start, made = 0, dict.fromkeys((p.number for p in problems), 0)
     # Rows visited in much the same order every time make coordinate descent several times slower than rows in
     # random order; so the order of the blocks changes too (the first pass is in order: sizes become known).
-    count = len(reader.blocks)
+    count = len(reader)
     order = range(count) if cycle == 0 else generator(params.seed, cycle).permutation(count).tolist()
     for b in order:
         rows, norms, y, weight = reader[b]
@@ -361,7 +305,7 @@ def _visit_blocks(
 
 
 def _class_weights(
-    reader: _Reader, n_classes: int, class_weight: Mapping[int, float] | Literal["balanced"] | None
+    reader: BlockReader, n_classes: int, class_weight: Mapping[int, float] | Literal["balanced"] | None
 ) -> np.ndarray:
     """Weight of every class; "balanced" reads all blocks once."""
     weights = np.ones(n_classes)
@@ -372,7 +316,7 @@ def _class_weights(
             weights[int(k)] = value
     elif class_weight == "balanced":
         counts = np.zeros(n_classes)
-        for b in range(len(reader.blocks)):
+        for b in range(len(reader)):
             _, _, y, weight = reader[b]
             counts += np.bincount(y, weights=weight if weight.size else None, minlength=n_classes)
         present = counts > 0

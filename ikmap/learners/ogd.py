@@ -15,7 +15,7 @@ from ikmap.cells import Cells
 from ikmap.learners._ogd_loops import ogd_pass
 from ikmap.learners._rows_loops import decisions
 from ikmap.learners.linear_model import LinearModel
-from ikmap.learners.rows import Rows, check_rows, n_rows, row_arrays
+from ikmap.learners.rows import Rows, check_classes, check_rows, check_weights, n_rows, row_arrays
 
 
 class OGDProgress(NamedTuple):
@@ -47,12 +47,13 @@ class OGDState:
     Parameters
     ----------
     weights : ndarray of float64, shape (n_columns, K)
-        K = 1 for two classes (class 1 positive), else one column per class, one against the rest. Changed in place.
+        K = 1 for two classes (class 1 positive), else one column per class, one against the rest. Changed in
+        place.
     eta : float
         Step size, > 0: on a margin below 1 the weight of each of the row's columns moves by ``eta c``.
     divisor : float
-        The predictor on cells is their weights' sum divided by this, see :func:`ogd_divisor`; for dense and CSR
-        rows, which bring their values, ``x . w / divisor``.
+        The predictor on cells is their weights' sum divided by this, see :func:`ogd_divisor`; for dense and
+        CSR rows, which bring their values, ``x . w / divisor``.
     n_updates : ndarray of int64, shape (K,)
         Steps taken by each class: the size of its support set.
     n_seen, n_support : int
@@ -102,21 +103,12 @@ class OGDState:
         """
         check_rows(rows, self.weights.shape[0])
         n = n_rows(rows)
-        y = np.ascontiguousarray(y, dtype=np.int32)
-        if y.shape != (n,):
-            raise ValueError(f"y has shape {y.shape}, expected ({n},)")
-        bad = np.flatnonzero((y < 0) | (y >= self.n_classes))
-        if bad.size:
-            raise ValueError(f"row {bad[0]}: class {y[bad[0]]} is outside 0..{self.n_classes - 1}")
-        weight = (
-            np.empty(0) if sample_weight is None else np.ascontiguousarray(sample_weight, dtype=np.float64)
-        )
+        y = np.asarray(y)
+        check_classes(y, n, self.n_classes)
+        weight = np.empty(0)
         if sample_weight is not None:
-            if weight.shape != (n,):
-                raise ValueError(f"sample_weight has shape {weight.shape}, expected ({n},)")
-            bad = np.flatnonzero(~((weight >= 0) & (weight < np.inf)))
-            if bad.size:
-                raise ValueError(f"row {bad[0]}: sample weight {weight[bad[0]]} is not >= 0 and finite")
+            weight = np.ascontiguousarray(sample_weight, dtype=np.float64)
+            check_weights(weight, n)
         predicted = np.empty(n, dtype=np.int32)
         arrays = row_arrays(rows)
         support = int(
@@ -153,8 +145,8 @@ class OGDState:
     def model(self, classes: list[Any], params: dict[str, Any] | None = None) -> LinearModel:
         """The classifier with a copy of the weights as they are now.
 
-        Its decisions equal :meth:`decision_function` bit for bit on cells, and on dense and CSR rows where the
-        divisor is 1.
+        Its decisions equal :meth:`decision_function` bit for bit on cells, and on dense and CSR rows where
+        the divisor is 1.
         """
         return LinearModel(
             coef=self.weights.copy(),

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from ikmap.cells import Cells
 from ikmap.learners._rows_loops import first_bad_code
 
-Rows = Cells | np.ndarray | sp.csr_array | sp.csr_matrix
+type Rows = Cells | np.ndarray | sp.csr_array | sp.csr_matrix
 
 
 class Block(NamedTuple):
@@ -33,7 +33,7 @@ class Block(NamedTuple):
 
 #: A training set: ``blocks[k]`` may read from disk, and gives the same rows in the same order each time.
 #: Learners hold one block at a time.
-Blocks = Sequence[Block]
+type Blocks = Sequence[Block]
 
 
 def n_rows(rows: Rows) -> int:
@@ -46,14 +46,32 @@ def n_columns(rows: Rows) -> int:
     return rows.n_columns if isinstance(rows, Cells) else int(rows.shape[1])
 
 
+def check_weights(weight: np.ndarray, n: int) -> None:
+    """Refuse sample weights that are not n finite numbers >= 0 (ValueError)."""
+    if weight.shape != (n,):
+        raise ValueError(f"sample_weight has shape {weight.shape}, expected ({n},)")
+    bad = np.flatnonzero(~((weight >= 0) & (weight < np.inf)))
+    if bad.size:
+        raise ValueError(f"row {bad[0]}: sample weight {weight[bad[0]]} is not >= 0 and finite")
+
+
+def check_classes(y: np.ndarray, n: int, n_classes: int) -> None:
+    """Refuse class numbers that are not n integers in 0..n_classes - 1 (ValueError)."""
+    if y.shape != (n,) or not np.issubdtype(y.dtype, np.integer):
+        raise ValueError(f"class numbers must be {n} integers, got {y.dtype} {y.shape}")
+    bad = np.flatnonzero((y < 0) | (y >= n_classes))
+    if bad.size:
+        raise ValueError(f"row {bad[0]}: class {y[bad[0]]} is outside 0..{n_classes - 1}")
+
+
 def check_rows(rows: Rows, columns: int | None = None) -> None:
     """Refuse rows that a compiled loop cannot take safely.
 
     Raises
     ------
     ValueError
-        If the number of feature columns is not ``columns``, a cell number lies outside its block, or a feature
-        value is not finite; row and column are named, counted from 0.
+        If the number of feature columns is not ``columns``, a cell number lies outside its block, or a
+        feature value is not finite; row and column are named, counted from 0.
     """
     if columns is not None and n_columns(rows) != columns:
         raise ValueError(f"rows have {n_columns(rows)} feature columns, expected {columns}")
@@ -64,24 +82,26 @@ def check_rows(rows: Rows, columns: int | None = None) -> None:
         bad = first_bad_code(np.ascontiguousarray(rows.codes), limits)
         if bad >= 0:
             row, i = divmod(bad, rows.n_partitions)
-            raise ValueError(
-                f"row {row}, column {i}: cell {rows.codes[row, i]} is outside 0..{limits[i] - 1} of its partitioning"
-            )
+            raise ValueError(f"row {row}, column {i}: cell {rows.codes[row, i]}, expected 0..{limits[i] - 1}")
         return
-    values = rows.data if sp.issparse(rows) else np.asarray(rows)
-    if not np.isfinite(values).all():
-        if sp.issparse(rows):
-            entry = int(np.flatnonzero(~np.isfinite(values))[0])
-            row, column = int(np.searchsorted(rows.indptr, entry, side="right")) - 1, int(rows.indices[entry])
-        else:
-            row, column = (int(v) for v in np.argwhere(~np.isfinite(values))[0])
-        raise ValueError(f"row {row}, column {column}: value is not finite")
+    matrix: Any = rows
+    values = matrix.data if sp.issparse(matrix) else np.asarray(matrix)
+    if np.isfinite(values).all():
+        return
+    if sp.issparse(matrix):
+        entry = int(np.flatnonzero(~np.isfinite(values))[0])
+        row = int(np.searchsorted(matrix.indptr, entry, side="right")) - 1
+        column = int(matrix.indices[entry])
+    else:
+        row, column = (int(v) for v in np.argwhere(~np.isfinite(values))[0])
+    raise ValueError(f"row {row}, column {column}: value is not finite")
 
 
 def row_arrays(rows: Rows, value: float = 1.0) -> tuple[Any, ...]:
-    """Return the tuple of arrays that compiled loops take (see ``_rows_loops``); no copy where types fit.
+    """The tuple of arrays that compiled loops take (see ``_rows_loops``); no copy where types fit.
 
-    ``value`` is the feature value of a cell. Cells with missing entries (-1) come as CSR, their entries left out.
+    ``value`` is the feature value of a cell. Cells with missing entries (-1) come as CSR, their entries left
+    out.
     """
     if isinstance(rows, Cells):
         codes = np.ascontiguousarray(rows.codes)
@@ -91,13 +111,14 @@ def row_arrays(rows: Rows, value: float = 1.0) -> tuple[Any, ...]:
             columns = rows.columns()[present]
             return np.full(columns.size, float(value)), columns, indptr
         return codes, rows.offsets[:-1].astype(np.uint64), float(value)
-    if sp.issparse(rows):
-        if not rows.has_canonical_format:  # Repeated entries of a row would spoil its norm.
-            rows = rows.copy()
-            rows.sum_duplicates()
-        data = np.ascontiguousarray(rows.data, dtype=np.float64)
-        return data, rows.indices, rows.indptr.astype(np.int64, copy=False)
-    return (np.ascontiguousarray(rows, dtype=np.float64),)
+    matrix: Any = rows
+    if sp.issparse(matrix):
+        if not matrix.has_canonical_format:  # Repeated entries of a row would spoil its norm.
+            matrix = matrix.copy()
+            matrix.sum_duplicates()
+        data = np.ascontiguousarray(matrix.data, dtype=np.float64)
+        return data, matrix.indices, matrix.indptr.astype(np.int64, copy=False)
+    return (np.ascontiguousarray(matrix, dtype=np.float64),)
 
 
 def squared_norms(arrays: tuple[Any, ...]) -> np.ndarray:

@@ -1,0 +1,89 @@
+"""Blocks of a training set in the form that compiled loops take, one at a time."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ikmap.cells import Cells
+from ikmap.learners.rows import (
+    Block,
+    Blocks,
+    Rows,
+    check_classes,
+    check_rows,
+    check_weights,
+    n_columns,
+    n_rows,
+    row_arrays,
+    squared_norms,
+)
+
+
+class CompiledBlock(NamedTuple):
+    """Arrays of one block: rows (see ``_rows_loops``), squared norms, classes, weights (empty: ones)."""
+
+    rows: tuple
+    norms: np.ndarray
+    y: np.ndarray
+    sample_weight: np.ndarray
+
+
+class BlockReader:
+    """Reads blocks on demand, keeps the latest one only, and checks each when it is first seen.
+
+    Parameters
+    ----------
+    blocks : sequence of Block
+    n_classes : int
+    cell_value : float or None
+        Feature value of a cell; None for 1/sqrt(t), or 1 without ``normalize``.
+    """
+
+    def __init__(self, blocks: Blocks, n_classes: int, cell_value: float | None, normalize: bool) -> None:
+        self.blocks, self.n_classes = blocks, n_classes
+        self.cell_value, self.normalize = cell_value, normalize
+        self.columns: int | None = None
+        self.sizes: dict[int, int] = {}
+        self._number: int | None = None
+        self._loaded: CompiledBlock | None = None
+
+    def __len__(self) -> int:
+        return len(self.blocks)
+
+    def __getitem__(self, number: int) -> CompiledBlock:
+        if self._number != number or self._loaded is None:
+            self._loaded = None  # Before the next block is read: never two in memory.
+            block = self.blocks[number]
+            self._check(number, block)
+            rows = row_arrays(block.rows, self._value(block.rows))
+            weight = np.empty(0) if block.sample_weight is None else block.sample_weight
+            self._loaded = CompiledBlock(
+                rows,
+                squared_norms(rows),
+                np.ascontiguousarray(block.y, dtype=np.int32),
+                np.ascontiguousarray(weight, dtype=np.float64),
+            )
+            self._number = number
+        return self._loaded
+
+    def _value(self, rows: Rows) -> float:
+        if self.cell_value is not None:
+            return self.cell_value
+        return 1.0 / np.sqrt(rows.n_partitions) if self.normalize and isinstance(rows, Cells) else 1.0
+
+    def _check(self, number: int, block: Block) -> None:
+        n = n_rows(block.rows)
+        if number not in self.sizes:
+            try:
+                check_rows(block.rows, self.columns)
+                check_classes(block.y, n, self.n_classes)
+                if block.sample_weight is not None:
+                    check_weights(block.sample_weight, n)
+            except ValueError as error:
+                raise ValueError(f"block {number}: {error}" if len(self) > 1 else str(error)) from None
+            self.columns = n_columns(block.rows)
+            self.sizes[number] = n
+        elif n != self.sizes[number]:
+            raise ValueError(f"block {number} has {n} rows, had {self.sizes[number]} when read before")
