@@ -51,14 +51,22 @@ def curve(rows: int, end: float, points: int) -> dict[str, list[float]]:
 
 
 def _run(name: str, seconds: float, learner: str, psi: str) -> dict[str, Any]:
-    toml = f'dataset = "{name}"\npartitioner = "anne"\nt = 100\npsi = "{psi}"\nlearner = "{learner}"\nseed = 0\n'
+    toml = (
+        f'dataset = "{name}"\npartitioner = "anne"\nt = 100\npsi = "{psi}"\nlearner = "{learner}"\nseed = 0\n'
+    )
     return {
         "id": f"{name}-20260801T101502",
         "command": f"python -m flows.batch --dataset {name} --psi {psi} --learner {learner}",
         "seed": 0,
         "started": "2026-08-01T10:15:02+00:00",
         "seconds": seconds,
-        "versions": {"python": "3.12.11", "ikmap": "0.1.0", "numpy": "2.4.1", "dask": "2026.7.1", "zarr": "3.4.0"},
+        "versions": {
+            "python": "3.12.11",
+            "ikmap": "0.1.0",
+            "numpy": "2.4.1",
+            "dask": "2026.7.1",
+            "zarr": "3.4.0",
+        },
         "cluster": {"kind": "local", "workers": 2, "threads": 2, "dashboard": "http://127.0.0.1:8787/status"},
         "config_toml": toml,
     }
@@ -88,7 +96,14 @@ def binary() -> dict[str, Any]:
             "sources": [_source("a9a", 2_329_285), _source("a9a.t", 1_164_902)],
             "test": "official",
         },
-        "params": {"partitioner": "anne", "t": 100, "psi": 256, "learner": ["svm", "ogd"], "C": 1.0, "eta": 0.5},
+        "params": {
+            "partitioner": "anne",
+            "t": 100,
+            "psi": 256,
+            "learner": ["svm", "ogd"],
+            "C": 1.0,
+            "eta": 0.5,
+        },
         "stages": [
             stage("ingest", 1.2, 1.9, 48842),
             stage("select", 3.2, 21.4, 20000, workers=[{"name": "w0", "seconds_busy": 20.1}]),

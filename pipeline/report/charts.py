@@ -15,7 +15,7 @@ from itertools import pairwise
 from pipeline.report.text import esc, percent
 
 WIDTH, HEIGHT = 480, 300
-LEFT, RIGHT, TOP, BOTTOM = 62, 16, 26, 54
+LEFT, RIGHT, TOP, BOTTOM = 62, 22, 34, 54
 _MAX_POINTS = 500
 _MAX_MARKERS = 30
 # Marker outlines around (0, 0), so that series differ without colour.
@@ -36,27 +36,35 @@ class Series:
     style: int = 0  # which colour, dash and marker
 
 
+def _nice_step(span: float, most: int) -> float:
+    """The least of 1, 2, 5 times a power of ten of which at most ``most`` fit into ``span``."""
+    raw = span / most
+    power = 10.0 ** math.floor(math.log10(raw))
+    return next((m * power for m in (1, 2, 5) if m * power >= raw * (1 - 1e-9)), 10 * power)
+
+
+def _multiple(k: int, step: float) -> float:
+    # Division by a whole number, where there is one, gives 0.3 rather than 0.30000000000000004.
+    return k / round(1 / step) if step < 1 else k * step
+
+
 def nice_ticks(low: float, high: float, most: int = 6) -> list[float]:
     """Round values (1, 2 or 5 times a power of ten apart) within [low, high], at most ``most`` + 1."""
     if not high > low:
         return [low]
-    raw = (high - low) / most
-    power = 10.0 ** math.floor(math.log10(raw))
-    step = next((m * power for m in (1, 2, 5, 10) if m * power >= raw * (1 - 1e-9)), 10 * power)
+    step = _nice_step(high - low, most)
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
-    # Division by a whole number, where there is one, gives 0.3 rather than 0.30000000000000004.
-    return [k / round(1 / step) if step < 1 else k * step for k in range(first, last + 1)]
+    return [_multiple(k, step) for k in range(first, last + 1)]
 
 
 def share_domain(values: Sequence[float]) -> tuple[float, float]:
     """An interval within [0, 1] that ends on round values and holds ``values`` with a little air."""
-    low, high = min(values), max(values)
-    pad = max((high - low) * 0.08, 0.004)
-    low, high = max(0.0, low - pad), min(1.0, high + pad)
-    ticks = nice_ticks(low, high)
-    step = ticks[1] - ticks[0] if len(ticks) > 1 else (high - low) / 2
-    low, high = math.floor(low / step + 1e-9) * step, math.ceil(high / step - 1e-9) * step
-    return max(0.0, low), min(1.0, high)
+    least, most = min(values), max(values)
+    pad = max((most - least) * 0.08, 0.004)
+    low, high = max(0.0, least - pad), min(1.0, most + pad)
+    step = _nice_step(high - low, 6)
+    low, high = _multiple(math.floor(low / step + 1e-9), step), _multiple(math.ceil(high / step - 1e-9), step)
+    return max(0.0, min(low, least)), min(1.0, max(high, most))
 
 
 def share_label(ticks: Sequence[float]) -> Callable[[float], str]:
@@ -166,7 +174,7 @@ def line_chart(
     key : str
         Unique on the page; prefix of the ids of title and description.
     log2 : bool
-        Logarithmic x axis with a tick at every x that occurs; every x must be positive.
+        Logarithmic x axis with ticks where there are points; every x must be positive.
     reference : float, optional
         Height of a horizontal line to compare with.
     chosen : float, optional
@@ -186,7 +194,8 @@ def line_chart(
     def py(y: float) -> float:
         return HEIGHT - BOTTOM - (y - y_low) / (y_high - y_low) * (HEIGHT - TOP - BOTTOM)
 
-    x_ticks = _thinned([(x, 0.0) for x in xs], 12) if log2 else [(x, 0.0) for x in nice_ticks(x_low, x_high)]
+    # Every second value is named where there are many.
+    x_ticks = xs[:: math.ceil(len(xs) / 8)] if log2 else nice_ticks(x_low, x_high)
     y_ticks = nice_ticks(y_low, y_high)
     y_text = share_label(y_ticks)
     floor = HEIGHT - BOTTOM
@@ -196,7 +205,7 @@ def line_chart(
             f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{py(y):.2f}" y2="{py(y):.2f}"/>'
             f'<text x="{LEFT - 7}" y="{py(y) + 4:.2f}" text-anchor="end">{y_text(y)}</text>'
         )
-    for x, _ in x_ticks:
+    for x in x_ticks:
         parts.append(
             f'<line class="tick" x1="{px(x):.2f}" x2="{px(x):.2f}" y1="{floor}" y2="{floor + 5}"/>'
             f'<text x="{px(x):.2f}" y="{floor + 19}" text-anchor="middle">{compact(x)}</text>'
@@ -247,14 +256,14 @@ def heat_picture(key: str, counts: Sequence[Sequence[int]], names: Sequence[str]
         support = sum(row)
         for j, n in enumerate(row):
             if n > 0:
-                shade = ("hit" if i == j else "miss", max(3, round(10 * math.sqrt(n / support))))
+                shade = ("hit" if i == j else "miss", max(4, round(10 * math.sqrt(n / support))))
                 shades.setdefault(shade, []).append(f"M{j} {i}h1v1h-1z")
     cells = "".join(
         f'<path class="{kind}" fill-opacity="{level / 10:g}" d="{"".join(paths)}"/>'
         for (kind, level), paths in sorted(shades.items())
     )
     parts = []
-    step = max(1, math.ceil(k / 10 / 5) * 5) if k > 10 else 1
+    step = max(1, math.ceil(k / 12 / 5) * 5) if k > 10 else 1
     for i in range(0, k, step):
         at, text = (i + 0.5) * side / k, esc(names[i] if len(names[i]) <= 7 else names[i][:6] + "…")
         parts.append(

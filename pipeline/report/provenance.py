@@ -49,13 +49,13 @@ def data_section(metrics: Metrics) -> str:
         if isinstance(source, Mapping):
             digest = get_text(source, "sha256", MISSING)
             sources.append(
-                f'<tr><th scope="row"><code>{esc(get_text(source, "url", MISSING))}</code></th>'
-                f"<td>{nbytes(get_number(source, 'size'))}</td>"
-                f'<td class="text"><code>{esc(digest)}</code></td></tr>'
+                f'<tr><th scope="row"><code>{esc(get_text(source, "url", MISSING))}</code>'
+                f"<small>SHA-256 {esc(digest)}</small></th>"
+                f"<td>{nbytes(get_number(source, 'size'))}</td></tr>"
             )
     table = (
-        '<table class="sources"><thead><tr><th scope="col">Source</th><th scope="col">Size</th>'
-        f'<th scope="col" class="text">SHA-256</th></tr></thead><tbody>{"".join(sources)}</tbody></table>'
+        '<table class="sources"><thead><tr><th scope="col">Source</th><th scope="col">Size</th></tr></thead>'
+        f"<tbody>{''.join(sources)}</tbody></table>"
     )
     return section("data", "Data", pairs(rows) + (scroll(table, "Sources") if sources else ""))
 

@@ -14,7 +14,7 @@ from pipeline.report.charts import (
     strip_axis,
     swatch,
 )
-from pipeline.report.confusion import confusion_block
+from pipeline.report.confusion import SHARES_UP_TO, confusion_block
 from pipeline.report.fields import (
     Metrics,
     get_accuracy,
@@ -28,7 +28,19 @@ from pipeline.report.fields import (
 )
 from pipeline.report.markup import scroll, section
 from pipeline.report.scores import Confusion, class_counts, confusion_of, majority_baseline, wilson_interval
-from pipeline.report.text import MISSING, count, duration, esc, figure, nbytes, percent, plural, rate, shorten
+from pipeline.report.text import (
+    MISSING,
+    count,
+    duration,
+    esc,
+    figure,
+    moment,
+    nbytes,
+    percent,
+    plural,
+    rate,
+    shorten,
+)
 
 # Fields of a learner that have a place of their own on the page.
 _SHOWN_ELSEWHERE = {"accuracy", "train_seconds", "predict_seconds", "confusion", "labels", "curve"}
@@ -85,12 +97,10 @@ def headline(metrics: Metrics) -> str:
         said += f": finished so far are {esc(', '.join(done))}." if done else "; no stage has finished."
     tiles = []
     for learner, (accuracy, interval) in accuracies.items():
-        notes = [f"95% interval {percent(interval[0])} to {percent(interval[1])}"] if interval else []
+        notes = [f"95%: {percent(interval[0]).rstrip('%')}–{percent(interval[1])}"] if interval else []
         if baseline is not None:
-            notes.append(f"{(accuracy - baseline) * 100:+.1f} points over the majority class")
-        alone = sum(accuracy == other for other, _ in accuracies.values()) == 1
-        mark = " · best" if learner == best and alone and len(accuracies) > 1 else ""
-        tiles.append(_tile(f"accuracy of {learner}{mark}", percent(accuracy), notes, "result"))
+            notes.append(f"{(accuracy - baseline) * 100:+.1f} points over majority class")
+        tiles.append(_tile(f"accuracy of {learner}", percent(accuracy), notes, "result"))
     if baseline is not None:
         tiles.append(_tile("majority class", percent(baseline), ["always answering the most frequent class"]))
     seconds = get_number(run, "seconds")
@@ -98,11 +108,12 @@ def headline(metrics: Metrics) -> str:
         tiles.append(_tile("total time", duration(seconds), [_where(get_mapping(run, "cluster"))]))
     rows = (rows_train or 0.0) + (rows_test or 0.0)
     if seconds and rows:
-        tiles.append(_tile("end to end", rate(rows / seconds), [f"{count(rows)} rows, training and test"]))
+        speed = rate(rows / seconds, "").strip()
+        tiles.append(_tile("rows/s end to end", speed, [f"{count(rows)} rows, training and test"]))
     peaks = [get_number(stage, "peak_rss_bytes") or 0.0 for stage in stages_of(metrics)]
     if any(peaks):
-        tiles.append(_tile("peak memory", nbytes(max(peaks)), ["largest figure of any stage"]))
-    started = get_text(run, "started")
+        tiles.append(_tile("peak memory", nbytes(max(peaks)), ["highest RSS of all stages"]))
+    started = moment(get_text(run, "started"))
     when = f'<p class="when">Run {esc(get_text(run, "id", "without a name"))}'
     when += f" · started {esc(started)}</p>" if started else "</p>"
     dl = f'<dl class="tiles">{"".join(tiles)}</dl>' if tiles else ""
@@ -140,8 +151,9 @@ def accuracy_section(metrics: Metrics) -> str:
         axis = strip_axis([(100 * (t - domain[0]) / (domain[1] - domain[0]), text(t)) for t in ticks])
         note = "Dot: share of the test rows that is right. Bar with caps: 95% interval (Wilson)."
         note += f" Dashed line: majority class, {percent(baseline, 2)}." if baseline is not None else ""
-        picture = f'<ol class="timeline dots">{rows}</ol>{axis}<p class="note">{note}</p>'
-    return section("accuracy", "Accuracy", picture + _learner_table(metrics))
+        rows += f'<li class="axis-row" aria-hidden="true"><div>of the test rows</div>{axis}</li>'
+        picture = f'<div><ol class="timeline stacked">{rows}</ol><p class="note">{note}</p></div>'
+    return section("accuracy", "Accuracy", f'<div class="pair">{picture}{_learner_table(metrics)}</div>')
 
 
 def _learner_table(metrics: Metrics) -> str:
@@ -268,4 +280,6 @@ def confusion_section(metrics: Metrics) -> str:
         confusion_block(f"confusion-{i}", name, confusion, train)
         for i, (name, confusion) in enumerate(_confusions(metrics).items())
     ]
-    return section("errors", "Where they err", "".join(blocks)) if blocks else ""
+    few = all(len(confusion.counts) <= SHARES_UP_TO for confusion in _confusions(metrics).values())
+    body = f'<div class="{"pair" if few else "stack"}">{"".join(blocks)}</div>'
+    return section("errors", "Errors", body) if blocks else ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+from datetime import UTC, datetime
 from typing import Any
 
 from pipeline.report.fields import number
@@ -21,9 +22,10 @@ def count(value: float | None) -> str:
     return MISSING if value is None else f"{round(value):,}"
 
 
-def plural(value: float | None, noun: str) -> str:
-    """``1 row``, ``2 rows``."""
-    return f"{count(value)} {noun}" + ("" if value is not None and round(value) == 1 else "s")
+def plural(value: float | None, noun: str, nouns: str = "") -> str:
+    """``1 row``, ``2 rows``; ``nouns`` where an s does not do."""
+    one = value is not None and round(value) == 1
+    return f"{count(value)} {noun if one else nouns or noun + 's'}"
 
 
 def duration(seconds: float | None) -> str:
@@ -102,6 +104,15 @@ def setting(value: Any) -> str:
     if isinstance(value, list | tuple):
         return ", ".join(setting(item) for item in value)
     return json.dumps(value, default=str) if isinstance(value, dict) else str(value)
+
+
+def moment(value: str) -> str:
+    """An ISO 8601 time as 2026-08-01 10:15:02 UTC; other text as it is."""
+    try:
+        time = datetime.fromisoformat(value)
+        return f"{time.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC" if time.tzinfo else f"{time:%Y-%m-%d %H:%M:%S}"
+    except (ValueError, OverflowError):
+        return value
 
 
 def shorten(value: str, length: int) -> str:

@@ -112,17 +112,19 @@ def timeline(stages: list[Mapping[str, Any]], run_seconds: float | None) -> str:
     """All stages on one time axis, which ends with the run."""
     bars = bars_of(stages)
     span = max([run_seconds or 0.0, *(bar.end for bar in bars)]) or 1.0
-    ticks = nice_ticks(0.0, span, 5)
+    size, unit = (3600, "h") if span > 7200 else (60, "min") if span > 120 else (1, "s")
+    ticks = [tick * size for tick in nice_ticks(0.0, span / size, 5)]
     items = []
     for bar in bars:
         facts = "".join(f"<span>{esc(fact)}</span>" for fact in _facts(bar))
         seconds = "not finished" if bar.seconds is None else duration(bar.seconds)
         items.append(
             f'<li><div class="facts"><b>{esc(shorten(get_text(bar.stage, "name", "stage"), 40))}</b>'
-            f"<strong>{seconds}</strong>{facts}</div>{_strip(bar, span, ticks)}</li>"
+            f"<strong>{seconds}</strong><i></i>{facts}</div>{_strip(bar, span, ticks)}</li>"
         )
-    axis = strip_axis([(100 * tick / span, duration(tick)) for tick in ticks])
-    return f'<ol class="timeline">{"".join(items)}</ol>{axis}<p class="axis-name">time since start</p>'
+    axis = strip_axis([(100 * tick / span, f"{tick / size:g} {unit}") for tick in ticks])
+    items.append(f'<li class="axis-row" aria-hidden="true"><div>time since start</div>{axis}</li>')
+    return f'<ol class="timeline">{"".join(items)}</ol>'
 
 
 def stage_table(stages: list[Mapping[str, Any]]) -> str:
@@ -152,15 +154,31 @@ def stage_table(stages: list[Mapping[str, Any]]) -> str:
     return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
 
 
+def _outside(bars: list[Bar], seconds: float) -> float:
+    """Seconds of the run during which no stage was running (stages may overlap)."""
+    reached = inside = 0.0
+    for bar in sorted(bars, key=lambda bar: bar.start):
+        inside += max(0.0, bar.end - max(bar.start, reached))
+        reached = max(reached, bar.end)
+    return max(0.0, seconds - inside)
+
+
 def stages_section(metrics: Metrics) -> str:
     """The stages as a picture, and its numbers."""
     stages = stages_of(metrics)
     if not stages:
         return ""
     workers = any(get_list(stage, "workers") for stage in stages)
-    note = '<p class="note">Thin lines below a bar: how long each worker was busy.</p>' if workers else ""
+    seconds = get_number(metrics.get("run"), "seconds")
+    notes = ["Thin lines below a bar: how long each worker was busy."] if workers else []
+    outside = _outside(bars_of(stages), seconds) if seconds is not None else 0.0
+    if seconds and outside > 0.01 * seconds:
+        notes.append(
+            f"Outside of the stages: {duration(outside)} ({percent(outside / seconds, 0)} of the run)."
+        )
+    note = f'<p class="note">{" ".join(notes)}</p>' if notes else ""
     table = scroll(stage_table(stages), "The stages in numbers")
-    picture = timeline(stages, get_number(metrics.get("run"), "seconds"))
+    picture = timeline(stages, seconds)
     return section(
         "stages",
         "Stages",

@@ -1,0 +1,311 @@
+"""The report as text: numbers, derived figures, escaping, missing parts."""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import binomtest
+
+from pipeline.report import render_report, scores, text, write_report
+from pipeline.report.charts import nice_ticks, share_domain
+from pipeline.report.timeline import bars_of
+from tests import report_examples
+
+EXAMPLES = ("binary", "ten_classes", "many_classes", "unfinished")
+VOID = {"meta", "link", "br", "hr", "img", "input"}
+
+
+class Page(HTMLParser):
+    """Tags, attributes and visible text of a page; fails on tags that do not nest."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.open: list[str] = []
+        self.tags: list[str] = []
+        self.attributes: list[tuple[str, str, str]] = []
+        self.words: list[str] = []
+        self.feed(html)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes += [(tag, name, value or "") for name, value in attrs]
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes += [(tag, name, value or "") for name, value in attrs]
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if not {"style", "script"} & set(self.open):
+            self.words.append(data)
+
+    @property
+    def text(self) -> str:
+        return " ".join(" ".join(self.words).split())
+
+
+@pytest.mark.parametrize(
+    ("function", "value", "expected"),
+    [
+        (text.count, 12345, "12,345"),
+        (text.count, None, "–"),
+        (text.duration, 0, "0 s"),
+        (text.duration, 0.0002, "< 1 ms"),
+        (text.duration, 0.012, "12 ms"),
+        (text.duration, 0.5, "0.50 s"),
+        (text.duration, 3.4, "3.4 s"),
+        (text.duration, 59.94, "59.9 s"),
+        (text.duration, 59.96, "1 min 00 s"),
+        (text.duration, 125, "2 min 05 s"),
+        (text.duration, 3599.6, "1 h 00 min"),
+        (text.duration, 4320, "1 h 12 min"),
+        (text.nbytes, 812, "812 B"),
+        (text.nbytes, 999_600, "1.0 MB"),
+        (text.nbytes, 420_000_000, "420 MB"),
+        (text.nbytes, 1_234_567_890, "1.2 GB"),
+        (text.nbytes, 5e15, "5,000 TB"),
+        (text.rate, 3.21, "3.2 rows/s"),
+        (text.rate, 12345.4, "12,345 rows/s"),
+        (text.rate, 1_250_000, "1.2 million rows/s"),
+        (text.percent, 0.8493, "84.9%"),
+        (text.percent, 1, "100%"),
+        (text.percent, 0, "0%"),
+        (text.percent, 0.99996, "99.996%"),
+        (text.percent, 0.0001, "0.01%"),
+        (text.label, 1.0, "1"),
+        (text.label, -1, "-1"),
+        (text.label, 0.5, "0.5"),
+        (text.figure, True, "yes"),
+        (text.figure, 3.14159e-5, "3.142e-05"),
+        (text.figure, float("nan"), "nan"),
+        (text.setting, ["svm", "ogd"], "svm, ogd"),
+        (text.setting, 20260801, "20260801"),
+        (text.moment, "2026-08-01T12:15:02+02:00", "2026-08-01 10:15:02 UTC"),
+        (text.moment, "noon", "noon"),
+    ],
+)
+def test_numbers_for_people(function: Any, value: Any, expected: str) -> None:
+    assert function(value) == expected
+
+
+@given(n=st.integers(1, 10**7), data=st.data())
+@settings(max_examples=50, deadline=None)
+def test_wilson_interval_is_scipys(n: int, data: st.DataObject) -> None:
+    k = data.draw(st.integers(0, n))
+    expected = binomtest(k, n).proportion_ci(method="wilson")
+    low, high = scores.wilson_interval(k / n, n)
+    assert low == pytest.approx(expected.low, abs=1e-12)
+    assert high == pytest.approx(expected.high, abs=1e-12)
+    assert 0 <= low <= k / n <= high <= 1
+
+
+def test_per_class_scores() -> None:
+    confusion = scores.Confusion(["a", "b", "c"], [[8, 2, 0], [1, 3, 0], [0, 0, 0]])
+    a, b, c = confusion.per_class()
+    assert (a.recall, a.precision, a.taken_for) == (0.8, 8 / 9, "b")
+    assert (b.recall, b.precision, b.taken_for) == (0.75, 0.6, "a")
+    assert (c.recall, c.precision, c.taken_for, c.support) == (None, None, None, 0)
+    assert confusion.confused_pairs() == [(0, 1, 2), (1, 0, 1)]
+    assert (confusion.total, confusion.errors) == (14, 3)
+    assert confusion.balanced_accuracy() == pytest.approx((0.8 + 0.75) / 2)
+
+
+def test_majority_baseline_takes_the_class_from_the_training_rows() -> None:
+    data = {"classes": [1.0, 2.0], "class_counts_train": [60, 40]}
+    confusion = scores.Confusion(["1", "2"], [[20, 10], [20, 50]])
+    assert scores.majority_baseline(data, confusion) == 0.3
+    assert scores.majority_baseline({}, confusion) == 0.7
+    assert scores.majority_baseline(data, None) == 0.6
+    assert scores.majority_baseline({}, None) is None
+
+
+@pytest.mark.parametrize(
+    "matrix", [[[1, 2]], [[1, 2], [3]], [[1, -2], [3, 4]], [[1, "2"], [3, 4]], "no", [], [None]]
+)
+def test_what_is_no_confusion_matrix_is_left_out(matrix: Any) -> None:
+    assert scores.confusion_of({"confusion": matrix}, [1, 2]) is None
+
+
+@given(low=st.floats(0, 0.999), width=st.floats(1e-6, 1))
+@settings(max_examples=100, deadline=None)
+def test_axes(low: float, width: float) -> None:
+    high = min(1.0, low + width)
+    a, b = share_domain([low, high])
+    assert 0 <= a <= low <= high <= b <= 1
+    ticks = nice_ticks(a, b)
+    assert 2 <= len(ticks) <= 7
+    assert a - 1e-9 <= ticks[0] < ticks[-1] <= b + 1e-9
+    assert ticks == sorted(ticks)
+
+
+def test_stages_without_a_start_follow_each_other() -> None:
+    bars = bars_of([{"seconds": 2}, {"started": 5, "seconds": 1}, {"seconds": 3}, {"name": "cells"}])
+    assert [(bar.start, bar.seconds) for bar in bars] == [(0, 2), (5, 1), (6, 3), (9, None)]
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_page_is_whole_and_needs_nothing_else(example: str) -> None:
+    page = Page(render_report(getattr(report_examples, example)()))
+    addresses = [value for _, name, value in page.attributes if name in ("src", "href", "srcset", "action")]
+    assert addresses == []
+    ids = [value for _, name, value in page.attributes if name == "id"]
+    assert len(ids) == len(set(ids))
+    referred = [v for _, n, value in page.attributes if n == "aria-labelledby" for v in value.split()]
+    assert set(referred) <= set(ids)
+    assert page.tags.count("th") == sum(tag == "th" and name == "scope" for tag, name, _ in page.attributes)
+    pictures = sum(tag == "svg" and (name, value) == ("role", "img") for tag, name, value in page.attributes)
+    assert pictures == page.tags.count("desc") > 0
+
+
+def test_style_and_script_ask_for_nothing() -> None:
+    folder = Path(text.__file__).parent
+    for name in ("style.css", "script.js", "template.html"):
+        content = (folder / name).read_text(encoding="utf-8")
+        assert not re.search(
+            r"https?:|//[a-z]|url\(|@import|fetch\(|XMLHttp|import\(", content.replace("// C", "")
+        )
+
+
+def test_result_first() -> None:
+    seen = Page(render_report(report_examples.binary())).text
+    order = ["a9a", "svm is right on 84.9% of 16,281 test rows", "majority class", "Stages", "Run it again"]
+    order_found = [re.sub(r"\s+", " ", seen).find(words) for words in order]
+    assert -1 not in order_found
+    assert order_found == sorted(order_found)
+    for words in ("84.37% – 85.47%", "76.4%", "+8.5 points", "41.7 s", "1,171", "5,367 rows/s", "354 MB"):
+        assert words in seen, words
+    assert "python -m flows.batch --dataset a9a --psi auto --learner svm,ogd" in seen
+    assert 'partitioner = "anne"' in seen
+    assert "3 tasks already done" in seen
+    assert "Outside of the stages: 2.4 s" in seen
+
+
+def test_many_classes_are_a_picture_and_a_list() -> None:
+    metrics = report_examples.many_classes()
+    html = render_report(metrics)
+    page = Page(html)
+    assert "Most frequent confusions" in page.text
+    assert "matrix" not in [
+        value for tag, name, value in page.attributes if (tag, name) == ("table", "class")
+    ]
+    matrix = metrics["learners"]["svm"]["confusion"]
+    # One unit square for every cell that is not zero.
+    assert html.count("h1v1h-1z") == sum(n > 0 for row in matrix for n in row)
+    assert len(html) < 100_000
+
+
+def test_gpu_evidence_and_other_records_are_shown() -> None:
+    metrics = report_examples.binary() | {"gpu": {"device": "some device", "mismatches": 0}, "note": 7}
+    seen = Page(render_report(metrics)).text
+    assert "gpu device some device mismatches 0" in seen
+    assert "Further records note 7" in seen
+
+
+HOSTILE = """</style></script><script>alert(1)</script>"'><img src=x onerror=alert(2)>&amp;${style}$"""
+
+
+def spoiled(value: Any) -> Any:
+    """The same structure with every text and every free key replaced by a hostile one."""
+    if isinstance(value, dict):
+        renamed = {k: (k + HOSTILE if k in ("svm", "ogd", "numpy", "C") else k) for k in value}
+        return {renamed[k]: spoiled(v) for k, v in value.items()}
+    if isinstance(value, list):
+        return [spoiled(v) for v in value]
+    return HOSTILE if isinstance(value, str) else value
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+@pytest.mark.parametrize("labelled", [False, True])
+def test_hostile_text_stays_text(example: str, labelled: bool) -> None:
+    metrics = getattr(report_examples, example)()
+    if labelled:
+        names = [f"{HOSTILE}{label}" for label in metrics["data"]["classes"]]
+        metrics["data"]["classes"] = names
+        for learner in metrics["learners"].values():
+            learner["labels"] = names
+    hostile = spoiled(metrics) if not labelled else metrics
+    hostile[HOSTILE] = {HOSTILE: [HOSTILE, {HOSTILE: HOSTILE}]}
+    page = Page(render_report(hostile, dask_report=HOSTILE))
+    assert page.tags.count("script") == 1
+    assert "img" not in page.tags
+    assert not [name for _, name, _ in page.attributes if name.startswith("on")]
+    assert "alert(1)" in page.text
+
+
+def without_each_part(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Paths of all values of nested dicts, and of the first items of lists."""
+    items = value.items() if isinstance(value, dict) else list(enumerate(value))[:2]
+    for key, inner in items:
+        yield (*path, key)
+        if isinstance(inner, dict | list):
+            yield from without_each_part(inner, (*path, key))
+
+
+@pytest.mark.parametrize("substitute", ["missing", None, "text", -1, float("nan"), [], {}, [[]], True, 1e400])
+def test_any_part_may_be_missing_or_of_another_kind(substitute: Any) -> None:
+    metrics = report_examples.binary()
+    paths = list(without_each_part(metrics))
+    assert len(paths) > 100
+    for path in paths:
+        changed = copy.deepcopy(metrics)
+        inner: Any = changed
+        for key in path[:-1]:
+            inner = inner[key]
+        if substitute == "missing":
+            del inner[path[-1]]
+        else:
+            inner[path[-1]] = substitute
+        html = render_report(changed)
+        assert "Run it again" in html or path[0] == "run", path
+        assert not re.search(r'(?:x|y|cx|x1|x2|y1|y2|width|points|d)="[^"]*(?:nan|inf)', html), path
+
+
+@pytest.mark.parametrize(
+    "metrics", [{}, {"learners": {"svm": {"accuracy": 0.5}}}, {"stages": [{}]}, {"data": None}]
+)
+def test_almost_nothing_is_still_a_page(metrics: dict[str, Any]) -> None:
+    assert "unnamed data set" in Page(render_report(metrics)).text
+
+
+def test_curves_of_one_point_and_psi_that_is_no_power_of_two() -> None:
+    metrics = report_examples.binary()
+    metrics["learners"]["ogd"]["curve"] = {"rows": [32561], "accuracy": [0.84]}
+    metrics["selection"] |= {"psi": [300], "accuracy": {"ogd": [0.84]}, "chosen": 300}
+    seen = Page(render_report(metrics)).text
+    assert "ogd: 84.0% after 32,561 rows" in seen
+    assert "chosen: 300" in seen
+
+
+def test_written_whole(tmp_path: Path) -> None:
+    metrics = report_examples.binary()
+    metrics["data"]["name"] = "lone \ud800 surrogate"
+    target = tmp_path / "report.html"
+    target.write_text("an older report", encoding="utf-8")
+    assert write_report(metrics, str(target)) == target
+    assert "lone \\ud800 surrogate" in target.read_text(encoding="utf-8")
+    assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
+    assert "dask-report.html" not in target.read_text(encoding="utf-8")
+    (tmp_path / "dask-report.html").write_text("", encoding="utf-8")
+    write_report(metrics, target)
+    assert '<a href="dask-report.html">' in target.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_same_metrics_same_bytes_also_after_json(example: str) -> None:
+    metrics = getattr(report_examples, example)()
+    assert render_report(json.loads(json.dumps(metrics))) == render_report(metrics)
