@@ -1,0 +1,19 @@
+"""Fixtures that several test modules use."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def data_dir() -> Path:
+    """The directory of the real data sets; without one, the test is skipped."""
+    named = os.environ.get("IKMAP_DATA_DIR")
+    if not named:
+        pytest.skip("needs the real data sets: IKMAP_DATA_DIR is not set")
+    if not Path(named).is_dir():
+        pytest.skip(f"needs the real data sets: IKMAP_DATA_DIR={named} is no directory")
+    return Path(named)
