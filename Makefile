@@ -4,7 +4,7 @@
 PY := .venv/bin/python
 ARGS ?=
 
-.PHONY: help venv run test lint format
+.PHONY: help venv run test lint ruff types format
 
 help:
 	@echo "make venv     build .venv from the pinned versions"
@@ -24,10 +24,13 @@ run: venv
 test: venv
 	@$(PY) -m pytest $(ARGS)
 
-lint: venv
-	$(PY) -m ruff check .
-	$(PY) -m ruff format --check .
-	$(PY) -m mypy
+lint: ruff types
+
+ruff: venv
+	@$(PY) -m ruff check . && $(PY) -m ruff format --check .
+
+types: venv
+	@$(PY) -m mypy
 
 format: venv
 	$(PY) -m ruff check --fix .

@@ -73,7 +73,7 @@ def test_no_path_of_a_machine_and_no_registry() -> None:
     [
         "see /" + "home/ann/data.csv",
         "cd /" + "root/x",
-        "https://" + "pypi.org/simple",
+        "https://pypi" + ".org/simple",
         "pip --index-url" + " = x",
     ],
 )
