@@ -158,6 +158,17 @@ def sweeps(
 
 
 @njit(cache=True, nogil=True)
+def divergence(q, logit):
+    """Kullback-Leibler divergence of Bernoulli(q) from the Bernoulli distribution with this logit."""
+    if 0.0 < q < 1.0:
+        d = logit - np.log(q / (1.0 - q))
+        if abs(d) < 1.0:  # Close: this form does not lose its digits in a difference of large terms.
+            return max(0.0, np.log1p(q * np.expm1(d)) - q * d)
+    entropy = (q * np.log(q) if q > 0.0 else 0.0) + ((1.0 - q) * np.log1p(-q) if q < 1.0 else 0.0)
+    return max(0.0, log1p_exp(logit) + entropy - q * logit)
+
+
+@njit(cache=True, nogil=True)
 def certificate(rows, y, positive, class_cost, sample_weight, bias, loss, w, alpha):
     """Sum over rows of C loss, and the rows' share of the duality gap.
 
@@ -182,11 +193,8 @@ def certificate(rows, y, positive, class_cost, sample_weight, bias, loss, w, alp
             total += cost * slack * slack
             gap += cost * (slack - 0.5 * a / cost) ** 2 + a * max(0.0, margin - 1.0)
         else:
-            q = a / cost
-            entropy = (q * np.log(q) if q > 0.0 else 0.0) + ((1.0 - q) * np.log1p(-q) if q < 1.0 else 0.0)
-            value = log1p_exp(-margin)
-            total += cost * value
-            gap += max(0.0, cost * (value + entropy + q * margin))
+            total += cost * log1p_exp(-margin)
+            gap += cost * divergence(a / cost, -margin)
     return total, gap
 
 

@@ -353,7 +353,7 @@ def _result(problems: Sequence[_Problem], tol: float) -> SVMFit:
 
 
 def svm_model(
-    fits: SVMFit | Sequence[SVMFit], classes: list[Any], params: SVMParams, n_partitions: int | None
+    fits: SVMFit | Sequence[SVMFit], classes: list[Any], params: SVMParams, *, divisor: float
 ) -> LinearModel:
     """Make the model from one fit, or from fits of parts of the one-vs-rest problems.
 
@@ -361,8 +361,8 @@ def svm_model(
     ----------
     classes : list
         Class labels as JSON values, in the order of the class numbers.
-    n_partitions : int or None
-        t, where the rows were cells; None for dense and CSR rows.
+    divisor : float
+        For rows of cells, one over their feature value: sqrt(t), or 1 without ``normalize``; else 1.
     """
     parts = sorted([fits] if isinstance(fits, SVMFit) else fits, key=lambda fit: int(fit.problems[0]))
     numbers = np.concatenate([fit.problems for fit in parts])
@@ -375,7 +375,7 @@ def svm_model(
     return LinearModel(
         coef=np.ascontiguousarray(np.column_stack([fit.coef for fit in parts])[:, order]),
         intercept=np.concatenate([fit.intercept for fit in parts])[order],
-        divisor=float(np.sqrt(n_partitions)) if n_partitions is not None and params.normalize else 1.0,
+        divisor=float(divisor),
         learner="svm" if params.loss != "logistic" else "logistic",
         classes=classes,
         params=params.as_json(),
