@@ -84,6 +84,7 @@ def start(*, workers: int | None = None, memory_limit: str | None = None) -> Clu
             scratch = stack.enter_context(
                 tempfile.TemporaryDirectory(prefix="ikmap-dask-", ignore_cleanup_errors=True)
             )
+            stack.enter_context(dask.config.set({"temporary-directory": scratch}))
             stack.enter_context(_worker_environment())
             cluster = stack.enter_context(
                 LocalCluster(

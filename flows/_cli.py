@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import select
 import signal
 import sys
 import threading
@@ -60,7 +61,7 @@ def _explain(error: BaseException) -> tuple[str, int]:
     if isinstance(error, InputError):
         return f"error: {error}", INPUT
     if isinstance(error, KeyboardInterrupt):
-        return f"interrupted; {error or 'run the same command again'} to resume", INTERRUPTED
+        return f"interrupted; {str(error) or 'run the same command again'} to resume", INTERRUPTED
     if isinstance(error, MemoryError):
         detail = f" ({error})" if str(error) else ""
         return f"error: out of memory{detail}; give fewer --workers or a smaller --shard-rows", INPUT
@@ -88,13 +89,17 @@ def _fail(line: str, status: int) -> int:
 
 
 def _stdout_is_broken() -> bool:
+    """Whether nobody reads stdout any more; what is still buffered for it then goes nowhere."""
     try:
-        sys.stdout.flush()
-    except BrokenPipeError:
-        # The interpreter flushes once more on its way out; let that go nowhere.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return True
-    return False
+        number = sys.stdout.fileno()
+    except (OSError, ValueError):
+        return False
+    pipe = select.poll()
+    pipe.register(number, 0)  # errors are always reported
+    if not any(event & select.POLLERR for _, event in pipe.poll(0)):
+        return False
+    os.dup2(os.open(os.devnull, os.O_WRONLY), number)
+    return True
 
 
 @contextmanager

@@ -169,7 +169,7 @@ def format_seconds(seconds: float) -> str:
 
 
 def _whole_seconds(seconds: float) -> str:
-    """As `format_seconds`, for a figure that changes while one looks: digits behind the point only flicker."""
+    """As `format_seconds`, for a figure that changes all the time: finer digits would only flicker."""
     return f"{seconds:.0f} s" if seconds < 59.5 else format_seconds(seconds)
 
 

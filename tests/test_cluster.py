@@ -1,0 +1,212 @@
+"""Clusters: what is started, what workers see, what is refused, and that nothing is left behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from urllib.request import urlopen
+
+import psutil
+import pytest
+
+import cluster
+from cluster import address, local
+from cluster._quiet import interrupts_held
+from pipeline.errors import InputError
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture(scope="module")
+def two_workers():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OMP_NUM_THREADS", "7")
+        with cluster.connect("local", workers=2, memory_limit="1GB") as handle:
+            yield handle
+
+
+def _worker_view() -> dict[str, object]:
+    names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+    return {
+        "threads": {os.environ.get(name) for name in names},
+        "signals": signal.pthread_sigmask(signal.SIG_BLOCK, set()),
+        "pid": os.getpid(),
+    }
+
+
+def test_handle_says_what_was_started(two_workers):
+    handle = two_workers
+    assert (handle.kind, handle.workers, handle.threads, handle.memory_limit) == ("local", 2, 2, 10**9)
+    assert handle.record() == {"kind": "local", "workers": 2, "threads": 2}
+    assert handle.describe().startswith("local cluster: 2 workers, 2 threads, 0.93 GiB each, dashboard http")
+
+
+def test_dashboard_answers_on_loopback(two_workers):
+    assert two_workers.dashboard_link.startswith("http://127.0.0.1:")
+    with urlopen(two_workers.dashboard_link, timeout=30) as page:
+        assert page.status == 200
+
+
+def test_everything_listens_on_loopback_only(two_workers):
+    pids = {os.getpid(), *(view["pid"] for view in two_workers.client.run(_worker_view).values())}
+    listening = [
+        c.laddr.ip
+        for pid in pids
+        for c in psutil.Process(pid).net_connections("inet")
+        if c.status == "LISTEN"
+    ]
+    assert len(listening) >= 4
+    assert set(listening) == {"127.0.0.1"}
+
+
+def test_workers_are_processes_with_one_thread_each(two_workers):
+    views = list(two_workers.client.run(_worker_view).values())
+    assert len({view["pid"] for view in views} | {os.getpid()}) == 3
+    assert all(view["threads"] == {"1"} for view in views)
+    assert set(two_workers.client.nthreads().values()) == {1}
+
+
+def test_workers_keep_their_files_away_from_here(two_workers):
+    def directory(dask_worker):
+        return dask_worker.local_directory
+
+    for path in two_workers.client.run(directory).values():
+        assert not Path(path).resolve().is_relative_to(Path.cwd())
+
+
+def test_address_connects_and_leaves_the_cluster_running(two_workers):
+    where = two_workers.client.scheduler.address
+    with cluster.connect(where) as handle:
+        assert (handle.kind, handle.workers, handle.threads) == ("tcp", 2, 2)
+        assert handle.client.submit(sum, [1, 2]).result() == 3
+    handle.close()
+    assert two_workers.client.submit(sum, [2, 2]).result() == 4
+    assert len(two_workers.client.nthreads()) == 2
+
+
+@pytest.mark.parametrize("option", [{"workers": 2}, {"memory_limit": "1GB"}])
+def test_address_has_its_own_workers(two_workers, option):
+    with pytest.raises(InputError, match="which has its own workers"):
+        cluster.connect(two_workers.client.scheduler.address, **option)
+
+
+def test_address_where_nobody_or_somebody_else_listens(monkeypatch):
+    monkeypatch.setattr(address, "ANSWER_SECONDS", 0.3)
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        where = f"tcp://127.0.0.1:{silent.getsockname()[1]}"
+        with pytest.raises(InputError, match=f"{where}: no Dask scheduler answered within 0.3 seconds"):
+            cluster.connect(where)
+        silent.listen()
+        with pytest.raises(InputError, match=f"{where}: no Dask scheduler answered within 0.3 seconds"):
+            cluster.connect(where)
+
+
+def test_scheduler_without_workers(monkeypatch):
+    monkeypatch.setattr(address, "WORKER_SECONDS", 0.1)
+
+    class Client:
+        def scheduler_info(self, n_workers):
+            assert n_workers == -1
+            return {"workers": {}}
+
+    with pytest.raises(InputError, match="tcp://x:1: the scheduler has no workers"):
+        address._wait_for_a_worker(Client(), "tcp://x:1")
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "line"),
+    [
+        ("cuda", {}, "'cuda' is not available yet; available: local"),
+        ("slurm", {}, "'slurm' is not available yet; available: local"),
+        ("kubernetes", {}, "'kubernetes' is not available yet; available: local"),
+        ("lokal", {}, "found 'lokal', expected one of local"),
+        ("tcp://", {}, "expected an address such as tcp://host:8786"),
+        ("tcp://host:port", {}, "expected an address such as tcp://host:8786"),
+        ("tls://127.0.0.1:1", {}, "TLS"),
+        ("local", {"workers": 0}, "--workers: found 0, expected an integer >= 1"),
+        ("local", {"workers": -2}, "--workers: found -2, expected an integer >= 1"),
+        ("local", {"memory_limit": "lots"}, "--memory-limit: found 'lots', expected a size such as 4GB"),
+        ("local", {"memory_limit": "4 parsecs"}, "--memory-limit: found '4 parsecs'"),
+        ("local", {"memory_limit": "4"}, "--memory-limit: found '4', expected at least"),
+        ("local", {"memory_limit": "-4GB"}, "--memory-limit: found '-4GB', expected at least"),
+    ],
+)
+def test_refusals_are_one_line(kind, options, line):
+    with pytest.raises(InputError) as caught:
+        cluster.connect(kind, **options)
+    assert line in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_memory_is_shared_between_workers():
+    assert local.worker_memory("4GB", 3) == 4 * 10**9
+    one, four = local.worker_memory(None, 1), local.worker_memory(None, 4)
+    assert four < one < psutil.virtual_memory().total
+    assert local.worker_memory(None, 10**9) == local.MIN_WORKER_BYTES
+
+
+def test_usable_cores():
+    assert 1 <= local.usable_cores() <= len(os.sched_getaffinity(0))
+
+
+def test_interrupt_waits_for_the_end_of_the_block():
+    before, reached = signal.getsignal(signal.SIGINT), []
+    with pytest.raises(KeyboardInterrupt), interrupts_held():  # noqa: PT012
+        signal.raise_signal(signal.SIGINT)
+        os.kill(os.getpid(), signal.SIGINT)
+        reached.append(True)
+    assert reached == [True]
+    assert signal.getsignal(signal.SIGINT) is before
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, set())
+
+
+def test_interrupts_are_held_outside_the_main_thread_too():
+    masks = []
+
+    def work():
+        with interrupts_held():
+            masks.append(signal.pthread_sigmask(signal.SIG_BLOCK, set()))
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert signal.SIGINT in masks[0]
+
+
+SCRIPT = """
+import os, tempfile
+import cluster
+
+def die(number):
+    os._exit(3)
+
+if __name__ == "__main__":
+    names = ("OMP_NUM_THREADS", "NUMBA_NUM_THREADS", "MALLOC_TRIM_THRESHOLD_", "DASK_LOGGING__DISTRIBUTED")
+    before = [os.environ.get(name) for name in names]
+    with cluster.connect("local", workers=1, memory_limit="1GB") as handle:
+        try:
+            handle.client.submit(die, 1).result()
+        except Exception as error:
+            print(type(error).__name__)
+    print([os.environ.get(name) for name in names] == before, os.listdir(tempfile.gettempdir()))
+"""
+
+
+def test_script_with_dying_worker_ends_without_noise(tmp_path):
+    script, scratch, here = tmp_path / "script.py", tmp_path / "scratch", tmp_path / "here"
+    script.write_text(SCRIPT)
+    scratch.mkdir()
+    here.mkdir()
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(scratch)}
+    done = subprocess.run(
+        [sys.executable, script], cwd=here, env=environment, capture_output=True, text=True, timeout=120
+    )
+    assert (done.stderr, done.returncode) == ("", 0)
+    assert done.stdout.splitlines() == ["KilledWorker", "True []"]
+    assert list(here.iterdir()) == []

@@ -1,0 +1,329 @@
+"""Options: one declaration behind command line, TOML, JSON, help and documentation; exit statuses."""
+
+from __future__ import annotations
+
+import errno
+import json
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import tomllib
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from flows._cli import run_command
+from flows.options import BatchOptions, ScoreOptions
+from pipeline.errors import InputError
+
+ROOT = Path(__file__).parents[1]
+COMMANDS = (BatchOptions, ScoreOptions)
+
+# Every option of both commands, none of them at its default.
+BATCH = BatchOptions(
+    input="s3://bucket/my data.csv", test_input="-odd.csv", format="csv", label="it's", columns=7,
+    scale="minmax", task="binary", data_dir="data", partitioner="iforest", max_depth="log2", t=17, psi=64,
+    cv_rows=500, learner=("ogd", "logistic"), C=0.25, loss="hinge", tol=1e-3, eta=2.0, feature_scale="raw",
+    order="file", class_weight="balanced", seed=3, run_dir="runs/x", fresh=True, shard_rows=1000,
+    cluster="tcp://host:8786", workers=2, memory_limit="4GB", explain=True, debug=True, quiet=True,
+)  # fmt: skip
+DATASET = BatchOptions(dataset="a9a", dataset_file="mine.toml", test_size=0.5)
+SCORE = ScoreOptions(
+    model="runs/x", learner="svm", input="new.npy", format="npy", label="y", output="out.parquet",
+    cluster="tls://host:1", workers=3, memory_limit="1GB", debug=True, quiet=True,
+)  # fmt: skip
+
+
+def refused(argv: str | list[str], command: type = BatchOptions) -> str:
+    with pytest.raises(InputError) as caught:
+        command.parse(shlex.split(argv) if isinstance(argv, str) else argv)
+    text = str(caught.value)
+    assert "\n" not in text
+    return text
+
+
+def test_samples_leave_no_option_at_its_default():
+    for name, spec in BatchOptions.specs().items():
+        assert (getattr(BATCH, name), getattr(DATASET, name)) != (spec.default, spec.default)
+    assert all(getattr(SCORE, name) != spec.default for name, spec in ScoreOptions.specs().items())
+
+
+@pytest.mark.parametrize("options", [BatchOptions(), BATCH, DATASET, SCORE], ids=str)
+def test_round_trips(options):
+    kind = type(options)
+    assert kind.parse(shlex.split(options.command())[3:]) == options
+    assert kind.from_json(options.to_json()) == options
+    assert json.loads(options.to_json()).keys() == kind.specs().keys()
+
+    sessions = {name: spec.default for name, spec in kind.specs().items() if spec.session}
+    assert kind.from_toml(options.to_toml()) == replace(options, **sessions)
+    assert kind.parse(shlex.split(options.command(session=False))[3:]) == replace(options, **sessions)
+
+
+def test_command_names_only_what_is_not_default():
+    assert BatchOptions().command() == "python -m flows.batch"
+    assert BatchOptions(dataset="a9a", psi=4).command() == "python -m flows.batch --dataset a9a --psi 4"
+
+
+def test_defaults():
+    options = BatchOptions.parse([])
+    assert (options.t, options.psi, options.learner, options.test_size) == (100, "auto", ("svm", "ogd"), 0.2)
+    assert (options.eta, options.C, options.seed, options.cluster) == (0.5, 1.0, 0, "local")
+    assert (options.partitioner, options.cv_rows, options.workers) == ("anne", 20_000, None)
+
+
+def test_types_from_the_command_line():
+    options = BatchOptions.parse(shlex.split("--psi 8 --C 2 --learner=svm,ogd,svm --fresh --workers 1"))
+    assert (options.psi, options.C, options.learner) == (8, 2.0, ("svm", "ogd"))
+    assert isinstance(options.C, float)
+    assert options.fresh is True
+    assert options.workers == 1
+
+
+@pytest.mark.parametrize(
+    ("argv", "found", "expected"),
+    [
+        ("--t 0", "--t: found 0", "an integer >= 1"),
+        ("--t -1", "--t: found -1", "an integer >= 1"),
+        ("--t 1.5", "--t: found '1.5'", "an integer >= 1"),
+        ("--psi 0", "--psi: found 0", "or 'auto'"),
+        ("--psi many", "--psi: found 'many'", "an integer >= 1, or 'auto'"),
+        ("--test-size 1", "--test-size: found 1", "> 0 and < 1"),
+        ("--test-size 0", "--test-size: found 0", "> 0 and < 1"),
+        ("--C 0", "--C: found 0", "a number > 0"),
+        ("--C nan", "--C: found nan", "a number > 0"),
+        ("--C inf", "--C: found inf", "a number > 0"),
+        ("--eta -0.5", "--eta: found -0.5", "a number > 0"),
+        ("--eta x", "--eta: found 'x'", "a number > 0"),
+        ("--tol 0", "--tol: found 0", "a number > 0"),
+        ("--seed -1", "--seed: found -1", "an integer >= 0"),
+        ("--workers 0", "--workers: found 0", "an integer >= 1"),
+        ("--columns 0", "--columns: found 0", "an integer >= 1"),
+        ("--shard-rows 0", "--shard-rows: found 0", "an integer >= 1"),
+        ("--learner svn", "--learner: found 'svn'", "did you mean 'svm'?"),
+        ("--learner ''", "--learner: found ''", "one of svm, ogd, logistic"),
+        ("--format libsv", "--format: found 'libsv'", "did you mean 'libsvm'?"),
+        ("--label ''", "--label: found ''", "not empty"),
+        ("--cluster tcp://", "--cluster: found 'tcp://'", "tcp://host:8786"),
+        ("--cluster tcp://host:x", "--cluster: found 'tcp://host:x'", "tcp://host:8786"),
+        ("--cluster http://host:80", "--cluster: found 'http://host:80'", "tcp://host:8786"),
+        ("--lerner svm", "unknown option --lerner", "did you mean --learner?"),
+        ("--tes 1", "unknown option --tes", "did you mean --t"),
+        ("a9a", "unexpected argument 'a9a'", "--help"),
+        ("--t", "argument --t: expected one argument", "--help"),
+        ("--fresh=1", "argument --fresh", "--help"),
+        ("--dataset a9a --input x", "--dataset and --input: found both", "one of them"),
+        ("--test-input x", "--test-input: found without --input", "both"),
+        ("--input x --dataset-file y", "--dataset-file: found with --input", "--dataset"),
+        ("--input x --test-input y --test-size 0.3", "--test-input and --test-size: found", "one of"),
+        ("--max-depth log2", "--max-depth log2: found --partitioner anne", "iforest"),
+        ("--partitioner gcws", "'gcws' is not available yet", "available: anne, iforest"),
+        ("--partitioner mondrian", "'mondrian' is not available yet", "available: anne, iforest"),
+        ("--partitioner binning", "'binning' is not available yet", "available: anne, iforest"),
+        ("--task regression", "'regression' is not available yet", "available: auto, binary, multiclass"),
+        ("--task novelty", "'novelty' is not available yet", "available: auto, binary, multiclass"),
+        ("--cluster cuda", "'cuda' is not available yet", "available: local"),
+        ("--cluster slurm", "'slurm' is not available yet", "available: local"),
+        ("--cluster kubernetes", "'kubernetes' is not available yet", "available: local"),
+    ],
+)  # fmt: skip
+def test_bad_command_line_is_one_line(argv, found, expected):
+    text = refused(argv)
+    assert found in text
+    assert expected in text
+
+
+def test_bad_value_in_python_is_refused_too():
+    with pytest.raises(InputError, match="--t: found 0"):
+        BatchOptions(t=0)
+    with pytest.raises(InputError, match="--t: found True"):
+        BatchOptions(t=True)
+    with pytest.raises(InputError, match="--t: found None"):
+        BatchOptions(t=None)
+
+
+def test_score_needs_model_and_input():
+    assert refused("--input x", ScoreOptions).startswith("--model: required")
+    assert "--model" in refused("", ScoreOptions)
+    assert "--input" in refused("", ScoreOptions)
+
+
+def test_config_file_and_flags_that_win(tmp_path):
+    file = tmp_path / "run.toml"
+    file.write_text(
+        'dataset = "a9a"\ntest-size = 0.3\nrun_dir = "r"\nt = 5\nquiet = true\nlearner = ["ogd"]\nC = 3\n'
+    )
+    options = BatchOptions.parse(["--config", str(file), "--t", "7", "--no-quiet"])
+    assert (options.dataset, options.test_size, options.run_dir) == ("a9a", 0.3, "r")
+    assert (options.t, options.quiet, options.learner, options.C) == (7, False, ("ogd",), 3.0)
+
+
+def test_config_file_satisfies_required_options(tmp_path):
+    file = tmp_path / "score.toml"
+    file.write_text(SCORE.to_toml())
+    assert ScoreOptions.parse(["--config", str(file), "--debug", "--quiet"]) == SCORE
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("lerner = 'svm'", "unknown option 'lerner'; did you mean 'learner'?"),
+        ("[data]\nx = 1", "unknown option 'data'"),
+        ("t = '5'", "t: found '5', expected an integer >= 1"),
+        ("t = true", "t: found True, expected an integer >= 1"),
+        ("t = 0", "t: found 0, expected an integer >= 1"),
+        ("test-size = 2", "test-size: found 2, expected a number > 0 and < 1"),
+        ("fresh = 1", "fresh: found 1, expected true or false"),
+        ("learner = []", "learner: found [], expected a list of"),
+        ("learner = [1]", "learner: found 1, expected one of"),
+        ("label = 3", "label: found 3, expected a text"),
+        ("test-size = 0.1\ntest_size = 0.2", "test_size: given twice"),
+        ("debug = true", "debug: give --debug on the command line"),
+        ("t = ", "not TOML"),
+    ],
+)
+def test_bad_config_names_file_and_key(tmp_path, text, found):
+    file = tmp_path / "my.toml"
+    file.write_text(text)
+    message = refused(["--config", str(file)])
+    assert message.startswith(str(file))
+    assert found in message
+
+
+def test_config_that_cannot_be_read(tmp_path):
+    assert "No such file" in refused(["--config", str(tmp_path / "none.toml")])
+    (tmp_path / "bytes.toml").write_bytes(b"\xff\xfe")
+    assert "not UTF-8" in refused(["--config", str(tmp_path / "bytes.toml")])
+
+
+def test_run_toml_is_toml_without_session_options():
+    found = tomllib.loads(BATCH.to_toml())
+    assert found["t"] == 17
+    assert found["learner"] == ["ogd", "logistic"]
+    assert not found.keys() & {"run_dir", "fresh", "debug", "explain", "quiet", "config"}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_is_grouped_and_complete(command, capsys):
+    with pytest.raises(SystemExit) as caught:
+        command.parse(["--help"])
+    assert caught.value.code == 0
+    text = capsys.readouterr().out
+    positions = [text.index(f"\n{group}:\n") for group in command.GROUPS]
+    assert positions == sorted(positions)
+    assert all(f"\n  {spec.flag} " in text for spec in command.specs().values())
+    assert "--no-" not in text
+    assert max(map(len, text.splitlines())) <= 100
+
+
+def test_options_load_no_heavy_package():
+    code = (
+        "import sys; from flows.options import BatchOptions; import flows._cli\n"
+        "try: BatchOptions.parse(['--help'])\n"
+        "except SystemExit: pass\n"
+        "BatchOptions.parse(['--dataset', 'a9a']).command()\n"
+        "heavy = {'dask', 'distributed', 'prefect', 'numba', 'numpy', 'zarr', 'pyarrow', 'rich'}\n"
+        "print(sorted(heavy & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_documentation_lists_exactly_the_options(command):
+    page = (ROOT / "docs/options.md").read_text()
+    section = page.split(f"## `python -m {command.PROGRAM}`\n")[1].split("\n## ")[0]
+    rows = re.findall(r"^\| `(--[\w-]+) ?(.*?)` \| (.*?) \| .+ \|$", section, re.MULTILINE)
+    documented = {flag: (value.replace("\\|", "|"), default) for flag, value, default in rows}
+    assert len(rows) == len(documented)
+
+    expected = {"--config": ("FILE", "")}
+    for spec in command.specs().values():
+        shown = ",".join(spec.default) if isinstance(spec.default, tuple) else spec.default
+        default = "" if shown is None else "off" if shown is False else f"`{shown}`"
+        default = "required" if spec.required else default
+        expected[spec.flag] = (spec.kind.metavar or "", default)
+    assert documented == expected
+
+
+# --- exit statuses -------------------------------------------------------------------------------------
+
+
+def outcome(error: BaseException | None, *argv: str) -> int:
+    def main(words):
+        assert words == list(argv)
+        if error is not None:
+            raise error
+
+    return run_command(main, list(argv))
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "line"),
+    [
+        (None, 0, None),
+        (InputError("a.csv: line 3:\nfound x"), 2, "error: a.csv: line 3: found x"),
+        (KeyboardInterrupt(), 130, "interrupted; run the same command again to resume"),
+        (KeyboardInterrupt("run this"), 130, "interrupted; run this to resume"),
+        (MemoryError(), 2, "error: out of memory; give fewer --workers or a smaller --shard-rows"),
+        (OSError(errno.ENOSPC, "No space left on device", "x"), 2, "error: x: No space left on device"),
+        (PermissionError(errno.EACCES, "Permission denied", "x"), 2, "error: x: Permission denied"),
+        (FileNotFoundError(errno.ENOENT, "No such file", "x"), 1, "internal error: FileNotFoundError"),
+        (ModuleNotFoundError("No module", name="zarr.core"), 2, "error: package zarr.core is missing"),
+        (ModuleNotFoundError("No module", name="ikmap.x"), 1, "internal error: ModuleNotFoundError"),
+        (ValueError("shapes"), 1, "internal error: ValueError: shapes; rerun with --debug for the traceback"),
+        (AssertionError(), 1, "internal error: AssertionError; rerun"),
+        (BrokenPipeError(errno.EPIPE, "Broken pipe"), 1, "internal error: BrokenPipeError"),
+        (SystemExit(0), 0, None),
+        (SystemExit(5), 5, None),
+        (SystemExit("no"), 1, "no"),
+    ],
+)
+def test_exit_status_and_line(capsys, error, status, line):
+    assert outcome(error) == status
+    shown = capsys.readouterr().err
+    assert shown.count("\n") == (line is not None)
+    assert shown.startswith(line or "")
+
+    if line is not None and not isinstance(error, SystemExit):
+        assert outcome(error, "--debug") == status
+        shown = capsys.readouterr().err
+        assert shown.startswith("Traceback")
+        assert line in shown.splitlines()[-1]
+
+
+def test_returned_status_is_passed_on():
+    assert run_command(lambda _: 2, []) == 2
+
+
+def test_bad_option_through_run_command(capsys):
+    assert run_command(lambda words: BatchOptions.parse(words) and None, ["--t", "0"]) == 2
+    assert capsys.readouterr().err == "error: --t: found 0, expected an integer >= 1\n"
+
+
+def test_sigterm_counts_as_interrupted(capsys):
+    before = signal.getsignal(signal.SIGTERM)
+    assert run_command(lambda _: signal.raise_signal(signal.SIGTERM), []) == 130
+    assert signal.getsignal(signal.SIGTERM) is before
+    assert capsys.readouterr().err.startswith("interrupted")
+
+
+def test_reader_that_closes_stdout_is_no_failure():
+    code = (
+        "import sys, os; from flows._cli import run_command\n"
+        "sys.stdin.read()\n"
+        "sys.exit(run_command(lambda words: print('x' * 100_000), []))"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", code],
+        cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    with process:
+        assert process.stdout is not None
+        process.stdout.close()
+        process.stdout = None
+        _, shown = process.communicate(b"")
+    assert (process.returncode, shown) == (0, b"")
