@@ -137,6 +137,21 @@ def test_nothing_sticks_out(show: Open, pages: dict[str, Path], example: str, wi
     assert loose == []
 
 
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_nothing_is_cut_off_on_paper(show: Open, pages: dict[str, Path], example: str) -> None:
+    chrome = show(pages[example], 718, media="print")  # A4 less the browser's margins
+    chrome.execute_script("window.dispatchEvent(new Event('beforeprint'))")
+    tables = boxes(chrome, "table")
+    assert len(tables) >= 5
+    assert all(box["right"] <= 718 for box in tables)
+    # Side by side, nothing runs into its neighbour.
+    wide = chrome.execute_script(
+        """return [...document.querySelectorAll(".scroll")].filter(e => e.scrollWidth > e.clientWidth)
+        .map(e => e.ariaLabel)"""
+    )
+    assert wide == []
+
+
 @pytest.mark.parametrize("width", [400, 1200])
 def test_long_names_do_not_widen_the_page(show: Open, tmp_path: Path, width: int) -> None:
     metrics = report_examples.binary()
