@@ -44,7 +44,7 @@ def stage(name: str, started: float, seconds: float, rows: int, **more: Any) -> 
     return record | more
 
 
-def curve(rows: int, end: float, points: int) -> dict[str, list[float]]:
+def curve(rows: int, end: float, points: int) -> dict[str, Any]:
     """A learning curve that rises to ``end``."""
     at = [max(1, round(rows * (i + 1) / points)) for i in range(points)]
     return {"rows": at, "accuracy": [end - 0.11 * math.exp(-6 * (i + 1) / points) for i in range(points)]}
