@@ -40,8 +40,8 @@ class Block:
         m can be 0 (a stretch of text in which no row starts).
     y : float64 array (m,), object array (m,) of str, or None where the source has no labels
     first_line : int
-        1-based line (text) or row (other formats) of the first row: in the file, except in a LIBSVM piece,
-        where lines are counted from the start of the piece.
+        1-based line (text) or row (other formats) at which the block starts: in the file, except in a LIBSVM
+        piece, where lines are counted from the start of the piece.
     n_bytes : int
         Bytes of text after decompression, or of the decoded arrays.
     """

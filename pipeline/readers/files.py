@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-import fsspec
 from fsspec.core import url_to_fs
 
 from pipeline.errors import InputError
@@ -43,9 +42,12 @@ class File:
     compression: str | None
 
     @contextmanager
-    def open(self) -> Iterator[io.BufferedReader]:
-        """The content, decompressed; a failure to read is an `InputError`."""
-        with _failures(self.url), _open_raw(self.path, self.local) as raw:
+    def open(self, *, scattered: bool = False) -> Iterator[io.BufferedReader]:
+        """The content, decompressed; a failure to read is an `InputError`.
+
+        `scattered` reads of a remote file fetch what is asked for, without reading ahead.
+        """
+        with _failures(self.url), _open_raw(self.path, self.local, scattered) as raw:
             if self.compression is None:
                 yield raw
                 return
@@ -110,12 +112,14 @@ def _remote_size(url: str) -> int:
 
 
 @contextmanager
-def _open_raw(path: str, local: bool) -> Iterator[io.BufferedReader]:
+def _open_raw(path: str, local: bool, scattered: bool = False) -> Iterator[io.BufferedReader]:
     if local:
         with open(path, "rb", buffering=MEBIBYTE) as stream:
             yield cast(io.BufferedReader, stream)
     else:
-        with fsspec.open(path, "rb") as remote:
+        fs, name = url_to_fs(path)
+        options = {"cache_type": "none"} if scattered else {}
+        with fs.open(name, "rb", **options) as remote:
             yield io.BufferedReader(cast(io.RawIOBase, remote), MEBIBYTE)
 
 

@@ -45,16 +45,23 @@ class NpzSource(Source):
     def read(self, piece: Piece, skip: int = 0) -> Iterator[Block]:
         assert piece.stop is not None
         per_block = self._rows_per_block()
-        with self.file.open() as stream, _archive(self.url, stream) as archive, ExitStack() as stack:
-            labels = None if self.y is None else _Member(self.url, archive, stack, self.label, self.y)
+        first = piece.start + skip * per_block
+        if first >= piece.stop:
+            return
+        with ExitStack() as stack:
+            labels = None if self.y is None else _Member(self.file, stack, self.label, self.y)
             names = _CSR_PARTS if self.X is None else ("X",)
             layouts = self.csr if self.X is None else (self.X,)
-            members = [_Member(self.url, archive, stack, *item) for item in zip(names, layouts, strict=True)]
-            for start in range(piece.start + skip * per_block, piece.stop, per_block):
+            members = [_Member(self.file, stack, *item) for item in zip(names, layouts, strict=True)]
+            # Each member is read strictly forwards: a step back would decompress it from its start.
+            pointer = members[-1].read(first, first + 1) if self.X is None else None
+            for start in range(first, piece.stop, per_block):
                 stop = min(start + per_block, piece.stop)
                 y = None if labels is None else _labels(labels, start, stop)
-                if self.X is None:
-                    X = self._csr_rows(members, start, stop)
+                if pointer is not None:
+                    indptr = np.concatenate([pointer, members[-1].read(start + 1, stop + 1)])
+                    pointer = indptr[-1:]
+                    X = self._csr_rows(members, indptr.astype(np.int64), start)
                     yield Block(X, y, start + 1, 12 * X.nnz + 4 * (stop - start))
                 else:
                     raw = members[0].read(start, stop)
@@ -66,11 +73,11 @@ class NpzSource(Source):
         n_stored = self.csr[0].shape[0]  # a value and its column take 12 bytes
         return max(1, self.block_bytes * self.n_rows // (12 * max(1, n_stored)))
 
-    def _csr_rows(self, members: list[_Member], start: int, stop: int) -> sp.csr_array:
-        """Rows ``start .. stop - 1``, indices sorted."""
+    def _csr_rows(self, members: list[_Member], indptr: np.ndarray, start: int) -> sp.csr_array:
+        """Rows from `start` on that `indptr` delimits, indices sorted."""
         assert self.n_columns is not None
-        values, columns, pointers = members
-        indptr = pointers.read(start, stop + 1).astype(np.int64)
+        values, columns = members[:2]
+        stop = start + indptr.size - 1
         if (np.diff(indptr) < 0).any() or indptr[0] < 0 or indptr[-1] > values.layout.shape[0]:
             raise InputError(
                 f"{self.url}: member 'indptr', rows {start + 1} to {stop}: found values that descend or pass "
@@ -78,7 +85,7 @@ class NpzSource(Source):
             )
         indices = columns.read(int(indptr[0]), int(indptr[-1])).astype(np.int64)
         data = values.read(int(indptr[0]), int(indptr[-1])).astype(np.float64)
-        indptr -= indptr[0]
+        indptr = indptr - indptr[0]
         rows = np.repeat(np.arange(stop - start), np.diff(indptr))
 
         def where(k: int) -> str:
@@ -100,12 +107,15 @@ class NpzSource(Source):
 
 
 class _Member:
-    """An array of the archive, open for reading."""
+    """An array of the archive, open for reading.
 
-    def __init__(
-        self, url: str, archive: zipfile.ZipFile, stack: ExitStack, name: str, layout: Layout
-    ) -> None:
-        self.url, self.name, self.layout = url, name, layout
+    Each has the archive open for itself: in a shared one, a seek in a member can start from where another was
+    read (`zipfile` of Python 3.12).
+    """
+
+    def __init__(self, file: File, stack: ExitStack, name: str, layout: Layout) -> None:
+        self.url, self.name, self.layout = file.url, name, layout
+        archive = stack.enter_context(_archive(file.url, stack.enter_context(file.open())))
         self._stream: IO[bytes] = stack.enter_context(archive.open(f"{name}.npy"))
         if layout.fortran and len(layout.shape) > 1:
             # Rows lie apart, and each jump back would decompress everything again: unpack to disk.

@@ -47,7 +47,7 @@ class ParquetSource(Source):
             drop -= self.group_rows[start]
             start += 1
         row += skip * per_block
-        with self.file.open() as stream, _parquet(self.url, stream) as file:
+        with self.file.open(scattered=True) as stream, _parquet(self.file, stream) as file:
             waiting: list[pa.RecordBatch] = []
             n_waiting = 0
             for batch in _batches(self.url, file, per_block, range(start, piece.stop), self.names):
@@ -111,7 +111,7 @@ def open_parquet(
     InputError
     """
     url = file.url
-    with file.open() as stream, _parquet(url, stream) as parquet:
+    with file.open(scattered=True) as stream, _parquet(file, stream) as parquet:
         schema = parquet.schema_arrow
         names = tuple(schema.names)
         metadata = parquet.metadata
@@ -149,12 +149,13 @@ def open_parquet(
     )
 
 
-def _parquet(url: str, stream: object) -> pq.ParquetFile:
-    # Without pre_buffer and with a buffer, memory does not grow with the size of a row group.
+def _parquet(file: File, stream: object) -> pq.ParquetFile:
+    # Without pre_buffer and with a buffer (one for each column), memory does not grow with the row groups.
+    buffer_size = MEBIBYTE // 16 if file.local else MEBIBYTE
     try:
-        return pq.ParquetFile(stream, pre_buffer=False, buffer_size=MEBIBYTE)
+        return pq.ParquetFile(stream, pre_buffer=False, buffer_size=buffer_size)
     except (pa.ArrowInvalid, OSError) as error:
-        raise InputError(f"{url}: not a Parquet file, or a truncated one: {_line(error)}") from error
+        raise InputError(f"{file.url}: not a Parquet file, or a truncated one: {_line(error)}") from error
 
 
 def _batches(
