@@ -1,0 +1,235 @@
+"""The batch pipeline: ingest, choose psi, partition, map to cells, train, evaluate, report."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from distributed import performance_report
+
+from ikmap.model_selection import psis_that_fit
+from pipeline.datasets import ResolvedDataset
+from pipeline.engine import Context, peak_rss_bytes
+from pipeline.plan import make_plan
+from pipeline.prepared import DATA
+from pipeline.report import write_report
+from pipeline.rundir import write_json
+from pipeline.stages.cells import cells
+from pipeline.stages.evaluate import evaluate
+from pipeline.stages.ingest import ingest
+from pipeline.stages.partition import partition
+from pipeline.stages.select import select
+from pipeline.stages.train import train
+
+PACKAGES = ("ikmap", "numpy", "scipy", "numba", "scikit-learn", "dask", "distributed", "zarr", "pyarrow")
+
+Result = dict[str, Any]
+Call = Callable[[str, Callable[[], Result]], Result]
+"""How a stage is called: given its name and what to do. Prefect wraps it in a task, a plain run just calls it."""
+
+
+def call_directly(name: str, work: Callable[[], Result]) -> Result:  # noqa: ARG001
+    """Call a stage, and nothing else."""
+    return work()
+
+
+@dataclass(frozen=True)
+class Invocation:
+    """What `metrics.json` says of how a run was started.
+
+    Attributes
+    ----------
+    command : str
+        The command line that reproduces the run.
+    config_toml : str
+        The options as a TOML file, which is also written to ``run.toml``.
+    cluster : mapping
+        kind, workers, threads, and where it has one, dashboard.
+    memory_limit : int or None
+        Bytes each worker may use.
+    explain : bool
+        Whether the plan is to be shown.
+    """
+
+    command: str
+    config_toml: str
+    cluster: Mapping[str, Any]
+    memory_limit: int | None = None
+    explain: bool = False
+
+
+def run_batch(
+    context: Context, data: ResolvedDataset, invocation: Invocation, *, call: Call = call_directly
+) -> dict[str, Any]:
+    """Run every stage that is not finished yet and write the run's files.
+
+    Stages finished by an earlier process are taken as they are; within the first unfinished one, finished tasks
+    are not done again.
+
+    Returns
+    -------
+    dict
+        The contents of ``metrics.json``.
+
+    Raises
+    ------
+    InputError
+        The data or the machine is at fault.
+    """
+    run, params = context.run, context.params
+    (run.path / "run.toml").write_text(invocation.config_toml)
+    done_before = set(run.manifest["stages"])
+
+    def step(name: str, work: Callable[[], Result]) -> Result:
+        finished = run.stage(name)
+        if finished is not None:
+            context.events.message(f"{name}: done before")
+            return dict(finished["result"])
+        return call(name, work)
+
+    with performance_report(filename=str(run.path / "dask-report.html")):
+        ingested = step("ingest", lambda: ingest(context, data))
+        selection = None
+        if params.psi == "auto":
+            _plan(context, ingested, max(psis_that_fit(min(ingested["rows_train"], params.cv_rows))), invocation)
+            selection = step("select", lambda: select(context))
+        psi = int(selection["chosen"]) if selection else int(params.psi)
+        if selection:
+            context.events.message(f"psi = {psi} chosen by {selection['folds']}-fold cross-validation")
+        fits = psi <= ingested["rows_train"]
+        if fits:
+            _plan(context, ingested, psi, invocation, show=invocation.explain)
+        partitioned = step("partition", lambda: partition(context, psi))
+        mapped = step("cells", lambda: cells(context, partitioned["content_hash"]))
+        learners: dict[str, Result] = {}
+        for name in params.learners:
+            trained = step(f"train:{name}", lambda name=name: train(context, name, partitioned["content_hash"]))
+            tested = step(
+                f"evaluate:{name}",
+                lambda name=name, trained=trained: evaluate(
+                    context, name, partitioned["content_hash"], trained["content_hash"]
+                ),
+            )
+            learners[name] = {**tested, **trained}
+
+    run.manifest["seconds"] += round(context.elapsed, 3)
+    metrics = _metrics(context, data, invocation, ingested, mapped, selection, psi, learners, done_before)
+    write_json(run.path / "metrics.json", metrics)
+    write_report(metrics, run.path / "report.html")
+    run.manifest["status"] = "finished"
+    run.save()
+    return metrics
+
+
+def _plan(
+    context: Context, ingested: Result, psi: int, invocation: Invocation, *, show: bool = False
+) -> None:
+    """Refuse what cannot fit; show the plan when asked."""
+    attributes = context.store.attributes(DATA)
+    assert attributes is not None
+    plan = make_plan(
+        context.params,
+        psi,
+        rows_train=ingested["rows_train"],
+        rows_test=ingested["rows_test"],
+        columns=ingested["columns"],
+        nnz=ingested["nnz"],
+        n_classes=len(ingested["classes"]),
+        workers=int(invocation.cluster["workers"]),
+        dense=attributes["preparation"]["dense"],
+    )
+    if show:
+        for line in plan.lines:
+            context.events.message(f"plan: {line}")
+    plan.check(invocation.memory_limit, context.run.path)
+
+
+def _metrics(
+    context: Context,
+    data: ResolvedDataset,
+    invocation: Invocation,
+    ingested: Result,
+    mapped: Result,
+    selection: Result | None,
+    psi: int,
+    learners: dict[str, Result],
+    done_before: set[str],
+) -> dict[str, Any]:
+    manifest = context.run.manifest
+    stages = []
+    for name, stage in manifest["stages"].items():
+        record = dict(stage["record"])
+        if name in done_before:
+            record["tasks_skipped"] = record["tasks"]
+        stages.append(record)
+    seconds = {record["name"]: record["seconds"] for record in stages}
+    return {
+        "schema_version": 1,
+        "run": {
+            "id": manifest["id"],
+            "command": invocation.command,
+            "seed": context.params.seed,
+            "started": manifest["started"],
+            "seconds": manifest["seconds"],
+            "versions": versions(),
+            "cluster": dict(invocation.cluster),
+            "config_toml": invocation.config_toml,
+            "client_peak_rss_bytes": peak_rss_bytes(),
+        },
+        "data": {
+            "name": data.name,
+            **ingested,
+            "class_counts_train": mapped["class_counts_train"],
+            "sources": manifest["identity"]["data"]["sources"],
+        },
+        "params": {**context.params.as_json(), "psi": psi, "learner": list(context.params.learners)},
+        "stages": stages,
+        "selection": selection,
+        "learners": {
+            name: {
+                **result,
+                "train_seconds": seconds[f"train:{name}"],
+                "predict_seconds": seconds[f"evaluate:{name}"],
+            }
+            for name, result in learners.items()
+        },
+    }
+
+
+def versions() -> dict[str, str]:
+    """Versions of Python and of the packages that decide results."""
+    found = {"python": platform.python_version()}
+    for package in PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def run_identity(params: Mapping[str, Any], data: ResolvedDataset, sources: list[dict[str, Any]]) -> dict[str, Any]:
+    """What makes two runs the same: parameters, preparation, and the contents of the files; not their places."""
+    return {
+        "params": dict(params),
+        "data": {
+            "name": data.name,
+            "sources": sources,
+            "format": data.format,
+            "label": data.label,
+            "columns": data.n_columns,
+            "two_class": [list(side) for side in data.two_class] if data.two_class else None,
+            "divide": data.divide,
+            "split": None
+            if data.test_url is not None
+            else {"rule": data.split.rule, "fraction": data.split.fraction, "n_train": data.split.n_train},
+        },
+    }
+
+
+def default_run_directory(name: str, started: str) -> Path:
+    """``runs/<dataset>-<time>``."""
+    return Path("runs") / f"{name}-{started}"

@@ -1,0 +1,190 @@
+"""Run the tasks of a stage on a Dask cluster: bounded in flight, recorded one by one, skipped when done before."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from distributed import Client, Future, as_completed
+
+from pipeline.params import Params
+from pipeline.progress import Events
+from pipeline.rundir import RunDirectory, write_json
+from pipeline.store import Store
+
+IN_FLIGHT_PER_WORKER = 3
+"""Enough that no worker waits for the client, few enough that nothing piles up."""
+
+Record = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Task:
+    """A unit of work: written whole and idempotently, so that it can be done again at any time.
+
+    Attributes
+    ----------
+    name : str
+        Unique within the stage; the name of its record.
+    args : tuple
+        Small, picklable arguments.
+    rows : int or None
+        Rows it works on, where they are known before.
+    """
+
+    name: str
+    args: tuple[Any, ...]
+    rows: int | None = None
+
+
+@dataclass
+class Context:
+    """What a stage is given: a client, a store, parameters, and where to keep records of what is done."""
+
+    client: Client
+    run: RunDirectory
+    params: Params
+    events: Events
+    clock: Callable[[], float] = time.perf_counter
+    _started: float = field(default_factory=time.perf_counter)
+
+    @property
+    def store(self) -> Store:
+        return self.run.store
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since this process took up the run."""
+        return self.clock() - self._started
+
+
+class Stage:
+    """Collects the task records of one stage and sums them up.
+
+    Parameters
+    ----------
+    context : Context
+    name : str
+        As in ``metrics.json``: "ingest", "cells", "train:svm", ...
+    """
+
+    def __init__(self, context: Context, name: str) -> None:
+        self.context, self.name = context, name
+        self.started = context.elapsed
+        self.records: list[Record] = []
+        self.skipped = 0
+
+    def run(self, function: Callable[..., Record], tasks: Sequence[Task]) -> list[Record]:
+        """Run ``function(*task.args)`` for every task that has no record yet; return all records in order.
+
+        A record is a dict of JSON values; ``rows``, ``bytes_read`` and ``bytes_written`` are summed up.
+        """
+        context = self.context
+        rows = [task.rows for task in tasks]
+        context.events.stage_started(self.name, len(tasks), None if None in rows else sum(r or 0 for r in rows))
+        records: dict[str, Record] = {}
+        for task in tasks:
+            path = context.run.task_record(self.name, task.name)
+            if path.exists():
+                records[task.name] = json.loads(path.read_text())
+                context.events.task_done(self.name, {**records[task.name], "skipped": True})
+        self.skipped += len(records)
+        todo = [task for task in tasks if task.name not in records]
+        for task, record in _completed(context.client, self._key, function, todo):
+            write_json(context.run.task_record(self.name, task.name), record)
+            records[task.name] = record
+            context.events.task_done(self.name, record)
+        ordered = [records[task.name] for task in tasks]
+        self.records += ordered
+        return ordered
+
+    @property
+    def _key(self) -> str:
+        # Dask groups tasks on its dashboard by what stands before the first dash.
+        return f"{self.name.replace(':', '_')}-{self.context.run.manifest['id']}"
+
+    def finish(self, **result: Any) -> dict[str, Any]:
+        """Write the stage's summary to the manifest; `result` is what later stages need of it."""
+        seconds = self.context.elapsed - self.started
+        rows = sum(record.get("rows", 0) for record in self.records)
+        busy: dict[str, float] = {}
+        for record in self.records:
+            busy[record["worker"]] = busy.get(record["worker"], 0.0) + record["seconds"]
+        summary = {
+            "name": self.name,
+            "started": round(self.started, 4),
+            "seconds": round(seconds, 4),
+            "rows": rows,
+            "rows_per_second": round(rows / seconds, 1) if seconds > 0 else 0.0,
+            "bytes_read": sum(record.get("bytes_read", 0) for record in self.records),
+            "bytes_written": sum(record.get("bytes_written", 0) for record in self.records),
+            "peak_rss_bytes": max((record["peak_rss_bytes"] for record in self.records), default=0),
+            "tasks": len(self.records),
+            "tasks_skipped": self.skipped,
+            "workers": [{"name": name, "seconds_busy": round(value, 4)} for name, value in sorted(busy.items())],
+        }
+        self.context.run.finish_stage(self.name, summary, result)
+        self.context.events.stage_finished(self.name, summary)
+        return result
+
+
+def _completed(
+    client: Client, key: str, function: Callable[..., Record], tasks: Sequence[Task]
+) -> Iterator[tuple[Task, Record]]:
+    """Yield tasks as they finish; submit the next ones only then."""
+    waiting = iter(tasks)
+    of_future: dict[str, Task] = {}
+    workers = len(client.scheduler_info(n_workers=-1)["workers"])
+
+    def submit(task: Task) -> Future:
+        # Impure, with a key of its own in every attempt: Dask must never answer from an earlier run's result.
+        future = client.submit(
+            _measured, function, task.args, key=f"{key}-{task.name}-{time.time_ns()}", pure=False
+        )
+        of_future[future.key] = task
+        return future
+
+    first = [submit(task) for _, task in zip(range(IN_FLIGHT_PER_WORKER * max(1, workers)), waiting, strict=False)]
+    running = as_completed(first)
+    try:
+        for future in running:
+            task = of_future.pop(future.key)
+            record = future.result()
+            future.release()
+            for following in waiting:
+                running.add(submit(following))
+                break
+            yield task, record
+    finally:
+        running.clear()
+        client.cancel([key for key in of_future], force=True)
+
+
+def _measured(function: Callable[..., Record], args: tuple[Any, ...]) -> Record:
+    """Run on a worker: the task's record with its time, its process and that process's peak memory."""
+    began = time.perf_counter()
+    record = function(*args)
+    return {
+        **record,
+        "seconds": round(time.perf_counter() - began, 6),
+        "peak_rss_bytes": peak_rss_bytes(),
+        "worker": f"{os.uname().nodename}:{os.getpid()}",
+    }
+
+
+def peak_rss_bytes() -> int:
+    """Largest resident set of this process so far, in bytes."""
+    try:
+        # getrusage counts what the parent held when it forked; this does not.
+        status = Path("/proc/self/status").read_text()
+        return int(status.split("VmHWM:")[1].split()[0]) * 1024
+    except (OSError, IndexError):
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return int(peak) if sys.platform == "darwin" else int(peak) * 1024

@@ -1,0 +1,69 @@
+"""How rows of cells are cut: chunks to read, shards to write, blocks to learn from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ikmap.cells import packed_dtype
+from ikmap.seeds import generator
+
+CHUNK_BYTES = 2 << 20
+SHARD_BYTES = 32 << 20
+TASKS = 32
+PIECE_ROWS = 4096
+"""Blocks to learn from are made of runs of this many rows, whatever the shards are."""
+BLOCK_BYTES = 64 << 20
+"""Largest block that a learner holds in memory, as packed cells."""
+STREAM = 2_000_002
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Rows of a shard, the unit of writing and of tasks, and of a chunk, the unit of reading."""
+
+    shard_rows: int
+    chunk_rows: int
+
+
+def cell_layout(n_rows: int, t: int, shard_rows: int | None = None) -> Layout:
+    """Choose the cut of an (n, t) array of int32.
+
+    Chunks hold about 2 MiB. Shards are whole chunks, few enough to make objects worth writing (at most 32 MiB) and
+    many enough (about 32, where the rows suffice) to keep every worker busy.
+
+    Parameters
+    ----------
+    shard_rows : int, optional
+        Rows of a shard, as the user wants it; the cells are the same for any.
+    """
+    if shard_rows is not None:
+        chunk = next(c for c in range(min(shard_rows, PIECE_ROWS), 0, -1) if shard_rows % c == 0)
+        return Layout(shard_rows, chunk)
+    chunk = int(np.clip(_power_of_two(CHUNK_BYTES // (4 * t)), 64, PIECE_ROWS))
+    most = max(1, SHARD_BYTES // (4 * t * chunk))
+    return Layout(chunk * int(np.clip(n_rows // (TASKS * chunk), 1, most)), chunk)
+
+
+def learning_blocks(
+    n_rows: int, offsets: np.ndarray, seed: int, *, shuffled: bool = True, block_bytes: int = BLOCK_BYTES
+) -> list[list[tuple[int, int]]]:
+    """Cut training rows into blocks that fit in memory, each a list of row ranges.
+
+    The cut depends on the rows and the width of the cells only, never on shards or workers, so a learner that goes
+    block by block gives the same bits on any cluster. With `shuffled`, blocks are made of random runs of rows: a file
+    sorted by class is then no worse than any other.
+    """
+    itemsize = packed_dtype(offsets).itemsize
+    pieces_per_block = max(1, block_bytes // (PIECE_ROWS * (offsets.size - 1) * itemsize))
+    pieces = [(start, min(start + PIECE_ROWS, n_rows)) for start in range(0, n_rows, PIECE_ROWS)]
+    n_blocks = -(-len(pieces) // pieces_per_block)
+    order = np.arange(len(pieces))
+    if shuffled and n_blocks > 1:
+        order = generator(seed, STREAM).permutation(order)
+    return [[pieces[p] for p in np.sort(block)] for block in np.array_split(order, n_blocks)]
+
+
+def _power_of_two(x: int) -> int:
+    return 1 << max(0, x.bit_length() - 1)

@@ -1,0 +1,48 @@
+"""Models in the store, and the per-process cache through which every task gets one."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from threading import Lock
+
+from ikmap.model import Model, from_parts
+from pipeline.store import Store
+
+CACHED_MODELS = 4
+
+_cache: OrderedDict[str, Model] = OrderedDict()
+_lock = Lock()
+
+
+def save_model(store: Store, name: str, model: Model) -> str:
+    """Write a model and return its content hash, which is kept with it."""
+    attributes = {"model": model.metadata(), "content_hash": model.content_hash}
+    store.write_group(name, model.arrays(), attributes)
+    return model.content_hash
+
+
+def load_model(store: Store, name: str, content_hash: str | None = None) -> Model:
+    """Read a model, through this process's cache.
+
+    A worker that joins late or was restarted reads the store, so nothing has to be sent to it again.
+
+    Raises
+    ------
+    ValueError
+        If the model is not the one with that hash, or what was read does not have the hash stored with it.
+    KeyError
+        If there is none of that name.
+    """
+    with _lock:
+        if content_hash in _cache:
+            _cache.move_to_end(content_hash)
+            return _cache[content_hash]
+        attributes, arrays = store.read_group(name)
+        model = from_parts(attributes["model"], arrays)
+        for expected in (attributes["content_hash"], content_hash):
+            if expected is not None and model.content_hash != expected:
+                raise ValueError(f"{store.path}/{name}: content hash {model.content_hash}, expected {expected}")
+        _cache[model.content_hash] = model
+        if len(_cache) > CACHED_MODELS:
+            _cache.popitem(last=False)
+        return model

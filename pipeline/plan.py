@@ -1,0 +1,119 @@
+"""The plan of a run: what it will take, said before it starts; and the refusal of what cannot fit."""
+
+from __future__ import annotations
+
+import math
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from ikmap.cells import packed_dtype
+from pipeline.errors import InputError
+from pipeline.layout import BLOCK_BYTES, cell_layout
+from pipeline.params import Params
+from pipeline.prepared import READ_BYTES
+
+PROCESS_BYTES = 350 << 20
+"""A worker with its libraries loaded and nothing to do."""
+COMPRESSION = 2.6
+"""Of cells in the store, as measured; their entropy allows hardly more."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Estimates, in rows and bytes.
+
+    Attributes
+    ----------
+    lines : tuple of str
+        What a person wants to read.
+    worker_bytes : int
+        Largest memory of one worker.
+    output_bytes : int
+        What the run will add to its directory.
+    """
+
+    lines: tuple[str, ...]
+    worker_bytes: int
+    output_bytes: int
+
+    def check(self, memory_limit: int | None, directory: Path) -> None:
+        """Refuse a run that cannot fit.
+
+        Raises
+        ------
+        InputError
+            Naming what is needed, what there is and which options change it.
+        """
+        if memory_limit is not None and self.worker_bytes > memory_limit:
+            raise InputError(
+                f"a worker would need about {_size(self.worker_bytes)}, found a limit of {_size(memory_limit)}; "
+                "give fewer --workers, a larger --memory-limit, or a smaller --psi or --t"
+            )
+        free = shutil.disk_usage(directory).free
+        if self.output_bytes > free:
+            raise InputError(
+                f"{directory}: the run would write about {_size(self.output_bytes)}, found {_size(free)} free"
+            )
+
+
+def make_plan(
+    params: Params,
+    psi: int,
+    *,
+    rows_train: int,
+    rows_test: int,
+    columns: int,
+    nnz: int,
+    n_classes: int,
+    workers: int,
+    dense: bool,
+) -> Plan:
+    """Estimate what is left to do after the ingest.
+
+    Parameters
+    ----------
+    psi : int
+        Cells per partitioning; where it is still to be chosen, the largest that is tried.
+    """
+    t, n = params.t, rows_train + rows_test
+    drawn = rows_train * -math.expm1(t * math.log1p(-min(psi / rows_train, 1 - 1e-12)))
+    per_row = columns * 8 if dense else 12 * nnz / max(1, n)
+    # Points in float64, and what a search makes of them in float32.
+    model = drawn * per_row * 1.5 + t * psi * (4 if params.partitioner == "anne" else 2 * 16)
+    layout = cell_layout(rows_train, t, params.shard_rows)
+    shard = layout.shard_rows * t * 4
+    tasks = -(-rows_train // layout.shard_rows) + -(-rows_test // layout.shard_rows)
+    weights = t * psi * 8 * (1 if n_classes == 2 else n_classes)
+    cells = rows_train * t * packed_itemsize(psi)
+    block = min(cells, BLOCK_BYTES)
+    mapping = model + 2 * shard + 3 * READ_BYTES
+    training = 2 * block + 3 * weights + 24 * rows_train
+    worker = int(PROCESS_BYTES + max(mapping, training))
+    output = int(n * t * 4 / COMPRESSION + model + 2 * weights)
+    held = "in memory" if cells <= BLOCK_BYTES else f"in blocks of {_size(BLOCK_BYTES)}"
+    lines = (
+        f"data: {rows_train:,} training and {rows_test:,} test rows x {columns:,} columns, "
+        f"{'dense' if dense else 'sparse'}",
+        f"partitions: {params.partitioner}, t = {t}, psi = {psi}, about {drawn:,.0f} different points, "
+        f"model {_size(model)}",
+        f"cells: {tasks} tasks on {workers} workers, {layout.shard_rows:,} rows and {_size(shard)} each",
+        f"training: {_size(cells)} of packed cells, {held}; weights {_size(weights)} a learner",
+        f"memory: at most about {_size(worker)} in a worker; output: about {_size(output)}",
+    )
+    return Plan(lines, worker, output)
+
+
+def packed_itemsize(psi: int) -> int:
+    """Bytes of a cell number below psi in the smallest type."""
+    import numpy as np
+
+    return packed_dtype(np.array([0, psi], dtype=np.int64)).itemsize
+
+
+def _size(n: float) -> str:
+    for unit in ("B", "kB", "MB", "GB"):
+        if n < 1000:
+            return f"{n:.3g} {unit}"
+        n /= 1000
+    return f"{n:.3g} TB"

@@ -1,0 +1,226 @@
+"""Prepared rows: what ingested parts hold, as training and test rows with class numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from ikmap.rows import Rows, as_dense
+from pipeline.errors import InputError
+from pipeline.permutation import position_in_shuffle
+from pipeline.store import Store
+
+DATA = "data"
+SCALE = "data/scale"
+READ_BYTES = 16 << 20
+"""Rows are read in blocks of about this size."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """Some consecutive rows of a file, stored as one group by one task."""
+
+    name: str
+    rows: int
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """How values and labels as found become features and class numbers; the same for training, test and scoring.
+
+    Attributes
+    ----------
+    n_columns : int
+    column_names : list of str or None
+    dense : bool
+        Rows are handed out dense, else as CSR.
+    classes : list
+        Labels by class number.
+    two_class : pair of lists of labels, or None
+        Labels that count as +1 and as -1.
+    divide : float
+        Every value is divided by this.
+    scale : {"none", "minmax"}
+    """
+
+    n_columns: int
+    column_names: list[str] | None
+    dense: bool
+    classes: list[Any]
+    two_class: list[list[Any]] | None = None
+    divide: float = 1.0
+    scale: str = "none"
+
+    def class_of(self, label: Any) -> int | None:
+        """Class number of a label as found; None for one that has none."""
+        if self.two_class is not None:
+            positive, negative = self.two_class
+            return 1 if label in positive else 0 if label in negative else None
+        return self.classes.index(label) if label in self.classes else None
+
+    def features(self, X: Rows, scaling: tuple[np.ndarray, np.ndarray] | None) -> Rows:
+        """Turn values as found into features."""
+        if not isinstance(X, np.ndarray) and X.shape[1] != self.n_columns:
+            X = sp.csr_array((X.data, X.indices, X.indptr), shape=(X.shape[0], self.n_columns))
+        if self.divide != 1.0:
+            X = X / self.divide
+        if self.dense:
+            X = as_dense(X)
+        if scaling is not None:
+            low, width = scaling
+            X = np.clip((X - low) / width, 0.0, 1.0)
+        return X
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def plain_label(value: Any) -> Any:
+    """Return a label as a JSON value: 3.0 is the class 3."""
+    if isinstance(value, str):
+        return value
+    number = float(value)
+    return int(number) if number.is_integer() else number
+
+
+@dataclass(frozen=True)
+class Split:
+    """Which rows of a file are meant: all, or those on one side of a division.
+
+    Attributes
+    ----------
+    rule : {"all", "first", "shuffle"}
+        Every row; rows before (or from) `n_train` on; rows whose place in a seeded shuffle is below (or from)
+        `n_train` on. Rows keep the order of the file.
+    """
+
+    rule: str
+    n_rows: int
+    n_train: int = 0
+    train: bool = True
+    seed: int = 0
+
+    def of_part(self, first: int, rows: int) -> np.ndarray:
+        """Ascending numbers, within a part that begins at row `first`, of the rows that are meant."""
+        numbers = np.arange(first, first + rows, dtype=np.int64)
+        if self.rule == "all":
+            return numbers - first
+        place = numbers if self.rule == "first" else position_in_shuffle(numbers, self.n_rows, self.seed)
+        return np.flatnonzero((place < self.n_train) == self.train)
+
+
+class PreparedRows:
+    """Training or test rows, read from the store on demand.
+
+    Parameters
+    ----------
+    store : Store
+    name : {"train", "test"}
+
+    Attributes
+    ----------
+    n_rows : int
+    preparation : Preparation
+    """
+
+    def __init__(self, store: Store, name: str) -> None:
+        attributes = store.attributes(DATA)
+        if attributes is None:
+            raise KeyError(f"{store.path}: nothing has been ingested")
+        side = attributes["sides"][name]
+        self.store = store
+        self.preparation = Preparation(**attributes["preparation"])
+        self._parts = [Part(**part) for part in side["parts"]]
+        self._split = Split(**side["split"])
+        self._first = np.r_[0, np.cumsum([part.rows for part in self._parts])]
+        self._begin = np.r_[0, np.cumsum(side["counts"])]
+        self.n_rows = int(self._begin[-1])
+        self._scaling: tuple[np.ndarray, np.ndarray] | None = None
+        if self.preparation.scale == "minmax":
+            self._scaling = load_scaling(store)
+
+    def read(self, start: int, stop: int) -> tuple[Rows, np.ndarray]:
+        """Rows ``start .. stop - 1``: features and int32 class numbers."""
+        return self.take(np.arange(start, stop))
+
+    def blocks(self, start: int, stop: int) -> Iterator[tuple[int, Rows, np.ndarray]]:
+        """Yield ``(first row, features, class numbers)`` of consecutive rows, a bounded number of bytes each."""
+        step = max(1, READ_BYTES // (8 * min(self.preparation.n_columns, 4096)))
+        for begin in range(start, stop, step):
+            yield begin, *self.read(begin, min(begin + step, stop))
+
+    def take(self, rows: np.ndarray) -> tuple[Rows, np.ndarray]:
+        """Rows by ascending number: features and int32 class numbers. One part is in memory at a time."""
+        features: list[Rows] = []
+        labels: list[np.ndarray] = []
+        part_of = np.searchsorted(self._begin, rows, side="right") - 1
+        for p in np.unique(part_of):
+            part = self._parts[p]
+            wanted = rows[part_of == p] - self._begin[p]
+            numbers = self._split.of_part(int(self._first[p]), part.rows)[wanted]
+            X, y = read_part(self.store, part.name, int(numbers[0]), int(numbers[-1]) + 1, self.preparation)
+            if numbers.size != y.size:
+                X, y = X[numbers - numbers[0]], y[numbers - numbers[0]]
+            features.append(self.preparation.features(X, self._scaling))
+            labels.append(y)
+        if not features:
+            empty = np.zeros((0, self.preparation.n_columns))
+            return (empty if self.preparation.dense else sp.csr_array(empty)), np.zeros(0, dtype=np.int32)
+        if len(features) == 1:
+            return features[0], labels[0]
+        joined = np.concatenate(features) if self.preparation.dense else sp.csr_array(sp.vstack(features))
+        return joined, np.concatenate(labels)
+
+
+def write_part(store: Store, name: str, X: Rows, labels: Sequence[Any], codes: np.ndarray, more: Mapping[str, Any]) -> int:
+    """Store rows as they were found; `codes` number the label of each row in `labels`."""
+    arrays: dict[str, np.ndarray] = {"labels": codes}
+    if isinstance(X, np.ndarray):
+        arrays["values"] = X
+    else:
+        arrays |= {"values": X.data, "indices": X.indices, "indptr": X.indptr.astype(np.int64)}
+    return store.write_group(name, arrays, {**more, "label_values": list(labels), "columns": int(X.shape[1])})
+
+
+def read_part(
+    store: Store, name: str, start: int, stop: int, preparation: Preparation
+) -> tuple[Rows, np.ndarray]:
+    """Read rows of a part: values as found, int32 class numbers."""
+    attributes = store.attributes(name)
+    assert attributes is not None, f"{store.path}/{name} is missing"
+    arrays = store.open_arrays(name)
+    number = [preparation.class_of(label) for label in attributes["label_values"]]
+    y = np.array([-1 if k is None else k for k in number], dtype=np.int32)[arrays["labels"][start:stop]]
+    if "indptr" not in arrays:
+        return np.asarray(arrays["values"][start:stop]), y
+    indptr = np.asarray(arrays["indptr"][start : stop + 1])
+    inside = slice(int(indptr[0]), int(indptr[-1]))
+    parts = np.asarray(arrays["values"][inside]), np.asarray(arrays["indices"][inside]), indptr - indptr[0]
+    return sp.csr_array(parts, shape=(stop - start, preparation.n_columns)), y
+
+
+def load_scaling(store: Store) -> tuple[np.ndarray, np.ndarray]:
+    """Lowest training value of each column, and the width of its range (1 where that is 0)."""
+    _, arrays = store.read_group(SCALE)
+    width = arrays["high"] - arrays["low"]
+    return arrays["low"], np.where(width > 0, width, 1.0)
+
+
+def unknown_labels(labels: Sequence[Any], preparation: Preparation, url: str) -> None:
+    """Refuse labels that have no class.
+
+    Raises
+    ------
+    InputError
+        Naming up to five of them.
+    """
+    unknown = [label for label in labels if preparation.class_of(label) is None]
+    if unknown:
+        shown = ", ".join(repr(label) for label in unknown[:5]) + (", ..." if len(unknown) > 5 else "")
+        known = ", ".join(repr(label) for label in preparation.classes[:10])
+        more = ", ..." if len(preparation.classes) > 10 else ""
+        raise InputError(f"{url}: found label {shown}, expected the training labels: {known}{more}")

@@ -1,0 +1,176 @@
+"""The directory of a run: what it is a run of, what is finished, and how to go on."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import IO, Any
+from uuid import uuid4
+
+from pipeline.errors import InputError
+from pipeline.store import Store
+
+MANIFEST = "manifest.json"
+RECORDS = "records"
+LOCK = ".lock"
+SCHEMA_VERSION = 1
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write JSON so that the file is either the old one or the whole new one."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "w") as file:
+            json.dump(value, file, indent=1)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(name, path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+class RunDirectory:
+    """An opened run directory, held by this process alone until it is closed.
+
+    Parameters
+    ----------
+    path : Path
+        Made where it is not there.
+    identity : mapping
+        JSON values that decide the result: parameters and data. A directory of a run with another identity is
+        refused with the differences named.
+    fresh : bool
+        Discard the run that is there.
+
+    Raises
+    ------
+    InputError
+        The directory cannot be written, belongs to something else, to another run, or is in use.
+    """
+
+    def __init__(self, path: Path, identity: Mapping[str, Any], *, fresh: bool = False) -> None:
+        self.path = path
+        self.resumed = False
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+            self._lock = self._hold()
+        except (FileExistsError, NotADirectoryError):
+            raise InputError(f"{path}: found a file, expected a directory for the run") from None
+        except OSError as error:
+            raise InputError(f"{path}: cannot write the run directory: {error.strerror}") from None
+        try:
+            self._open(json.loads(json.dumps(identity)), fresh)
+        except BaseException:
+            self.close()
+            raise
+
+    def _hold(self) -> IO[str]:
+        lock = open(self.path / LOCK, "a")  # noqa: SIM115 - held until close()
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            lock.close()
+            raise InputError(f"{self.path}: another process is working on this run") from None
+        return lock
+
+    def _open(self, identity: dict[str, Any], fresh: bool) -> None:
+        manifest = self.path / MANIFEST
+        others = [entry.name for entry in self.path.iterdir() if entry.name != LOCK]
+        if others and not manifest.exists():
+            raise InputError(
+                f"{self.path}: found {others[0]} but no {MANIFEST}: not the directory of a run; name another"
+            )
+        if fresh:
+            for name in others:
+                entry = self.path / name
+                shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
+        if manifest.exists():
+            self.manifest = read_manifest(self.path)
+            changed = _differences(self.manifest["identity"], identity)
+            if changed:
+                raise InputError(
+                    f"{self.path} holds another run: {'; '.join(changed)}; use another --run-dir, or --fresh"
+                )
+            self.resumed = True
+        else:
+            self.manifest = {
+                "schema_version": SCHEMA_VERSION,
+                "id": uuid4().hex[:12],
+                "status": "unfinished",
+                "started": datetime.now(UTC).isoformat(timespec="seconds"),
+                "seconds": 0.0,
+                "identity": identity,
+                "stages": {},
+            }
+            self.save()
+        self.store.create()
+
+    @property
+    def store(self) -> Store:
+        return Store(self.path / "store.zarr")
+
+    @property
+    def finished(self) -> bool:
+        return bool(self.manifest["status"] == "finished")
+
+    def save(self) -> None:
+        """Write the manifest."""
+        write_json(self.path / MANIFEST, self.manifest)
+
+    def stage(self, name: str) -> dict[str, Any] | None:
+        """What a finished stage left: ``{"record": ..., "result": ...}``."""
+        found: dict[str, Any] | None = self.manifest["stages"].get(name)
+        return found
+
+    def finish_stage(self, name: str, record: Mapping[str, Any], result: Mapping[str, Any]) -> None:
+        self.manifest["stages"][name] = {"record": dict(record), "result": dict(result)}
+        self.save()
+
+    def task_record(self, stage: str, task: str) -> Path:
+        """Where the record of a finished task stands."""
+        return self.path / RECORDS / stage.replace(":", "-") / f"{task}.json"
+
+    def close(self) -> None:
+        """Let other processes have the directory."""
+        self._lock.close()
+
+
+def read_manifest(path: Path) -> dict[str, Any]:
+    """Read the manifest of a run directory.
+
+    Raises
+    ------
+    InputError
+        There is none, or another version wrote it.
+    """
+    try:
+        manifest: dict[str, Any] = json.loads((path / MANIFEST).read_text())
+    except FileNotFoundError:
+        raise InputError(f"{path}: found no {MANIFEST}, expected the directory of a run") from None
+    except ValueError as error:
+        raise InputError(f"{path / MANIFEST}: not JSON: {error}") from None
+    if manifest.get("schema_version") != SCHEMA_VERSION:
+        raise InputError(
+            f"{path / MANIFEST}: found version {manifest.get('schema_version')}, expected {SCHEMA_VERSION}"
+        )
+    return manifest
+
+
+def _differences(was: Any, now: Any, name: str = "") -> list[str]:
+    """Name the leaves in which two JSON values differ, old value first."""
+    if isinstance(was, dict) and isinstance(now, dict):
+        keys = [*was, *(key for key in now if key not in was)]
+        return [
+            text
+            for key in keys
+            for text in _differences(was.get(key), now.get(key), f"{name}.{key}" if name else key)
+        ]
+    return [] if was == now else [f"{name} was {was!r}, now {now!r}"]

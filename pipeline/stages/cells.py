@@ -1,0 +1,79 @@
+"""Cells: every training and test row to t integers; one task reads rows and writes one whole shard."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pipeline.engine import Context, Record, Stage, Task
+from pipeline.layout import Layout, cell_layout
+from pipeline.models import load_model
+from pipeline.prepared import PreparedRows
+from pipeline.stages.partition import PARTITIONS
+from pipeline.store import Store
+
+CELLS = "cells"
+SIDES = ("train", "test")
+
+
+def cells(context: Context, content_hash: str) -> dict[str, Any]:
+    """Map all rows with the stored partitionings.
+
+    Returns
+    -------
+    dict
+        class_counts_train: number of training rows of each class.
+    """
+    stage, store, params = Stage(context, "cells"), context.store, context.params
+    tasks = []
+    for side in SIDES:
+        n = PreparedRows(store, side).n_rows
+        layout = cell_layout(n, params.t, params.shard_rows)
+        create_cells(store, side, n, params.t, layout)
+        tasks += [
+            Task(
+                f"{side}-{start // layout.shard_rows:06d}",
+                (store, content_hash, side, start, min(start + layout.shard_rows, n)),
+                min(layout.shard_rows, n - start),
+            )
+            for start in range(0, n, layout.shard_rows)
+        ]
+    records = stage.run(map_shard, tasks)
+    counts = [record["class_counts"] for record in records if record["side"] == "train"]
+    return stage.finish(class_counts_train=np.sum(counts, axis=0).tolist())
+
+
+def create_cells(store: Store, side: str, n: int, t: int, layout: Layout) -> None:
+    """Make the arrays that the tasks fill: cells int32 (n, t), and the class number of each row int32 (n,)."""
+    for name, shape in (("codes", (n, t)), ("labels", (n,))):
+        store.create_sharded(
+            f"{CELLS}/{side}/{name}",
+            shape,
+            np.int32,
+            shard_rows=layout.shard_rows,
+            chunk_rows=layout.chunk_rows,
+        )
+
+
+def map_shard(store: Store, content_hash: str, side: str, start: int, stop: int) -> Record:
+    """Task: map rows ``start .. stop - 1`` and write their shard."""
+    model = load_model(store, PARTITIONS, content_hash)
+    rows = PreparedRows(store, side)
+    codes = np.empty((stop - start, model.n_partitions), dtype=np.int32)  # type: ignore[attr-defined]
+    labels = np.empty(stop - start, dtype=np.int32)
+    read = 0
+    for begin, X, y in rows.blocks(start, stop):
+        inside = slice(begin - start, begin - start + len(y))
+        codes[inside] = model.cells(X, n_threads=1).codes  # type: ignore[attr-defined]
+        labels[inside] = y
+        read += X.nbytes if isinstance(X, np.ndarray) else X.data.nbytes + X.indices.nbytes
+    store.write_shards(f"{CELLS}/{side}/codes", start, codes)
+    store.write_shards(f"{CELLS}/{side}/labels", start, labels)
+    return {
+        "side": side,
+        "rows": stop - start,
+        "bytes_read": int(read),
+        "bytes_written": codes.nbytes + labels.nbytes,
+        "class_counts": np.bincount(labels, minlength=len(rows.preparation.classes)).tolist(),
+    }

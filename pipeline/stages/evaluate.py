@@ -1,0 +1,65 @@
+"""Evaluate: a learner's model on the test cells."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ikmap.cells import Cells
+from pipeline.engine import Context, Record, Stage, Task
+from pipeline.models import load_model
+from pipeline.prepared import PreparedRows
+from pipeline.stages.cells import CELLS
+from pipeline.stages.partition import PARTITIONS
+from pipeline.stages.train import MODELS
+from pipeline.store import Store
+
+
+def evaluate(context: Context, learner: str, partitions: str, content_hash: str) -> dict[str, Any]:
+    """Predict the test rows.
+
+    Returns
+    -------
+    dict
+        accuracy (fraction), confusion (rows: true class, columns: predicted), labels.
+    """
+    stage, store = Stage(context, f"evaluate:{learner}"), context.store
+    labels = PreparedRows(store, "test").preparation.classes
+    codes = store.open_arrays(f"{CELLS}/test")["codes"]
+    assert codes.shards is not None
+    n, step = codes.shape[0], codes.shards[0]
+    tasks = [
+        Task(
+            f"test-{start // step:06d}",
+            (store, learner, partitions, content_hash, start, min(start + step, n)),
+            min(step, n - start),
+        )
+        for start in range(0, n, step)
+    ]
+    records = stage.run(confusion_of_shard, tasks)
+    confusion = np.zeros((len(labels), len(labels)), dtype=np.int64)
+    for record in records:
+        true, predicted, count = np.array(record["confusion"], dtype=np.int64).reshape(-1, 3).T
+        confusion[true, predicted] += count
+    accuracy = float(np.trace(confusion)) / max(1, int(confusion.sum()))
+    return stage.finish(accuracy=accuracy, confusion=confusion.tolist(), labels=labels)
+
+
+def confusion_of_shard(
+    store: Store, learner: str, partitions: str, content_hash: str, start: int, stop: int
+) -> Record:
+    """Task: count (true, predicted, rows) over one shard of test cells."""
+    offsets = load_model(store, PARTITIONS, partitions).offsets  # type: ignore[attr-defined]
+    model = load_model(store, f"{MODELS}/{learner}", content_hash)
+    arrays = store.open_arrays(f"{CELLS}/test")
+    codes = np.asarray(arrays["codes"][start:stop])
+    true = np.asarray(arrays["labels"][start:stop])
+    predicted = model.predict_index(Cells(codes, offsets))  # type: ignore[attr-defined]
+    pairs, counts = np.unique(np.stack([true, predicted], axis=1), axis=0, return_counts=True)
+    return {
+        "rows": stop - start,
+        "bytes_read": codes.nbytes + true.nbytes,
+        "bytes_written": 0,
+        "confusion": np.column_stack([pairs, counts]).tolist(),
+    }

@@ -1,0 +1,223 @@
+"""Ingest: files to parts of the store, piece by piece, and what training and test rows are."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import asdict, replace
+from typing import Any
+
+import numpy as np
+
+from pipeline.datasets import ResolvedDataset
+from pipeline.engine import Context, Record, Stage, Task
+from pipeline.errors import InputError
+from pipeline.prepared import (
+    DATA,
+    SCALE,
+    Part,
+    Preparation,
+    PreparedRows,
+    Split,
+    plain_label,
+    unknown_labels,
+    write_part,
+)
+from pipeline.readers import Piece, Source, open_source
+from pipeline.store import Store
+
+MOST_LABELS = 1000
+DENSE_SHARE = 0.25
+DENSE_COLUMNS = 8192
+SCALE_ROWS = 1 << 18
+
+
+def ingest(context: Context, data: ResolvedDataset) -> dict[str, Any]:
+    """Read the training file, then the test file where there is one, into the store.
+
+    Returns
+    -------
+    dict
+        rows_train, rows_test, columns, nnz, classes, test ("official" or "split") - as in ``metrics.json``.
+
+    Raises
+    ------
+    InputError
+        For anything wrong with a file, labels that cannot be learned, or files that do not fit each other.
+    """
+    stage = Stage(context, "ingest")
+    params = context.params
+    train = open_source(data.train_url, data.format, data.label, data.n_columns)
+    train_parts = _ingest_file(stage, train, "train")
+    columns = train.n_columns or max(part["columns"] for part in train_parts)
+    rows, nnz = _total(train_parts, "rows"), _total(train_parts, "nnz")
+    if rows == 0:
+        raise InputError(f"{train.url}: found no rows, expected some to train on")
+    if columns == 0:
+        raise InputError(f"{train.url}: found no features in any row, expected some")
+    preparation = Preparation(
+        n_columns=columns,
+        column_names=list(train.column_names) if train.column_names else None,
+        dense=not train.sparse or (nnz >= DENSE_SHARE * rows * columns and columns <= DENSE_COLUMNS),
+        classes=_classes(train.url, _labels(train_parts), data, params.task),
+        two_class=[list(side) for side in data.two_class] if data.two_class else None,
+        divide=data.divide,
+    )
+    unknown_labels(_labels(train_parts), preparation, train.url)
+
+    if data.test_url is not None:
+        test = open_source(data.test_url, data.format, data.label, columns)
+        if train.column_names and test.column_names and train.column_names != test.column_names:
+            raise InputError(_other_columns(test.url, test.column_names, train.column_names))
+        test_parts = _ingest_file(stage, test, "test")
+        test_rows = _total(test_parts, "rows")
+        if test_rows == 0:
+            raise InputError(f"{test.url}: found no rows, expected some to test on")
+        unknown_labels(_labels(test_parts), preparation, test.url)
+        nnz += _total(test_parts, "nnz")
+        sides = {
+            "train": _side(train_parts, Split("all", rows)),
+            "test": _side(test_parts, Split("all", test_rows)),
+        }
+    else:
+        n_train = data.split.train_rows(rows)
+        whole = Split(data.split.rule, rows, n_train, True, params.seed)
+        sides = {
+            "train": _side(train_parts, whole),
+            "test": _side(train_parts, replace(whole, train=False)),
+        }
+    attributes = {"preparation": preparation.as_json(), "sides": sides}
+    context.store.set_attributes(DATA, attributes)
+    if params.scale == "minmax":
+        _fit_scaling(stage, preparation)
+        scaled = replace(preparation, scale="minmax")
+        context.store.set_attributes(DATA, {**attributes, "preparation": scaled.as_json()})
+    return stage.finish(
+        rows_train=sum(sides["train"]["counts"]),
+        rows_test=sum(sides["test"]["counts"]),
+        columns=columns,
+        nnz=nnz,
+        classes=preparation.classes,
+        test="official" if data.test_url is not None else "split",
+    )
+
+
+def _ingest_file(stage: Stage, source: Source, side: str) -> list[Record]:
+    tasks = [
+        Task(f"{side}-{piece.index:05d}", (stage.context.store, source, piece, f"{DATA}/{side}"))
+        for piece in source.pieces()
+    ]
+    return [part for record in stage.run(ingest_piece, tasks) for part in record["parts"]]
+
+
+def ingest_piece(store: Store, source: Source, piece: Piece, folder: str) -> Record:
+    """Task: store each block of a piece as a part. Parts that an interrupted attempt completed are kept."""
+    parts: list[Record] = []
+    kept = 0
+    while (found := store.attributes(_part_name(folder, piece, kept))) is not None:
+        parts.append(found["part"])
+        kept += 1
+    read = written = 0
+    for number, block in enumerate(source.read(piece, skip=kept), start=kept):
+        if block.X.shape[0] == 0:
+            # An empty part keeps the numbering of blocks, on which resuming relies.
+            values: np.ndarray = np.zeros(0)
+        else:
+            assert block.y is not None
+            values = block.y
+        found_values, codes = np.unique(values, return_inverse=True)
+        if found_values.size > MOST_LABELS:
+            raise InputError(
+                f"{source.url}: found more than {MOST_LABELS} different labels, expected classes "
+                "(regression is not available yet)"
+            )
+        labels = [plain_label(value) for value in found_values]
+        part = {
+            "name": _part_name(folder, piece, number),
+            "rows": int(block.X.shape[0]),
+            "columns": int(block.X.shape[1]),
+            "nnz": int(np.count_nonzero(block.X)) if isinstance(block.X, np.ndarray) else int(block.X.nnz),
+            "labels": labels,
+            "label_counts": np.bincount(codes, minlength=len(labels)).tolist(),
+        }
+        written += write_part(store, part["name"], block.X, labels, codes.astype(np.int32), {"part": part})
+        read += block.n_bytes
+        parts.append(part)
+    return {"rows": _total(parts, "rows"), "bytes_read": read, "bytes_written": written, "parts": parts}
+
+
+def _part_name(folder: str, piece: Piece, block: int) -> str:
+    return f"{folder}/{piece.index:05d}-{block:05d}"
+
+
+def _total(parts: Iterable[Record], key: str) -> int:
+    return sum(int(part[key]) for part in parts)
+
+
+def _labels(parts: Iterable[Record]) -> list[Any]:
+    counts: Counter[Any] = Counter()
+    for part in parts:
+        counts.update(dict(zip(part["labels"], part["label_counts"], strict=True)))
+    return sorted(counts, key=lambda label: (isinstance(label, str), label))
+
+
+def _classes(url: str, labels: list[Any], data: ResolvedDataset, task: str) -> list[Any]:
+    """Labels by class number, checked against what can be learned."""
+    if data.two_class is not None:
+        return [-1, 1]
+    if len(labels) < 2:
+        raise InputError(f"{url}: found one class only ({labels[0]!r}), expected at least two")
+    if task == "binary" and len(labels) > 2:
+        raise InputError(f"{url}: --task binary: found {len(labels)} classes, expected two")
+    fractional = [label for label in labels if isinstance(label, float)]
+    if len(labels) > MOST_LABELS or (fractional and len(labels) > 20 and task == "auto"):
+        raise InputError(
+            f"{url}: found {len(labels)} different labels such as {(fractional or labels)[0]!r}, expected classes; "
+            "regression is not available yet (--task multiclass takes each number for a class)"
+        )
+    return labels
+
+
+def _other_columns(url: str, found: tuple[str, ...], expected: tuple[str, ...]) -> str:
+    for number, (name, wanted) in enumerate(zip(found, expected, strict=False), start=1):
+        if name != wanted:
+            return f"{url}: column {number}: found {name!r}, expected {wanted!r} as in the training data"
+    return f"{url}: found {len(found)} columns, expected {len(expected)} as in the training data"
+
+
+def _side(parts: list[Record], split: Split) -> dict[str, Any]:
+    """What :class:`~pipeline.prepared.PreparedRows` needs: parts, and how many rows of each are meant."""
+    first, counts = 0, []
+    for part in parts:
+        counts.append(int(split.of_part(first, part["rows"]).size))
+        first += part["rows"]
+    kept = [asdict(Part(part["name"], part["rows"])) for part in parts]
+    return {"parts": kept, "counts": counts, "split": asdict(split)}
+
+
+def _fit_scaling(stage: Stage, preparation: Preparation) -> None:
+    """Find the range of every column over the training rows."""
+    if not preparation.dense:
+        raise InputError(
+            "--scale minmax: found sparse data, which it would fill, expected dense data; "
+            "leave it out, or scale the file beforehand"
+        )
+    store = stage.context.store
+    n = PreparedRows(store, "train").n_rows
+    tasks = [
+        Task(f"scale-{start // SCALE_ROWS:05d}", (store, start, min(start + SCALE_ROWS, n)))
+        for start in range(0, n, SCALE_ROWS)
+    ]
+    records = stage.run(column_ranges, tasks)
+    low = np.min([record["low"] for record in records], axis=0)
+    high = np.max([record["high"] for record in records], axis=0)
+    store.write_group(SCALE, {"low": low, "high": high}, {})
+
+
+def column_ranges(store: Store, start: int, stop: int) -> Record:
+    """Task: lowest and highest value of each column over some training rows."""
+    low, high = [], []
+    for _, X, _ in PreparedRows(store, "train").blocks(start, stop):
+        low.append(X.min(axis=0))
+        high.append(X.max(axis=0))
+    return {"low": np.min(low, axis=0).tolist(), "high": np.max(high, axis=0).tolist()}

@@ -1,0 +1,128 @@
+"""The Zarr store of a run: groups of plain arrays, and sharded arrays of which each task writes whole shards."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import zarr
+from zarr.codecs import BloscCodec
+
+COMPLETE = "complete"
+"""Attribute that is written last: a group without it was left half-written and counts as absent."""
+
+CHUNK_BYTES = 4 << 20
+
+
+def compressor(dtype: np.dtype) -> BloscCodec:
+    """Return the codec of every array here: fast, and near the entropy bound on cells."""
+    return BloscCodec(cname="lz4", clevel=5, shuffle="bitshuffle", typesize=np.dtype(dtype).itemsize)
+
+
+class Store:
+    """A Zarr v3 hierarchy under one path. Small and picklable; every process opens it for itself.
+
+    Parameters
+    ----------
+    path : str
+        Directory of the hierarchy.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = str(path)
+
+    def create(self) -> None:
+        """Make the root group, where there is none yet."""
+        zarr.open_group(self.path, mode="a")
+
+    def write_group(self, name: str, arrays: Mapping[str, np.ndarray], attributes: Mapping[str, Any]) -> int:
+        """Write a group of arrays whole, replacing one of that name. Returns the bytes of the arrays."""
+        group = zarr.open_group(self.path, path=name, mode="w")
+        for key, array in arrays.items():
+            rows = max(1, CHUNK_BYTES // max(1, array.nbytes // max(1, len(array))))
+            group.create_array(
+                key,
+                shape=array.shape,
+                dtype=array.dtype,
+                chunks=(min(rows, max(1, len(array))), *(max(1, s) for s in array.shape[1:])),
+                compressors=compressor(array.dtype),
+                config={"write_empty_chunks": True},
+            )[...] = array
+        group.update_attributes({**attributes, COMPLETE: True})
+        return sum(array.nbytes for array in arrays.values())
+
+    def attributes(self, name: str) -> dict[str, Any] | None:
+        """Attributes of a complete group, or None where there is none."""
+        try:
+            attributes = dict(zarr.open_group(self.path, path=name, mode="r").attrs)
+        except (FileNotFoundError, KeyError):
+            return None
+        return attributes if attributes.get(COMPLETE) else None
+
+    def read_group(self, name: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Read a complete group: attributes and arrays.
+
+        Raises
+        ------
+        KeyError
+            If there is none.
+        """
+        attributes = self.attributes(name)
+        if attributes is None:
+            raise KeyError(f"{self.path} holds no complete group {name}")
+        group = zarr.open_group(self.path, path=name, mode="r")
+        return attributes, {key: np.asarray(array[...]) for key, array in group.arrays()}
+
+    def delete(self, name: str) -> None:
+        """Remove a group and all it holds; nothing happens where there is none."""
+        root = zarr.open_group(self.path, mode="a")
+        if name in root:
+            del root[name]
+
+    def open_arrays(self, name: str) -> dict[str, zarr.Array]:
+        """Open the arrays of a group for reading parts of them."""
+        return dict(zarr.open_group(self.path, path=name, mode="r").arrays())
+
+    def create_sharded(
+        self, name: str, shape: tuple[int, ...], dtype: Any, *, shard_rows: int, chunk_rows: int
+    ) -> None:
+        """Create an array that tasks fill shard by shard; one with the same name and layout is kept as it is."""
+        rest = shape[1:]
+        try:
+            found = zarr.open_array(self.path, path=name, mode="r")
+            if (found.shape, found.shards, found.dtype) == (shape, (shard_rows, *rest), np.dtype(dtype)):
+                return
+        except (FileNotFoundError, KeyError):
+            pass
+        zarr.create_array(
+            self.path,
+            name=name,
+            shape=shape,
+            dtype=dtype,
+            shards=(shard_rows, *rest),
+            chunks=(chunk_rows, *rest),
+            compressors=compressor(np.dtype(dtype)),
+            config={"write_empty_chunks": True},
+            overwrite=True,
+        )
+
+    def write_shards(self, name: str, start: int, values: np.ndarray) -> None:
+        """Write rows ``start, ...`` of a sharded array: whole shards only, so that no two tasks share an object.
+
+        Raises
+        ------
+        ValueError
+            If the rows do not begin and end where shards do: such a write would lose rows of others.
+        """
+        array = zarr.open_array(self.path, path=name, mode="r+")
+        assert array.shards is not None
+        shard, stop, n = array.shards[0], start + len(values), array.shape[0]
+        if start % shard or (stop % shard and stop != n):
+            raise ValueError(f"{name}: rows {start}..{stop} are not whole shards of {shard} rows")
+        array[start:stop] = values
+
+    def set_attributes(self, name: str, attributes: Mapping[str, Any]) -> None:
+        """Replace the attributes of a group, making it where it is not there yet, and mark it complete."""
+        zarr.open_group(self.path, path=name, mode="a").update_attributes({**attributes, COMPLETE: True})
