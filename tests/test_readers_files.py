@@ -181,6 +181,8 @@ def test_what_is_no_file(tmp_path: Path) -> None:
     assert str(error.value) == f"{tmp_path}: is a directory, expected a file"
     with pytest.raises(InputError, match=r"^nosuch://a/b\.csv: cannot be read: Protocol not known: nosuch"):
         open_source("nosuch://a/b.csv")
+    with pytest.raises(InputError, match="cannot be read: Protocol not known: nosuch"):
+        open_source("nosuch://a/b.csv?signature=" + "0" * 5000)  # too long for a local name
     url = write(tmp_path / "empty.csv", b"")
     with pytest.raises(InputError) as error:
         open_source(url)
@@ -189,6 +191,22 @@ def test_what_is_no_file(tmp_path: Path) -> None:
         InputError, match=r"unknown format 'xls', expected one of auto, libsvm, csv, parquet, npy"
     ):
         open_source(url, format="xls")
+
+
+def test_errors_of_a_remote_client(monkeypatch: pytest.MonkeyPatch) -> None:
+    def info(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr(type(fsspec.filesystem("memory")), "info", info)
+    error: Exception = RuntimeError("Unable to locate\ncredentials")
+    with pytest.raises(InputError) as caught:
+        open_source("memory://a.csv")
+    words = "memory://a.csv: cannot be read: RuntimeError: Unable to locate credentials"
+    assert str(caught.value) == words
+    error = ConnectionError("no route to host")
+    with pytest.raises(InputError) as caught:
+        open_source("memory://a.csv")
+    assert str(caught.value) == "memory://a.csv: cannot be read: no route to host"
 
 
 @pytest.mark.parametrize("ending", COMPRESS)

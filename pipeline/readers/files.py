@@ -76,7 +76,7 @@ def find_file(url: str) -> File:
     ------
     InputError
     """
-    local = url.startswith("file://") or ("://" not in url and "::" not in url) or Path(url).exists()
+    local = url.startswith("file://") or ("://" not in url and "::" not in url) or os.path.exists(url)
     path = str(Path(url.removeprefix("file://")).expanduser().absolute()) if local else url
     with _failures(url):
         size = _local_size(url, path) if local else _remote_size(url)
@@ -103,7 +103,12 @@ def _local_size(url: str, path: str) -> int:
 
 def _remote_size(url: str) -> int:
     fs, path = url_to_fs(url)
-    info = fs.info(path)
+    try:
+        info = fs.info(path)
+    except (OSError, ImportError):
+        raise
+    except Exception as error:  # such as missing credentials: every client has errors of its own
+        raise InputError(f"{url}: cannot be read: {type(error).__name__}: {_line(error)}") from error
     if info.get("type") == "directory":
         raise InputError(f"{url}: is a directory, expected a file")
     if info.get("size") is None:
