@@ -93,9 +93,7 @@ class _CellClassifier(ClassifierMixin, BaseEstimator):
         index = np.minimum(np.searchsorted(self.classes_, y), self.classes_.size - 1)
         unknown = np.flatnonzero(self.classes_[index] != y)
         if unknown.size:
-            raise ValueError(
-                f"row {unknown[0]}: label {y[unknown[0]]!r} is not in classes {self.classes_.tolist()}"
-            )
+            raise ValueError(f"row {unknown[0]}: label {y[unknown[0]]} is not one of the classes")
         return index.astype(np.int32)
 
     def _set_classes(self, labels: Any) -> None:

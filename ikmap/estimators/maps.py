@@ -22,8 +22,8 @@ class IsolationKernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     Parameters
     ----------
     method : {"anne", "iforest"}, default="anne"
-        How a partitioning is drawn: Voronoi cells around the points of a subsample, or the leaves of a random tree
-        that isolates them.
+        How a partitioning is drawn: Voronoi cells around the points of a subsample, or the leaves of a
+        random tree that isolates them.
     n_estimators : int, default=100
         Number t of partitionings.
     max_samples : int or "auto", default="auto"

@@ -1,0 +1,173 @@
+"""Slow, obvious learners: everything dense, one Python step at a time."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import expit
+
+MASK = 2**64 - 1
+
+
+def one_hot(codes, offsets, value=1.0):
+    """Dense one-hot rows; a code of -1 leaves its block empty."""
+    X = np.zeros((codes.shape[0], int(offsets[-1])))
+    for i, row in enumerate(codes):
+        for j, code in enumerate(row):
+            if code >= 0:
+                X[i, offsets[j] + code] = value
+    return X
+
+
+# --- online gradient descent (algorithms.md 4, 5)
+
+
+def ogd_primal(codes, offsets, c, eta, divisor):
+    """Index form: decision before each step, support set, weights."""
+    w = np.zeros(int(offsets[-1]))
+    decisions, support = [], []
+    for i, row in enumerate(codes):
+        f = sum(w[offsets[j] + code] for j, code in enumerate(row)) / divisor
+        decisions.append(f)
+        if c[i] * f < 1:
+            support.append(i)
+            for j, code in enumerate(row):
+                w[offsets[j] + code] += eta * c[i]
+    return np.array(decisions), support, w
+
+
+def ogd_full_product(codes, offsets, c, eta, divisor):
+    """The "naive primal" form: a product with the whole one-hot row."""
+    X = one_hot(codes, offsets)
+    w = np.zeros(X.shape[1])
+    decisions, support = [], []
+    for x, sign in zip(X, c, strict=True):
+        f = (w @ x) / divisor
+        decisions.append(f)
+        if sign * f < 1:
+            support.append(len(decisions) - 1)
+            w += eta * sign * x
+    return np.array(decisions), support, w
+
+
+def ogd_dual(codes, c, eta):
+    """Sum over the support set of beta_i K(x_i, x): equal cells are counted, then divided once by t."""
+    decisions, support, beta = [], [], []
+    for i, row in enumerate(codes):
+        total = sum(b * np.count_nonzero(codes[s] == row) for s, b in zip(support, beta, strict=True))
+        f = total / codes.shape[1]
+        decisions.append(f)
+        if c[i] * f < 1:
+            support.append(i)
+            beta.append(eta * c[i])
+    return np.array(decisions), support, beta
+
+
+# --- dual coordinate descent (algorithms.md 8.1, 8.2)
+
+
+def shuffled(order, state):
+    """Fisher-Yates with splitmix64: the shuffled list and the generator's new state."""
+    order = list(order)
+    for last in range(len(order) - 1, 0, -1):
+        state = (state + 0x9E3779B97F4A7C15) & MASK
+        z = ((state ^ (state >> 30)) * 0xBF58476D1CE4E5B9) & MASK
+        z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & MASK
+        z ^= z >> 31
+        other = ((z >> 32) * (last + 1)) >> 32
+        order[last], order[other] = order[other], order[last]
+    return order, state
+
+
+def logistic_root(margin, a, norm, cost):
+    """The z in (0, C) with log(z / (C - z)) + norm (z - a) + margin = 0, by bisection on the logit."""
+    low, high = -margin + norm * a - norm * cost, -margin + norm * a
+    for _ in range(200):
+        s = 0.5 * (low + high)
+        z = cost * expit(s)
+        if s + norm * (z - a) + margin > 0:
+            high = s
+        else:
+            low = s
+    return cost * expit(0.5 * (low + high))
+
+
+def svm_sweeps(X, c, cost, loss, eps, n_sweeps, shrinking, state):
+    """The listing of 8.2 on dense rows; (alpha, w, sweeps made)."""
+    n = len(c)
+    alpha, w = np.zeros(n), np.zeros(X.shape[1])
+    everything = [i for i in range(n) if cost[i] > 0]
+    order, n_active = list(everything), len(everything)
+    high, low = np.inf, -np.inf
+    for sweep in range(n_sweeps):
+        head, state = shuffled(order[:n_active], state)
+        order[:n_active] = head
+        most = least = 0.0
+        position = 0
+        while position < n_active:
+            i = order[position]
+            margin, norm, old = c[i] * (X[i] @ w), X[i] @ X[i], alpha[i]
+            if loss == "logistic":
+                new = logistic_root(margin, old, norm, cost[i])
+                most = max(most, abs(new - old) * (norm + 4 / cost[i]))
+            else:
+                diag, upper = (0.5 / cost[i], np.inf) if loss == "squared_hinge" else (0.0, cost[i])
+                gradient = margin - 1 + diag * old
+                if old == 0:
+                    out, projected = gradient > high, min(gradient, 0)
+                elif old == upper:
+                    out, projected = gradient < low, max(gradient, 0)
+                else:
+                    out, projected = False, gradient
+                if out and shrinking:
+                    n_active -= 1
+                    order[position], order[n_active] = order[n_active], i
+                    continue
+                most, least = max(most, projected), min(least, projected)
+                new = old
+                if abs(projected) > 1e-12:
+                    new = min(max(old - gradient / (norm + diag), 0), upper) if norm + diag > 0 else upper
+            alpha[i] = new
+            w += (new - old) * c[i] * X[i]
+            position += 1
+        if most - least <= eps:
+            if n_active == len(everything):
+                return alpha, w, sweep + 1
+            n_active, high, low = len(everything), np.inf, -np.inf
+        else:
+            high = most if most > 0 else np.inf
+            low = least if least < 0 else -np.inf
+    return alpha, w, n_sweeps
+
+
+def svm_gram(K, c, C, loss, n_sweeps):
+    """Coordinate descent on the dual without offset, from the Gram matrix alone; the coefficients a_i c_i."""
+    diag, upper = (0.5 / C, np.inf) if loss == "squared_hinge" else (0.0, C)
+    alpha = np.zeros(len(c))
+    for _ in range(n_sweeps):
+        for i in range(len(c)):
+            gradient = c[i] * (K[i] @ (alpha * c)) - 1 + diag * alpha[i]
+            alpha[i] = min(max(alpha[i] - gradient / (K[i, i] + diag), 0), upper)
+    return alpha * c
+
+
+def svm_primal(X, c, cost, loss, w):
+    """Primal objective of 8.1."""
+    margin = c * (X @ w)
+    slack = np.maximum(0, 1 - margin)
+    losses = {"hinge": slack, "squared_hinge": slack**2, "logistic": np.logaddexp(0, -margin)}
+    return 0.5 * w @ w + cost @ losses[loss]
+
+
+def svm_dual(X, c, cost, loss, alpha):
+    """Dual objective (to be maximised)."""
+    w = X.T @ (alpha * c)
+    if loss == "hinge":
+        rest = alpha.sum()
+    elif loss == "squared_hinge":
+        rest = alpha.sum() - (alpha**2 / (4 * cost)).sum()
+    else:
+        q = alpha / cost
+        with np.errstate(divide="ignore", invalid="ignore"):
+            terms = np.where(q > 0, q * np.log(q), 0) + np.where(q < 1, (1 - q) * np.log(1 - q), 0)
+        rest = -(cost * terms).sum()
+    return rest - 0.5 * w @ w

@@ -1,0 +1,487 @@
+"""Dual coordinate descent: properties SV1-SV4 of algorithms.md 8.6, oracles, blocks, weights."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
+from sklearn.svm import LinearSVC
+
+from ikmap.cells import Cells
+from ikmap.learners import _linear_svm_loops as loops
+from ikmap.learners.linear_svm import LOSSES, SVMParams, fit_linear_svm, svm_model
+from ikmap.learners.rows import Block, row_arrays, squared_norms
+from ikmap.model import from_parts
+from tests.naive import learners as naive
+
+T, PSI = 11, 7
+OFFSETS = np.arange(T + 1) * PSI
+VALUE = 1 / np.sqrt(T)
+EVERY_LOSS = pytest.mark.parametrize("loss", sorted(LOSSES))
+
+
+def problem(n=200, n_classes=2, seed=0):
+    rng = np.random.default_rng(seed)
+    codes = rng.integers(0, PSI, (n, T)).astype(np.int32)
+    score = codes[:, :4].sum(axis=1) + rng.integers(0, PSI, n)
+    y = np.searchsorted(np.quantile(score, np.arange(1, n_classes) / n_classes), score).astype(np.int32)
+    return Cells(codes, OFFSETS), y
+
+
+def signs(y, positive=1):
+    return np.where(y == positive, 1.0, -1.0)
+
+
+class Reread:
+    """Blocks made anew at each access, as when read from disk, with a record of what was asked for."""
+
+    def __init__(self, cells, y, bounds, weight=None):
+        self.cells, self.y, self.weight = cells, y, weight
+        self.bounds = [0, *bounds, len(y)]
+        self.asked = []
+
+    def __len__(self):
+        return len(self.bounds) - 1
+
+    def __getitem__(self, k):
+        self.asked.append(k)
+        part = slice(self.bounds[k], self.bounds[k + 1])
+        return Block(
+            self.cells[part], self.y[part].copy(), None if self.weight is None else self.weight[part]
+        )
+
+
+def same(a, b):
+    for name in ("coef", "intercept", "alphas", "primal", "dual", "gap", "n_iter"):
+        np.testing.assert_array_equal(getattr(a, name), getattr(b, name), err_msg=name)
+
+
+# --- the loop against the listing
+
+
+@EVERY_LOSS
+@pytest.mark.parametrize("shrinking", [True, False])
+@pytest.mark.parametrize("layout", ["cells", "dense", "csr"])
+def test_sweeps_follow_the_listing(loss, shrinking, layout):
+    cells, y = problem(60)
+    X = cells.to_csr()
+    rows = row_arrays({"cells": cells, "csr": X, "dense": X.toarray()}[layout], VALUE)
+    rng = np.random.default_rng(5)
+    weight = rng.integers(0, 3, 60).astype(float)
+    class_cost = np.array([0.5, 1.5])
+    w, alpha = np.zeros(X.shape[1] + 1), np.zeros(60)
+    made, _ = loops.sweeps(
+        rows, squared_norms(rows), y, 1, class_cost, weight, 0.0, LOSSES[loss], w, alpha, 1e-3, 40, shrinking,
+        np.uint64(2**63 + 12345),
+    )  # fmt: skip
+    cost = class_cost[y] * weight
+    expected = naive.svm_sweeps(X.toarray(), signs(y), cost, loss, 1e-3, 40, shrinking, 2**63 + 12345)
+    np.testing.assert_allclose(alpha, expected[0], rtol=0, atol=1e-11)
+    np.testing.assert_allclose(w[:-1], expected[1], rtol=0, atol=1e-11)
+    assert made == expected[2]
+    assert made > 3
+    assert (alpha[weight == 0] == 0).all()
+
+
+def test_shuffle_permutes_and_repeats():
+    order = np.arange(1000, dtype=np.int32)
+    state = loops.shuffle(order, 900, np.uint64(7))
+    expected, expected_state = naive.shuffled(range(900), 7)
+    assert order[:900].tolist() == expected
+    assert order[900:].tolist() == list(range(900, 1000))
+    assert int(state) == expected_state
+
+
+@EVERY_LOSS
+def test_certificate_is_the_duality_gap(loss):
+    cells, y = problem(80)
+    rng = np.random.default_rng(2)
+    weight = rng.uniform(0.2, 2, 80)
+    alpha = rng.uniform(0.01, 0.99, 80) * weight
+    X, c = cells.to_csr().toarray(), signs(y)
+    w = np.append(X.T @ (alpha * c), 0.0)
+    losses, gap = loops.certificate(
+        row_arrays(cells, VALUE), y, 1, np.ones(2), weight, 0.0, LOSSES[loss], w, alpha
+    )
+    primal = naive.svm_primal(X, c, weight, loss, w[:-1])
+    assert losses + 0.5 * w @ w == pytest.approx(primal, rel=1e-12)
+    assert gap == pytest.approx(primal - naive.svm_dual(X, c, weight, loss, alpha), rel=1e-9)
+
+
+def test_logistic_step_solves_its_equation_even_far_out():
+    for margin in (-1e4, -30.0, -1.0, 0.0, 2.0, 50.0, 1e4):
+        for a in (0.0, 1e-300, 0.3, 0.7 - 1e-16, 0.7):
+            for norm in (0.0, 1e-6, 1.0, 1e6):
+                z = loops.logistic_step(margin, a, norm, 0.7)
+                assert 0.0 <= z <= 0.7
+                assert z == pytest.approx(naive.logistic_root(margin, a, norm, 0.7), rel=1e-9, abs=1e-12)
+
+
+# --- solutions against other software
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+@pytest.mark.parametrize("C", [0.1, 1.0, 10.0])
+def test_solution_is_that_of_liblinear(loss, C):
+    cells, y = problem()
+    fit = fit_linear_svm([Block(cells, y)], 2, SVMParams(loss=loss, C=C, tol=1e-12, max_iter=100_000))
+    reference = LinearSVC(loss=loss, C=C, fit_intercept=False, dual=True, tol=1e-8, max_iter=1_000_000)
+    reference.fit(cells.to_csr(), y)
+    np.testing.assert_allclose(fit.coef[:, 0], reference.coef_[0], atol=1e-5)
+
+
+@pytest.mark.parametrize("C", [0.1, 1.0, 100.0])
+def test_logistic_solution_is_that_of_newtons_method(C):
+    cells, y = problem()
+    fit = fit_linear_svm([Block(cells, y)], 2, SVMParams(loss="logistic", C=C, tol=1e-14))
+    reference = LogisticRegression(
+        C=C, fit_intercept=False, tol=1e-12, max_iter=1000, solver="newton-cholesky"
+    )
+    reference.fit(cells.to_csr().toarray(), y)
+    np.testing.assert_allclose(fit.coef[:, 0], reference.coef_[0], atol=1e-5)
+
+
+@EVERY_LOSS
+def test_intercept_is_a_constant_feature(loss):
+    cells, y = problem()
+    params = SVMParams(loss=loss, tol=1e-12, max_iter=100_000, fit_intercept=True)
+    fit = fit_linear_svm([Block(cells, y)], 2, params)
+    X = np.hstack([cells.to_csr().toarray(), np.ones((200, 1))])
+    wide = fit_linear_svm([Block(X, y)], 2, SVMParams(loss=loss, tol=1e-12, max_iter=100_000))
+    np.testing.assert_allclose(np.append(fit.coef[:, 0], fit.intercept), wide.coef[:, 0], atol=2e-5)
+    assert fit.intercept[0] != 0
+
+
+# --- properties
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+def test_sv1_gram_matrix_alone_gives_the_same_decisions(loss):
+    cells, y = problem(100)
+    K = (cells.codes[:, None, :] == cells.codes[None, :, :]).mean(axis=2)
+    expected = K @ naive.svm_gram(K, signs(y), 1.0, loss, 3000)
+    params = SVMParams(loss=loss, tol=1e-12, max_iter=100_000)
+    fit = fit_linear_svm([Block(cells, y)], 2, params)
+    model = svm_model(fit, [0, 1], params, divisor=np.sqrt(T))
+    np.testing.assert_allclose(model.decision_function(cells), expected, atol=1e-6)
+
+
+@EVERY_LOSS
+def test_sv2_raw_features_with_c_over_t(loss):
+    cells, y = problem()
+    decisions = []
+    for normalize, C, divisor in ((True, 2.0, np.sqrt(T)), (False, 2.0 / T, 1.0)):
+        params = SVMParams(loss=loss, C=C, normalize=normalize, tol=1e-12, max_iter=100_000)
+        fit = fit_linear_svm([Block(cells, y)], 2, params)
+        decisions.append(svm_model(fit, [0, 1], params, divisor=divisor).decision_function(cells))
+    np.testing.assert_allclose(decisions[0], decisions[1], atol=1e-6)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+def test_sv3_kkt_conditions_and_objectives(loss):
+    cells, y = problem()
+    fit = fit_linear_svm([Block(cells, y)], 2, SVMParams(loss=loss, tol=3e-13, max_iter=100_000))
+    X, c, alpha, w = cells.to_csr().toarray(), signs(y), fit.alphas[0], fit.coef[:, 0]
+    np.testing.assert_allclose(w, X.T @ (alpha * c), atol=1e-12)
+    upper, diag = (1.0, 0.0) if loss == "hinge" else (np.inf, 0.5)
+    gradient = c * (X @ w) - 1 + diag * alpha
+    assert (alpha >= 0).all()
+    assert (alpha <= upper).all()
+    inside = (alpha > 1e-7) & (alpha < upper - 1e-7)
+    assert (gradient[alpha <= 1e-7] > -1e-6).all()
+    assert (gradient[alpha >= upper - 1e-7] < 1e-6).all()
+    assert np.abs(gradient[inside]).max() < 1e-6
+    assert inside.any()
+    ones = np.ones(200)
+    assert fit.primal[0] == pytest.approx(naive.svm_primal(X, c, ones, loss, w), rel=1e-13)
+    assert fit.dual[0] == pytest.approx(naive.svm_dual(X, c, ones, loss, alpha), rel=1e-13)
+    assert fit.n_support[0] == np.count_nonzero(alpha)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+def test_sv4_shrinking_does_not_change_the_solution(loss):
+    cells, y = problem()
+    fits = [
+        fit_linear_svm(
+            [Block(cells, y)], 2, SVMParams(loss=loss, tol=1e-12, max_iter=100_000, shrinking=shrinking)
+        )
+        for shrinking in (True, False)
+    ]
+    np.testing.assert_allclose(fits[0].coef, fits[1].coef, atol=1e-5)
+    assert not np.array_equal(fits[0].coef, fits[1].coef)
+
+
+@EVERY_LOSS
+def test_the_dual_never_falls_from_sweep_to_sweep(loss):
+    cells, y = problem()
+    duals = []
+    for sweeps in range(1, 12):
+        with pytest.warns(ConvergenceWarning, match="duality gap"):
+            fit = fit_linear_svm([Block(cells, y)], 2, SVMParams(loss=loss, tol=1e-20, max_iter=sweeps))
+        assert fit.n_iter[0] == sweeps
+        assert not fit.converged[0]
+        assert fit.gap[0] == pytest.approx(
+            (fit.primal[0] - fit.dual[0]) / fit.primal[0], rel=1e-12, abs=1e-14
+        )
+        duals.append(fit.dual[0])
+    assert (np.diff(duals) >= -1e-12 * duals[-1]).all()
+    assert duals[-1] > duals[0]
+
+
+@EVERY_LOSS
+def test_gap_is_reached_and_its_history_kept(loss):
+    cells, y = problem()
+    for tol in (1e-2, 1e-6):
+        fit = fit_linear_svm([Block(cells, y)], 2, SVMParams(loss=loss, tol=tol))
+        history = fit.history[0]
+        assert fit.converged.all()
+        assert 0 <= fit.gap[0] <= tol
+        assert history[-1].tolist() == [fit.n_iter[0], fit.primal[0], fit.dual[0], fit.gap[0]]
+        assert (np.diff(history[:, 0]) >= 0).all()
+        assert (history[:-1, 3] > tol).all()
+
+
+def test_different_orders_agree_to_tolerance():
+    cells, y = problem()
+    fits = [
+        fit_linear_svm([Block(cells, y)], 2, SVMParams(tol=1e-12, max_iter=100_000, seed=seed))
+        for seed in (0, 1)
+    ]
+    assert not np.array_equal(fits[0].coef, fits[1].coef)
+    np.testing.assert_allclose(fits[0].coef, fits[1].coef, atol=1e-5)
+
+
+@EVERY_LOSS
+def test_same_seed_same_bits_for_every_integer_type(loss):
+    cells, y = problem(n_classes=3)
+    fits = [
+        fit_linear_svm([Block(Cells(cells.codes.astype(dtype), OFFSETS), y)], 3, SVMParams(loss=loss))
+        for dtype in (np.int32, np.int32, np.uint8, np.uint16, np.uint32, np.int64)
+    ]
+    for fit in fits[1:]:
+        same(fit, fits[0])
+
+
+# --- several classes, several blocks, weights, warm start
+
+
+@pytest.mark.parametrize("bounds", [[], [70, 140]])
+def test_problems_solved_apart_are_the_same_bits(bounds):
+    cells, y = problem(n_classes=4)
+    params = SVMParams(tol=1e-6, fit_intercept=True)
+    whole = fit_linear_svm(Reread(cells, y, bounds), 4, params)
+    parts = [
+        fit_linear_svm(Reread(cells, y, bounds), 4, params, classes_subset=subset)
+        for subset in ([3, 1], [0, 2])
+    ]
+    assert parts[0].problems.tolist() == [1, 3]
+    models = [svm_model(f, list("abcd"), params, divisor=np.sqrt(T)) for f in (whole, parts)]
+    assert models[0].content_hash == models[1].content_hash
+    assert from_parts(json.loads(json.dumps(models[0].metadata())), models[0].arrays()).content_hash == (
+        models[0].content_hash
+    )
+    np.testing.assert_array_equal(whole.alphas[[1, 3]], parts[0].alphas)
+    for k in range(4):
+        alone = fit_linear_svm(
+            [Block(cells, (y == k).astype(np.int32))], 2, SVMParams(tol=1e-6, fit_intercept=True)
+        )
+        assert alone.primal[0] == pytest.approx(whole.primal[k], rel=2e-6)
+    with pytest.raises(ValueError, match="solved are"):
+        svm_model(parts[0], list("abcd"), params, divisor=1.0)
+
+
+@EVERY_LOSS
+@pytest.mark.parametrize("inner_sweeps", [1, 4])
+def test_blocks_reach_the_objective_of_one_block(loss, inner_sweeps):
+    cells, y = problem(n_classes=3)
+    rng = np.random.default_rng(0)
+    weight = rng.uniform(0, 2, 200)
+    params = SVMParams(loss=loss, tol=1e-7, max_iter=5000, inner_sweeps=inner_sweeps)
+    one = fit_linear_svm([Block(cells, y, weight)], 3, params)
+    several = Reread(cells, y, [1, 90, 150], weight)
+    fit = fit_linear_svm(several, 3, params)
+    assert fit.converged.all()
+    np.testing.assert_allclose(fit.primal, one.primal, rtol=2e-7)
+    X = cells.to_csr().toarray()
+    for k in range(3):
+        np.testing.assert_allclose(fit.coef[:, k], X.T @ (fit.alphas[k] * signs(y, k)), atol=1e-10)
+        assert fit.primal[k] == pytest.approx(
+            naive.svm_primal(X, signs(y, k), weight, loss, fit.coef[:, k]), rel=1e-10
+        )
+    same(fit, fit_linear_svm(Reread(cells, y, [1, 90, 150], weight), 3, params))
+    # Each pass asks for every block once, at most the block that is in memory already is not asked for again.
+    passes = fit.n_iter.max() + max(len(h) for h in fit.history)
+    assert set(several.asked) == {0, 1, 2, 3}
+    assert all(a != b for a, b in zip(several.asked, several.asked[1:], strict=False))
+    assert len(several.asked) <= 4 * (passes + max(len(h) for h in fit.history) + 1)
+
+
+def test_one_block_is_read_once():
+    cells, y = problem()
+    blocks = Reread(cells, y, [])
+    fit = fit_linear_svm(blocks, 2, SVMParams(tol=1e-9, class_weight="balanced"))
+    assert len(fit.history[0]) > 1
+    assert blocks.asked == [0]
+
+
+def test_blocks_that_run_out_of_passes_say_so():
+    cells, y = problem()
+    with pytest.warns(ConvergenceWarning, match="after 3 sweeps"):
+        fit = fit_linear_svm(Reread(cells, y, [50, 100]), 2, SVMParams(tol=1e-12, max_iter=3))
+    X = cells.to_csr().toarray()
+    exact = naive.svm_primal(X, signs(y), np.ones(200), "squared_hinge", fit.coef[:, 0])
+    assert fit.primal[0] == pytest.approx(exact, rel=1e-12)
+    assert fit.n_iter.tolist() == [3]
+
+
+@EVERY_LOSS
+@pytest.mark.parametrize("bounds", [[], [60, 130]])
+def test_warm_start_begins_where_it_ended(loss, bounds):
+    cells, y = problem(n_classes=3)
+    params = SVMParams(loss=loss, tol=1e-6, max_iter=10_000)
+    cold = fit_linear_svm(Reread(cells, y, bounds), 3, params)
+    warm = fit_linear_svm(Reread(cells, y, bounds), 3, params, alpha0=cold.alphas)
+    assert (warm.n_iter < cold.n_iter).all()
+    np.testing.assert_allclose(warm.primal, cold.primal, rtol=2e-6)
+    # Variables outside the bounds of another C are clipped.
+    other = fit_linear_svm(
+        Reread(cells, y, bounds),
+        3,
+        SVMParams(loss=loss, C=0.1, tol=1e-6, max_iter=10_000),
+        alpha0=cold.alphas,
+    )
+    fresh = fit_linear_svm(
+        Reread(cells, y, bounds), 3, SVMParams(loss=loss, C=0.1, tol=1e-6, max_iter=10_000)
+    )
+    np.testing.assert_allclose(other.primal, fresh.primal, rtol=2e-6)
+
+
+@EVERY_LOSS
+def test_weights_of_samples_and_classes_are_repetitions(loss):
+    cells, y = problem(120, n_classes=3)
+    count = np.array([2, 1, 0, 3])[np.arange(120) % 4] * np.where(y == 1, 2, 1)
+    params = {"loss": loss, "tol": 1e-12, "max_iter": 100_000}
+    repeated = np.repeat(np.arange(120), count)
+    expected = fit_linear_svm([Block(cells[repeated], y[repeated])], 3, SVMParams(**params))
+    by_sample = fit_linear_svm([Block(cells, y, count.astype(float))], 3, SVMParams(**params))
+    rest = count / np.where(y == 1, 2, 1)
+    by_class = fit_linear_svm([Block(cells, y, rest)], 3, SVMParams(class_weight={1: 2.0}, **params))
+    for fit in (by_sample, by_class):
+        np.testing.assert_allclose(fit.primal, expected.primal, rtol=1e-10)
+        np.testing.assert_allclose(fit.coef, expected.coef, atol=3e-5)
+
+
+@pytest.mark.parametrize("bounds", [[], [50]])
+def test_balanced_weights(bounds):
+    cells, y = problem(150, n_classes=3)
+    y[: len(y) // 2] = 0
+    counts = np.bincount(y)
+    expected = {k: 150 / (3 * counts[k]) for k in range(3)}
+    fits = [
+        fit_linear_svm(Reread(cells, y, bounds), 3, SVMParams(class_weight=w)) for w in ("balanced", expected)
+    ]
+    same(*fits)
+
+
+def test_dense_and_csr_rows_solve_the_same_problem():
+    rng = np.random.default_rng(0)
+    X = sp.random_array((150, 20), density=0.3, rng=rng, format="csr")
+    y = (np.asarray(X.sum(axis=1)).ravel() + rng.normal(size=150) > 3).astype(np.int32)
+    for loss in LOSSES:
+        params = SVMParams(loss=loss, tol=1e-12, max_iter=100_000)
+        fits = [fit_linear_svm([Block(rows, y)], 2, params) for rows in (X, X.toarray())]
+        np.testing.assert_allclose(fits[0].coef, fits[1].coef, atol=1e-5)
+        assert fits[0].primal[0] == pytest.approx(
+            naive.svm_primal(X.toarray(), signs(y), np.ones(150), loss, fits[0].coef[:, 0]), rel=1e-12
+        )
+
+
+def test_rows_of_zeros():
+    X = np.zeros((6, 2))
+    X[:3, 0] = 1
+    y = np.array([1, 1, 0, 1, 0, 0], dtype=np.int32)
+    for loss in LOSSES:
+        fit = fit_linear_svm([Block(X, y)], 2, SVMParams(loss=loss, tol=1e-9))
+        # All-zero rows have margin 0: their dual variable is that of the loss's slope there.
+        slope = {"hinge": 1.0, "squared_hinge": 2.0, "logistic": 0.5}[loss]
+        np.testing.assert_allclose(fit.alphas[0, 3:], slope, atol=1e-6)
+        assert fit.coef[1, 0] == 0
+
+
+def test_a_class_without_rows_is_always_rejected():
+    cells, y = problem(n_classes=3)
+    y[y == 2] = 0
+    params = SVMParams()
+    model = svm_model(fit_linear_svm([Block(cells, y)], 3, params), [0, 1, 2], params, divisor=np.sqrt(T))
+    assert set(model.predict(cells)) == {0, 1}
+
+
+def test_missing_cells_are_zero_features():
+    cells, y = problem()
+    codes = cells.codes.copy()
+    codes[np.random.default_rng(0).random(codes.shape) < 0.2] = -1
+    params = SVMParams(tol=1e-12, max_iter=100_000)
+    fit = fit_linear_svm([Block(Cells(codes, OFFSETS), y)], 2, params)
+    dense = fit_linear_svm([Block(naive.one_hot(codes, OFFSETS, VALUE), y)], 2, params)
+    np.testing.assert_allclose(fit.coef, dense.coef, atol=1e-5)
+
+
+# --- refusals
+
+
+def test_bad_parameters_are_refused():
+    for options, message in (
+        ({"loss": "huber"}, "loss must be one of"),
+        ({"C": 0.0}, "C must be a positive number"),
+        ({"tol": np.nan}, "tol must be a positive number"),
+        ({"max_iter": 0}, "max_iter must be at least 1"),
+        ({"class_weight": "even"}, "class_weight must be"),
+        ({"class_weight": {0: -1.0}}, "class weights must be >= 0"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            SVMParams(**options)
+
+
+def test_bad_blocks_are_refused():
+    cells, y = problem()
+    wild = cells.codes.copy()
+    wild[9, 2] = PSI
+    good = Block(cells, y)
+    for blocks, message in (
+        ([], "no blocks"),
+        ([Block(Cells(wild, OFFSETS), y)], "^row 9, column 2"),
+        ([good, Block(Cells(wild, OFFSETS), y)], "^block 1: row 9, column 2"),
+        ([good, Block(np.ones((2, 3)), y[:2])], "block 1: rows have 3 feature columns, expected 77"),
+        ([Block(cells, y + 1)], "class 2 is outside 0..1"),
+        ([Block(cells, y[1:])], "200 integers"),
+        ([Block(cells, y, -np.ones(200))], "row 0: sample weight -1.0"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            fit_linear_svm(blocks, 2)
+    for options, message in (
+        ({"classes_subset": [1]}, "classes_subset"),
+        ({"alpha0": np.zeros((2, 200))}, "alpha0 must be"),
+        ({"alpha0": np.zeros((1, 199))}, "alpha0 has 199 rows"),
+        ({"alpha0": np.zeros((1, 201))}, "alpha0 has 201 rows"),
+        ({"params": SVMParams(class_weight={5: 1.0})}, "names class 5"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            fit_linear_svm([good], 2, **options)
+    with pytest.raises(ValueError, match="at least 2 classes"):
+        fit_linear_svm([good], 1)
+
+
+def test_blocks_that_change_are_noticed():
+    cells, y = problem()
+
+    class Shrinking(Reread):
+        def __getitem__(self, k):
+            block = super().__getitem__(k)
+            return Block(block.rows[1:], block.y[1:]) if len(self.asked) > 5 else block
+
+    with pytest.raises(ValueError, match=r"rows, had .* when read before"):
+        fit_linear_svm(Shrinking(cells, y, [50, 100]), 2, SVMParams(tol=1e-9))
