@@ -54,7 +54,8 @@ class SVMParams:
     max_iter : int
         Largest number of sweeps over the rows; with several blocks, of visits to every block.
     inner_sweeps : int
-        With several blocks: sweeps over a block while it is in memory.
+        With several blocks: largest number of sweeps over a block while it is in memory. More than one rarely
+        saves a visit.
     shrinking : bool
         Whether to leave out rows whose dual variable rests at a bound. Same solution, less time.
     fit_intercept : bool
@@ -69,7 +70,7 @@ class SVMParams:
     normalize: bool = True
     tol: float = 1e-3
     max_iter: int = 1000
-    inner_sweeps: int = 4
+    inner_sweeps: int = 1
     shrinking: bool = True
     fit_intercept: bool = False
     seed: int = 0
