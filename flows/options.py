@@ -134,7 +134,9 @@ class BatchOptions(CommonOptions):
     loss: str = option(
         "squared_hinge", Choice(("squared_hinge", "hinge")), group=LEARNING, help="loss of the svm"
     )
-    tol: float = option(0.1, Real(0), group=LEARNING, help="stopping tolerance (svm, logistic)")
+    tol: float = option(
+        1e-3, Real(0), group=LEARNING, help="certified relative duality gap to stop at (svm, logistic)"
+    )
     eta: float = option(0.5, Real(0), group=LEARNING, help="step size of ogd")
     feature_scale: str = option(
         "kernel",

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -49,6 +50,8 @@ class Invocation:
         The options as a TOML file, which is also written to ``run.toml``.
     cluster : mapping
         kind, workers, threads, and where it has one, dashboard.
+    sources : sequence of mappings
+        url, size and checksum of the files.
     memory_limit : int or None
         Bytes each worker may use.
     explain : bool
@@ -58,6 +61,7 @@ class Invocation:
     command: str
     config_toml: str
     cluster: Mapping[str, Any]
+    sources: Sequence[Mapping[str, Any]] = ()
     memory_limit: int | None = None
     explain: bool = False
 
@@ -92,28 +96,24 @@ def run_batch(
         return call(name, work)
 
     with performance_report(filename=str(run.path / "dask-report.html")):
-        ingested = step("ingest", lambda: ingest(context, data))
+        ingested = step("ingest", partial(ingest, context, data))
         selection = None
         if params.psi == "auto":
             _plan(context, ingested, max(psis_that_fit(min(ingested["rows_train"], params.cv_rows))), invocation)
-            selection = step("select", lambda: select(context))
+            selection = step("select", partial(select, context))
         psi = int(selection["chosen"]) if selection else int(params.psi)
         if selection:
             context.events.message(f"psi = {psi} chosen by {selection['folds']}-fold cross-validation")
         fits = psi <= ingested["rows_train"]
         if fits:
             _plan(context, ingested, psi, invocation, show=invocation.explain)
-        partitioned = step("partition", lambda: partition(context, psi))
-        mapped = step("cells", lambda: cells(context, partitioned["content_hash"]))
+        partitioned = step("partition", partial(partition, context, psi))
+        mapped = step("cells", partial(cells, context, partitioned["content_hash"]))
+        model = partitioned["content_hash"]
         learners: dict[str, Result] = {}
         for name in params.learners:
-            trained = step(f"train:{name}", lambda name=name: train(context, name, partitioned["content_hash"]))
-            tested = step(
-                f"evaluate:{name}",
-                lambda name=name, trained=trained: evaluate(
-                    context, name, partitioned["content_hash"], trained["content_hash"]
-                ),
-            )
+            trained = step(f"train:{name}", partial(train, context, name, model))
+            tested = step(f"evaluate:{name}", partial(evaluate, context, name, model, trained["content_hash"]))
             learners[name] = {**tested, **trained}
 
     run.manifest["seconds"] += round(context.elapsed, 3)
@@ -125,9 +125,7 @@ def run_batch(
     return metrics
 
 
-def _plan(
-    context: Context, ingested: Result, psi: int, invocation: Invocation, *, show: bool = False
-) -> None:
+def _plan(context: Context, ingested: Result, psi: int, invocation: Invocation, *, show: bool = False) -> None:
     """Refuse what cannot fit; show the plan when asked."""
     attributes = context.store.attributes(DATA)
     assert attributes is not None
@@ -184,7 +182,7 @@ def _metrics(
             "name": data.name,
             **ingested,
             "class_counts_train": mapped["class_counts_train"],
-            "sources": manifest["identity"]["data"]["sources"],
+            "sources": [dict(source) for source in invocation.sources],
         },
         "params": {**context.params.as_json(), "psi": psi, "learner": list(context.params.learners)},
         "stages": stages,

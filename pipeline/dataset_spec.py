@@ -46,9 +46,7 @@ class Split:
         # The fraction as written: in floating point 0.7 * 10 and the like can round up a row too far.
         n_train = math.ceil(Fraction(str(self.fraction)) * n_rows) if self.n_train is None else self.n_train
         if not 0 < n_train < n_rows:
-            raise InputError(
-                f"a split with {n_train} training rows needs more rows than that, found {n_rows}"
-            )
+            raise InputError(f"a split with {n_train} training rows needs more rows than that, found {n_rows}")
         return n_train
 
 
@@ -117,9 +115,7 @@ def _is_count(value: Any) -> bool:
 
 
 def _is_two_class(value: Any) -> bool:
-    if not (
-        isinstance(value, list) and len(value) == 2 and all(isinstance(side, list) and side for side in value)
-    ):
+    if not (isinstance(value, list) and len(value) == 2 and all(isinstance(side, list) and side for side in value)):
         return False
     labels = [label for side in value for label in side]
     return all(isinstance(label, Label) for label in labels) and len(set(labels)) == len(labels)

@@ -198,9 +198,7 @@ def _packaged(spec: DatasetSpec) -> str:
     try:
         path = Path(str(resources.files(spec.package) / spec.resource))
     except ModuleNotFoundError as error:
-        raise InputError(
-            f"{spec.name}: comes with the Python package {spec.package}, not installed here"
-        ) from error
+        raise InputError(f"{spec.name}: comes with the Python package {spec.package}, not installed here") from error
     if not path.is_file():
         raise InputError(f"{path}: no such file, expected it inside the Python package {spec.package}")
     return str(path)
@@ -249,9 +247,7 @@ def _fetch(
             file = address.rsplit("/", 1)[-1]
             tell = None if progress is None else partial(progress, file)
             try:
-                download(
-                    address, data_dir / file, sha256=files.sha256.get(file), progress=tell, timeout=timeout
-                )
+                download(address, data_dir / file, sha256=files.sha256.get(file), progress=tell, timeout=timeout)
             except DownloadError as error:
                 reason = reason or error
                 if error.missing:

@@ -35,13 +35,10 @@ class Task:
         Unique within the stage; the name of its record.
     args : tuple
         Small, picklable arguments.
-    rows : int or None
-        Rows it works on, where they are known before.
     """
 
     name: str
     args: tuple[Any, ...]
-    rows: int | None = None
 
 
 @dataclass
@@ -73,11 +70,16 @@ class Stage:
     context : Context
     name : str
         As in ``metrics.json``: "ingest", "cells", "train:svm", ...
+    tasks : int
+        How many tasks there will be in all.
+    rows : int, optional
+        How many rows the stage works on, where tasks share them; default: the sum over the tasks.
     """
 
-    def __init__(self, context: Context, name: str) -> None:
-        self.context, self.name = context, name
+    def __init__(self, context: Context, name: str, tasks: int, rows: int | None = None) -> None:
+        self.context, self.name, self.rows = context, name, rows
         self.started = context.elapsed
+        context.events.stage_started(name, tasks, rows)
         self.records: list[Record] = []
         self.skipped = 0
 
@@ -87,23 +89,26 @@ class Stage:
         A record is a dict of JSON values; ``rows``, ``bytes_read`` and ``bytes_written`` are summed up.
         """
         context = self.context
-        rows = [task.rows for task in tasks]
-        context.events.stage_started(self.name, len(tasks), None if None in rows else sum(r or 0 for r in rows))
         records: dict[str, Record] = {}
         for task in tasks:
             path = context.run.task_record(self.name, task.name)
             if path.exists():
                 records[task.name] = json.loads(path.read_text())
-                context.events.task_done(self.name, {**records[task.name], "skipped": True})
+                self._say(records[task.name], skipped=True)
         self.skipped += len(records)
         todo = [task for task in tasks if task.name not in records]
         for task, record in _completed(context.client, self._key, function, todo):
             write_json(context.run.task_record(self.name, task.name), record)
             records[task.name] = record
-            context.events.task_done(self.name, record)
+            self._say(record)
         ordered = [records[task.name] for task in tasks]
         self.records += ordered
         return ordered
+
+    def _say(self, record: Record, skipped: bool = False) -> None:
+        # Where tasks share rows, only the number of tasks tells how far the stage is.
+        rows = {"rows": record.get("rows", 0)} if self.rows is None else {}
+        self.context.events.task_done(self.name, {**rows, "skipped": skipped})
 
     @property
     def _key(self) -> str:
@@ -113,7 +118,7 @@ class Stage:
     def finish(self, **result: Any) -> dict[str, Any]:
         """Write the stage's summary to the manifest; `result` is what later stages need of it."""
         seconds = self.context.elapsed - self.started
-        rows = sum(record.get("rows", 0) for record in self.records)
+        rows = sum(record.get("rows", 0) for record in self.records) if self.rows is None else self.rows
         busy: dict[str, float] = {}
         for record in self.records:
             busy[record["worker"]] = busy.get(record["worker"], 0.0) + record["seconds"]
@@ -140,14 +145,12 @@ def _completed(
 ) -> Iterator[tuple[Task, Record]]:
     """Yield tasks as they finish; submit the next ones only then."""
     waiting = iter(tasks)
-    of_future: dict[str, Task] = {}
+    of_future: dict[Any, Task] = {}
     workers = len(client.scheduler_info(n_workers=-1)["workers"])
 
     def submit(task: Task) -> Future:
         # Impure, with a key of its own in every attempt: Dask must never answer from an earlier run's result.
-        future = client.submit(
-            _measured, function, task.args, key=f"{key}-{task.name}-{time.time_ns()}", pure=False
-        )
+        future = client.submit(_measured, function, task.args, key=f"{key}-{task.name}-{time.time_ns()}", pure=False)
         of_future[future.key] = task
         return future
 
@@ -164,7 +167,7 @@ def _completed(
             yield task, record
     finally:
         running.clear()
-        client.cancel([key for key in of_future], force=True)
+        client.cancel(list(of_future), force=True)
 
 
 def _measured(function: Callable[..., Record], args: tuple[Any, ...]) -> Record:

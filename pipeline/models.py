@@ -21,7 +21,7 @@ def save_model(store: Store, name: str, model: Model) -> str:
     return model.content_hash
 
 
-def load_model(store: Store, name: str, content_hash: str | None = None) -> Model:
+def load_model[M: Model](store: Store, name: str, kind: type[M], content_hash: str | None = None) -> M:
     """Read a model, through this process's cache.
 
     A worker that joins late or was restarted reads the store, so nothing has to be sent to it again.
@@ -30,19 +30,23 @@ def load_model(store: Store, name: str, content_hash: str | None = None) -> Mode
     ------
     ValueError
         If the model is not the one with that hash, or what was read does not have the hash stored with it.
+    TypeError
+        If it is a model of another kind.
     KeyError
         If there is none of that name.
     """
     with _lock:
-        if content_hash in _cache:
-            _cache.move_to_end(content_hash)
-            return _cache[content_hash]
-        attributes, arrays = store.read_group(name)
-        model = from_parts(attributes["model"], arrays)
-        for expected in (attributes["content_hash"], content_hash):
-            if expected is not None and model.content_hash != expected:
-                raise ValueError(f"{store.path}/{name}: content hash {model.content_hash}, expected {expected}")
-        _cache[model.content_hash] = model
+        model = _cache.get(content_hash) if content_hash else None
+        if model is None:
+            attributes, arrays = store.read_group(name)
+            model = from_parts(attributes["model"], arrays)
+            for expected in (attributes["content_hash"], content_hash):
+                if expected not in (None, model.content_hash):
+                    raise ValueError(f"{store.path}/{name}: content hash {model.content_hash}, not {expected}")
+            _cache[model.content_hash] = model
+        _cache.move_to_end(model.content_hash)
         if len(_cache) > CACHED_MODELS:
             _cache.popitem(last=False)
-        return model
+    if not isinstance(model, kind):
+        raise TypeError(f"{store.path}/{name}: found a {model.kind} model, expected {kind.__name__}")
+    return model

@@ -176,7 +176,9 @@ class PreparedRows:
         return joined, np.concatenate(labels)
 
 
-def write_part(store: Store, name: str, X: Rows, labels: Sequence[Any], codes: np.ndarray, more: Mapping[str, Any]) -> int:
+def write_part(
+    store: Store, name: str, X: Rows, labels: Sequence[Any], codes: np.ndarray, more: Mapping[str, Any]
+) -> int:
     """Store rows as they were found; `codes` number the label of each row in `labels`."""
     arrays: dict[str, np.ndarray] = {"labels": codes}
     if isinstance(X, np.ndarray):
@@ -186,15 +188,14 @@ def write_part(store: Store, name: str, X: Rows, labels: Sequence[Any], codes: n
     return store.write_group(name, arrays, {**more, "label_values": list(labels), "columns": int(X.shape[1])})
 
 
-def read_part(
-    store: Store, name: str, start: int, stop: int, preparation: Preparation
-) -> tuple[Rows, np.ndarray]:
+def read_part(store: Store, name: str, start: int, stop: int, preparation: Preparation) -> tuple[Rows, np.ndarray]:
     """Read rows of a part: values as found, int32 class numbers."""
     attributes = store.attributes(name)
     assert attributes is not None, f"{store.path}/{name} is missing"
     arrays = store.open_arrays(name)
     number = [preparation.class_of(label) for label in attributes["label_values"]]
-    y = np.array([-1 if k is None else k for k in number], dtype=np.int32)[arrays["labels"][start:stop]]
+    codes = np.asarray(arrays["labels"][start:stop])
+    y = np.array([-1 if k is None else k for k in number], dtype=np.int32)[codes]
     if "indptr" not in arrays:
         return np.asarray(arrays["values"][start:stop]), y
     indptr = np.asarray(arrays["indptr"][start : stop + 1])

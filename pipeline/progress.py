@@ -219,9 +219,7 @@ class _Stages(_Base):
 class LogProgress(_Stages):
     """Plain lines: start and end of each stage, and between them at most one per ``every`` seconds."""
 
-    def __init__(
-        self, stream: IO[str] | None = None, every: float = 5.0, clock: Clock = time.monotonic
-    ) -> None:
+    def __init__(self, stream: IO[str] | None = None, every: float = 5.0, clock: Clock = time.monotonic) -> None:
         super().__init__(clock)
         self._stream = sys.stderr if stream is None else stream
         self._every = every
@@ -311,9 +309,7 @@ class TerminalProgress(_Stages):
             if done:
                 timing = format_seconds(stage.elapsed(now))
             else:
-                timing = (
-                    _whole_seconds(stage.elapsed(now)) if left is None else f"{_whole_seconds(left)} left"
-                )
+                timing = _whole_seconds(stage.elapsed(now)) if left is None else f"{_whole_seconds(left)} left"
             grid.add_row(
                 Text(stage.name, style="green" if done else "bold"),
                 bar,

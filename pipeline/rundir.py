@@ -169,8 +169,6 @@ def _differences(was: Any, now: Any, name: str = "") -> list[str]:
     if isinstance(was, dict) and isinstance(now, dict):
         keys = [*was, *(key for key in now if key not in was)]
         return [
-            text
-            for key in keys
-            for text in _differences(was.get(key), now.get(key), f"{name}.{key}" if name else key)
+            text for key in keys for text in _differences(was.get(key), now.get(key), f"{name}.{key}" if name else key)
         ]
     return [] if was == now else [f"{name} was {was!r}, now {now!r}"]

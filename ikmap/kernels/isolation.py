@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
 from ikmap._threads import for_each_block
 from ikmap.cells import Cells
-
-TILE = 128
+from ikmap.kernels._isolation_loops import TILE, count_equal
 
 
 def isolation_kernel(a: Cells, b: Cells | None = None, n_threads: int | None = None) -> np.ndarray:
@@ -40,17 +38,6 @@ def isolation_kernel(a: Cells, b: Cells | None = None, n_threads: int | None = N
         )
     left, right = a.packed().codes, b.packed().codes
     kernel = np.empty((a.n_rows, b.n_rows))
-    for_each_block(lambda i, j: _count_equal(left[i:j], right, kernel[i:j]), a.n_rows, TILE, n_threads)
+    for_each_block(lambda i, j: count_equal(left[i:j], right, kernel[i:j]), a.n_rows, TILE, n_threads)
     kernel /= a.n_partitions
     return kernel
-
-
-@numba.njit(cache=True, nogil=True)
-def _count_equal(left, right, out):
-    for begin in range(0, right.shape[0], TILE):
-        for r in range(left.shape[0]):
-            for c in range(begin, min(begin + TILE, right.shape[0])):
-                equal = 0
-                for i in range(left.shape[1]):
-                    equal += left[r, i] == right[c, i]
-                out[r, c] = equal

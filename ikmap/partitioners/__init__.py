@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 
 from ikmap.cells import Cells
+from ikmap.partitioners.base import Partitions
 from ikmap.partitioners.iforest import IForestPartitions, fit_iforest
 from ikmap.partitioners.subsample import draw_subsamples
 from ikmap.partitioners.voronoi import VoronoiPartitions, fit_voronoi
 from ikmap.rows import Rows
 
-Partitions = VoronoiPartitions | IForestPartitions
 METHODS = ("anne", "iforest")
 
 __all__ = [

@@ -10,8 +10,8 @@ import numpy as np
 
 from ikmap._threads import for_each_block
 from ikmap.cells import Cells
-from ikmap.model import Model
 from ikmap.partitioners._iforest_loops import LEAF, grow_csr, grow_dense, route_csr, route_dense
+from ikmap.partitioners.base import Partitions
 from ikmap.rows import Rows, take_rows
 from ikmap.seeds import generator
 
@@ -21,7 +21,7 @@ SPLITS = 1
 
 
 @dataclass(frozen=True, eq=False)
-class IForestPartitions(Model):
+class IForestPartitions(Partitions):
     """t axis-parallel random trees, each isolating psi of the training points.
 
     Parameters

@@ -12,8 +12,8 @@ import scipy.sparse as sp
 
 from ikmap._threads import for_each_block
 from ikmap.cells import Cells
-from ikmap.model import Model
 from ikmap.partitioners._voronoi_loops import inverted_scores, recheck_csr, recheck_dense, settle
+from ikmap.partitioners.base import Partitions
 from ikmap.partitioners.distinct import distinct_rows
 from ikmap.rows import Rows, as_csr, as_dense, take_rows
 
@@ -22,7 +22,7 @@ SCORE_BLOCK_BYTES = 32 << 20
 
 
 @dataclass(frozen=True, eq=False)
-class VoronoiPartitions(Model):
+class VoronoiPartitions(Partitions):
     """t Voronoi partitionings of R^d, each around psi of the training points.
 
     Parameters
@@ -160,7 +160,11 @@ def choose_search(centers: np.ndarray | sp.csr_array) -> _Search:
     in_column = np.bincount(centers.indices, minlength=n_features).astype(np.float64)
     additions = float((in_column * in_column).sum()) / n_centers
     fits = n_centers * n_features * 12 <= 512 << 20
-    return _DenseProduct(as_dense(centers)) if fits and n_centers * n_features / 24 < additions else _InvertedIndex(centers)
+    return (
+        _DenseProduct(as_dense(centers))
+        if fits and n_centers * n_features / 24 < additions
+        else _InvertedIndex(centers)
+    )
 
 
 class _DenseProduct:
@@ -178,6 +182,7 @@ class _DenseProduct:
         # Far outliers make the float32 bound useless for everybody else.
         spread = self.reach / max(float(np.sqrt(np.median(squared))), 1e-300) if squared.size else 1.0
         self.score_dtype = np.dtype(np.float32 if self.integral or spread < 1e2 else np.float64)
+        self.unit = 2.0**-23 if self.score_dtype == np.float32 else 2.0**-52
         # Columns: -2 z and |z|^2, so that one product with (x, 1) gives the score.
         self.factors = np.concatenate([-2.0 * moved, squared[:, None]], axis=1).T.astype(self.score_dtype, order="C")
 
@@ -190,8 +195,7 @@ class _DenseProduct:
         left = np.ones((rows.shape[0], rows.shape[1] + 1), dtype=self.score_dtype)
         left[:, :-1] = moved
         scores = left @ self.factors
-        unit = np.finfo(self.score_dtype).eps
-        tolerance = (rows.shape[1] + 8) * unit * (length + self.reach) ** 2
+        tolerance = (rows.shape[1] + 8) * self.unit * (length + self.reach) ** 2
         if self.integral and _integral(rows):
             # Every partial sum is an integer below 2^24: the product is exact, ties included.
             tolerance[(length + self.reach) ** 2 <= 2.0**24] = 0.0

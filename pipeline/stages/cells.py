@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ikmap.partitioners import Partitions
 from pipeline.engine import Context, Record, Stage, Task
 from pipeline.layout import Layout, cell_layout
 from pipeline.models import load_model
@@ -25,8 +26,8 @@ def cells(context: Context, content_hash: str) -> dict[str, Any]:
     dict
         class_counts_train: number of training rows of each class.
     """
-    stage, store, params = Stage(context, "cells"), context.store, context.params
-    tasks = []
+    store, params = context.store, context.params
+    tasks: list[Task] = []
     for side in SIDES:
         n = PreparedRows(store, side).n_rows
         layout = cell_layout(n, params.t, params.shard_rows)
@@ -35,10 +36,10 @@ def cells(context: Context, content_hash: str) -> dict[str, Any]:
             Task(
                 f"{side}-{start // layout.shard_rows:06d}",
                 (store, content_hash, side, start, min(start + layout.shard_rows, n)),
-                min(layout.shard_rows, n - start),
             )
             for start in range(0, n, layout.shard_rows)
         ]
+    stage = Stage(context, "cells", len(tasks))
     records = stage.run(map_shard, tasks)
     counts = [record["class_counts"] for record in records if record["side"] == "train"]
     return stage.finish(class_counts_train=np.sum(counts, axis=0).tolist())
@@ -58,14 +59,14 @@ def create_cells(store: Store, side: str, n: int, t: int, layout: Layout) -> Non
 
 def map_shard(store: Store, content_hash: str, side: str, start: int, stop: int) -> Record:
     """Task: map rows ``start .. stop - 1`` and write their shard."""
-    model = load_model(store, PARTITIONS, content_hash)
+    model = load_model(store, PARTITIONS, Partitions, content_hash)
     rows = PreparedRows(store, side)
-    codes = np.empty((stop - start, model.n_partitions), dtype=np.int32)  # type: ignore[attr-defined]
+    codes = np.empty((stop - start, model.n_partitions), dtype=np.int32)
     labels = np.empty(stop - start, dtype=np.int32)
     read = 0
     for begin, X, y in rows.blocks(start, stop):
         inside = slice(begin - start, begin - start + len(y))
-        codes[inside] = model.cells(X, n_threads=1).codes  # type: ignore[attr-defined]
+        codes[inside] = model.cells(X, n_threads=1).codes
         labels[inside] = y
         read += X.nbytes if isinstance(X, np.ndarray) else X.data.nbytes + X.indices.nbytes
     store.write_shards(f"{CELLS}/{side}/codes", start, codes)

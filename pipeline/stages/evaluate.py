@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 
 from ikmap.cells import Cells
+from ikmap.learners.linear_model import LinearModel
+from ikmap.partitioners import Partitions
 from pipeline.engine import Context, Record, Stage, Task
 from pipeline.models import load_model
 from pipeline.prepared import PreparedRows
@@ -24,7 +26,7 @@ def evaluate(context: Context, learner: str, partitions: str, content_hash: str)
     dict
         accuracy (fraction), confusion (rows: true class, columns: predicted), labels.
     """
-    stage, store = Stage(context, f"evaluate:{learner}"), context.store
+    store = context.store
     labels = PreparedRows(store, "test").preparation.classes
     codes = store.open_arrays(f"{CELLS}/test")["codes"]
     assert codes.shards is not None
@@ -33,10 +35,10 @@ def evaluate(context: Context, learner: str, partitions: str, content_hash: str)
         Task(
             f"test-{start // step:06d}",
             (store, learner, partitions, content_hash, start, min(start + step, n)),
-            min(step, n - start),
         )
         for start in range(0, n, step)
     ]
+    stage = Stage(context, f"evaluate:{learner}", len(tasks))
     records = stage.run(confusion_of_shard, tasks)
     confusion = np.zeros((len(labels), len(labels)), dtype=np.int64)
     for record in records:
@@ -46,16 +48,14 @@ def evaluate(context: Context, learner: str, partitions: str, content_hash: str)
     return stage.finish(accuracy=accuracy, confusion=confusion.tolist(), labels=labels)
 
 
-def confusion_of_shard(
-    store: Store, learner: str, partitions: str, content_hash: str, start: int, stop: int
-) -> Record:
+def confusion_of_shard(store: Store, learner: str, partitions: str, content_hash: str, start: int, stop: int) -> Record:
     """Task: count (true, predicted, rows) over one shard of test cells."""
-    offsets = load_model(store, PARTITIONS, partitions).offsets  # type: ignore[attr-defined]
-    model = load_model(store, f"{MODELS}/{learner}", content_hash)
+    offsets = load_model(store, PARTITIONS, Partitions, partitions).offsets
+    model = load_model(store, f"{MODELS}/{learner}", LinearModel, content_hash)
     arrays = store.open_arrays(f"{CELLS}/test")
     codes = np.asarray(arrays["codes"][start:stop])
     true = np.asarray(arrays["labels"][start:stop])
-    predicted = model.predict_index(Cells(codes, offsets))  # type: ignore[attr-defined]
+    predicted = model.predict_index(Cells(codes, offsets))
     pairs, counts = np.unique(np.stack([true, predicted], axis=1), axis=0, return_counts=True)
     return {
         "rows": stop - start,

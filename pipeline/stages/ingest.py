@@ -45,9 +45,12 @@ def ingest(context: Context, data: ResolvedDataset) -> dict[str, Any]:
     InputError
         For anything wrong with a file, labels that cannot be learned, or files that do not fit each other.
     """
-    stage = Stage(context, "ingest")
     params = context.params
     train = open_source(data.train_url, data.format, data.label, data.n_columns)
+    n_tasks = len(train.pieces())
+    if data.test_url is not None:
+        n_tasks += len(open_source(data.test_url, data.format, data.label).pieces())
+    stage = Stage(context, "ingest", n_tasks)
     train_parts = _ingest_file(stage, train, "train")
     columns = train.n_columns or max(part["columns"] for part in train_parts)
     rows, nnz = _total(train_parts, "rows"), _total(train_parts, "nnz")
@@ -132,15 +135,16 @@ def ingest_piece(store: Store, source: Source, piece: Piece, folder: str) -> Rec
                 "(regression is not available yet)"
             )
         labels = [plain_label(value) for value in found_values]
+        name = _part_name(folder, piece, number)
         part = {
-            "name": _part_name(folder, piece, number),
+            "name": name,
             "rows": int(block.X.shape[0]),
             "columns": int(block.X.shape[1]),
             "nnz": int(np.count_nonzero(block.X)) if isinstance(block.X, np.ndarray) else int(block.X.nnz),
             "labels": labels,
             "label_counts": np.bincount(codes, minlength=len(labels)).tolist(),
         }
-        written += write_part(store, part["name"], block.X, labels, codes.astype(np.int32), {"part": part})
+        written += write_part(store, name, block.X, labels, codes.astype(np.int32), {"part": part})
         read += block.n_bytes
         parts.append(part)
     return {"rows": _total(parts, "rows"), "bytes_read": read, "bytes_written": written, "parts": parts}

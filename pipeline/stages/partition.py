@@ -33,8 +33,8 @@ def partition(context: Context, psi: int) -> dict[str, Any]:
     n = PreparedRows(context.store, "train").n_rows
     if psi > n:
         raise InputError(f"--psi {psi}: found {n} training rows, expected at least psi")
-    stage = Stage(context, "partition")
-    (record,) = stage.run(fit, [Task("fit", (context.store, context.params, psi), n)])
+    stage = Stage(context, "partition", 1)
+    (record,) = stage.run(fit, [Task("fit", (context.store, context.params, psi))])
     return stage.finish(**{key: record[key] for key in ("content_hash", "n_columns", "nbytes")})
 
 

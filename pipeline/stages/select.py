@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -22,7 +23,6 @@ from pipeline.stages.train import PASS_STREAM, svm_params
 from pipeline.store import Store
 
 STREAM = 2_000_004
-FEW_ROWS = 10
 
 
 def select(context: Context) -> dict[str, Any]:
@@ -34,7 +34,7 @@ def select(context: Context) -> dict[str, Any]:
         psi (values tried), accuracy (of each learner, by psi), chosen, rows, folds. Chosen is the psi of the best
         accuracy, averaged over the learners; ties go to the smaller.
     """
-    stage, params, store = Stage(context, "select"), context.params, context.store
+    params, store = context.params, context.store
     n = PreparedRows(store, "train").n_rows
     used = min(n, params.cv_rows)
     if used < n:
@@ -43,10 +43,11 @@ def select(context: Context) -> dict[str, Any]:
     # Trees are grown anew for each psi, so each psi is a task; one nearest-neighbour search serves all psi.
     groups = [[psi] for psi in psis] if params.partitioner == "iforest" else [psis]
     tasks = [
-        Task(f"fold-{k}-psi-{group[0]}", (store, params, k, group, used), used)
+        Task(f"fold-{k}-psi-{group[0]}", (store, params, k, group, used))
         for group in reversed(groups)
         for k in range(FOLDS)
     ]
+    stage = Stage(context, "select", len(tasks), used)
     records = stage.run(score, tasks)
     correct = {name: dict.fromkeys(psis, 0) for name in params.learners}
     for record in records:
@@ -55,9 +56,7 @@ def select(context: Context) -> dict[str, Any]:
                 correct[name][psi] += count
     accuracy = {name: [correct[name][psi] / used for psi in psis] for name in params.learners}
     mean = np.mean([accuracy[name] for name in params.learners], axis=0)
-    return stage.finish(
-        psi=psis, accuracy=accuracy, chosen=psis[int(np.argmax(mean))], rows=used, folds=FOLDS
-    )
+    return stage.finish(psi=psis, accuracy=accuracy, chosen=psis[int(np.argmax(mean))], rows=used, folds=FOLDS)
 
 
 def score(store: Store, params: Params, fold: int, psis: list[int], n_rows: int) -> Record:
@@ -84,7 +83,7 @@ def score(store: Store, params: Params, fold: int, psis: list[int], n_rows: int)
         n_threads=1,
         **options,
     )
-    return {"rows": n_rows * len(psis), "psis": psis, "correct": correct}
+    return {"psis": psis, "correct": correct}
 
 
 def _learner(name: str, params: Params, n_classes: int) -> Learner:
@@ -105,6 +104,6 @@ def _learner(name: str, params: Params, n_classes: int) -> Learner:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             fit = fit_linear_svm([Block(cells, y)], n_classes, asked)
-        return svm_model(fit, classes, asked, params.t).predict_index
+        return svm_model(fit, classes, asked, divisor=math.sqrt(params.t)).predict_index
 
     return ogd if name == "ogd" else batch

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import tempfile
 import warnings
@@ -13,6 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ikmap.learners.linear_svm import SVMFit, SVMParams, fit_linear_svm, svm_model
 from ikmap.learners.ogd import OGDState
+from ikmap.partitioners import Partitions
 from ikmap.seeds import generator
 from pipeline.cell_blocks import CellBlocks
 from pipeline.engine import Context, Record, Stage, Task
@@ -38,19 +40,22 @@ def train(context: Context, learner: str, content_hash: str) -> dict[str, Any]:
     dict
         content_hash of the model, train_seconds, and what the learner has to say of itself.
     """
-    stage = Stage(context, f"train:{learner}")
-    classes = PreparedRows(context.store, "train").preparation.classes
-    n = PreparedRows(context.store, "train").n_rows
+    train = PreparedRows(context.store, "train")
+    classes, n = train.preparation.classes, train.n_rows
+    k = 1 if len(classes) == 2 else len(classes)
+    groups = [group.tolist() for group in np.array_split(np.arange(k), min(k, CLASS_GROUPS))]
+    stage = Stage(context, f"train:{learner}", 1 if learner == "ogd" else len(groups) + 1, n)
     if learner == "ogd":
         checkpoint = str(context.run.task_record(stage.name, "checkpoint").with_suffix(".npz"))
-        task = Task("pass", (context.store, context.params, content_hash, classes, checkpoint), n)
+        task = Task("pass", (context.store, context.params, content_hash, classes, checkpoint))
         (record,) = stage.run(train_ogd, [task])
         Path(checkpoint).unlink(missing_ok=True)
     else:
-        k = 1 if len(classes) == 2 else len(classes)
-        groups = [group.tolist() for group in np.array_split(np.arange(k), min(k, CLASS_GROUPS))]
         tasks = [
-            Task(f"classes-{i:03d}", (context.store, context.params, learner, content_hash, len(classes), group, i), n)
+            Task(
+                f"classes-{i:03d}",
+                (context.store, context.params, learner, content_hash, len(classes), group, i),
+            )
             for i, group in enumerate(groups)
         ]
         solved = stage.run(solve_classes, tasks)
@@ -81,8 +86,8 @@ def solve_classes(
     store: Store, params: Params, learner: str, partitions: str, n_classes: int, group: list[int], number: int
 ) -> Record:
     """Task: solve some of the one-vs-rest problems and store their solutions."""
-    model = load_model(store, PARTITIONS, partitions)
-    blocks = CellBlocks(store, model.offsets, params.seed)  # type: ignore[attr-defined]
+    model = load_model(store, PARTITIONS, Partitions, partitions)
+    blocks = CellBlocks(store, model.offsets, params.seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # reported with the result, not on a worker
         fit = fit_linear_svm(blocks, n_classes, svm_params(params, learner), classes_subset=group)
@@ -108,7 +113,7 @@ def merge_classes(store: Store, params: Params, learner: str, classes: list[Any]
     for name in names:
         _, arrays = store.read_group(name)
         fits.append(SVMFit(**arrays, alphas=np.empty((arrays["problems"].size, 0)), history=()))
-    model = svm_model(fits, classes, svm_params(params, learner), params.t)
+    model = svm_model(fits, classes, svm_params(params, learner), divisor=math.sqrt(params.t))
     content_hash = save_model(store, f"{MODELS}/{learner}", model)
     for name in names:
         store.delete(name)
@@ -121,7 +126,7 @@ def train_ogd(store: Store, params: Params, partitions: str, classes: list[Any],
     Blocks are visited in a fixed order and rows within a block in a seeded shuffle of their own, so the pass is the
     same wherever and however often it was interrupted.
     """
-    offsets = load_model(store, PARTITIONS, partitions).offsets  # type: ignore[attr-defined]
+    offsets = load_model(store, PARTITIONS, Partitions, partitions).offsets
     blocks = CellBlocks(store, offsets, params.seed, shuffled=params.order == "shuffled")
     divisor = float(params.t) if params.feature_scale == "kernel" else 1.0
     state = OGDState.start(int(offsets[-1]), len(classes), eta=params.eta, divisor=divisor)

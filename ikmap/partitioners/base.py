@@ -1,0 +1,31 @@
+"""What every fitted set of partitionings offers."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+
+from ikmap.cells import Cells
+from ikmap.model import Model
+from ikmap.rows import Rows
+
+
+@dataclass(frozen=True, eq=False)
+class Partitions(Model):
+    """t partitionings of R^d into cells; maps a point to t integers."""
+
+    @property
+    @abstractmethod
+    def n_partitions(self) -> int:
+        """Number t of partitionings."""
+
+    @property
+    @abstractmethod
+    def offsets(self) -> np.ndarray:
+        """First feature column of each partitioning, and the number of all: int64, shape (t + 1,)."""
+
+    @abstractmethod
+    def cells(self, X: Rows, n_threads: int | None = None) -> Cells:
+        """Map points, a float64 ndarray or csr_array of shape (n, d), to cells."""
