@@ -22,7 +22,7 @@ from pipeline.rundir import write_json
 from pipeline.stages.cells import cells
 from pipeline.stages.evaluate import evaluate
 from pipeline.stages.ingest import ingest
-from pipeline.stages.partition import partition
+from pipeline.stages.partition import Fitted, partition
 from pipeline.stages.select import select
 from pipeline.stages.train import train
 
@@ -101,23 +101,24 @@ def run_batch(
         if params.psi == "auto":
             _plan(context, ingested, max(psis_that_fit(min(ingested["rows_train"], params.cv_rows))), invocation)
             selection = step("select", partial(select, context))
-        psi = int(selection["chosen"]) if selection else int(params.psi)
+        psis = {name: int(params.psi) for name in params.learners} if selection is None else selection["chosen"]
         if selection:
-            context.events.message(f"psi = {psi} chosen by {selection['folds']}-fold cross-validation")
-        fits = psi <= ingested["rows_train"]
-        if fits:
-            _plan(context, ingested, psi, invocation, show=invocation.explain)
-        partitioned = step("partition", partial(partition, context, psi))
-        mapped = step("cells", partial(cells, context, partitioned["content_hash"]))
-        model = partitioned["content_hash"]
+            chosen = ", ".join(f"{psi} for {name}" for name, psi in psis.items())
+            context.events.message(f"psi by {selection['folds']}-fold cross-validation: {chosen}")
+        largest = max(psis.values())
+        if largest <= ingested["rows_train"]:  # else the next stage says what is wrong
+            _plan(context, ingested, largest, invocation, show=invocation.explain)
+        partitioned = step("partition", partial(partition, context, list(psis.values())))
+        fitted = {model["psi"]: Fitted(**model) for model in partitioned["fitted"]}
+        mapped = step("cells", partial(cells, context, list(fitted.values())))
         learners: dict[str, Result] = {}
-        for name in params.learners:
-            trained = step(f"train:{name}", partial(train, context, name, model))
-            tested = step(f"evaluate:{name}", partial(evaluate, context, name, model, trained["content_hash"]))
+        for name, psi in psis.items():
+            trained = step(f"train:{name}", partial(train, context, name, fitted[psi]))
+            tested = step(f"evaluate:{name}", partial(evaluate, context, name, fitted[psi], trained["content_hash"]))
             learners[name] = {**tested, **trained}
 
     run.manifest["seconds"] += round(context.elapsed, 3)
-    metrics = _metrics(context, data, invocation, ingested, mapped, selection, psi, learners, done_before)
+    metrics = _metrics(context, data, invocation, ingested, mapped, selection, learners, done_before)
     write_json(run.path / "metrics.json", metrics)
     write_report(metrics, run.path / "report.html")
     run.manifest["status"] = "finished"
@@ -153,7 +154,6 @@ def _metrics(
     ingested: Result,
     mapped: Result,
     selection: Result | None,
-    psi: int,
     learners: dict[str, Result],
     done_before: set[str],
 ) -> dict[str, Any]:
@@ -164,6 +164,9 @@ def _metrics(
         if name in done_before:
             record["tasks_skipped"] = record["tasks"]
         stages.append(record)
+    psis = {name: result["psi"] for name, result in learners.items()}
+    # One number where the learners agree, as they do unless cross-validation chose for each.
+    psi = psis if len(set(psis.values())) > 1 else next(iter(psis.values()))
     seconds = {record["name"]: record["seconds"] for record in stages}
     return {
         "schema_version": 1,

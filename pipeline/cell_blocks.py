@@ -10,7 +10,6 @@ import numpy as np
 from ikmap.cells import Cells, packed_dtype
 from ikmap.learners.rows import Block
 from pipeline.layout import learning_blocks
-from pipeline.stages.cells import CELLS
 from pipeline.store import Store
 
 
@@ -20,6 +19,8 @@ class CellBlocks(Sequence[Block]):
     Parameters
     ----------
     store : Store
+    name : str
+        Group with the arrays `codes` and `labels`.
     offsets : ndarray of int64, shape (t + 1,)
         Feature columns of the partitionings.
     seed : int
@@ -27,8 +28,8 @@ class CellBlocks(Sequence[Block]):
         Whether blocks are made of random runs of rows.
     """
 
-    def __init__(self, store: Store, offsets: np.ndarray, seed: int, *, shuffled: bool = True) -> None:
-        self._arrays = store.open_arrays(f"{CELLS}/train")
+    def __init__(self, store: Store, name: str, offsets: np.ndarray, seed: int, *, shuffled: bool = True) -> None:
+        self._arrays = store.open_arrays(name)
         self._offsets = offsets
         self.n_rows = int(self._arrays["codes"].shape[0])
         self._blocks = learning_blocks(self.n_rows, offsets, seed, shuffled=shuffled)

@@ -54,7 +54,7 @@ def draw_subsamples(n: int, n_partitions: int, psi: int, seed: int, *, disjoint:
 
 
 @numba.njit(cache=True, nogil=True)
-def _prefix_of_shuffle(swaps, out):
+def _prefix_of_shuffle(swaps: np.ndarray, out: np.ndarray) -> None:
     """First entries of a Fisher-Yates shuffle of range(n), in memory proportional to the prefix."""
     moved = {np.int64(-1): np.int64(-1)}
     for j in range(swaps.size):

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from ikmap.partitioners import Partitions
 from pipeline.engine import Context, Record, Stage, Task
+from pipeline.errors import InputError
 from pipeline.layout import Layout, cell_layout
-from pipeline.models import load_model
 from pipeline.prepared import PreparedRows
-from pipeline.stages.partition import PARTITIONS
+from pipeline.stages.partition import Fitted
 from pipeline.store import Store
 
-CELLS = "cells"
 SIDES = ("train", "test")
 
 
-def cells(context: Context, content_hash: str) -> dict[str, Any]:
-    """Map all rows with the stored partitionings.
+def cells_name(psi: int, side: str) -> str:
+    """Where the cells of training or test rows in partitionings of psi cells are stored."""
+    return f"cells/psi-{psi}/{side}"
+
+
+def cells(context: Context, fitted: Sequence[Fitted]) -> dict[str, Any]:
+    """Map all rows with each of the stored models.
 
     Returns
     -------
@@ -31,35 +35,36 @@ def cells(context: Context, content_hash: str) -> dict[str, Any]:
     for side in SIDES:
         n = PreparedRows(store, side).n_rows
         layout = cell_layout(n, params.t, params.shard_rows)
-        create_cells(store, side, n, params.t, layout)
-        tasks += [
-            Task(
-                f"{side}-{start // layout.shard_rows:06d}",
-                (store, content_hash, side, start, min(start + layout.shard_rows, n)),
-            )
-            for start in range(0, n, layout.shard_rows)
-        ]
+        for model in fitted:
+            name = cells_name(model.psi, side)
+            create_cells(store, name, n, params.t, layout)
+            tasks += [
+                Task(
+                    f"{side}-psi-{model.psi}-{start // layout.shard_rows:06d}",
+                    (store, model, side, start, min(start + layout.shard_rows, n)),
+                )
+                for start in range(0, n, layout.shard_rows)
+            ]
     stage = Stage(context, "cells", len(tasks))
     records = stage.run(map_shard, tasks)
     counts = [record["class_counts"] for record in records if record["side"] == "train"]
-    return stage.finish(class_counts_train=np.sum(counts, axis=0).tolist())
+    total = np.sum(counts, axis=0) // len(fitted)
+    if np.count_nonzero(total) < 2:
+        raise InputError("found training rows of one class only, expected at least two; give another --seed or split")
+    return stage.finish(class_counts_train=total.tolist())
 
 
-def create_cells(store: Store, side: str, n: int, t: int, layout: Layout) -> None:
+def create_cells(store: Store, name: str, n: int, t: int, layout: Layout) -> None:
     """Make the arrays that the tasks fill: cells int32 (n, t), and the class number of each row int32 (n,)."""
-    for name, shape in (("codes", (n, t)), ("labels", (n,))):
+    for array, shape in (("codes", (n, t)), ("labels", (n,))):
         store.create_sharded(
-            f"{CELLS}/{side}/{name}",
-            shape,
-            np.int32,
-            shard_rows=layout.shard_rows,
-            chunk_rows=layout.chunk_rows,
+            f"{name}/{array}", shape, np.int32, shard_rows=layout.shard_rows, chunk_rows=layout.chunk_rows
         )
 
 
-def map_shard(store: Store, content_hash: str, side: str, start: int, stop: int) -> Record:
+def map_shard(store: Store, fitted: Fitted, side: str, start: int, stop: int) -> Record:
     """Task: map rows ``start .. stop - 1`` and write their shard."""
-    model = load_model(store, PARTITIONS, Partitions, content_hash)
+    model = fitted.load(store)
     rows = PreparedRows(store, side)
     codes = np.empty((stop - start, model.n_partitions), dtype=np.int32)
     labels = np.empty(stop - start, dtype=np.int32)
@@ -69,8 +74,8 @@ def map_shard(store: Store, content_hash: str, side: str, start: int, stop: int)
         codes[inside] = model.cells(X, n_threads=1).codes
         labels[inside] = y
         read += X.nbytes if isinstance(X, np.ndarray) else X.data.nbytes + X.indices.nbytes
-    store.write_shards(f"{CELLS}/{side}/codes", start, codes)
-    store.write_shards(f"{CELLS}/{side}/labels", start, labels)
+    store.write_shards(f"{cells_name(fitted.psi, side)}/codes", start, codes)
+    store.write_shards(f"{cells_name(fitted.psi, side)}/labels", start, labels)
     return {
         "side": side,
         "rows": stop - start,

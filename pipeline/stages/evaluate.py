@@ -8,17 +8,16 @@ import numpy as np
 
 from ikmap.cells import Cells
 from ikmap.learners.linear_model import LinearModel
-from ikmap.partitioners import Partitions
 from pipeline.engine import Context, Record, Stage, Task
 from pipeline.models import load_model
 from pipeline.prepared import PreparedRows
-from pipeline.stages.cells import CELLS
-from pipeline.stages.partition import PARTITIONS
+from pipeline.stages.cells import cells_name
+from pipeline.stages.partition import Fitted
 from pipeline.stages.train import MODELS
 from pipeline.store import Store
 
 
-def evaluate(context: Context, learner: str, partitions: str, content_hash: str) -> dict[str, Any]:
+def evaluate(context: Context, learner: str, fitted: Fitted, content_hash: str) -> dict[str, Any]:
     """Predict the test rows.
 
     Returns
@@ -28,13 +27,13 @@ def evaluate(context: Context, learner: str, partitions: str, content_hash: str)
     """
     store = context.store
     labels = PreparedRows(store, "test").preparation.classes
-    codes = store.open_arrays(f"{CELLS}/test")["codes"]
+    codes = store.open_arrays(cells_name(fitted.psi, "test"))["codes"]
     assert codes.shards is not None
     n, step = codes.shape[0], codes.shards[0]
     tasks = [
         Task(
             f"test-{start // step:06d}",
-            (store, learner, partitions, content_hash, start, min(start + step, n)),
+            (store, learner, fitted, content_hash, start, min(start + step, n)),
         )
         for start in range(0, n, step)
     ]
@@ -48,11 +47,11 @@ def evaluate(context: Context, learner: str, partitions: str, content_hash: str)
     return stage.finish(accuracy=accuracy, confusion=confusion.tolist(), labels=labels)
 
 
-def confusion_of_shard(store: Store, learner: str, partitions: str, content_hash: str, start: int, stop: int) -> Record:
+def confusion_of_shard(store: Store, learner: str, fitted: Fitted, content_hash: str, start: int, stop: int) -> Record:
     """Task: count (true, predicted, rows) over one shard of test cells."""
-    offsets = load_model(store, PARTITIONS, Partitions, partitions).offsets
+    offsets = fitted.load(store).offsets
     model = load_model(store, f"{MODELS}/{learner}", LinearModel, content_hash)
-    arrays = store.open_arrays(f"{CELLS}/test")
+    arrays = store.open_arrays(cells_name(fitted.psi, "test"))
     codes = np.asarray(arrays["codes"][start:stop])
     true = np.asarray(arrays["labels"][start:stop])
     predicted = model.predict_index(Cells(codes, offsets))

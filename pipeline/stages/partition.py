@@ -2,40 +2,71 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
-from ikmap.partitioners import draw_subsamples, fit_partitions
+from ikmap.partitioners import Partitions, draw_subsamples, fit_partitions
 from pipeline.engine import Context, Record, Stage, Task
 from pipeline.errors import InputError
-from pipeline.models import save_model
+from pipeline.models import load_model, save_model
 from pipeline.params import Params
 from pipeline.prepared import PreparedRows
 from pipeline.store import Store
 
-PARTITIONS = "partitions"
+
+@dataclass(frozen=True)
+class Fitted:
+    """Which partitionings: small enough to travel with every task.
+
+    Attributes
+    ----------
+    psi : int
+    content_hash : str
+        Of the stored model; tasks refuse any other.
+    """
+
+    psi: int
+    content_hash: str
+
+    @property
+    def name(self) -> str:
+        return partitions_name(self.psi)
+
+    def load(self, store: Store) -> Partitions:
+        """The model, from this process's cache or the store."""
+        return load_model(store, self.name, Partitions, self.content_hash)
 
 
-def partition(context: Context, psi: int) -> dict[str, Any]:
-    """Fit the t partitionings of psi cells.
+def partitions_name(psi: int) -> str:
+    """Where the partitionings of psi cells are stored."""
+    return f"partitions/psi-{psi}"
+
+
+def partition(context: Context, psis: Sequence[int]) -> dict[str, Any]:
+    """Fit the t partitionings for each psi.
 
     Returns
     -------
     dict
-        content_hash, n_columns (of the feature map), nbytes (of the model).
+        fitted: for each psi, in ascending order, psi and content_hash of the model.
 
     Raises
     ------
     InputError
-        If psi is larger than the training set.
+        If a psi is larger than the training set.
     """
+    psis = sorted(set(psis))
     n = PreparedRows(context.store, "train").n_rows
-    if psi > n:
-        raise InputError(f"--psi {psi}: found {n} training rows, expected at least psi")
-    stage = Stage(context, "partition", 1)
-    (record,) = stage.run(fit, [Task("fit", (context.store, context.params, psi))])
-    return stage.finish(**{key: record[key] for key in ("content_hash", "n_columns", "nbytes")})
+    if psis[-1] > n:
+        raise InputError(f"--psi {psis[-1]}: found {n} training rows, expected at least psi")
+    stage = Stage(context, "partition", len(psis))
+    records = stage.run(fit, [Task(f"psi-{psi}", (context.store, context.params, psi)) for psi in psis])
+    return stage.finish(
+        fitted=[asdict(Fitted(psi, record["content_hash"])) for psi, record in zip(psis, records, strict=True)]
+    )
 
 
 def fit(store: Store, params: Params, psi: int) -> Record:
@@ -52,12 +83,10 @@ def fit(store: Store, params: Params, psi: int) -> Record:
         max_depth=params.max_depth,
         n_threads=1,
     )
-    content_hash = save_model(store, PARTITIONS, model)
+    content_hash = save_model(store, partitions_name(psi), model)
     return {
         "rows": int(used.size),
         "bytes_read": int(points.nbytes if isinstance(points, np.ndarray) else points.data.nbytes * 2),
         "bytes_written": model.nbytes,
         "content_hash": content_hash,
-        "n_columns": int(model.offsets[-1]),
-        "nbytes": model.nbytes,
     }

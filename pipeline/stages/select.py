@@ -1,4 +1,4 @@
-"""Select: choose psi by 5-fold cross-validation on a sample of the training rows; one task per fold."""
+"""Select: choose psi for each learner by 5-fold cross-validation on a sample of the training rows."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ STREAM = 2_000_004
 
 
 def select(context: Context) -> dict[str, Any]:
-    """Choose psi.
+    """Choose psi for each learner.
 
     Returns
     -------
     dict
-        psi (values tried), accuracy (of each learner, by psi), chosen, rows, folds. Chosen is the psi of the best
-        accuracy, averaged over the learners; ties go to the smaller.
+        psi (values tried), accuracy (of each learner, by psi), chosen (for each learner the psi of its best accuracy;
+        ties go to the smaller), rows, folds.
     """
     params, store = context.params, context.store
     n = PreparedRows(store, "train").n_rows
@@ -55,8 +55,8 @@ def select(context: Context) -> dict[str, Any]:
             for psi, count in zip(record["psis"], counts, strict=True):
                 correct[name][psi] += count
     accuracy = {name: [correct[name][psi] / used for psi in psis] for name in params.learners}
-    mean = np.mean([accuracy[name] for name in params.learners], axis=0)
-    return stage.finish(psi=psis, accuracy=accuracy, chosen=psis[int(np.argmax(mean))], rows=used, folds=FOLDS)
+    chosen = {name: psis[int(np.argmax(accuracy[name]))] for name in params.learners}
+    return stage.finish(psi=psis, accuracy=accuracy, chosen=chosen, rows=used, folds=FOLDS)
 
 
 def score(store: Store, params: Params, fold: int, psis: list[int], n_rows: int) -> Record:

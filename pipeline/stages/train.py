@@ -14,14 +14,14 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ikmap.learners.linear_svm import SVMFit, SVMParams, fit_linear_svm, svm_model
 from ikmap.learners.ogd import OGDState
-from ikmap.partitioners import Partitions
 from ikmap.seeds import generator
 from pipeline.cell_blocks import CellBlocks
 from pipeline.engine import Context, Record, Stage, Task
-from pipeline.models import load_model, save_model
+from pipeline.models import save_model
 from pipeline.params import Params
 from pipeline.prepared import PreparedRows
-from pipeline.stages.partition import PARTITIONS
+from pipeline.stages.cells import cells_name
+from pipeline.stages.partition import Fitted
 from pipeline.store import Store
 
 MODELS = "models"
@@ -32,13 +32,13 @@ SOLUTION = ("problems", "coef", "intercept", "primal", "dual", "gap", "n_iter", 
 PASS_STREAM = 2_000_003
 
 
-def train(context: Context, learner: str, content_hash: str) -> dict[str, Any]:
-    """Train "svm", "logistic" or "ogd".
+def train(context: Context, learner: str, fitted: Fitted) -> dict[str, Any]:
+    """Train "svm", "logistic" or "ogd" on the cells of one model.
 
     Returns
     -------
     dict
-        content_hash of the model, train_seconds, and what the learner has to say of itself.
+        psi, content_hash of the learner's model, and what the learner has to say of itself.
     """
     train = PreparedRows(context.store, "train")
     classes, n = train.preparation.classes, train.n_rows
@@ -47,14 +47,14 @@ def train(context: Context, learner: str, content_hash: str) -> dict[str, Any]:
     stage = Stage(context, f"train:{learner}", 1 if learner == "ogd" else len(groups) + 1, n)
     if learner == "ogd":
         checkpoint = str(context.run.task_record(stage.name, "checkpoint").with_suffix(".npz"))
-        task = Task("pass", (context.store, context.params, content_hash, classes, checkpoint))
+        task = Task("pass", (context.store, context.params, fitted, classes, checkpoint))
         (record,) = stage.run(train_ogd, [task])
         Path(checkpoint).unlink(missing_ok=True)
     else:
         tasks = [
             Task(
                 f"classes-{i:03d}",
-                (context.store, context.params, learner, content_hash, len(classes), group, i),
+                (context.store, context.params, learner, fitted, len(classes), group, i),
             )
             for i, group in enumerate(groups)
         ]
@@ -68,7 +68,7 @@ def train(context: Context, learner: str, content_hash: str) -> dict[str, Any]:
         context.events.message(
             f"{learner}: duality gap {details['duality_gap']:.2g} is above --tol {context.params.tol:g}"
         )
-    return stage.finish(content_hash=record["content_hash"], **details)
+    return stage.finish(psi=fitted.psi, content_hash=record["content_hash"], **details)
 
 
 def svm_params(params: Params, learner: str) -> SVMParams:
@@ -83,11 +83,11 @@ def svm_params(params: Params, learner: str) -> SVMParams:
 
 
 def solve_classes(
-    store: Store, params: Params, learner: str, partitions: str, n_classes: int, group: list[int], number: int
+    store: Store, params: Params, learner: str, fitted: Fitted, n_classes: int, group: list[int], number: int
 ) -> Record:
     """Task: solve some of the one-vs-rest problems and store their solutions."""
-    model = load_model(store, PARTITIONS, Partitions, partitions)
-    blocks = CellBlocks(store, model.offsets, params.seed)
+    offsets = fitted.load(store).offsets
+    blocks = CellBlocks(store, cells_name(fitted.psi, "train"), offsets, params.seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # reported with the result, not on a worker
         fit = fit_linear_svm(blocks, n_classes, svm_params(params, learner), classes_subset=group)
@@ -120,14 +120,15 @@ def merge_classes(store: Store, params: Params, learner: str, classes: list[Any]
     return {"bytes_read": model.nbytes, "bytes_written": model.nbytes, "content_hash": content_hash}
 
 
-def train_ogd(store: Store, params: Params, partitions: str, classes: list[Any], checkpoint: str) -> Record:
+def train_ogd(store: Store, params: Params, fitted: Fitted, classes: list[Any], checkpoint: str) -> Record:
     """Task: one pass of online gradient descent, going on from the checkpoint of an interrupted attempt.
 
     Blocks are visited in a fixed order and rows within a block in a seeded shuffle of their own, so the pass is the
     same wherever and however often it was interrupted.
     """
-    offsets = load_model(store, PARTITIONS, Partitions, partitions).offsets
-    blocks = CellBlocks(store, offsets, params.seed, shuffled=params.order == "shuffled")
+    offsets = fitted.load(store).offsets
+    name = cells_name(fitted.psi, "train")
+    blocks = CellBlocks(store, name, offsets, params.seed, shuffled=params.order == "shuffled")
     divisor = float(params.t) if params.feature_scale == "kernel" else 1.0
     state = OGDState.start(int(offsets[-1]), len(classes), eta=params.eta, divisor=divisor)
     first, mistakes = 0, np.zeros(0, dtype=np.int64)
