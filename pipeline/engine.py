@@ -97,7 +97,7 @@ class Stage:
                 self._say(records[task.name], skipped=True)
         self.skipped += len(records)
         todo = [task for task in tasks if task.name not in records]
-        for task, record in _completed(context.client, self._key, function, todo):
+        for task, record in run_tasks(context.client, self._key, function, todo):
             write_json(context.run.task_record(self.name, task.name), record)
             records[task.name] = record
             self._say(record)
@@ -118,32 +118,54 @@ class Stage:
     def finish(self, **result: Any) -> dict[str, Any]:
         """Write the stage's summary to the manifest; `result` is what later stages need of it."""
         seconds = self.context.elapsed - self.started
-        rows = sum(record.get("rows", 0) for record in self.records) if self.rows is None else self.rows
-        busy: dict[str, float] = {}
-        for record in self.records:
-            busy[record["worker"]] = busy.get(record["worker"], 0.0) + record["seconds"]
-        summary = {
-            "name": self.name,
-            "started": round(self.started, 4),
-            "seconds": round(seconds, 4),
-            "rows": rows,
-            "rows_per_second": round(rows / seconds, 1) if seconds > 0 else 0.0,
-            "bytes_read": sum(record.get("bytes_read", 0) for record in self.records),
-            "bytes_written": sum(record.get("bytes_written", 0) for record in self.records),
-            "peak_rss_bytes": max((record["peak_rss_bytes"] for record in self.records), default=0),
-            "tasks": len(self.records),
-            "tasks_skipped": self.skipped,
-            "workers": [{"name": name, "seconds_busy": round(value, 4)} for name, value in sorted(busy.items())],
-        }
+        summary = summarise(self.name, self.records, self.started, seconds, self.rows, self.skipped)
         self.context.run.finish_stage(self.name, summary, result)
         self.context.events.stage_finished(self.name, summary)
         return result
 
 
-def _completed(
+def summarise(
+    name: str,
+    records: Sequence[Record],
+    started: float,
+    seconds: float,
+    rows: int | None = None,
+    skipped: int = 0,
+) -> Record:
+    """Sum up the records of a stage's tasks, as in ``metrics.json``; rows default to the sum over the tasks."""
+    if rows is None:
+        rows = sum(record.get("rows", 0) for record in records)
+    busy: dict[str, float] = {}
+    for record in records:
+        busy[record["worker"]] = busy.get(record["worker"], 0.0) + record["seconds"]
+    return {
+        "name": name,
+        "started": round(started, 4),
+        "seconds": round(seconds, 4),
+        "rows": rows,
+        "rows_per_second": round(rows / seconds, 1) if seconds > 0 else 0.0,
+        "bytes_read": sum(record.get("bytes_read", 0) for record in records),
+        "bytes_written": sum(record.get("bytes_written", 0) for record in records),
+        "peak_rss_bytes": max((record["peak_rss_bytes"] for record in records), default=0),
+        "tasks": len(records),
+        "tasks_skipped": skipped,
+        "workers": [{"name": name, "seconds_busy": round(value, 4)} for name, value in sorted(busy.items())],
+    }
+
+
+def run_tasks(
     client: Client, key: str, function: Callable[..., Record], tasks: Sequence[Task]
 ) -> Iterator[tuple[Task, Record]]:
-    """Yield tasks as they finish; submit the next ones only then."""
+    """Run ``function(*task.args)`` for every task; yield each as it finishes, and submit the next ones only then.
+
+    Nothing is written down: what has to survive an interruption is the caller's matter. Leaving the loop early
+    cancels what is still running.
+
+    Parameters
+    ----------
+    key : str
+        Prefix of the tasks on Dask's dashboard, which groups them by what stands before the first dash.
+    """
     waiting = iter(tasks)
     of_future: dict[Any, Task] = {}
     workers = len(client.scheduler_info(n_workers=-1)["workers"])
