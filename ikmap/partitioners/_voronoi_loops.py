@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numba
 import numpy as np
+from numba.extending import overload
 
 
 @numba.njit(cache=True, nogil=True)
@@ -38,31 +39,11 @@ def settle(scores, tolerance, members, ends, codes, doubtful):
     return n_doubtful
 
 
-def _recheck_with(distance):
-    """Build the recheck for one layout of rows and centres; ``distance(r, u, rows, centers)`` is in float64."""
-
-    @numba.njit(cache=True, nogil=True)
-    def recheck(scores, tolerance, members, ends, codes, doubtful, rows, centers):
-        for e in range(ends.size):
-            for r in range(scores.shape[0]):
-                row = scores[r]
-                for i in range(members.shape[0]):
-                    if not doubtful[e, r, i]:
-                        continue
-                    group = members[i]
-                    limit = row[group[codes[e, r, i]]] + 2.0 * tolerance[r]
-                    nearest, center = np.inf, -1
-                    for k in range(ends[e]):
-                        if row[group[k]] <= limit and group[k] != center:
-                            squared = distance(r, group[k], rows, centers)
-                            if squared < nearest:
-                                nearest, center = squared, group[k]
-                                codes[e, r, i] = k
-
-    return recheck
+def _squared_distance(r, u, rows, centers):
+    """Squared distance of row r and centre u, added up in column order: bit for bit the same in every layout."""
+    raise NotImplementedError("compiled code only")
 
 
-@numba.njit(cache=True, nogil=True)
 def _dense_distance(r, u, rows, centers):
     total = 0.0
     for j in range(rows.shape[1]):
@@ -71,9 +52,7 @@ def _dense_distance(r, u, rows, centers):
     return total
 
 
-@numba.njit(cache=True, nogil=True)
 def _csr_distance(r, u, rows, centers):
-    """Squared distance of two sparse rows, added up in column order: bit for bit what dense rows give."""
     data, indices, indptr = rows
     center_data, center_indices, center_indptr = centers
     a, a_end = indptr[r], indptr[r + 1]
@@ -94,8 +73,29 @@ def _csr_distance(r, u, rows, centers):
     return total
 
 
-recheck_dense = _recheck_with(_dense_distance)
-recheck_csr = _recheck_with(_csr_distance)
+@overload(_squared_distance)
+def _choose_distance(r, u, rows, centers):  # noqa: ARG001
+    return _csr_distance if isinstance(rows, numba.types.BaseTuple) else _dense_distance
+
+
+@numba.njit(cache=True, nogil=True)
+def recheck(scores, tolerance, members, ends, codes, doubtful, rows, centers):
+    """Settle the doubtful entries by float64 distances; `rows` and `centers` are matrices, or CSR triples."""
+    for e in range(ends.size):
+        for r in range(scores.shape[0]):
+            row = scores[r]
+            for i in range(members.shape[0]):
+                if not doubtful[e, r, i]:
+                    continue
+                group = members[i]
+                limit = row[group[codes[e, r, i]]] + 2.0 * tolerance[r]
+                nearest, center = np.inf, -1
+                for k in range(ends[e]):
+                    if row[group[k]] <= limit and group[k] != center:
+                        squared = _squared_distance(r, group[k], rows, centers)
+                        if squared < nearest or center < 0:  # the first one counts even if it overflows
+                            nearest, center = squared, group[k]
+                            codes[e, r, i] = k
 
 
 @numba.njit(cache=True, nogil=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,10 +13,10 @@ import scipy.sparse as sp
 
 from ikmap._threads import for_each_block
 from ikmap.cells import Cells
-from ikmap.partitioners._voronoi_loops import inverted_scores, recheck_csr, recheck_dense, settle
+from ikmap.partitioners._voronoi_loops import inverted_scores, recheck, settle
 from ikmap.partitioners.base import Partitions
 from ikmap.partitioners.distinct import distinct_rows
-from ikmap.rows import Rows, as_csr, as_dense, take_rows
+from ikmap.rows import Rows, as_csr, as_dense, as_rows, take_rows
 
 SCORE_BLOCK_BYTES = 32 << 20
 """Scores of one block of rows, per thread: large enough for an efficient product, small enough to stay in cache."""
@@ -99,20 +100,20 @@ class VoronoiPartitions(Partitions):
         if X.shape[1] != self.n_features:
             raise ValueError(f"X has {X.shape[1]} columns, the model was fitted on {self.n_features}")
         ends = np.asarray(psis, dtype=np.int64)
-        if (np.diff(ends) <= 0).any() or not 1 <= ends[0] <= ends[-1] <= self.psi:
+        if not ends.size or (np.diff(ends) <= 0).any() or not 1 <= ends[0] <= ends[-1] <= self.psi:
             raise ValueError(f"psis must ascend within 1..{self.psi}, got {list(psis)}")
         codes = np.empty((len(ends), n, self.n_partitions), dtype=np.int32)
         search = self._search
 
         def work(start: int, stop: int) -> None:
-            rows = search.rows(X[start:stop])
+            rows = search.rows(as_rows(X[start:stop]))
             scores, tolerance = search.scores(rows)
             block = codes[:, start:stop]
             doubtful = np.empty(block.shape, dtype=np.bool_)
             if settle(scores, tolerance, self.members, ends, block, doubtful):
-                search.recheck(scores, tolerance, self.members, ends, block, doubtful, rows)
+                recheck(scores, tolerance, self.members, ends, block, doubtful, *search.operands(rows))
 
-        row_bytes = self.centers.shape[0] * search.score_dtype.itemsize
+        row_bytes = self.centers.shape[0] * search.score_dtype.itemsize + search.row_bytes
         for_each_block(work, n, int(np.clip(SCORE_BLOCK_BYTES // row_bytes, 16, 1024)), n_threads)
         return codes
 
@@ -132,7 +133,7 @@ def fit_voronoi(X: Rows, draws: np.ndarray) -> VoronoiPartitions:
         Row numbers of each subsample (:func:`~ikmap.partitioners.subsample.draw_subsamples`).
     """
     used, position = np.unique(draws, return_inverse=True)
-    points = take_rows(X, used)
+    points = as_rows(take_rows(X, used))
     first, inverse = distinct_rows(points)
     members = inverse[position.reshape(draws.shape)].astype(np.int32)
     return VoronoiPartitions(centers=take_rows(points, first), members=members)
@@ -142,10 +143,11 @@ class _Search(Protocol):
     """Scores of rows against all centres, up to a constant per row, with a bound on their rounding error."""
 
     score_dtype: np.dtype
+    row_bytes: int
 
     def rows(self, X: Rows) -> Any: ...
     def scores(self, rows: Any) -> tuple[np.ndarray, np.ndarray]: ...
-    def recheck(self, *args: Any) -> None: ...
+    def operands(self, rows: Any) -> tuple[Any, Any]: ...
 
 
 def choose_search(centers: np.ndarray | sp.csr_array) -> _Search:
@@ -168,21 +170,34 @@ def choose_search(centers: np.ndarray | sp.csr_array) -> _Search:
 
 
 class _DenseProduct:
-    """One float32 matrix product per block, on centred data; float64 where float32 would leave much in doubt."""
+    """One float32 matrix product per block, on centred data; float64 where float32 would leave much in doubt.
+
+    The tolerance bounds the rounding error of a score and that of a float64 distance together: with u the unit
+    roundoff, a product of n terms is off by at most n u sum |terms| in any order of addition (Jeannerod and Rump
+    2013), shifting and converting add a few u, and |2 <x, z>| + |z|^2 <= (|x| + |z|)^2.
+    """
 
     def __init__(self, centers: np.ndarray) -> None:
         self.centers = np.ascontiguousarray(centers)
-        integral = _integral(centers)
-        largest = float(np.einsum("ij,ij->i", centers, centers).max(initial=0.0))
-        self.integral = integral and largest <= 2.0**22
-        self.shift = np.zeros(centers.shape[1]) if self.integral else centers.mean(axis=0)
-        moved = centers - self.shift
-        squared = np.einsum("ij,ij->i", moved, moved)
-        self.reach = float(np.sqrt(squared.max(initial=0.0)))
+        n_centers, n_features = centers.shape
+        with np.errstate(over="ignore", under="ignore"):
+            integral = _integral(centers) and float(_squared_norms(centers).max(initial=0.0)) <= 2.0**22
+            self.shift = np.zeros(n_features) if integral else (centers / n_centers).sum(axis=0)
+            moved = centers - self.shift
+            reach = float(np.sqrt(_squared_norms(moved).max(initial=0.0)))
+        usable = _usable(reach)
+        # A power of two brings the centres to size 1: float32 keeps its range, and integers stay exact.
+        self.scale = 2.0 ** -math.frexp(reach)[1] if usable else 1.0
+        self.farthest = 2.0**40 if usable else -1.0
+        self.exact_below = 2.0**24 * self.scale**2 if integral else -1.0
+        moved = moved * self.scale if usable else np.zeros_like(moved)
+        squared = _squared_norms(moved)
+        self.reach = reach * self.scale
         # Far outliers make the float32 bound useless for everybody else.
-        spread = self.reach / max(float(np.sqrt(np.median(squared))), 1e-300) if squared.size else 1.0
-        self.score_dtype = np.dtype(np.float32 if self.integral or spread < 1e2 else np.float64)
-        self.unit = 2.0**-23 if self.score_dtype == np.float32 else 2.0**-52
+        spread = self.reach / max(float(np.sqrt(np.median(squared))), 1e-300)
+        self.score_dtype = np.dtype(np.float32 if integral or spread < 1e2 else np.float64)
+        self.unit = (n_features + 8) * (2.0**-24 if self.score_dtype == np.float32 else 2.0**-51)
+        self.row_bytes = (n_features + 1) * (16 + self.score_dtype.itemsize)
         # Columns: -2 z and |z|^2, so that one product with (x, 1) gives the score.
         self.factors = np.concatenate([-2.0 * moved, squared[:, None]], axis=1).T.astype(self.score_dtype, order="C")
 
@@ -190,54 +205,74 @@ class _DenseProduct:
         return as_dense(X)
 
     def scores(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        moved = rows - self.shift
-        length = np.sqrt(np.einsum("ij,ij->i", moved, moved))
-        left = np.ones((rows.shape[0], rows.shape[1] + 1), dtype=self.score_dtype)
-        left[:, :-1] = moved
-        scores = left @ self.factors
-        tolerance = (rows.shape[1] + 8) * self.unit * (length + self.reach) ** 2
-        if self.integral and _integral(rows):
-            # Every partial sum is an integer below 2^24: the product is exact, ties included.
-            tolerance[(length + self.reach) ** 2 <= 2.0**24] = 0.0
+        with np.errstate(over="ignore", under="ignore"):
+            moved = (rows - self.shift) * self.scale
+            length = np.sqrt(_squared_norms(moved))
+            far = ~(length <= self.farthest)
+            moved[far] = length[far] = 0.0
+            left = np.ones((rows.shape[0], rows.shape[1] + 1), dtype=self.score_dtype)
+            left[:, :-1] = moved
+            scores = left @ self.factors
+            bound = (length + self.reach) ** 2
+        tolerance = self.unit * bound
+        if self.exact_below > 0 and _integral(rows):
+            # Every partial sum is an integer (times a power of two) below 2^24: the product is exact, ties included.
+            tolerance[bound <= self.exact_below] = 0.0
+        tolerance[far] = np.inf
         return scores, tolerance
 
-    def recheck(self, *args: Any) -> None:
-        recheck_dense(*args, self.centers)
+    def operands(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return rows, self.centers
 
 
 class _InvertedIndex:
     """For each column the centres that use it; sparse rows are never made dense."""
 
     score_dtype = np.dtype(np.float64)
+    row_bytes = 0
 
     def __init__(self, centers: sp.csr_array) -> None:
         self.centers = (centers.data, centers.indices, centers.indptr)
-        self.squared = np.asarray(centers.multiply(centers).sum(axis=1)).ravel()
+        self.squared = _squared_norms(centers)
         self.integral = _integral(centers.data)
         self.reach = float(np.sqrt(self.squared.max(initial=0.0)))
+        self.farthest = 2.0**440 if _usable(self.reach) else -1.0
+        self.longest = int(np.diff(centers.indptr).max(initial=0))
         by_column = centers.tocsc()
         self.lists = (by_column.indptr, by_column.indices, by_column.data)
 
-    def rows(self, X: Rows) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        X = as_csr(X)
-        return X.data, X.indices, X.indptr
+    def rows(self, X: Rows) -> sp.csr_array:
+        return as_csr(X)
 
-    def scores(self, rows: tuple[np.ndarray, np.ndarray, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-        data, indices, indptr = rows
-        scores = np.empty((indptr.size - 1, self.squared.size))
-        inverted_scores(data, indices, indptr, *self.lists, self.squared, scores)
-        in_row = np.diff(indptr)
-        row_of = np.repeat(np.arange(in_row.size), in_row)
-        length = np.sqrt(np.bincount(row_of, weights=data * data, minlength=in_row.size))
+    def scores(self, rows: sp.csr_array) -> tuple[np.ndarray, np.ndarray]:
+        scores = np.empty((rows.shape[0], self.squared.size))
+        inverted_scores(rows.data, rows.indices, rows.indptr, *self.lists, self.squared, scores)
+        length = np.sqrt(_squared_norms(rows))
+        far = ~(length <= self.farthest)
+        scores[far] = length[far] = 0.0
         bound = (length + self.reach) ** 2
-        longest = int(np.diff(self.centers[2]).max(initial=0))
-        tolerance = (in_row + longest + 8) * np.finfo(np.float64).eps * bound
-        if self.integral and _integral(data):
+        tolerance = (np.diff(rows.indptr) + self.longest + 8) * 2.0**-52 * bound
+        if self.integral and _integral(rows.data):
             tolerance[bound <= 2.0**53] = 0.0
+        tolerance[far] = np.inf
         return scores, tolerance
 
-    def recheck(self, *args: Any) -> None:
-        recheck_csr(*args, self.centers)
+    def operands(self, rows: sp.csr_array) -> tuple[Any, Any]:
+        return (rows.data, rows.indices, rows.indptr), self.centers
+
+
+def _squared_norms(X: Rows) -> np.ndarray:
+    """Squared length of each row; infinite where it overflows."""
+    with np.errstate(over="ignore", under="ignore"):
+        if isinstance(X, np.ndarray):
+            return np.einsum("ij,ij->i", X, X)
+        row_of = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
+        return np.bincount(row_of, weights=X.data * X.data, minlength=X.shape[0])
+
+
+def _usable(reach: float) -> bool:
+    """Whether squares of lengths around `reach` neither overflow nor underflow; else every distance is rechecked."""
+    return 2.0**-400 < reach < 2.0**400
 
 
 def _integral(values: np.ndarray) -> bool:
