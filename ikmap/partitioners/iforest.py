@@ -12,7 +12,7 @@ from ikmap._threads import for_each_block
 from ikmap.cells import Cells
 from ikmap.partitioners._iforest_loops import LEAF, grow_csr, grow_dense, route_csr, route_dense
 from ikmap.partitioners.base import Partitions
-from ikmap.rows import Rows, take_rows
+from ikmap.rows import Rows, as_rows, take_rows
 from ikmap.seeds import generator
 
 ROUTE_BLOCK = 2048
@@ -87,7 +87,7 @@ class IForestPartitions(Partitions):
         trees = (self.threshold, self.right, self.roots)
 
         def work(start: int, stop: int) -> None:
-            rows = X[start:stop]
+            rows = as_rows(X[start:stop])
             if isinstance(rows, np.ndarray):
                 route_dense(rows, self.feature, *trees, codes[start:stop])
             else:
@@ -139,7 +139,7 @@ def fit_iforest(
 
     def work(start: int, stop: int) -> None:
         for i in range(start, stop):
-            points = take_rows(X, draws[i])
+            points = as_rows(take_rows(X, draws[i]))
             uniforms = generator(seed, i, SPLITS).random((psi, 2))
             tree = (np.arange(psi), uniforms, depth, feature[i], threshold[i], right[i])
             if isinstance(points, np.ndarray):
