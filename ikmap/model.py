@@ -55,6 +55,10 @@ class Model:
     def _values(self) -> dict[str, Any]:
         return {f.name: getattr(self, f.name) for f in fields(self)}
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Fields only: what was derived from them and cached is cheap to derive again, and large."""
+        return self._values()
+
     @cached_property
     def content_hash(self) -> str:
         """SHA-256 over metadata and arrays: equal exactly when two models are equal bit for bit."""
