@@ -88,7 +88,8 @@ def cells_by_psi(
     psis = sorted(psis)
     if method == "anne":
         draws = draw_subsamples(fit_rows.shape[0], n_partitions, psis[-1], seed)
-        model = fit_voronoi(fit_rows, draws)
+        model = fit_partitions(fit_rows, draws, method=method, seed=seed, **options)
+        assert isinstance(model, VoronoiPartitions)
         paths = [model.cells_of_prefixes(X, psis, n_threads) for X in map_rows]
         yield from ((psi, [path[k] for path in paths]) for k, psi in enumerate(psis))
         return
