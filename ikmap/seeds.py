@@ -18,6 +18,7 @@ def generator(seed: int, *path: int) -> np.random.Generator:
     Notes
     -----
     Parts draw from generators of their own so that results do not depend on the order, the thread or the
-    machine in which parts are computed (algorithms.md, section 1).
+    machine in which parts are computed (algorithms.md, section 1). The path is a spawn key, not more entropy:
+    entropy is padded with zeros, which would give the parts (), (0,) and (0, 0) the same numbers.
     """
-    return np.random.Generator(np.random.PCG64(np.random.SeedSequence([seed, *path])))
+    return np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=path)))
