@@ -1,1 +1,19 @@
 """Exact, sparse kernel features from random partitionings, and linear learning on them."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ikmap.estimators.classifiers import CellLogisticRegression, CellOGDClassifier, CellSVC
+    from ikmap.estimators.maps import IsolationKernelMap
+
+__all__ = ["CellLogisticRegression", "CellOGDClassifier", "CellSVC", "IsolationKernelMap"]
+
+
+def __getattr__(name: str) -> Any:
+    """Import an estimator on first use, so that a worker that maps blocks does not pay for scikit-learn."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module("ikmap.estimators"), name)
