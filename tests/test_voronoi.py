@@ -1,0 +1,388 @@
+"""Voronoi cells against a float64 search from the definition: equal on every entry, whatever the data."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from collections.abc import Callable
+from fractions import Fraction
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from ikmap.partitioners import draw_subsamples, fit_partitions, voronoi
+from ikmap.partitioners.distinct import distinct_rows
+from ikmap.partitioners.voronoi import VoronoiPartitions, choose_search, fit_voronoi
+from ikmap.rows import as_csr, as_dense
+from tests.naive.partitioners import squared_distances, voronoi_cells
+
+N, T, PSI = 60, 5, 8
+
+
+def _data() -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(7)
+    normal = rng.normal(size=(N, 4))
+    grid = rng.integers(0, 3, size=(N, 3)).astype(float)
+    sparse = rng.random((N, 40)) * (rng.random((N, 40)) < 0.1)
+    twins = np.repeat(rng.normal(size=(N // 2, 5)), 2, axis=0)
+    outlier = normal.copy()
+    outlier[3] *= 1e6
+    return {
+        "continuous": normal,
+        "integer grid": grid,
+        "integers of both signs": rng.integers(-50, 50, size=(N, 6)).astype(float),
+        "integers too large for float32": rng.integers(-4000, 4000, size=(N, 3)).astype(float) * 4096 + 1,
+        "zeros and ones": (rng.random((N, 12)) < 0.3).astype(float),
+        "duplicated rows": normal[rng.integers(0, 4, size=N)],
+        "one point many times": np.tile(normal[:1], (N, 1)),
+        "offset 1e9, spread 1e-3": 1e9 + 1e-3 * normal,
+        "offset 1e9, spread at rounding": 1e9 + 1e-7 * rng.integers(0, 5, size=(N, 2)),
+        "far outlier": outlier,
+        "outlier beyond float64's digits": np.r_[normal[:-1], 1e20 * normal[-1:]],
+        "near ties": twins + 1e-12 * rng.normal(size=twins.shape),
+        "ties to the last bit": np.nextafter(twins, np.inf * rng.choice([-1.0, 1.0], size=twins.shape)),
+        "constant columns": np.c_[np.full(N, 3.3), normal[:, 0], np.full(N, -1e7)],
+        "one column": normal[:, :1],
+        "one column of few values": grid[:, :1],
+        "zero rows": np.where(rng.random((N, 1)) < 0.5, 0.0, normal),
+        "negative zeros": np.where(grid == 0, -0.0, grid - 1),
+        "sparse": sparse,
+        "sparse zeros and ones": (sparse > 0).astype(float),
+        "columns of different size": normal * 10.0 ** np.array([-8, 0, 8, 3]),
+        "beyond float32": 1e30 * normal,
+        "below float32": 1e-30 * normal,
+        "denormal in float32": 1e-22 * normal,
+        "squares overflow": 1e200 * normal,
+        "squares underflow": 1e-161 * normal,
+        "differences overflow": 1e307 * normal,
+        "denormal": 5e-324 * rng.integers(0, 9, size=(N, 2)),
+    }
+
+
+DATA = _data()
+LAYOUTS: dict[str, Callable[[Any], Any]] = {"dense": as_dense, "csr": as_csr}
+
+
+def _queries(X: np.ndarray) -> np.ndarray:
+    """The points, points beside them, the origin, and points far away."""
+    with np.errstate(over="ignore"):
+        extremes = np.array([1.0, -1e3, 1e9, 1e19, -1e40, 1e160])[:, None] * np.ones(X.shape[1])
+    return np.r_[X, np.nextafter(X, np.inf), X[::-1] / 2 + X / 2, np.zeros((1, X.shape[1])), extremes]
+
+
+def _draws(X: np.ndarray, seed: int = 0) -> np.ndarray:
+    return draw_subsamples(X.shape[0], T, PSI, seed)
+
+
+@pytest.mark.parametrize(("fit", "layout"), list(product(LAYOUTS, LAYOUTS)))
+@pytest.mark.parametrize("name", DATA)
+def test_cells_are_those_of_the_definition(name: str, fit: str, layout: str) -> None:
+    X, queries, draws = DATA[name], _queries(DATA[name]), _draws(DATA[name])
+    model = fit_voronoi(LAYOUTS[fit](X), draws)
+    cells = model.cells(LAYOUTS[layout](queries))
+    assert cells.codes.dtype == np.int32
+    np.testing.assert_array_equal(cells.codes, voronoi_cells(queries, X, draws))
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("search", ["_DenseProduct", "_InvertedIndex"])
+@pytest.mark.parametrize("name", DATA)
+def test_either_search_gives_them(name: str, search: str, layout: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    X, queries, draws = DATA[name], _queries(DATA[name]), _draws(DATA[name], 1)
+    convert = as_dense if search == "_DenseProduct" else as_csr
+    monkeypatch.setattr(voronoi, "choose_search", lambda centers: getattr(voronoi, search)(convert(centers)))
+    codes = fit_voronoi(X, draws).cells(LAYOUTS[layout](queries)).codes
+    np.testing.assert_array_equal(codes, voronoi_cells(queries, X, draws))
+
+
+@st.composite
+def _near_ties(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray]:
+    """Centres that lie within 1e-8 to 1e-16 of mirror images of each other through a query."""
+    d = draw(st.integers(1, 5))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    offset = draw(st.sampled_from([0.0, 1.0, -1e3, 1e9]))
+    scale = 10.0 ** draw(st.integers(-40, 30))
+    x = rng.normal(size=(4, d)) + offset
+    step = rng.normal(size=(6, d))
+    nudge = 10.0 ** -draw(st.integers(8, 16))
+    centers = [x[0] + step, x[0] - step * (1 + nudge * rng.integers(-2, 3, size=(6, 1)))]
+    return x * scale, np.concatenate([*centers, x[:2], x[:2]]) * scale
+
+
+@settings(deadline=None, max_examples=150)
+@given(case=_near_ties(), seed=st.integers(0, 1000))
+def test_near_ties(case: tuple[np.ndarray, np.ndarray], seed: int) -> None:
+    queries, centers = case
+    draws = draw_subsamples(centers.shape[0], 4, centers.shape[0], seed)
+    expected = voronoi_cells(queries, centers, draws)
+    for fit, layout in product(LAYOUTS.values(), LAYOUTS.values()):
+        np.testing.assert_array_equal(fit_voronoi(fit(centers), draws).cells(layout(queries)).codes, expected)
+
+
+_ANY_FLOAT = st.floats(allow_nan=False, allow_infinity=False)
+
+
+@settings(deadline=None, max_examples=150)
+@given(
+    centers=hnp.arrays(np.float64, (6, 3), elements=_ANY_FLOAT),
+    queries=hnp.arrays(np.float64, (5, 3), elements=_ANY_FLOAT),
+)
+def test_any_finite_numbers(centers: np.ndarray, queries: np.ndarray) -> None:
+    draws = draw_subsamples(6, 3, 4, 0)
+    expected = voronoi_cells(queries, centers, draws)
+    for fit, layout in product(LAYOUTS.values(), LAYOUTS.values()):
+        np.testing.assert_array_equal(fit_voronoi(fit(centers), draws).cells(layout(queries)).codes, expected)
+
+
+_SIZES = st.sampled_from([1e-30, 1e-5, 1.0, 1e5, 1e12, 1e30])
+
+
+@pytest.mark.parametrize("search", [voronoi._DenseProduct, voronoi._InvertedIndex])
+@settings(deadline=None, max_examples=100)
+@given(
+    seed=st.integers(0, 2**32),
+    size=_SIZES,
+    offset=st.sampled_from([0.0, 1.0, 1e6]),
+    ratio=st.sampled_from([1e-8, 1.0, 1e3, 1e14]),
+    outlier=st.sampled_from([1.0, 1e5]),
+)
+def test_tolerance_bounds_the_error(
+    search: Any, seed: int, size: float, offset: float, ratio: float, outlier: float
+) -> None:
+    """In exact rational numbers: no difference of two scores is off by more than both tolerances allow."""
+    rng = np.random.default_rng(seed)
+    centers = (rng.normal(size=(6, 7)) + offset) * size
+    centers[0] *= outlier
+    rows = np.r_[rng.normal(size=(4, 7)) * size * ratio, centers[:2]]
+    dense = search is voronoi._DenseProduct
+    found = search(centers if dense else as_csr(centers))
+    operand = found.rows(rows)
+    scores, tolerance = found.scores(operand)
+    scale = Fraction(found.scale) if dense else Fraction(1)
+    for r, x in enumerate(rows):
+        if not np.isfinite(tolerance[r]):
+            continue
+        exact = [scale**2 * sum((Fraction(a) - Fraction(b)) ** 2 for a, b in zip(x, z, strict=True)) for z in centers]
+        for u, v in product(range(6), range(6)):
+            error = Fraction(float(scores[r, u])) - Fraction(float(scores[r, v])) - (exact[u] - exact[v])
+            assert abs(error) <= 2 * Fraction(tolerance[r])
+
+
+def test_small_integers_are_exact_in_float32() -> None:
+    found = choose_search(DATA["integer grid"])
+    scores, tolerance = found.scores(found.rows(_queries(DATA["integer grid"])[:N]))
+    assert scores.dtype == np.float32
+    assert (tolerance == 0).all()
+
+
+def _in_doubt(X: np.ndarray, t: int, psi: int) -> float:
+    """Share of entries that the float32 product leaves open."""
+    model = fit_voronoi(X, draw_subsamples(X.shape[0], t, psi, 0))
+    scores, tolerance = model._search.scores(model._search.rows(X))
+    assert scores.dtype == np.float32
+    codes, doubtful = np.empty((2, 1, X.shape[0], t), dtype=np.int32)
+    doubtful = doubtful.astype(bool)
+    n_doubtful = voronoi.settle(scores, tolerance, model.members, np.array([psi]), codes, doubtful)
+    assert n_doubtful == doubtful.sum()
+    return n_doubtful / codes.size
+
+
+def test_few_entries_of_ordinary_data_are_in_doubt() -> None:
+    assert _in_doubt(np.random.default_rng(0).normal(size=(500, 10)), 20, 32) < 0.001
+
+
+def test_entries_at_near_ties_are_in_doubt() -> None:
+    assert _in_doubt(DATA["near ties"], T, N) == 1.0
+
+
+@pytest.mark.parametrize("name", DATA)
+def test_prefixes_equal_separate_fits(name: str) -> None:
+    X, psis = DATA[name], [1, 2, 3, 8, 20, N]
+    largest = fit_voronoi(X, draw_subsamples(N, T, N, 4))
+    for psi, cells in zip(psis, largest.cells_of_prefixes(_queries(X), psis), strict=True):
+        alone = fit_voronoi(X, draw_subsamples(N, T, psi, 4)).cells(_queries(X))
+        np.testing.assert_array_equal(cells.codes, alone.codes)
+        np.testing.assert_array_equal(cells.offsets, alone.offsets)
+
+
+@pytest.mark.parametrize("name", ["continuous", "integer grid", "near ties", "sparse", "far outlier"])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_grouping_of_rows_and_threads_do_not_matter(name: str, layout: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    queries = LAYOUTS[layout](_queries(DATA[name]))
+    model = fit_voronoi(LAYOUTS[layout](DATA[name]), _draws(DATA[name]))
+    expected = model.cells(queries, n_threads=1).codes
+    monkeypatch.setattr(voronoi, "SCORE_BLOCK_BYTES", 1)
+    for n_threads in (1, 2, 4, None):
+        np.testing.assert_array_equal(model.cells(queries, n_threads=n_threads).codes, expected)
+    parts = [model.cells(queries[a : a + 7]).codes for a in range(0, queries.shape[0], 7)]
+    np.testing.assert_array_equal(np.concatenate(parts), expected)
+    one = [model.cells(queries[[r]]).codes for r in range(queries.shape[0])]
+    np.testing.assert_array_equal(np.concatenate(one), expected)
+
+
+def unusual_forms(X: np.ndarray, directory: Path) -> dict[str, Any]:
+    """The same rows as arrays and matrices that a user might hold."""
+    n, d = X.shape
+    padded = np.zeros((2 * n, 2 * d))
+    padded[::2, ::2] = X
+    file = directory / "rows.npy"
+    np.save(file, X)
+    frozen = X.copy()
+    frozen.flags.writeable = False
+    csr = sp.csr_array(X)
+    backwards = csr.copy()
+    for r in range(n):
+        row = slice(backwards.indptr[r], backwards.indptr[r + 1])
+        backwards.indices[row] = backwards.indices[row][::-1].copy()
+        backwards.data[row] = backwards.data[row][::-1].copy()
+    backwards.has_sorted_indices = False
+    all_stored = sp.csr_array((X.ravel().copy(), np.tile(np.arange(d), n), np.arange(0, n * d + 1, d)), shape=(n, d))
+    halves = sp.csr_array((np.repeat(csr.data / 2, 2), np.repeat(csr.indices, 2), 2 * csr.indptr), shape=(n, d))
+    long = sp.csr_array(csr)
+    long.indices, long.indptr = csr.indices.astype(np.int64), csr.indptr.astype(np.int64)
+    read_only = csr.copy()
+    for part in (read_only.data, read_only.indices, read_only.indptr):
+        part.flags.writeable = False
+    return {
+        "Fortran order": np.asfortranarray(X),
+        "every other row and column": padded[::2, ::2],
+        "memory map": np.load(file, mmap_mode="r"),
+        "read-only": frozen,
+        "unsorted columns": backwards,
+        "explicit zeros": all_stored,
+        "entries in two parts": halves,
+        "64-bit indices": long,
+        "csr_matrix": sp.csr_matrix(csr),
+        "read-only csr": read_only,
+    }
+
+
+@pytest.mark.parametrize("method", ["anne", "iforest"])
+@pytest.mark.parametrize("name", ["continuous", "sparse", "integer grid"])
+def test_every_form_of_the_rows(name: str, method: str, tmp_path: Path) -> None:
+    X, draws = DATA[name], _draws(DATA[name])
+    expected = fit_partitions(X, draws, method=method, seed=0)
+    codes = expected.cells(X).codes
+    for form, rows in unusual_forms(X, tmp_path).items():
+        model = fit_partitions(rows, draws, method=method, seed=0)
+        np.testing.assert_array_equal(model.cells(rows).codes, codes, err_msg=form)
+        np.testing.assert_array_equal(expected.cells(rows).codes, codes, err_msg=form)
+        np.testing.assert_array_equal(model.cells(X).codes, codes, err_msg=form)
+
+
+def test_rows_are_not_changed() -> None:
+    X = DATA["negative zeros"].copy()
+    csr = sp.csr_array((np.array([1.0, 0.0, 2.0]), np.array([2, 0, 1]), np.array([0, 3, 3])), shape=(2, 3))
+    before = csr.data.copy(), csr.indices.copy(), csr.indptr.copy()
+    fit_voronoi(X, _draws(X)).cells(X)
+    fit_voronoi(csr, np.array([[0, 1]])).cells(csr)
+    np.testing.assert_array_equal(X, DATA["negative zeros"])
+    assert (np.signbit(X) == np.signbit(DATA["negative zeros"])).all()
+    for part, was in zip((csr.data, csr.indices, csr.indptr), before, strict=True):
+        np.testing.assert_array_equal(part, was)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_no_rows_and_one_cell(layout: str) -> None:
+    X = LAYOUTS[layout](DATA["continuous"])
+    model = fit_voronoi(X, draw_subsamples(N, 1, 1, 0))
+    assert (model.cells(X).codes == 0).all()
+    assert model.cells(X[:0]).codes.shape == (0, 1)
+    assert [c.codes.shape for c in model.cells_of_prefixes(X[:0], [1])] == [(0, 1)]
+
+
+def test_all_points_as_centres() -> None:
+    X = DATA["continuous"]
+    draws = draw_subsamples(N, 3, N, 0)
+    codes = fit_voronoi(X, draws).cells(X).codes
+    np.testing.assert_array_equal(draws[np.arange(3), codes], np.tile(np.arange(N)[:, None], 3))
+
+
+def test_a_duplicate_centre_has_an_empty_cell() -> None:
+    X = np.array([[0.0], [1.0], [1.0], [5.0]])
+    model = fit_voronoi(X, np.array([[2, 1, 0, 3], [3, 0, 1, 2]]))
+    assert model.centers.shape == (3, 1)
+    np.testing.assert_array_equal(model.cells(X).codes, [[2, 1], [0, 2], [0, 2], [3, 0]])
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("name", DATA)
+def test_distinct_rows(name: str, layout: str) -> None:
+    X = LAYOUTS[layout](DATA[name])
+    first, inverse = distinct_rows(X)
+    _, expected_first = np.unique(DATA[name] + 0.0, axis=0, return_index=True)
+    np.testing.assert_array_equal(first, np.sort(expected_first))
+    np.testing.assert_array_equal(as_dense(X[first])[inverse], as_dense(X))
+
+
+def test_rows_of_equal_hash_are_not_merged(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ikmap.partitioners.distinct.hash_dense_rows", lambda X, out: out.fill(1))  # noqa: ARG005
+    X = np.array([[1.0], [2.0], [1.0], [2.0], [3.0]])
+    first, inverse = distinct_rows(X)
+    np.testing.assert_array_equal(X[first][inverse], X)
+
+
+def test_the_search_that_is_chosen() -> None:
+    rng = np.random.default_rng(0)
+    thin = sp.random_array((100, 5000), density=0.002, format="csr", rng=rng)
+    full = sp.csr_array(rng.random((100, 20)))
+    assert isinstance(choose_search(thin.toarray()), voronoi._DenseProduct)
+    assert isinstance(choose_search(thin), voronoi._InvertedIndex)
+    assert isinstance(choose_search(full), voronoi._DenseProduct)
+
+
+def test_blocks_of_wide_rows_stay_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    X = np.random.default_rng(0).random((200, 50_000))
+    model = fit_voronoi(X, draw_subsamples(200, 2, 4, 0))
+    sizes = []
+    scores = voronoi._DenseProduct.scores
+    monkeypatch.setattr(
+        voronoi._DenseProduct, "scores", lambda self, rows: [sizes.append(rows.nbytes), scores(self, rows)][1]
+    )
+    np.testing.assert_array_equal(model.cells(X).codes[:20], model.cells(X[:20]).codes)
+    assert max(sizes) <= voronoi.SCORE_BLOCK_BYTES
+
+
+def test_a_copy_carries_no_caches() -> None:
+    X = np.random.default_rng(0).random((300, 20))
+    model = fit_voronoi(X, draw_subsamples(300, 10, 16, 0))
+    fresh = len(pickle.dumps(model))
+    expected = model.cells(X).codes
+    assert len(model.content_hash) == 64
+    assert len(pickle.dumps(model)) == fresh
+    for twin in (pickle.loads(pickle.dumps(model)), copy.deepcopy(model), copy.copy(model)):
+        assert isinstance(twin, VoronoiPartitions)
+        assert twin.content_hash == model.content_hash
+        np.testing.assert_array_equal(twin.cells(X).codes, expected)
+
+
+def test_wrong_number_of_columns() -> None:
+    model = fit_voronoi(DATA["continuous"], _draws(DATA["continuous"]))
+    with pytest.raises(ValueError, match="X has 3 columns, the model was fitted on 4"):
+        model.cells(DATA["continuous"][:, :3])
+
+
+@pytest.mark.parametrize("psis", [[4, 2], [2, 2], [0, 2], [2, 9], []])
+def test_prefixes_must_ascend_within_psi(psis: list[int]) -> None:
+    X = DATA["continuous"]
+    with pytest.raises(ValueError, match=r"psis must ascend within 1\.\.8"):
+        fit_voronoi(X, _draws(X)).cells_of_prefixes(X, psis)
+
+
+def test_distances_of_both_layouts_are_equal_bit_for_bit() -> None:
+    from ikmap.partitioners import _voronoi_loops as loops
+
+    X, Z = DATA["sparse"], DATA["sparse"][::-1].copy()
+    a, b = sp.csr_array(X), sp.csr_array(Z)
+    expected = squared_distances(X, Z)
+    for r, u in product(range(N), range(N)):
+        assert loops._dense_distance(r, u, X, Z) == expected[r, u]
+        rows, centers = (a.data, a.indices, a.indptr), (b.data, b.indices, b.indptr)
+        assert loops._csr_distance(r, u, rows, centers) == expected[r, u]
