@@ -30,19 +30,21 @@ def choose_label(
         Names of all columns; None for a table without a header.
     label : str, int or None
         A name, or a position (negative ones count from the end); None for the default: a column with one of
-        :data:`LABEL_NAMES`, or the last column of a table without names - unless `required` is False and the
-        table has exactly `n_columns` columns, hence features only.
+        :data:`LABEL_NAMES`, or the last column of a table without names.
     required : bool
-        Whether a label must be found.
+        Whether a label must be found. If not, a table of exactly `n_columns` columns holds features only, unless
+        one of them has the name that was given.
 
     Raises
     ------
     InputError
         If a required label is missing (with the columns that exist and the nearest name) or could be several.
     """
+    if not required and n_total == n_columns and (names is None or label not in names):
+        return None
     if label is None:
         if names is None:
-            return None if not required and n_total == n_columns else n_total - 1
+            return n_total - 1
         found = [i for i, name in enumerate(names) if name.strip().lower() in LABEL_NAMES]
         if len(found) > 1:
             both = " and ".join(repr(names[i]) for i in found)
