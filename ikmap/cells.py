@@ -51,9 +51,13 @@ class Cells:
         return Cells(np.ascontiguousarray(self.codes[rows]), self.offsets)
 
     def packed(self) -> Cells:
-        """Return the same cells in the smallest unsigned type that holds every block's width."""
+        """Return the same cells in the smallest unsigned type that holds every block's width; as is if any is -1."""
         dtype = packed_dtype(self.offsets)
-        return self if self.codes.dtype == dtype else Cells(self.codes.astype(dtype), self.offsets)
+        return (
+            self
+            if self.codes.dtype == dtype or self.codes.min(initial=0) < 0
+            else Cells(self.codes.astype(dtype), self.offsets)
+        )
 
     def columns(self) -> np.ndarray:
         """Feature column of every entry: int64 array of shape (n, t), ascending in each row."""
