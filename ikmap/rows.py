@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-Rows = np.ndarray | sp.csr_array
+type Rows = np.ndarray | sp.csr_array
 
 
 def as_rows(X: Any) -> Rows:
@@ -54,4 +54,6 @@ def check_finite(X: Rows, first_row: int = 0) -> None:
         entry = int(np.flatnonzero(~np.isfinite(X.data))[0])
         row, column = np.searchsorted(X.indptr, entry, side="right") - 1, X.indices[entry]
         value = X.data[entry]
-    raise ValueError(f"row {first_row + int(row)}, column {int(column)}: found {value}, expected a finite number")
+    raise ValueError(
+        f"row {first_row + int(row)}, column {int(column)}: found {value}, expected a finite number, not NaN or inf"
+    )

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from ikmap.cells import Cells
 from ikmap.kernels.isolation import isolation_kernel
 from ikmap.partitioners import METHODS, draw_subsamples, fit_partitions
-from ikmap.rows import Rows, as_rows
+from ikmap.rows import Rows, as_rows, check_finite
 
 
 class IsolationKernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -36,7 +36,7 @@ class IsolationKernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     normalize : bool, default=True
         Entries of the transformed rows are 1/sqrt(t), so that inner products are kernel values; else 1.
     n_jobs : int or None, default=None
-        Number of threads; None means all usable cores.
+        Number of threads; None or a negative number means all usable cores.
     random_state : int, RandomState or None, default=None
         Seed. Results do not depend on the number of threads or on how rows are grouped in calls.
 
@@ -85,7 +85,7 @@ class IsolationKernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002
         """Draw the subsamples and build the partitionings.
 
         Parameters
@@ -96,20 +96,24 @@ class IsolationKernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         Raises
         ------
         ValueError
-            If a parameter is out of range or max_samples exceeds the number of rows.
+            If a parameter is out of range, max_samples exceeds the number of rows, or an entry is not finite.
         """
         rows = self._rows(X, reset=True)
         if self.method not in METHODS:
             raise ValueError(f"method must be one of {', '.join(METHODS)}, got {self.method!r}")
+        if not isinstance(self.n_estimators, (int, np.integer)):
+            raise ValueError(f"n_estimators must be a whole number, got {self.n_estimators!r}")
+        if self.max_samples != "auto" and not isinstance(self.max_samples, (int, np.integer)):
+            raise ValueError(f'max_samples must be a whole number or "auto", got {self.max_samples!r}')
         self.max_samples_ = min(256, rows.shape[0]) if self.max_samples == "auto" else int(self.max_samples)
         seed = self.random_state
         if not isinstance(seed, (int, np.integer)):
             seed = check_random_state(seed).randint(2**31 - 1)
         draws = draw_subsamples(
-            rows.shape[0], self.n_estimators, self.max_samples_, int(seed), disjoint=self.disjoint
+            rows.shape[0], int(self.n_estimators), self.max_samples_, int(seed), disjoint=self.disjoint
         )
         self.partitions_ = fit_partitions(
-            rows, draws, method=self.method, seed=int(seed), max_depth=self.max_depth, n_threads=self.n_jobs
+            rows, draws, method=self.method, seed=int(seed), max_depth=self.max_depth, n_threads=self._n_threads
         )
         return self
 
@@ -123,18 +127,26 @@ class IsolationKernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
 
     def kernel(self, X: Any, Y: Any = None) -> np.ndarray:
         """Kernel matrix: for each pair the share of partitionings in which both fall in one cell, shape (n, m)."""
-        return isolation_kernel(self._map(X), None if Y is None else self._map(Y), self.n_jobs)
+        return isolation_kernel(self._map(X), None if Y is None else self._map(Y), self._n_threads)
 
     @property
     def _n_features_out(self) -> int:
         return int(self.partitions_.offsets[-1])
 
+    @property
+    def _n_threads(self) -> int | None:
+        return None if self.n_jobs is None or self.n_jobs < 0 else self.n_jobs
+
     def _map(self, X: Any) -> Cells:
         check_is_fitted(self)
-        return self.partitions_.cells(self._rows(X, reset=False), self.n_jobs)
+        return self.partitions_.cells(self._rows(X, reset=False), self._n_threads)
 
     def _rows(self, X: Any, reset: bool) -> Rows:
-        return as_rows(validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=reset))
+        rows = as_rows(
+            validate_data(self, X, accept_sparse="csr", dtype=np.float64, ensure_all_finite=False, reset=reset)
+        )
+        check_finite(rows)
+        return rows
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
