@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import pickle
-from collections.abc import Callable
 from fractions import Fraction
 from itertools import product
 from pathlib import Path
@@ -22,59 +21,9 @@ from ikmap.partitioners.distinct import distinct_rows
 from ikmap.partitioners.voronoi import VoronoiPartitions, choose_search, fit_voronoi
 from ikmap.rows import as_csr, as_dense
 from tests.naive.partitioners import squared_distances, voronoi_cells
+from tests.point_sets import DATA, LAYOUTS, N, queries_of, unusual_forms
 
-N, T, PSI = 60, 5, 8
-
-
-def _data() -> dict[str, np.ndarray]:
-    rng = np.random.default_rng(7)
-    normal = rng.normal(size=(N, 4))
-    grid = rng.integers(0, 3, size=(N, 3)).astype(float)
-    sparse = rng.random((N, 40)) * (rng.random((N, 40)) < 0.1)
-    twins = np.repeat(rng.normal(size=(N // 2, 5)), 2, axis=0)
-    outlier = normal.copy()
-    outlier[3] *= 1e6
-    return {
-        "continuous": normal,
-        "integer grid": grid,
-        "integers of both signs": rng.integers(-50, 50, size=(N, 6)).astype(float),
-        "integers too large for float32": rng.integers(-4000, 4000, size=(N, 3)).astype(float) * 4096 + 1,
-        "zeros and ones": (rng.random((N, 12)) < 0.3).astype(float),
-        "duplicated rows": normal[rng.integers(0, 4, size=N)],
-        "one point many times": np.tile(normal[:1], (N, 1)),
-        "offset 1e9, spread 1e-3": 1e9 + 1e-3 * normal,
-        "offset 1e9, spread at rounding": 1e9 + 1e-7 * rng.integers(0, 5, size=(N, 2)),
-        "far outlier": outlier,
-        "outlier beyond float64's digits": np.r_[normal[:-1], 1e20 * normal[-1:]],
-        "near ties": twins + 1e-12 * rng.normal(size=twins.shape),
-        "ties to the last bit": np.nextafter(twins, np.inf * rng.choice([-1.0, 1.0], size=twins.shape)),
-        "constant columns": np.c_[np.full(N, 3.3), normal[:, 0], np.full(N, -1e7)],
-        "one column": normal[:, :1],
-        "one column of few values": grid[:, :1],
-        "zero rows": np.where(rng.random((N, 1)) < 0.5, 0.0, normal),
-        "negative zeros": np.where(grid == 0, -0.0, grid - 1),
-        "sparse": sparse,
-        "sparse zeros and ones": (sparse > 0).astype(float),
-        "columns of different size": normal * 10.0 ** np.array([-8, 0, 8, 3]),
-        "beyond float32": 1e30 * normal,
-        "below float32": 1e-30 * normal,
-        "denormal in float32": 1e-22 * normal,
-        "squares overflow": 1e200 * normal,
-        "squares underflow": 1e-161 * normal,
-        "differences overflow": 1e307 * normal,
-        "denormal": 5e-324 * rng.integers(0, 9, size=(N, 2)),
-    }
-
-
-DATA = _data()
-LAYOUTS: dict[str, Callable[[Any], Any]] = {"dense": as_dense, "csr": as_csr}
-
-
-def _queries(X: np.ndarray) -> np.ndarray:
-    """The points, points beside them, the origin, and points far away."""
-    with np.errstate(over="ignore"):
-        extremes = np.array([1.0, -1e3, 1e9, 1e19, -1e40, 1e160])[:, None] * np.ones(X.shape[1])
-    return np.r_[X, np.nextafter(X, np.inf), X[::-1] / 2 + X / 2, np.zeros((1, X.shape[1])), extremes]
+T, PSI = 5, 8
 
 
 def _draws(X: np.ndarray, seed: int = 0) -> np.ndarray:
@@ -84,7 +33,7 @@ def _draws(X: np.ndarray, seed: int = 0) -> np.ndarray:
 @pytest.mark.parametrize(("fit", "layout"), list(product(LAYOUTS, LAYOUTS)))
 @pytest.mark.parametrize("name", DATA)
 def test_cells_are_those_of_the_definition(name: str, fit: str, layout: str) -> None:
-    X, queries, draws = DATA[name], _queries(DATA[name]), _draws(DATA[name])
+    X, queries, draws = DATA[name], queries_of(DATA[name]), _draws(DATA[name])
     model = fit_voronoi(LAYOUTS[fit](X), draws)
     cells = model.cells(LAYOUTS[layout](queries))
     assert cells.codes.dtype == np.int32
@@ -95,7 +44,7 @@ def test_cells_are_those_of_the_definition(name: str, fit: str, layout: str) -> 
 @pytest.mark.parametrize("search", ["_DenseProduct", "_InvertedIndex"])
 @pytest.mark.parametrize("name", DATA)
 def test_either_search_gives_them(name: str, search: str, layout: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    X, queries, draws = DATA[name], _queries(DATA[name]), _draws(DATA[name], 1)
+    X, queries, draws = DATA[name], queries_of(DATA[name]), _draws(DATA[name], 1)
     convert = as_dense if search == "_DenseProduct" else as_csr
     monkeypatch.setattr(voronoi, "choose_search", lambda centers: getattr(voronoi, search)(convert(centers)))
     codes = fit_voronoi(X, draws).cells(LAYOUTS[layout](queries)).codes
@@ -177,7 +126,7 @@ def test_tolerance_bounds_the_error(
 
 def test_small_integers_are_exact_in_float32() -> None:
     found = choose_search(DATA["integer grid"])
-    scores, tolerance = found.scores(found.rows(_queries(DATA["integer grid"])[:N]))
+    scores, tolerance = found.scores(found.rows(queries_of(DATA["integer grid"])[:N]))
     assert scores.dtype == np.float32
     assert (tolerance == 0).all()
 
@@ -206,8 +155,8 @@ def test_entries_at_near_ties_are_in_doubt() -> None:
 def test_prefixes_equal_separate_fits(name: str) -> None:
     X, psis = DATA[name], [1, 2, 3, 8, 20, N]
     largest = fit_voronoi(X, draw_subsamples(N, T, N, 4))
-    for psi, cells in zip(psis, largest.cells_of_prefixes(_queries(X), psis), strict=True):
-        alone = fit_voronoi(X, draw_subsamples(N, T, psi, 4)).cells(_queries(X))
+    for psi, cells in zip(psis, largest.cells_of_prefixes(queries_of(X), psis), strict=True):
+        alone = fit_voronoi(X, draw_subsamples(N, T, psi, 4)).cells(queries_of(X))
         np.testing.assert_array_equal(cells.codes, alone.codes)
         np.testing.assert_array_equal(cells.offsets, alone.offsets)
 
@@ -215,7 +164,7 @@ def test_prefixes_equal_separate_fits(name: str) -> None:
 @pytest.mark.parametrize("name", ["continuous", "integer grid", "near ties", "sparse", "far outlier"])
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_grouping_of_rows_and_threads_do_not_matter(name: str, layout: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    queries = LAYOUTS[layout](_queries(DATA[name]))
+    queries = LAYOUTS[layout](queries_of(DATA[name]))
     model = fit_voronoi(LAYOUTS[layout](DATA[name]), _draws(DATA[name]))
     expected = model.cells(queries, n_threads=1).codes
     monkeypatch.setattr(voronoi, "SCORE_BLOCK_BYTES", 1)
@@ -225,43 +174,6 @@ def test_grouping_of_rows_and_threads_do_not_matter(name: str, layout: str, monk
     np.testing.assert_array_equal(np.concatenate(parts), expected)
     one = [model.cells(queries[[r]]).codes for r in range(queries.shape[0])]
     np.testing.assert_array_equal(np.concatenate(one), expected)
-
-
-def unusual_forms(X: np.ndarray, directory: Path) -> dict[str, Any]:
-    """The same rows as arrays and matrices that a user might hold."""
-    n, d = X.shape
-    padded = np.zeros((2 * n, 2 * d))
-    padded[::2, ::2] = X
-    file = directory / "rows.npy"
-    np.save(file, X)
-    frozen = X.copy()
-    frozen.flags.writeable = False
-    csr = sp.csr_array(X)
-    backwards = csr.copy()
-    for r in range(n):
-        row = slice(backwards.indptr[r], backwards.indptr[r + 1])
-        backwards.indices[row] = backwards.indices[row][::-1].copy()
-        backwards.data[row] = backwards.data[row][::-1].copy()
-    backwards.has_sorted_indices = False
-    all_stored = sp.csr_array((X.ravel().copy(), np.tile(np.arange(d), n), np.arange(0, n * d + 1, d)), shape=(n, d))
-    halves = sp.csr_array((np.repeat(csr.data / 2, 2), np.repeat(csr.indices, 2), 2 * csr.indptr), shape=(n, d))
-    long = sp.csr_array(csr)
-    long.indices, long.indptr = csr.indices.astype(np.int64), csr.indptr.astype(np.int64)
-    read_only = csr.copy()
-    for part in (read_only.data, read_only.indices, read_only.indptr):
-        part.flags.writeable = False
-    return {
-        "Fortran order": np.asfortranarray(X),
-        "every other row and column": padded[::2, ::2],
-        "memory map": np.load(file, mmap_mode="r"),
-        "read-only": frozen,
-        "unsorted columns": backwards,
-        "explicit zeros": all_stored,
-        "entries in two parts": halves,
-        "64-bit indices": long,
-        "csr_matrix": sp.csr_matrix(csr),
-        "read-only csr": read_only,
-    }
 
 
 @pytest.mark.parametrize("method", ["anne", "iforest"])
@@ -343,9 +255,12 @@ def test_blocks_of_wide_rows_stay_small(monkeypatch: pytest.MonkeyPatch) -> None
     model = fit_voronoi(X, draw_subsamples(200, 2, 4, 0))
     sizes = []
     scores = voronoi._DenseProduct.scores
-    monkeypatch.setattr(
-        voronoi._DenseProduct, "scores", lambda self, rows: [sizes.append(rows.nbytes), scores(self, rows)][1]
-    )
+
+    def noted(search: Any, rows: np.ndarray) -> Any:
+        sizes.append(rows.nbytes)
+        return scores(search, rows)
+
+    monkeypatch.setattr(voronoi._DenseProduct, "scores", noted)
     np.testing.assert_array_equal(model.cells(X).codes[:20], model.cells(X[:20]).codes)
     assert max(sizes) <= voronoi.SCORE_BLOCK_BYTES
 

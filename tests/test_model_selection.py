@@ -1,0 +1,111 @@
+"""Folds, the psi that fit, and what one fold says of each psi."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ikmap.cells import Cells
+from ikmap.model_selection import FOLDS, PSIS, folds, psis_that_fit, score_fold
+from ikmap.partitioners import METHODS, cells_by_psi, draw_subsamples, fit_partitions
+from tests.point_sets import DATA, LAYOUTS, N
+
+
+@pytest.mark.parametrize(("n", "n_folds"), [(10, 5), (11, 5), (14, 5), (103, 3), (5, 5)])
+def test_folds_part_the_rows(n: int, n_folds: int) -> None:
+    parts = folds(n, 0, n_folds)
+    assert len(parts) == n_folds
+    np.testing.assert_array_equal(np.sort(np.concatenate([held for _, held in parts])), np.arange(n))
+    sizes = [held.size for _, held in parts]
+    assert max(sizes) - min(sizes) <= 1
+    for fit, held in parts:
+        np.testing.assert_array_equal(np.sort(np.r_[fit, held]), np.arange(n))
+        assert (np.diff(fit) > 0).all()
+        assert (np.diff(held) > 0).all()
+
+
+def test_folds_follow_the_seed() -> None:
+    a, b, c = (np.concatenate([held for _, held in folds(50, seed)]) for seed in (1, 1, 2))
+    np.testing.assert_array_equal(a, b)
+    assert (a != c).any()
+
+
+@pytest.mark.parametrize("n", [2, 5, 6, 10, 11, 17, 100, 1024, 1285, 5120, 5121, 100_000])
+def test_psi_fits_every_fold(n: int) -> None:
+    smallest = min(fit.size for fit, _ in folds(n, 0))
+    psis = psis_that_fit(n)
+    if smallest >= PSIS[0]:
+        assert psis == [psi for psi in PSIS if psi <= smallest]
+    else:
+        assert psis == [max(1, smallest)]
+
+
+def test_search_range_of_the_paper() -> None:
+    assert PSIS == (4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
+    assert FOLDS == 5
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("method", METHODS)
+def test_cells_of_every_psi_equal_separate_fits(method: str, layout: str) -> None:
+    X = LAYOUTS[layout](DATA["sparse"])
+    fit_rows, psis = X[: N // 2], [16, 2, 4]
+    found = list(cells_by_psi(fit_rows, [X, X[:5]], psis, method=method, n_partitions=6, seed=3))
+    assert [psi for psi, _ in found] == [2, 4, 16]
+    for psi, (every, few) in found:
+        model = fit_partitions(fit_rows, draw_subsamples(N // 2, 6, psi, 3), method=method, seed=3)
+        np.testing.assert_array_equal(every.codes, model.cells(X).codes)
+        np.testing.assert_array_equal(every.offsets, model.offsets)
+        np.testing.assert_array_equal(few.codes, every.codes[:5])
+
+
+def test_options_reach_the_method() -> None:
+    X = DATA["continuous"]
+    options: dict[str, Any] = {"n_partitions": 6, "seed": 0}
+    (_, (limited,)), (_, (full,)) = (
+        next(cells_by_psi(X, [X], [32], method="iforest", max_depth=depth, **options)) for depth in ("log2", None)
+    )
+    assert np.unique(limited.columns()).size < np.unique(full.columns()).size == 6 * 32
+    with pytest.raises(ValueError, match='max_depth is for method "iforest"'):
+        next(cells_by_psi(X, [X], [4], method="anne", max_depth="log2", **options))
+    with pytest.raises(ValueError, match="method must be one of anne, iforest, got 'trees'"):
+        next(cells_by_psi(X, [X], [4], method="trees", **options))
+    with pytest.raises(ValueError, match="psi must be between 1 and the number of training rows, 60, got 61"):
+        next(cells_by_psi(X, [X], [4, 61], method="anne", **options))
+
+
+class _Majority:
+    """Predicts, in the first partitioning, the class most frequent in a cell; remembers what it was given."""
+
+    def __init__(self) -> None:
+        self.fitted: list[tuple[Cells, np.ndarray]] = []
+
+    def __call__(self, cells: Cells, y: np.ndarray) -> Callable[[Cells], np.ndarray]:
+        self.fitted.append((cells, y))
+        votes = np.zeros((cells.n_columns, 3))
+        np.add.at(votes, (cells.columns()[:, 0], y), 1)
+        return lambda rows: votes[rows.columns()[:, 0]].argmax(axis=1)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_scores_of_one_fold(method: str) -> None:
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 3, size=90)
+    X = rng.normal(size=(90, 2)) + 4 * y[:, None]
+    fit, held = folds(90, 1)[2]
+    learner, constant = _Majority(), lambda cells, y: lambda rows: np.full(rows.n_rows, 1)  # noqa: ARG005
+    options: dict[str, Any] = {"method": method, "n_partitions": 3, "seed": 5}
+    correct = score_fold(X, y, fit, held, [8, 2], {"majority": learner, "constant": constant}, **options)
+    assert correct["constant"] == [(y[held] == 1).sum()] * 2
+    assert len(learner.fitted) == 2
+    for k, psi in enumerate((2, 8)):
+        model = fit_partitions(X[fit], draw_subsamples(fit.size, 3, psi, 5), method=method, seed=5)
+        cells, labels = learner.fitted[k]
+        np.testing.assert_array_equal(cells.codes, model.cells(X[fit]).codes)
+        np.testing.assert_array_equal(labels, y[fit])
+        expected = _Majority()(model.cells(X[fit]), y[fit])(model.cells(X[held]))
+        assert correct["majority"][k] == (expected == y[held]).sum()
+    assert correct["majority"][1] > correct["majority"][0] > held.size / 3
