@@ -40,7 +40,7 @@ def run_command(main: Callable[[Sequence[str]], int | None], argv: Sequence[str]
     """
     words = sys.argv[1:] if argv is None else argv
     try:
-        with _terminated_as_interrupted():
+        with terminated_as_interrupted():
             status = main(words)
         sys.stdout.flush()
     except SystemExit as stop:  # --help
@@ -103,7 +103,7 @@ def _stdout_is_broken() -> bool:
 
 
 @contextmanager
-def _terminated_as_interrupted() -> Iterator[None]:
+def terminated_as_interrupted() -> Iterator[None]:
     """SIGTERM stops a run as Ctrl-C does, so that workers are stopped and the run stays resumable."""
     if threading.current_thread() is not threading.main_thread():
         yield

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +13,7 @@ from flows.options import BatchOptions
 
 # Workers import this module when they start, and --help needs none of the rest: heavy imports stand in functions.
 if TYPE_CHECKING:
+    from cluster import ClusterHandle
     from pipeline.datasets import ResolvedDataset
     from pipeline.params import Params
     from pipeline.progress import Events
@@ -24,9 +25,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     from flows._prefect import api_is_configured
 
     if api_is_configured():
-        from flows.prefect_flows import batch as flow
+        from flows.prefect_flows import batch, command
 
-        metrics = flow(**options.to_dict())
+        metrics = command(batch, options)
     else:
         metrics = run(options)
     from pipeline.progress import print_result
@@ -35,7 +36,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def run(options: BatchOptions, *, call: Any = None, events: Events | None = None) -> dict[str, Any]:
+def run(
+    options: BatchOptions,
+    *,
+    call: Any = None,
+    events: Events | None = None,
+    on_cluster: Callable[[ClusterHandle, Path], None] | None = None,
+) -> dict[str, Any]:
     """Do what the options ask for and return the contents of ``metrics.json``.
 
     Parameters
@@ -44,6 +51,8 @@ def run(options: BatchOptions, *, call: Any = None, events: Events | None = None
         How a stage is called (:data:`pipeline.batch.Call`).
     events : Events, optional
         Where progress goes; default: bars on a terminal, log lines elsewhere.
+    on_cluster : callable, optional
+        Called with the cluster, when it is up, and the run directory.
 
     Raises
     ------
@@ -85,6 +94,8 @@ def run(options: BatchOptions, *, call: Any = None, events: Events | None = None
                 events.message(f"{path}: going on with an unfinished run")
             with connect(options.cluster, workers=options.workers, memory_limit=options.memory_limit) as cluster:
                 events.message(cluster.describe())
+                if on_cluster is not None:
+                    on_cluster(cluster, path)
                 invocation = Invocation(
                     command=options.command(session=False),
                     config_toml=options.to_toml(),
