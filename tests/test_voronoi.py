@@ -131,6 +131,17 @@ def test_small_integers_are_exact_in_float32() -> None:
     assert (tolerance == 0).all()
 
 
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_large_integers_against_small_ones(layout: str) -> None:
+    """Products of integers beyond 2^24 are rounded in float32: neighbours on a line of centres then look equal."""
+    rng = np.random.default_rng(0)
+    centers = rng.integers(-40, 40, size=(200, 3)).astype(float)
+    queries = rng.integers(-(10**6), 10**6, size=(200, 3)).astype(float)
+    draws = draw_subsamples(200, T, 100, 0)
+    codes = fit_voronoi(centers, draws).cells(LAYOUTS[layout](queries)).codes
+    np.testing.assert_array_equal(codes, voronoi_cells(queries, centers, draws))
+
+
 def _in_doubt(X: np.ndarray, t: int, psi: int) -> float:
     """Share of entries that the float32 product leaves open."""
     model = fit_voronoi(X, draw_subsamples(X.shape[0], t, psi, 0))
