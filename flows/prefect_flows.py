@@ -24,7 +24,7 @@ from prefect.exceptions import CancelledRun
 from prefect.logging.configuration import ensure_logging_setup
 from prefect.runtime import flow_run
 from prefect.settings import get_current_settings
-from prefect.states import Cancelled, Failed
+from prefect.states import Cancelled, Failed, State
 from pydantic import Field
 
 from cluster import ClusterHandle
@@ -165,8 +165,11 @@ def as_task(name: str, work: Callable[[], Result], retries: int | None = None) -
         again goes on where it stopped.
     """
 
-    def stage() -> Result:
-        return work()
+    def stage() -> Any:
+        try:
+            return work()
+        except InputError as error:  # as a state, so that one line tells it and not a traceback
+            return Failed(message=str(error), data=error)
 
     task = Task(
         stage,
@@ -177,7 +180,10 @@ def as_task(name: str, work: Callable[[], Result], retries: int | None = None) -
         cache_policy=NO_CACHE,
         persist_result=False,
     )
-    return task()
+    outcome: Any = task()
+    if isinstance(outcome, State):
+        outcome.result()  # raises the error
+    return dict(outcome)
 
 
 def _may_be_tried_again(task: Any, run: Any, state: Any) -> bool:  # noqa: ARG001

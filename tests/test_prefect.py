@@ -1,0 +1,403 @@
+"""The commands under Prefect: what its API knows of a run, and that nothing of it is there without one."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import MISSING
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import flows.batch
+import flows.score
+from flows._cli import run_command
+from flows._declare import Options
+from flows._kinds import Choice, Several
+from flows.options import BatchOptions, ScoreOptions
+from pipeline.errors import InputError
+from pipeline.progress import QuietProgress
+from pipeline.rundir import read_manifest
+
+ROOT = Path(__file__).parents[1]
+STAGES = ["ingest", "partition", "cells", "train:svm", "evaluate:svm", "train:ogd", "evaluate:ogd"]
+PRIVATE = {
+    "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+    "DO_NOT_TRACK": "1",
+    "PREFECT_SERVER_UI_V2_ENABLED": "false",
+}
+
+prefect_test = pytest.mark.prefect
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A Prefect server of our own; its address."""
+    home = tmp_path_factory.mktemp("prefect")
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in (PRIVATE | {"PREFECT_HOME": str(home)}).items():
+            patch.setenv(name, value)
+        # Only now: Prefect reads its settings when it is imported.
+        from prefect.settings import get_current_settings
+        from prefect.testing.utilities import prefect_test_harness
+
+        with prefect_test_harness(server_startup_timeout=120):
+            url = get_current_settings().api.url
+            assert url
+            yield url
+
+
+@pytest.fixture
+def api(server: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """A client of that server, which the commands find as a user's would."""
+    from prefect import get_client
+
+    monkeypatch.setenv("PREFECT_API_URL", server)
+    with get_client(sync_client=True) as client:
+        yield client
+
+
+def last_run(api: Any) -> Any:
+    from prefect.client.schemas.sorting import FlowRunSort
+
+    return api.read_flow_runs(sort=FlowRunSort.EXPECTED_START_TIME_DESC, limit=1)[0]
+
+
+def eventually[T](read: Callable[[], T], wanted: Callable[[T], bool]) -> T:
+    """Task runs and logs reach the server a moment later."""
+    deadline = time.monotonic() + 60
+    while not wanted(found := read()) and time.monotonic() < deadline:
+        time.sleep(0.2)
+    return found
+
+
+def task_states(api: Any, run: Any, count: int) -> dict[str, Any]:
+    """States of the task runs by name, in the order in which they started."""
+    from prefect.client.schemas.filters import FlowRunFilter
+
+    where = FlowRunFilter.model_validate({"id": {"any_": [run.id]}})
+    found = eventually(
+        lambda: api.read_task_runs(flow_run_filter=where),
+        lambda found: len(found) == count and all(task.state.is_final() for task in found),
+    )
+    names = [task.name for task in sorted(found, key=lambda task: task.start_time)]
+    assert len(set(names)) == len(names)
+    return {name: next(task.state for task in found if task.name == name) for name in names}
+
+
+def artifacts(api: Any, run: Any) -> dict[str, Any]:
+    body = {"artifacts": {"flow_run_id": {"any_": [str(run.id)]}}}
+    return {found["key"]: found for found in api._client.post("/artifacts/filter", json=body).json()}
+
+
+def log_lines(api: Any, run: Any, last: str) -> list[str]:
+    from prefect.client.schemas.filters import LogFilter
+
+    where = LogFilter.model_validate({"flow_run_id": {"any_": [run.id]}})
+    return eventually(
+        lambda: [log.message for log in api.read_logs(where, limit=200)],
+        lambda lines: any(line.startswith(last) for line in lines),
+    )
+
+
+@pytest.fixture(scope="session")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A file that is quickly learned."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(120, 2))
+    lines = [f"{int(a + b > 0)} 1:{a} 2:{b}" for a, b in X]
+    path = tmp_path_factory.mktemp("small") / "small.libsvm"
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+@prefect_test
+@pytest.mark.usefixtures("server")
+@pytest.mark.parametrize(("name", "kind"), [("batch", BatchOptions), ("score", ScoreOptions)])
+def test_parameters_are_the_options(name: str, kind: type[Options]) -> None:
+    from flows import prefect_flows
+
+    flow = getattr(prefect_flows, name)
+    schema = flow.parameters
+    specs = kind.specs()
+    assert list(schema.properties) == list(specs)
+    assert set(schema.required) == {name for name, spec in specs.items() if spec.default is MISSING}
+    for option, spec in specs.items():
+        shown = schema.properties[option]
+        if spec.default is not MISSING:
+            default = list(spec.default) if isinstance(spec.default, tuple) else spec.default
+            assert shown["default"] == default
+        assert shown["description"] == spec.help
+        match spec.kind:
+            case Choice(names=names) if spec.default is not None:
+                assert tuple(shown["enum"]) == names
+            case Several(choice=choice):
+                assert tuple(shown["items"]["enum"]) == choice.names
+    required = dict.fromkeys(schema.required, "x")
+    options = kind(**required)
+    assert kind(**flow.validate_parameters(options.to_dict())) == options
+    assert kind(**flow.validate_parameters(required)) == options
+
+
+@prefect_test
+@pytest.mark.usefixtures("server")
+@pytest.mark.parametrize(
+    "wrong", [{"psi": 0}, {"psi": "all"}, {"learner": ["svn"]}, {"test_size": 1.0}, {"C": 0}, {"partitioner": "gcws"}]
+)
+def test_form_refuses_what_the_options_refuse(wrong: dict[str, Any]) -> None:
+    from prefect.exceptions import ParameterTypeError
+
+    from flows.prefect_flows import batch
+
+    with pytest.raises(InputError):
+        BatchOptions(**wrong)
+    with pytest.raises(ParameterTypeError):
+        batch.validate_parameters(wrong)
+
+
+@prefect_test
+def test_batch_and_score(api: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The embedded data set through both commands: what the terminal shows, and what the API knows."""
+    path = tmp_path / "run"
+    words = ["--psi", "16", "--t", "20", "--workers", "1", "--run-dir", str(path)]
+    assert run_command(flows.batch.main, words) == 0
+    out, err = capsys.readouterr()
+    run = last_run(api)
+    metrics = json.loads((path / "metrics.json").read_text())
+    assert "train:svm" in out
+    assert "prefect" not in out.lower()
+    lines = err.splitlines()
+    assert f"Prefect flow run {run.name}: " in lines[0]
+    assert str(run.id) in lines[0]
+    assert not any("|" in line or "Traceback" in line for line in lines)
+    assert sum("train:svm: done" in line for line in lines) == 1
+
+    assert (run.state.name, api.read_flow(run.flow_id).name) == ("Completed", "batch")
+    given = BatchOptions(psi=16, t=20, workers=1, run_dir=str(path))
+    assert run.parameters == given.to_dict()
+    states = task_states(api, run, len(STAGES))
+    assert list(states) == STAGES
+    assert {state.name for state in states.values()} == {"Completed"}
+
+    found = artifacts(api, run)
+    assert set(found) == {"throughput", "accuracy", "dask-dashboard", "report"}
+    throughput = json.loads(found["throughput"]["data"])
+    assert [row["stage"] for row in throughput] == STAGES
+    assert [row["tasks"] for row in throughput] == [stage["tasks"] for stage in metrics["stages"]]
+    assert [row["rows/s"] for row in throughput] == [round(s["rows_per_second"]) for s in metrics["stages"]]
+    accuracy = {row["learner"]: row["accuracy"] for row in json.loads(found["accuracy"]["data"])}
+    assert accuracy == {name: round(result["accuracy"], 4) for name, result in metrics["learners"].items()}
+    assert f"[Dask dashboard]({metrics['run']['cluster']['dashboard']})" in found["dask-dashboard"]["data"]
+    assert f"`{path / 'report.html'}`" in found["report"]["data"]
+    assert f"`{metrics['run']['command']}`" in found["report"]["data"]
+    created = {key: datetime.fromisoformat(artifact["created"]) for key, artifact in found.items()}
+    assert created["dask-dashboard"] < states["ingest"].timestamp < created["throughput"]
+    logged = log_lines(api, run, "report: ")
+    assert any(line.startswith("evaluate:ogd: done, 1/1 task, 359 rows") for line in logged)
+
+    source = flows.batch.find_data(BatchOptions(), QuietProgress()).train_url
+    words = ["--model", str(path), "--input", source, "--output", str(tmp_path / "p.parquet"), "--workers", "1"]
+    assert run_command(flows.score.main, words) == 0
+    out = capsys.readouterr().out
+    run = last_run(api)
+    assert (run.state.name, api.read_flow(run.flow_id).name) == ("Completed", "score")
+    assert list(task_states(api, run, 1)) == ["score"]
+    found = artifacts(api, run)
+    assert set(found) == {"throughput", "accuracy", "dask-dashboard"}
+    (row,) = json.loads(found["throughput"]["data"])
+    assert (row["stage"], row["rows"]) == ("score", 1797)
+    (row,) = json.loads(found["accuracy"]["data"])
+    assert f"accuracy {row['accuracy']:.4f} on 1,797 rows" in out
+
+
+@prefect_test
+def test_missing_file(api: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    """Before any stage: the run has failed, in the words that the command ends with."""
+    assert run_command(flows.batch.main, ["--input", "missing.libsvm"]) == 2
+    out, err = capsys.readouterr()
+    run = last_run(api)
+    assert (run.state.name, run.state.message) == ("Failed", "missing.libsvm: no such file")
+    assert out == ""
+    assert err.splitlines()[1:] == ["error: missing.libsvm: no such file"]
+    assert "missing.libsvm: no such file" in log_lines(api, run, "missing")
+
+
+@prefect_test
+def test_wrong_file(
+    api: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Within a stage: its task run has failed too. No retry helps."""
+    from prefect.settings import PREFECT_TASKS_DEFAULT_RETRIES, temporary_settings
+
+    monkeypatch.chdir(tmp_path)
+    Path("wrong.libsvm").write_text("1 1:2\n2 1:x\n")
+    with temporary_settings({PREFECT_TASKS_DEFAULT_RETRIES: 3}):
+        assert run_command(flows.batch.main, ["--input", "wrong.libsvm", "--psi", "2", "--workers", "1"]) == 2
+    run = last_run(api)
+    message = "wrong.libsvm: line 2, column 5: found 'x' for index 1, expected a number"
+    assert (run.state.name, run.state.message) == ("Failed", message)
+    states = task_states(api, run, 1)
+    assert (states["ingest"].name, states["ingest"].message) == ("Failed", message)
+    err = capsys.readouterr().err
+    assert err.count("ingest: started") == 1
+    assert err.splitlines()[-1] == f"error: {message}"
+    assert "Traceback" not in err
+    assert set(artifacts(api, run)) == {"dask-dashboard"}
+
+
+@prefect_test
+@pytest.mark.usefixtures("api")
+@pytest.mark.parametrize(("error", "calls"), [(OSError("flaky"), 3), (InputError("wrong"), 1)])
+def test_retries_are_for_what_may_pass(error: Exception, calls: int) -> None:
+    from prefect import flow
+
+    from flows.prefect_flows import as_task
+
+    seen: list[int] = []
+
+    def work() -> dict[str, Any]:
+        seen.append(len(seen))
+        if len(seen) < 3:
+            raise error
+        return {"tries": len(seen)}
+
+    @flow
+    def trial() -> dict[str, Any]:
+        return as_task("trial", work, retries=2)
+
+    if calls == 3:
+        assert trial() == {"tries": 3}
+    else:
+        with pytest.raises(InputError, match=r"^wrong$"):
+            trial()
+    assert len(seen) == calls
+
+
+class StoppedAtCells(QuietProgress):
+    """Does something when the cells begin."""
+
+    def __init__(self, stop: Callable[[], None]) -> None:
+        self._stop = stop
+
+    def stage_started(self, name: str, total_tasks: int | None = None, total_rows: int | None = None) -> None:  # noqa: ARG002
+        if name == "cells":
+            self._stop()
+
+
+def _interrupt() -> None:
+    raise KeyboardInterrupt
+
+
+def _cancel() -> None:
+    """As the button of the UI does."""
+    from prefect import get_client
+    from prefect.runtime import flow_run
+    from prefect.states import Cancelling
+
+    with get_client(sync_client=True) as client:
+        client.set_flow_run_state(flow_run.get_id(), Cancelling())
+
+
+@prefect_test
+@pytest.mark.parametrize(("stop", "state"), [(_interrupt, "Crashed"), (_cancel, "Cancelled")])
+def test_stopped_run_is_resumed(
+    api: Any,
+    small: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    stop: Callable[[], None],
+    state: str,
+) -> None:
+    from flows import prefect_flows
+
+    path = tmp_path / "run"
+    words = ["--input", str(small), "--psi", "4", "--t", "5", "--workers", "1", "--run-dir", str(path)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(prefect_flows, "_CANCELLED_SECONDS", 0.0)
+        patch.setattr(prefect_flows, "choose_progress", lambda quiet: StoppedAtCells(stop))  # noqa: ARG005
+        assert run_command(flows.batch.main, words) == 130
+    again = BatchOptions.parse(words).command()
+    assert capsys.readouterr().err.splitlines() == [f"interrupted; run {again} to resume"]
+    run = last_run(api)
+    assert run.state.name == state
+    assert f"interrupted; run {again} to resume" in log_lines(api, run, "interrupted")
+    assert list(read_manifest(path)["stages"]) == ["ingest", "partition"]
+
+    monkeypatch.chdir(tmp_path)
+    assert run_command(flows.batch.main, words) == 0
+    assert "ingest: done before" in capsys.readouterr().err
+    run = last_run(api)
+    assert run.state.name == "Completed"
+    assert list(task_states(api, run, 5)) == STAGES[2:]
+
+
+@prefect_test
+@pytest.mark.usefixtures("server")
+def test_api_that_does_not_answer() -> None:
+    from prefect.settings import PREFECT_API_URL, temporary_settings
+
+    from flows.prefect_flows import batch, command
+
+    with (
+        temporary_settings({PREFECT_API_URL: "http://127.0.0.1:9/api"}),
+        pytest.raises(InputError, match=r"^http://127.0.0.1:9/api: no Prefect API answers \(\w+\); start it"),
+    ):
+        command(batch, BatchOptions())
+
+
+def plain_environment(home: Path) -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
+    return kept | {"PREFECT_HOME": str(home)} | {"PYTHONPATH": str(ROOT)}
+
+
+def test_without_an_api_there_is_no_prefect(small: Path, tmp_path: Path) -> None:
+    """Neither imported nor started, nor its home directory made."""
+    code = """
+import sys
+from flows import batch, score
+if __name__ == "__main__":  # Dask's workers import this file too
+    run, source = "run", sys.argv[1]
+    options = "--psi 4 --t 5 --learner ogd --workers 1 --run-dir"
+    assert batch.main(["--input", source, *options.split(), run]) == 0
+    assert score.main(["--model", run, "--input", source, "--output", "p.parquet", "--workers", "1"]) == 0
+    print("modules", *sorted(name for name in sys.modules if "prefect" in name))
+"""
+    script, home = tmp_path / "script.py", tmp_path / "home"
+    script.write_text(code)
+    done = subprocess.run(
+        [sys.executable, str(script), str(small)],
+        cwd=tmp_path,
+        env=plain_environment(home),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == "modules flows._prefect"
+    assert (tmp_path / "p.parquet").exists()
+    assert not home.exists()
+
+
+@prefect_test
+@pytest.mark.parametrize(
+    ("profile", "answer"),
+    [
+        ('active = "a"\n[profiles.a]\nPREFECT_API_URL = "http://127.0.0.1:9/api"\n', "True"),
+        ('active = "a"\n[profiles.a]\nPREFECT_LOGGING_LEVEL = "INFO"\n', "False"),
+    ],
+)
+def test_active_profile_may_name_the_api(tmp_path: Path, profile: str, answer: str) -> None:
+    (tmp_path / "profiles.toml").write_text(profile)
+    code = "from flows._prefect import api_is_configured; print(api_is_configured())"
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=plain_environment(tmp_path), capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == answer
