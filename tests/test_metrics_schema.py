@@ -38,14 +38,16 @@ def test_schema_is_a_schema() -> None:
     Draft202012Validator.check_schema(SCHEMA)
 
 
-@pytest.mark.parametrize("example", ["binary", "ten_classes", "many_classes"])
+@pytest.mark.parametrize("example", ["binary", "shared_psi", "ten_classes", "many_classes"])
 def test_finished_runs_are_accepted(example: str) -> None:
     assert faults(getattr(report_examples, example)()) == []
 
 
 def test_the_least_that_is_required_is_accepted() -> None:
     metrics = report_examples.binary()
-    del metrics["selection"], metrics["run"]["config_toml"], metrics["run"]["cluster"]["dashboard"]
+    for field in ("config_toml", "client_peak_rss_bytes"):
+        del metrics["run"][field]
+    del metrics["selection"], metrics["run"]["cluster"]["dashboard"]
     for field in ("class_counts_train", "sources", "test"):
         del metrics["data"][field]
     metrics["stages"] = [{field: metrics["stages"][0][field] for field in STAGE_FIELDS}]
@@ -116,7 +118,16 @@ def put(*path: Any) -> Callable[[dict[str, Any]], None]:
         (put("stages", 0, "workers", [{"seconds_busy": 1}]), "stages/0/workers/0"),
         (put("selection", "folds", 1), "selection"),
         (put("selection", "accuracy", "svm", [2]), "selection"),
+        (put("selection", "chosen", 8), "selection"),
+        (put("selection", "chosen", {}), "selection"),
+        (put("selection", "chosen", "svm", 8.5), "selection"),
         (put("params", "psi", "auto"), "params/psi"),
+        (put("params", "psi", 0), "params/psi"),
+        (put("params", "psi", {"svm": 8}), "params/psi"),
+        (put("params", "psi", {"svm": 8, "ogd": None}), "params/psi"),
+        (put("learners", "svm", "psi", {"svm": 8}), "learners/svm/psi"),
+        (put("learners", "svm", "content_hash", "5f70"), "learners/svm/content_hash"),
+        (put("run", "client_peak_rss_bytes", -1), "run/client_peak_rss_bytes"),
         (put("params", "partitioner", "voronoi"), "params/partitioner"),
         (put("params", "t", 0), "params/t"),
         (put("data", "classes", [1, 1]), "data/classes"),
@@ -135,6 +146,15 @@ def test_wrong_values_are_refused(change: Callable[[dict[str, Any]], None], wher
     metrics = report_examples.binary()
     change(metrics)
     assert faults(metrics) == [where]
+
+
+@pytest.mark.parametrize("psi", [None, 8, {"svm": 8, "ogd": 64}])
+def test_psi_is_none_one_for_all_or_one_for_each(psi: Any) -> None:
+    metrics = report_examples.binary()
+    metrics["params"]["psi"] = psi
+    for name, learner in metrics["learners"].items():
+        learner["psi"] = psi[name] if isinstance(psi, dict) else psi
+    assert faults(metrics) == []
 
 
 def test_unfinished_run_is_not_a_result() -> None:

@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Iterator
 from html.parser import HTMLParser
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +18,11 @@ from scipy.stats import binomtest
 
 from pipeline.report import render_report, scores, text, write_report
 from pipeline.report.charts import nice_ticks, share_domain
+from pipeline.report.labels import Box, place_labels
 from pipeline.report.timeline import bars_of
 from tests import report_examples
 
-EXAMPLES = ("binary", "ten_classes", "many_classes", "unfinished")
+EXAMPLES = ("binary", "shared_psi", "ten_classes", "many_classes", "unfinished")
 VOID = {"meta", "link", "br", "hr", "img", "input"}
 
 
@@ -94,7 +96,11 @@ class Page(HTMLParser):
         (text.figure, 3.14159e-5, "3.142e-05"),
         (text.figure, float("nan"), "nan"),
         (text.setting, ["svm", "ogd"], "svm, ogd"),
+        (text.figure, 13714.8, "13,715"),
+        (text.figure, 1234.56, "1235"),
         (text.setting, 20260801, "20260801"),
+        (text.setting, {"svm": 8, "ogd": 64}, "svm: 8, ogd: 64"),
+        (text.setting, {"a": [1, 2], "b": None}, '{"a": [1, 2], "b": null}'),
         (text.moment, "2026-08-01T12:15:02+02:00", "2026-08-01 10:15:02 UTC"),
         (text.moment, "noon", "noon"),
     ],
@@ -134,9 +140,7 @@ def test_majority_baseline_takes_the_class_from_the_training_rows() -> None:
     assert scores.majority_baseline({}, None) is None
 
 
-@pytest.mark.parametrize(
-    "matrix", [[[1, 2]], [[1, 2], [3]], [[1, -2], [3, 4]], [[1, "2"], [3, 4]], "no", [], [None]]
-)
+@pytest.mark.parametrize("matrix", [[[1, 2]], [[1, 2], [3]], [[1, -2], [3, 4]], [[1, "2"], [3, 4]], "no", [], [None]])
 def test_what_is_no_confusion_matrix_is_left_out(matrix: Any) -> None:
     assert scores.confusion_of({"confusion": matrix}, [1, 2]) is None
 
@@ -176,9 +180,7 @@ def test_style_and_script_ask_for_nothing() -> None:
     folder = Path(text.__file__).parent
     for name in ("style.css", "script.js", "template.html"):
         content = (folder / name).read_text(encoding="utf-8")
-        assert not re.search(
-            r"https?:|//[a-z]|url\(|@import|fetch\(|XMLHttp|import\(", content.replace("// C", "")
-        )
+        assert not re.search(r"https?:|//[a-z]|url\(|@import|fetch\(|XMLHttp|import\(", content.replace("// C", ""))
 
 
 def test_result_first() -> None:
@@ -200,9 +202,7 @@ def test_many_classes_are_a_picture_and_a_list() -> None:
     html = render_report(metrics)
     page = Page(html)
     assert "Most frequent confusions" in page.text
-    assert "matrix" not in [
-        value for tag, name, value in page.attributes if (tag, name) == ("table", "class")
-    ]
+    assert "matrix" not in [value for tag, name, value in page.attributes if (tag, name) == ("table", "class")]
     matrix = metrics["learners"]["svm"]["confusion"]
     # One unit square for every cell that is not zero.
     assert html.count("h1v1h-1z") == sum(n > 0 for row in matrix for n in row)
@@ -275,9 +275,7 @@ def test_any_part_may_be_missing_or_of_another_kind(substitute: Any) -> None:
         assert not re.search(r'(?:x|y|cx|x1|x2|y1|y2|width|points|d)="[^"]*(?:nan|inf)', html), path
 
 
-@pytest.mark.parametrize(
-    "metrics", [{}, {"learners": {"svm": {"accuracy": 0.5}}}, {"stages": [{}]}, {"data": None}]
-)
+@pytest.mark.parametrize("metrics", [{}, {"learners": {"svm": {"accuracy": 0.5}}}, {"stages": [{}]}, {"data": None}])
 def test_almost_nothing_is_still_a_page(metrics: dict[str, Any]) -> None:
     assert "unnamed data set" in Page(render_report(metrics)).text
 
@@ -285,10 +283,80 @@ def test_almost_nothing_is_still_a_page(metrics: dict[str, Any]) -> None:
 def test_curves_of_one_point_and_psi_that_is_no_power_of_two() -> None:
     metrics = report_examples.binary()
     metrics["learners"]["ogd"]["curve"] = {"rows": [32561], "accuracy": [0.84]}
-    metrics["selection"] |= {"psi": [300], "accuracy": {"ogd": [0.84]}, "chosen": 300}
+    metrics["selection"] |= {"psi": [300], "accuracy": {"ogd": [0.84]}, "chosen": {"ogd": 300}}
+    page = Page(render_report(metrics))
+    assert "ogd: 84.0% after 32,561 rows" in page.text
+    assert "ogd: 84.0% at ψ = 300" in page.text
+    assert marks(page) == ["ring s1"]
+
+
+def marks(page: Page) -> list[str]:
+    """Classes of the rings, in order."""
+    return [value for tag, name, value in page.attributes if (tag, name) == ("circle", "class") and "ring" in value]
+
+
+@pytest.mark.parametrize(("example", "svm", "ogd"), [("binary", 8, 64), ("shared_psi", 4096, 4096)])
+def test_psi_of_each_learner(example: str, svm: int, ogd: int) -> None:
+    page = Page(render_report(getattr(report_examples, example)()))
+    assert f"ψ, cells per partitioning {svm} {ogd} training time" in page.text
+    assert marks(page) == ["ring s0", "ring s1"]
+    for words in (f"svm: 84.7% at ψ = {svm}", f"svm: {svm}", f"ogd: {ogd}", f"svm: chosen 84.7% at ψ = {svm}; ogd"):
+        assert words in page.text, words
+    assert ("psi svm: 8, ogd: 64" if svm != ogd else "psi 4096") in page.text
+
+
+@pytest.mark.parametrize("chosen", [None, 8, {}, {"svm": 9}, {"svm": "8"}, {"svm": [8]}, {"tree": 8}])
+def test_a_psi_that_is_not_on_the_curve_is_not_marked(chosen: Any) -> None:
+    metrics = report_examples.binary()
+    metrics["selection"]["chosen"] = chosen
+    page = Page(render_report(metrics))
+    assert marks(page) == []
+    assert "svm: best 84.7% at ψ = 8; ogd: best 84.2% at ψ = 64" in page.text
+
+
+points = st.tuples(st.floats(10, 390), st.floats(10, 190))
+
+
+@given(
+    marks=st.lists(points, min_size=1, max_size=4),
+    width=st.floats(40, 130),
+    lines=st.lists(st.lists(points, max_size=12), max_size=4),
+)
+@settings(max_examples=100, deadline=None)
+def test_labels_lie_apart(marks: list[Any], width: float, lines: list[Any]) -> None:
+    area = Box(0, 0, 400, 200)
+    boxes = place_labels(marks, [width] * len(marks), 20, 9, lines, area)
+    assert len(boxes) == len(marks)
+    for box in boxes:
+        assert -1e-6 <= box.left <= box.right <= 400 + 1e-6
+        assert -1e-6 <= box.top <= box.bottom <= 200 + 1e-6
+        assert box.right - box.left == pytest.approx(width)
+    assert all(a.overlap(b) < 1e-3 for a, b in combinations(boxes, 2))
+
+
+def test_label_keeps_off_the_line_and_near_its_point() -> None:
+    line = [(0.0, 100.0), (200.0, 100.0), (400.0, 40.0)]
+    (box,) = place_labels([(200, 100)], [60], 20, 9, [line], Box(0, 0, 400, 200))
+    assert box.centre == (200, 81)
+    # Below where there is no room above.
+    (box,) = place_labels([(200, 5)], [60], 20, 9, [], Box(0, 0, 400, 200))
+    assert box.top >= 14
+
+
+def test_client_memory_and_model_hash_are_shown() -> None:
+    metrics = report_examples.binary()
     seen = Page(render_report(metrics)).text
-    assert "ogd: 84.0% after 32,561 rows" in seen
-    assert "chosen: 300" in seen
+    assert "client process: 268 MB" in seen
+    assert "model hash 5f70bf18a086 16da1e6bbb1b " in seen
+    assert metrics["learners"]["svm"]["content_hash"] not in seen
+    del metrics["run"]["client_peak_rss_bytes"]
+    assert "client process" not in Page(render_report(metrics)).text
+
+
+def test_a_stage_that_moved_nothing_has_no_rate() -> None:
+    metrics = report_examples.unfinished()
+    metrics["stages"] = [report_examples.stage("select", 0.0, 5.0, 100, bytes_read=0, bytes_written=0)]
+    assert "MB/s peak" not in Page(render_report(metrics)).text.split("The same in numbers")[0]
 
 
 def test_written_whole(tmp_path: Path) -> None:

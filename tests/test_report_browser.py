@@ -20,9 +20,7 @@ CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", 
 DRIVER = shutil.which("chromedriver")
 pytestmark = [
     pytest.mark.browser,
-    pytest.mark.skipif(
-        CHROMIUM is None or DRIVER is None, reason="chromium or chromedriver is not on the search path"
-    ),
+    pytest.mark.skipif(CHROMIUM is None or DRIVER is None, reason="chromium or chromedriver is not on the search path"),
 ]
 ARGUMENTS = [
     "--headless",
@@ -36,7 +34,7 @@ ARGUMENTS = [
     "--disable-dev-shm-usage",
     "--hide-scrollbars",
 ]
-EXAMPLES = ("binary", "ten_classes", "many_classes", "unfinished")
+EXAMPLES = ("binary", "shared_psi", "ten_classes", "many_classes", "unfinished")
 Open = Callable[..., webdriver.Chrome]
 
 
@@ -55,9 +53,7 @@ def chrome(tmp_path_factory: pytest.TempPathFactory) -> Iterator[webdriver.Chrom
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("reports")
-    return {
-        name: write_report(getattr(report_examples, name)(), folder / f"{name}.html") for name in EXAMPLES
-    }
+    return {name: write_report(getattr(report_examples, name)(), folder / f"{name}.html") for name in EXAMPLES}
 
 
 @pytest.fixture
@@ -185,7 +181,7 @@ def test_every_picture_has_a_size_and_a_name(show: Open, pages: dict[str, Path],
 def test_result_is_on_the_first_screen(show: Open, pages: dict[str, Path]) -> None:
     chrome = show(pages["binary"])
     assert visible_text(chrome, "h1") == "a9a"
-    tiles = visible_text(chrome, ".tiles")
+    tiles = " ".join(visible_text(chrome, ".tiles").split())
     for words in (
         "accuracy of svm",
         "84.9%",
@@ -239,16 +235,17 @@ def test_bars_are_in_proportion(show: Open, pages: dict[str, Path], example: str
 
 def test_unfinished_stage_has_no_bar(show: Open, pages: dict[str, Path]) -> None:
     chrome = show(pages["unfinished"])
-    assert "This run has no result yet: finished so far are ingest, select, partition." in visible_text(
-        chrome
-    )
+    assert "This run has no result yet: finished so far are ingest, select, partition." in visible_text(chrome)
     assert len(boxes(chrome, "#stages rect.bar")) == 3
     assert "not finished" in visible_text(chrome, "#stages")
 
 
 @pytest.mark.parametrize("width", [400, 1200])
-def test_curves_lie_inside_their_axes(show: Open, pages: dict[str, Path], width: int) -> None:
-    chrome = show(pages["binary"], width)
+@pytest.mark.parametrize(("example", "chosen"), [("binary", (1, 4)), ("shared_psi", (10, 10))])
+def test_curves_lie_inside_their_axes(
+    show: Open, pages: dict[str, Path], example: str, chosen: tuple[int, int], width: int
+) -> None:
+    chrome = show(pages[example], width)
     charts = chrome.execute_script(
         """return [...document.querySelectorAll("#curves svg.chart")].map(svg => {
         const box = e => e.getBoundingClientRect().toJSON();
@@ -278,12 +275,26 @@ def test_curves_lie_inside_their_axes(show: Open, pages: dict[str, Path], width:
     learning = charts[0]["lines"][0]
     assert len(learning) == 60
     assert all(a[0] < b[0] and a[1] >= b[1] for a, b in pairwise(learning))
-    # Powers of two are equally far apart, and the chosen one is marked.
+    # Powers of two are equally far apart; on each curve a ring is around the point of the chosen one, which it names.
     at = [x for x, _ in charts[1]["lines"][0]]
     steps = [b - a for a, b in pairwise(at)]
     assert steps == pytest.approx([steps[0]] * len(steps), abs=0.1)
-    (chosen,) = boxes(chrome, "#curves line.chosen")
-    assert chosen["left"] == pytest.approx(at[6], abs=1)
+    rings, labels = boxes(chrome, "#curves .ring"), boxes(chrome, "#curves .mark")
+    assert len(rings) == len(labels) == 2
+    for line, i, ring, label in zip(charts[1]["lines"], chosen, rings, labels, strict=True):
+        x, y = line[i]
+        assert (ring["left"] + ring["right"]) / 2 == pytest.approx(x, abs=0.5)
+        assert (ring["top"] + ring["bottom"]) / 2 == pytest.approx(y, abs=0.5)
+        # Near its ring; the other's label may be in between.
+        assert label["left"] - 60 < x < label["right"] + 60
+        assert label["top"] - 60 < y < label["bottom"] + 60
+    # In the same place, one goes around the other.
+    assert (rings[1]["width"] > rings[0]["width"]) == (chosen[0] == chosen[1])
+    psi = getattr(report_examples, example)()["selection"]["chosen"]
+    texts = [text for text, _ in charts[1]["texts"]]
+    assert texts[-2:] == [f"svm: {psi['svm']}", f"ogd: {psi['ogd']}"]
+    fills = "return [...document.querySelectorAll('#curves .ring')].map(e => getComputedStyle(e).fill)"
+    assert chrome.execute_script(fills) == ["none", "none"]
 
 
 def test_confusion_table_is_shaded_by_share(show: Open, pages: dict[str, Path]) -> None:
@@ -360,9 +371,7 @@ def test_text_stands_out(show: Open, pages: dict[str, Path], example: str, schem
     ratios: list[Any] = chrome.execute_script(CONTRASTS)
     assert len(ratios) > 100
     assert [entry for entry in ratios if entry[0] < 4.5] == []
-    dark = (
-        chrome.execute_script("return getComputedStyle(document.body).backgroundColor") == "rgb(17, 20, 23)"
-    )
+    dark = chrome.execute_script("return getComputedStyle(document.body).backgroundColor") == "rgb(17, 20, 23)"
     assert dark == (scheme == "dark" and media == "screen")
 
 

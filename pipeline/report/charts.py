@@ -12,12 +12,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from pipeline.report.text import esc, percent
+from pipeline.report.labels import Box, place_labels
+from pipeline.report.text import esc, percent, shorten
 
 WIDTH, HEIGHT = 480, 300
 LEFT, RIGHT, TOP, BOTTOM = 62, 22, 34, 54
 _MAX_POINTS = 500
 _MAX_MARKERS = 30
+_RING = 8.0
+# Room for a label: a character and a line of the text of narrow screens, the largest (style sheet).
+_LETTER, _LINE = 9.2, 20.0
 # Marker outlines around (0, 0), so that series differ without colour.
 _MARKERS = (
     "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0-8 0z",
@@ -34,6 +38,7 @@ class Series:
     name: str
     points: Sequence[tuple[float, float]]
     style: int = 0  # which colour, dash and marker
+    mark: float | None = None  # x of the point to ring and label; none where no point has it
 
 
 def _nice_step(span: float, most: int) -> float:
@@ -94,9 +99,7 @@ def strip_axis(ticks: Sequence[tuple[float, str]]) -> str:
 
 def strip_grid(ticks: Sequence[float], height: float) -> str:
     """Vertical grid lines of a strip at percentages of its width."""
-    return "".join(
-        f'<line class="grid" x1="{at:.3f}%" x2="{at:.3f}%" y1="0" y2="{height:g}"/>' for at in ticks
-    )
+    return "".join(f'<line class="grid" x1="{at:.3f}%" x2="{at:.3f}%" y1="0" y2="{height:g}"/>' for at in ticks)
 
 
 def interval_strip(
@@ -128,9 +131,7 @@ def interval_strip(
     if interval:
         a, b = (at(end) for end in interval)
         parts.append(f'<line class="whisker s{style}" x1="{a:.3f}%" x2="{b:.3f}%" y1="14" y2="14"/>')
-        parts += [
-            f'<line class="cap s{style}" x1="{end:.3f}%" x2="{end:.3f}%" y1="7" y2="21"/>' for end in (a, b)
-        ]
+        parts += [f'<line class="cap s{style}" x1="{end:.3f}%" x2="{end:.3f}%" y1="7" y2="21"/>' for end in (a, b)]
     parts.append(f'<circle class="dot s{style}" cx="{at(share):.3f}%" cy="14" r="5"/>')
     return (
         f'<svg class="strip" width="100%" height="28" role="img"><title>{esc(name)}</title>'
@@ -165,9 +166,8 @@ def line_chart(
     y_label: str,
     log2: bool = False,
     reference: float | None = None,
-    chosen: float | None = None,
 ) -> str:
-    """Lines of shares (y, in [0, 1]) over counts (x), with axes.
+    """Lines of shares (y, in [0, 1]) over counts (x), with axes; marked points are ringed and labelled "name: x".
 
     Parameters
     ----------
@@ -177,8 +177,6 @@ def line_chart(
         Logarithmic x axis with ticks where there are points; every x must be positive.
     reference : float, optional
         Height of a horizontal line to compare with.
-    chosen : float, optional
-        x of a vertical line labelled "chosen".
     """
     xs = sorted({x for line in series for x, _ in line.points})
     ys = [y for line in series for _, y in line.points] + ([] if reference is None else [reference])
@@ -220,28 +218,45 @@ def line_chart(
             f'<line class="reference" x1="{LEFT}" x2="{WIDTH - RIGHT}" '
             f'y1="{py(reference):.2f}" y2="{py(reference):.2f}"/>'
         )
-    if chosen is not None and xs[0] <= chosen <= xs[-1]:
-        x = px(chosen)
-        anchor = "start" if x < LEFT + 60 else "end" if x > WIDTH - RIGHT - 60 else "middle"
-        parts.append(
-            f'<line class="chosen" x1="{x:.2f}" x2="{x:.2f}" y1="{TOP}" y2="{floor}"/>'
-            f'<text class="name" x="{x:.2f}" y="{TOP - 8}" text-anchor="{anchor}">chosen: {chosen:g}</text>'
-        )
+    drawn = []
     for line in series:
         style = line.style % 4
         shown = _thinned(line.points, _MAX_POINTS)
-        path = " ".join(f"{px(x):.2f},{py(y):.2f}" for x, y in shown)
+        drawn.append([(px(x), py(y)) for x, y in shown])
+        path = " ".join(f"{x:.2f},{y:.2f}" for x, y in drawn[-1])
         parts.append(f'<polyline class="line s{style}" points="{path}"/>')
         for x, y in _thinned(shown, _MAX_MARKERS):
             parts.append(
                 f'<path class="marker s{style}" transform="translate({px(x):.2f} {py(y):.2f})" '
                 f'd="{_MARKERS[style]}"><title>{esc(line.name)}: {percent(y, 2)} at {x:,.6g}</title></path>'
             )
+    marked = [(line, (px(x), py(y))) for line in series for x, y in line.points if x == line.mark]
+    parts.append(_marks(marked, drawn, Box(LEFT + 2, TOP + 2, WIDTH - RIGHT - 2, floor - 2)))
     return (
         f'<svg class="chart" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
         f'aria-labelledby="{key}-title {key}-desc"><title id="{key}-title">{esc(title)}</title>'
         f'<desc id="{key}-desc">{esc(description)}</desc>{"".join(parts)}</svg>'
     )
+
+
+def _marks(
+    marked: Sequence[tuple[Series, tuple[float, float]]], drawn: Sequence[Sequence[tuple[float, float]]], area: Box
+) -> str:
+    """Rings around points of series, and their labels within ``area``, above all that is drawn."""
+    texts = [f"{shorten(line.name, 16)}: {line.mark:.12g}" for line, _ in marked]
+    points = [at for _, at in marked]
+    boxes = place_labels(points, [_LETTER * len(text) for text in texts], _LINE, _RING + 1, drawn, area)
+    rings = []
+    for i, (line, (x, y)) in enumerate(marked):
+        # Around a ring (almost) in the same place goes a larger one.
+        radius = _RING + 3 * sum(math.dist((x, y), other) < _RING / 2 for other in points[:i])
+        rings.append(f'<circle class="ring s{line.style % 4}" cx="{x:.2f}" cy="{y:.2f}" r="{radius:g}"/>')
+    labels = [
+        f'<text class="mark s{line.style % 4}" x="{box.centre[0]:.2f}" y="{box.centre[1] + 4.5:.2f}" '
+        f'text-anchor="middle">{esc(text)}</text>'
+        for (line, _), text, box in zip(marked, texts, boxes, strict=True)
+    ]
+    return "".join(rings + labels)
 
 
 def heat_picture(key: str, counts: Sequence[Sequence[int]], names: Sequence[str], description: str) -> str:

@@ -29,9 +29,7 @@ def _matrix_table(confusion: Confusion) -> str:
             small = f"<small>{percent(share)}</small>" if with_share and support else ""
             tip = f"{confusion.names[i]} predicted as {confusion.names[j]}: {plural(n, 'row')}, "
             tip += percent(share)
-            cells.append(
-                f'<td class="{kind}" style="--heat:{heat:.3f}" title="{esc(tip)}">{count(n)}{small}</td>'
-            )
+            cells.append(f'<td class="{kind}" style="--heat:{heat:.3f}" title="{esc(tip)}">{count(n)}{small}</td>')
         cells.append(f'<td class="sum">{count(support)}</td>')
         rows.append(f'<tr><th scope="row">{esc(shorten(confusion.names[i], 24))}</th>{"".join(cells)}</tr>')
     return (
@@ -115,9 +113,7 @@ def confusion_block(key: str, name: str, confusion: Confusion, train: dict[str, 
         text = f"{name}: {len(confusion.counts)} classes, {said}"
         if worst:
             i, j, n = worst[0]
-            text += (
-                f"; most often class {confusion.names[i]} taken for {confusion.names[j]}, {count(n)} times"
-            )
+            text += f"; most often class {confusion.names[i]} taken for {confusion.names[j]}, {count(n)} times"
         picture = heat_picture(key, confusion.counts, confusion.names, text)
         body = f'<div class="pair"><figure>{picture}</figure><div>{_pairs_table(confusion)}</div></div>'
     return (

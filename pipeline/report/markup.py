@@ -14,9 +14,7 @@ def section(key: str, title: str, body: str) -> str:
 
 def pairs(rows: Iterable[tuple[str, str]]) -> str:
     """A table of names and values (both already escaped)."""
-    body = "".join(
-        f'<tr><th scope="row">{name}</th><td class="text">{value}</td></tr>' for name, value in rows
-    )
+    body = "".join(f'<tr><th scope="row">{name}</th><td class="text">{value}</td></tr>' for name, value in rows)
     return f'<table class="pairs"><tbody>{body}</tbody></table>'
 
 

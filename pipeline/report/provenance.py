@@ -38,11 +38,7 @@ def data_section(metrics: Metrics) -> str:
         shares = [f"{c} ({percent(train[c] / total)})" if c in train and total else c for c in classes]
         rows.append(("classes (share of training rows)" if train else "classes", esc(", ".join(shares))))
     elif classes:
-        span = (
-            f", {count(min(train.values()))} to {count(max(train.values()))} training rows each"
-            if train
-            else ""
-        )
+        span = f", {count(min(train.values()))} to {count(max(train.values()))} training rows each" if train else ""
         rows.append(("classes", f"{count(len(classes))}{span}"))
     sources = []
     for source in get_list(data, "sources"):
@@ -66,7 +62,7 @@ def _records(title: str, record: Metrics) -> str:
 
 
 def settings_section(metrics: Metrics) -> str:
-    """Parameters, cluster, versions, and whatever else the run recorded."""
+    """Parameters, cluster (less its dashboard, which ended with the run), versions, and what else was recorded."""
     run = get_mapping(metrics, "run")
     params = dict(get_mapping(metrics, "params"))
     if "seed" not in params and run.get("seed") is not None:
@@ -75,7 +71,7 @@ def settings_section(metrics: Metrics) -> str:
     plain = {key: value for key, value in extra.items() if not isinstance(value, Mapping)}
     blocks = [
         _records("Parameters", params),
-        _records("Cluster", get_mapping(run, "cluster")),
+        _records("Cluster", {key: value for key, value in get_mapping(run, "cluster").items() if key != "dashboard"}),
         _records("Versions", get_mapping(run, "versions")),
         *(_records(str(key), value) for key, value in extra.items() if isinstance(value, Mapping)),
         _records("Further records", plain),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from pipeline.report.charts import (
@@ -43,7 +44,8 @@ from pipeline.report.text import (
 )
 
 # Fields of a learner that have a place of their own on the page.
-_SHOWN_ELSEWHERE = {"accuracy", "train_seconds", "predict_seconds", "confusion", "labels", "curve"}
+_FIGURES = {"accuracy", "psi", "train_seconds", "predict_seconds", "content_hash"}
+_SHOWN_ELSEWHERE = _FIGURES | {"confusion", "labels", "curve"}
 _FIELD_NAMES = {"n_support": "support vectors"}
 
 
@@ -70,8 +72,13 @@ def _intervals(metrics: Metrics) -> dict[str, tuple[float, tuple[float, float] |
 
 
 def _tile(name: str, value: str, notes: Iterable[str], kind: str = "") -> str:
-    small = "".join(f"<small>{esc(note)}</small>" for note in notes)
-    return f'<div class="tile {kind}"><dt>{esc(name)}</dt><dd><b>{esc(value)}</b>{small}</dd></div>'
+    small = "".join(f"<small>{esc(_unparted(note))}</small>" for note in notes)
+    return f'<div class="tile {kind}"><dt>{esc(name)}</dt><dd><b>{esc(_unparted(value))}</b>{small}</dd></div>'
+
+
+def _unparted(text: str) -> str:
+    """The text with numbers that no line break parts from their units."""
+    return re.sub(r"(?<=\d) (?=[A-Za-z])", "\N{NO-BREAK SPACE}", text)
 
 
 def headline(metrics: Metrics) -> str:
@@ -88,11 +95,7 @@ def headline(metrics: Metrics) -> str:
         said += f" ({test})" if test else ""
         said += f", after training on {plural(rows_train, 'row')}." if rows_train is not None else "."
     else:
-        done = [
-            get_text(stage, "name")
-            for stage in stages_of(metrics)
-            if get_number(stage, "seconds") is not None
-        ]
+        done = [get_text(stage, "name") for stage in stages_of(metrics) if get_number(stage, "seconds") is not None]
         said = "This run has no result yet"
         said += f": finished so far are {esc(', '.join(done))}." if done else "; no stage has finished."
     tiles = []
@@ -112,7 +115,9 @@ def headline(metrics: Metrics) -> str:
         tiles.append(_tile("rows/s end to end", speed, [f"{count(rows)} rows, training and test"]))
     peaks = [get_number(stage, "peak_rss_bytes") or 0.0 for stage in stages_of(metrics)]
     if any(peaks):
-        tiles.append(_tile("peak memory", nbytes(max(peaks)), ["highest RSS of all stages"]))
+        client = get_number(run, "client_peak_rss_bytes")
+        notes = ["highest RSS of all stages"] + ([f"client process: {nbytes(client)}"] if client else [])
+        tiles.append(_tile("peak memory", nbytes(max(peaks)), notes))
     started = moment(get_text(run, "started"))
     when = f'<p class="when">Run {esc(get_text(run, "id", "without a name"))}'
     when += f" · started {esc(started)}</p>" if started else "</p>"
@@ -179,13 +184,18 @@ def _learner_table(metrics: Metrics) -> str:
         put("wrong test rows", name, count(confusion.errors) if confusion else None)
         balanced = confusion.balanced_accuracy() if confusion else None
         put("balanced accuracy", name, percent(balanced, 2) if balanced is not None else None)
+        psi = get_number(learner, "psi")
+        put("ψ, cells per partitioning", name, f"{psi:.12g}" if psi is not None else None)
         put("training time", name, duration(train) if train is not None else None)
         put("prediction time", name, duration(predict) if predict is not None else None)
         put("prediction rate", name, rate(rows_test / predict) if rows_test and predict else None)
     for name, learner in learners.items():
         for key, value in learner.items():
             if key not in _SHOWN_ELSEWHERE and isinstance(value, str | int | float):
-                put(_FIELD_NAMES.get(key, str(key).replace("_", " ")), name, figure(value))
+                put(_FIELD_NAMES.get(key, str(key).replace("_", " ")), name, shorten(figure(value), 24))
+    for name, learner in learners.items():
+        # As with commits, the beginning is enough to tell models apart; metrics.json has all of it.
+        put("model hash", name, get_text(learner, "content_hash")[:12] or None)
     head = "".join(f'<th scope="col">{esc(name)}</th>' for name in learners)
     body = "".join(
         f'<tr><th scope="row">{esc(field)}</th>'
@@ -238,39 +248,43 @@ def _learning_curve(i: int, name: str, points: list[tuple[float, float]], test: 
 def _selection_curve(metrics: Metrics) -> str:
     """Cross-validated accuracy over psi, when psi was chosen so."""
     selection, names = get_mapping(metrics, "selection"), list(learners_of(metrics))
+    chosen = get_mapping(selection, "chosen")
     series = []
     for i, (name, accuracies) in enumerate(get_mapping(selection, "accuracy").items()):
         record = {"psi": selection.get("psi"), "accuracy": accuracies}
         points = [(x, y) for x, y in get_points(record, "psi", "accuracy") if x > 0 and 0 <= y <= 1]
         if points:
-            series.append(Series(str(name), points, names.index(name) if name in names else i))
+            style, mark = names.index(name) if name in names else i, get_number(chosen, name)
+            series.append(Series(str(name), points, style, mark if mark in dict(points) else None))
     if not series:
         return ""
-    chosen = get_number(selection, "chosen")
-    best = {line.name: max(line.points, key=lambda point: point[1]) for line in series}
-    said = "; ".join(f"{name} is best at psi {x:g} with {percent(y)}" for name, (x, y) in best.items())
+    found = {line.name: _found(line) for line in series}
     chart = line_chart(
         "selection",
         series,
         title="Cross-validation of psi",
-        description=said + (f"; chosen: {chosen:g}" if chosen is not None else ""),
+        description="; ".join(
+            f"{line.name}: {'best' if line.mark is None else 'chosen'} {found[line.name]}" for line in series
+        ),
         x_label="ψ, cells per partitioning (log scale)",
         y_label="accuracy",
         log2=True,
-        chosen=chosen,
     )
-    legend = "".join(
-        f"<li>{swatch(line.style)}{esc(line.name)}: best {percent(best[line.name][1])} "
-        f"at ψ = {best[line.name][0]:g}</li>"
-        for line in series
-    )
+    legend = "".join(f"<li>{swatch(line.style)}{esc(line.name)}: {found[line.name]}</li>" for line in series)
     folds, rows = get_number(selection, "folds"), get_number(selection, "rows")
     how = f"{count(folds)}-fold cross-validation" if folds is not None else "Cross-validation"
     how += f" on {plural(rows, 'training row')}" if rows is not None else ""
+    how += ". Ring: the chosen ψ" if any(line.mark is not None for line in series) else ""
     return (
-        f'<figure><h3>Choice of ψ</h3><ul class="legend">{legend}</ul>{chart}'
-        f"<figcaption>{how}.</figcaption></figure>"
+        f'<figure><h3>Choice of ψ</h3><ul class="legend">{legend}</ul>{chart}<figcaption>{how}.</figcaption></figure>'
     )
+
+
+def _found(line: Series) -> str:
+    """What cross-validation found for one learner: accuracy at the chosen psi, else the best."""
+    accuracy = dict(line.points)
+    psi = max(accuracy, key=lambda x: accuracy[x]) if line.mark is None else line.mark
+    return f"{percent(accuracy[psi])} at ψ = {psi:.12g}"
 
 
 def confusion_section(metrics: Metrics) -> str:

@@ -87,9 +87,7 @@ class Confusion:
 
     def confused_pairs(self) -> list[tuple[int, int, int]]:
         """(true, predicted, rows) of every kind of error that occurred, most frequent first."""
-        pairs = [
-            (i, j, n) for i, row in enumerate(self.counts) for j, n in enumerate(row) if i != j and n > 0
-        ]
+        pairs = [(i, j, n) for i, row in enumerate(self.counts) for j, n in enumerate(row) if i != j and n > 0]
         return sorted(pairs, key=lambda pair: (-pair[2], pair[0], pair[1]))
 
 

@@ -92,18 +92,23 @@ def figure(value: Any) -> str:
     plain = number(value)
     if plain is None:
         return MISSING if value is None else str(value)
-    return count(plain) if plain.is_integer() and abs(plain) < 1e15 else f"{plain:.4g}"
+    whole = abs(plain) < 1e15 if plain.is_integer() else 1e4 <= abs(plain) < 1e9
+    return count(plain) if whole else f"{plain:.4g}"
 
 
 def setting(value: Any) -> str:
-    """A parameter as one would type it: no thousands separators, lists with commas."""
+    """A parameter: no thousands separators; lists with commas; by name, "svm: 8, ogd: 64"."""
     if value is None:
         return MISSING
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, list | tuple):
         return ", ".join(setting(item) for item in value)
-    return json.dumps(value, default=str) if isinstance(value, dict) else str(value)
+    if isinstance(value, dict):
+        nested = any(isinstance(item, dict | list | tuple) for item in value.values())
+        named = ", ".join(f"{key}: {setting(item)}" for key, item in value.items())
+        return json.dumps(value, default=str) if nested else named
+    return str(value)
 
 
 def moment(value: str) -> str:

@@ -65,7 +65,7 @@ def _facts(bar: Bar) -> list[str]:
     rows_per_second, mbps = get_number(bar.stage, "rows_per_second"), megabytes_per_second(bar)
     if rows_per_second is not None:
         facts.append(rate(rows_per_second))
-    if mbps is not None:
+    if mbps:
         facts.append(rate(mbps, "MB/s"))
     peak = get_number(bar.stage, "peak_rss_bytes")
     if peak is not None:
@@ -92,9 +92,7 @@ def _strip(bar: Bar, span: float, ticks: list[float]) -> str:
         said = f"started after {duration(bar.start)}, has not finished"
     else:
         parts.append(f'<line class="start" x1="{x:.3f}%" x2="{x:.3f}%" y1="0" y2="{_BAR}"/>')
-        parts.append(
-            f'<rect class="bar" x="{x:.4f}%" y="0" width="{100 * bar.seconds / span:.4f}%" height="{_BAR}"/>'
-        )
+        parts.append(f'<rect class="bar" x="{x:.4f}%" y="0" width="{100 * bar.seconds / span:.4f}%" height="{_BAR}"/>')
         said = ", ".join([f"{duration(bar.seconds)} from {duration(bar.start)}", *_facts(bar)])
     for i, (worker, busy) in enumerate(workers):
         y, width = _BAR + 2 + i * _WORKER_BAR, 100 * min(busy, bar.seconds or 0.0) / span
@@ -173,9 +171,7 @@ def stages_section(metrics: Metrics) -> str:
     notes = ["Thin lines below a bar: how long each worker was busy."] if workers else []
     outside = _outside(bars_of(stages), seconds) if seconds is not None else 0.0
     if seconds and outside > 0.01 * seconds:
-        notes.append(
-            f"Outside of the stages: {duration(outside)} ({percent(outside / seconds, 0)} of the run)."
-        )
+        notes.append(f"Outside of the stages: {duration(outside)} ({percent(outside / seconds, 0)} of the run).")
     note = f'<p class="note">{" ".join(notes)}</p>' if notes else ""
     table = scroll(stage_table(stages), "The stages in numbers")
     picture = timeline(stages, seconds)
