@@ -1,8 +1,8 @@
 """The report of a run: one HTML file that opens offline, made from ``metrics.json``.
 
-Modules: ``fields`` reads a metrics dict of which any part may be missing; ``text`` formats numbers for
-people and escapes; ``scores`` derives interval, baseline and per-class figures; ``charts`` draws SVG, for which ``labels`` finds places;
-``timeline``, ``results``, ``confusion`` and ``provenance`` write the sections; ``page`` puts them together.
+Modules: ``fields`` reads a metrics dict of which any part may be missing; ``text`` formats numbers for people and
+escapes; ``scores`` derives interval, baseline and per-class figures; ``charts`` draws SVG, for which ``labels`` finds
+places; ``timeline``, ``results``, ``confusion`` and ``provenance`` write the sections; ``page`` puts them together.
 """
 
 from __future__ import annotations
