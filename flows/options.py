@@ -130,7 +130,9 @@ class BatchOptions(CommonOptions):
     learner: tuple[str, ...] = option(
         ("svm", "ogd"), Several(LEARNERS), group=LEARNING, help="what to train: any of svm, ogd, logistic"
     )
-    C: float = option(1.0, Real(0), group=LEARNING, help="weight of the loss (svm, logistic)")
+    C: float = option(
+        5.0, Real(0), group=LEARNING, help="weight of the loss (svm, logistic), for features scaled so that K(x, x) = 1"
+    )
     loss: str = option(
         "squared_hinge", Choice(("squared_hinge", "hinge")), group=LEARNING, help="loss of the svm"
     )

@@ -187,7 +187,7 @@ def _metrics(
             "class_counts_train": mapped["class_counts_train"],
             "sources": [dict(source) for source in invocation.sources],
         },
-        "params": {**context.params.as_json(), "psi": psi, "learner": list(context.params.learners)},
+        "params": {**context.params.as_json(), "psi": psi},
         "stages": stages,
         "selection": selection,
         "learners": {

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
 from collections.abc import Sequence
-from typing import overload
 
 import numpy as np
 
 from ikmap.cells import Cells, packed_dtype
 from ikmap.learners.rows import Block
-from pipeline.layout import learning_blocks
 from pipeline.store import Store
+
+VISIT_ROWS = 1024
+"""Rows of a block where data is larger than memory. Small blocks visited in random order mix the rows well: with a
+few large ones, each pulled to its own solution in turn, coordinate descent needs several times as many passes."""
 
 
 class CellBlocks(Sequence[Block]):
-    """The training cells in blocks that fit in memory, packed to the smallest integer type.
+    """Training cells in blocks that fit in memory, packed to the smallest integer type, read when asked for.
 
     Parameters
     ----------
@@ -23,29 +27,20 @@ class CellBlocks(Sequence[Block]):
         Group with the arrays `codes` and `labels`.
     offsets : ndarray of int64, shape (t + 1,)
         Feature columns of the partitionings.
-    seed : int
-    shuffled : bool
-        Whether blocks are made of random runs of rows.
+    blocks : list of lists of (start, stop)
+        Which rows make a block (:func:`~pipeline.layout.learning_blocks`).
     """
 
-    def __init__(self, store: Store, name: str, offsets: np.ndarray, seed: int, *, shuffled: bool = True) -> None:
+    def __init__(self, store: Store, name: str, offsets: np.ndarray, blocks: list[list[tuple[int, int]]]) -> None:
         self._arrays = store.open_arrays(name)
-        self._offsets = offsets
-        self.n_rows = int(self._arrays["codes"].shape[0])
-        self._blocks = learning_blocks(self.n_rows, offsets, seed, shuffled=shuffled)
+        self._offsets, self._blocks = offsets, blocks
         self._held: tuple[int, Block] | None = None
         self.bytes_read = 0
 
     def __len__(self) -> int:
         return len(self._blocks)
 
-    @overload
-    def __getitem__(self, k: int) -> Block: ...
-    @overload
-    def __getitem__(self, k: slice) -> Sequence[Block]: ...
-    def __getitem__(self, k: int | slice) -> Block | Sequence[Block]:
-        if isinstance(k, slice):
-            raise TypeError("blocks are read one by one")
+    def __getitem__(self, k: int) -> Block:  # type: ignore[override]
         if self._held is None or self._held[0] != k:
             self._held = None  # before the next one is read: never two in memory
             self._held = (k, self._read(self._blocks[k]))
@@ -62,4 +57,40 @@ class CellBlocks(Sequence[Block]):
             labels[inside] = self._arrays["labels"][start:stop]
             at += stop - start
         self.bytes_read += rows * (4 * codes.shape[1] + 4)
+        return Block(Cells(codes, self._offsets), labels)
+
+
+class SpooledBlocks(Sequence[Block]):
+    """The same cells in small blocks that are read many times: packed once into a temporary file.
+
+    Memory holds one block; the operating system keeps of the file what it has room for.
+    """
+
+    def __init__(self, source: CellBlocks, offsets: np.ndarray) -> None:
+        self._offsets = offsets
+        self._dtype = packed_dtype(offsets)
+        self._file = tempfile.TemporaryFile(prefix="ikmap-cells-")  # noqa: SIM115 - lives as long as this object
+        self._bounds = [0]
+        self.bytes_read = 0
+        for k in range(len(source)):
+            cells, labels, _ = source[k]
+            assert isinstance(cells, Cells)
+            for start in range(0, labels.size, VISIT_ROWS):
+                rows = slice(start, start + VISIT_ROWS)
+                self._file.write(np.ascontiguousarray(labels[rows]).data)
+                self._file.write(np.ascontiguousarray(cells.codes[rows]).data)
+                self._bounds.append(self._bounds[-1] + labels[rows].size)
+        self._file.flush()
+
+    def __len__(self) -> int:
+        return len(self._bounds) - 1
+
+    def __getitem__(self, k: int) -> Block:  # type: ignore[override]
+        t = self._offsets.size - 1
+        first, rows = self._bounds[k], self._bounds[k + 1] - self._bounds[k]
+        row_bytes = 4 + t * self._dtype.itemsize
+        raw = os.pread(self._file.fileno(), rows * row_bytes, first * row_bytes)
+        self.bytes_read += len(raw)
+        labels = np.frombuffer(raw, dtype=np.int32, count=rows)
+        codes = np.frombuffer(raw, dtype=self._dtype, offset=4 * rows).reshape(rows, t)
         return Block(Cells(codes, self._offsets), labels)

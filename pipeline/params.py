@@ -39,7 +39,7 @@ class Params:
     cv_rows: int = 20_000
     learners: tuple[str, ...] = ("svm", "ogd")
     loss: str = "squared_hinge"
-    C: float = 1.0
+    C: float = 5.0
     tol: float = 1e-3
     class_weight: str | None = None
     eta: float = 0.5

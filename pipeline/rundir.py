@@ -27,6 +27,7 @@ def write_json(path: Path, value: Any) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
+        os.chmod(name, 0o666 & ~_umask())  # mkstemp makes files for its owner only
         with os.fdopen(handle, "w") as file:
             json.dump(value, file, indent=1)
             file.flush()
@@ -35,6 +36,12 @@ def write_json(path: Path, value: Any) -> None:
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
 
 
 class RunDirectory:

@@ -79,13 +79,9 @@ class DelimitedSource(Source):
         try:
             table = pa.csv.read_csv(
                 pa.BufferReader(text),
-                read_options=pa.csv.ReadOptions(
-                    column_names=names, use_threads=False, block_size=len(text) + 1
-                ),
+                read_options=pa.csv.ReadOptions(column_names=names, use_threads=False, block_size=len(text) + 1),
                 parse_options=pa.csv.ParseOptions(delimiter=self.delimiter, newlines_in_values=True),
-                convert_options=pa.csv.ConvertOptions(
-                    column_types=types, null_values=[], strings_can_be_null=False
-                ),
+                convert_options=pa.csv.ConvertOptions(column_types=types, null_values=[], strings_can_be_null=False),
             )
         except pa.ArrowInvalid:
             return None
@@ -241,9 +237,7 @@ def _checked_names(url: str, names: Sequence[str], line: int) -> list[str]:
     names = [name.strip() for name in names]
     for j, name in enumerate(names):
         if _broken(name):
-            raise InputError(
-                f"{url}: line {line}, column {j + 1}: found bytes that are not UTF-8, expected a name"
-            )
+            raise InputError(f"{url}: line {line}, column {j + 1}: found bytes that are not UTF-8, expected a name")
         if name in names[:j]:
             raise InputError(
                 f"{url}: line {line}: column name {name!r} appears twice (columns "

@@ -87,9 +87,7 @@ def find_file(url: str) -> File:
     ending = url.rpartition(".")[2].lower()
     by_content = next((name for name, magic in _MAGIC.items() if start.startswith(magic)), None)
     if ending in _MAGIC and by_content != ending:
-        raise InputError(
-            f"{url}: not a .{ending} file: it starts with {start[:6]!r}, expected {_MAGIC[ending]!r}"
-        )
+        raise InputError(f"{url}: not a .{ending} file: it starts with {start[:6]!r}, expected {_MAGIC[ending]!r}")
     return File(url, path, local, size, by_content)
 
 

@@ -77,9 +77,7 @@ class LibsvmSource(Source):
         X = sp.csr_array((data[:pairs], indices[:pairs], indptr[: rows + 1]), shape=shape)
         return Block(X, y[:rows], line, n_bytes)
 
-    def _refuse(
-        self, text: bytes, position: int, line: int, piece: Piece, fault: int, index: int = 0
-    ) -> None:
+    def _refuse(self, text: bytes, position: int, line: int, piece: Piece, fault: int, index: int = 0) -> None:
         """Raise for the token at `position`; only now is it worth counting the lines before the piece."""
         begin = text.rfind(b"\n", 0, position) + 1
         line += text.count(b"\n", 0, begin) + self._lines_before(piece)

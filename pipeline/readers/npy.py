@@ -40,9 +40,7 @@ class Layout:
         stream.seek(self.offset + first * item.itemsize)
         data = stream.read(count * item.itemsize)
         if len(data) < count * item.itemsize:
-            raise InputError(
-                f"{url}: truncated: found fewer values than the shape {self.shape} in its header"
-            )
+            raise InputError(f"{url}: truncated: found fewer values than the shape {self.shape} in its header")
         return np.frombuffer(data, dtype=item)
 
 
@@ -114,9 +112,7 @@ def open_npy(
     n_rows, n_total = layout.shape
     expected = layout.offset + n_rows * n_total * np.dtype(layout.dtype).itemsize
     if file.size < expected:
-        raise InputError(
-            f"{url}: truncated: found {file.size} bytes, expected {expected} for shape {layout.shape}"
-        )
+        raise InputError(f"{url}: truncated: found {file.size} bytes, expected {expected} for shape {layout.shape}")
     at = choose_label(url, None, n_total, label, required=require_label, n_columns=n_columns)
     check_columns(url, n_total - (at is not None), n_columns)
     return NpySource(file, n_total - (at is not None), None, piece_bytes, block_bytes, layout, at)

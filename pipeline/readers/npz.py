@@ -165,13 +165,9 @@ def open_npz(
             n_rows, width = _csr_shape(archive, url, members)
             csr = _csr_layouts(url, layout, n_rows)
         else:
-            raise InputError(
-                f"{url}: found members {listed}, expected X and y, or data, indices, indptr, shape and y"
-            )
+            raise InputError(f"{url}: found members {listed}, expected X and y, or data, indices, indptr, shape and y")
     if y is not None and y.shape not in ((n_rows,), (n_rows, 1)):
-        raise InputError(
-            f"{url}: member {name!r}: found shape {y.shape}, expected {(n_rows,)}, a label a row"
-        )
+        raise InputError(f"{url}: member {name!r}: found shape {y.shape}, expected {(n_rows,)}, a label a row")
     if y is not None and np.dtype(y.dtype).kind not in "biufU":
         raise InputError(f"{url}: member {name!r}: found values of type {y.dtype}, expected numbers or text")
     check_columns(url, width, n_columns, fewer=X is None)

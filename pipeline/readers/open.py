@@ -70,9 +70,7 @@ def open_source(
     file = find_file(str(url))
     kind = _format(file, format)
     if file.compression and kind not in ("libsvm", "csv"):
-        raise InputError(
-            f"{url}: found a compressed .{kind} file, expected it uncompressed; decompress it first"
-        )
+        raise InputError(f"{url}: found a compressed .{kind} file, expected it uncompressed; decompress it first")
     piece_bytes = piece_bytes or PIECE_BYTES
     if kind == "libsvm":
         size = block_bytes or libsvm.TEXT_BLOCK_BYTES

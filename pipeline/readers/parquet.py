@@ -130,11 +130,7 @@ def open_parquet(
             value = first.column(0)[0].as_py()
             raise InputError(
                 f"{url}: row 1, column {names[j]!r}: found {shown(str(value))} ({kind}), expected "
-                + (
-                    "a number or text (the label)"
-                    if j == at
-                    else "a number; code categorical columns as numbers first"
-                )
+                + ("a number or text (the label)" if j == at else "a number; code categorical columns as numbers first")
             )
     check_columns(url, len(names) - (at is not None), n_columns)
     return ParquetSource(
@@ -162,9 +158,7 @@ def _batches(
     url: str, file: pq.ParquetFile, rows: int, groups: range, names: tuple[str, ...]
 ) -> Iterator[pa.RecordBatch]:
     try:
-        yield from file.iter_batches(
-            batch_size=rows, row_groups=groups, columns=list(names), use_threads=False
-        )
+        yield from file.iter_batches(batch_size=rows, row_groups=groups, columns=list(names), use_threads=False)
     except (pa.ArrowInvalid, OSError) as error:
         raise InputError(f"{url}: damaged: {_line(error)}; copy or download it again") from error
 

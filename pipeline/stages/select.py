@@ -83,7 +83,8 @@ def score(store: Store, params: Params, fold: int, psis: list[int], n_rows: int)
         n_threads=1,
         **options,
     )
-    return {"psis": psis, "correct": correct}
+    read = X.nbytes if isinstance(X, np.ndarray) else X.data.nbytes + X.indices.nbytes
+    return {"bytes_read": int(read), "psis": psis, "correct": correct}
 
 
 def _learner(name: str, params: Params, n_classes: int) -> Learner:

@@ -15,8 +15,9 @@ from sklearn.exceptions import ConvergenceWarning
 from ikmap.learners.linear_svm import SVMFit, SVMParams, fit_linear_svm, svm_model
 from ikmap.learners.ogd import OGDState
 from ikmap.seeds import generator
-from pipeline.cell_blocks import CellBlocks
+from pipeline.cell_blocks import CellBlocks, SpooledBlocks
 from pipeline.engine import Context, Record, Stage, Task
+from pipeline.layout import learning_blocks
 from pipeline.models import save_model
 from pipeline.params import Params
 from pipeline.prepared import PreparedRows
@@ -86,15 +87,17 @@ def solve_classes(
     store: Store, params: Params, learner: str, fitted: Fitted, n_classes: int, group: list[int], number: int
 ) -> Record:
     """Task: solve some of the one-vs-rest problems and store their solutions."""
-    offsets = fitted.load(store).offsets
-    blocks = CellBlocks(store, cells_name(fitted.psi, "train"), offsets, params.seed)
+    offsets, n_rows = fitted.load(store).offsets, PreparedRows(store, "train").n_rows
+    ranges = learning_blocks(n_rows, offsets, params.seed, shuffled=False)
+    stored = CellBlocks(store, cells_name(fitted.psi, "train"), offsets, ranges)
+    blocks = stored if len(stored) == 1 else SpooledBlocks(stored, offsets)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # reported with the result, not on a worker
         fit = fit_linear_svm(blocks, n_classes, svm_params(params, learner), classes_subset=group)
     solution = {name: getattr(fit, name) for name in SOLUTION}
     written = store.write_group(f"{MODELS}/{learner}-solved/{number:03d}", solution, {})
     return {
-        "rows": blocks.n_rows,
+        "rows": n_rows,
         "bytes_read": blocks.bytes_read,
         "bytes_written": written,
         "certificate": {
@@ -102,7 +105,7 @@ def solve_classes(
             "objective": float(fit.primal.sum()),
             "iterations": int(fit.n_iter.max()),
             "converged": bool(fit.converged.all()),
-            "n_support": int(fit.n_support.sum()),
+            **({"n_support": int(fit.n_support[0])} if n_classes == 2 else {}),
         },
     }
 
@@ -126,13 +129,14 @@ def train_ogd(store: Store, params: Params, fitted: Fitted, classes: list[Any], 
     Blocks are visited in a fixed order and rows within a block in a seeded shuffle of their own, so the pass is the
     same wherever and however often it was interrupted.
     """
-    offsets = fitted.load(store).offsets
+    offsets, n_rows = fitted.load(store).offsets, PreparedRows(store, "train").n_rows
     name = cells_name(fitted.psi, "train")
-    blocks = CellBlocks(store, name, offsets, params.seed, shuffled=params.order == "shuffled")
+    ranges = learning_blocks(n_rows, offsets, params.seed, shuffled=params.order == "shuffled")
+    blocks = CellBlocks(store, name, offsets, ranges)
     divisor = float(params.t) if params.feature_scale == "kernel" else 1.0
     state = OGDState.start(int(offsets[-1]), len(classes), eta=params.eta, divisor=divisor)
     first, mistakes = 0, np.zeros(0, dtype=np.int64)
-    per_point = max(1, -(-blocks.n_rows // CURVE_POINTS))
+    per_point = max(1, -(-n_rows // CURVE_POINTS))
     if Path(checkpoint).exists():
         with np.load(checkpoint, allow_pickle=False) as saved:
             state = OGDState.restore(saved)
@@ -151,9 +155,9 @@ def train_ogd(store: Store, params: Params, fitted: Fitted, classes: list[Any], 
             _save_checkpoint(checkpoint, {**state.checkpoint(), "next_block": np.array(k + 1), "mistakes": mistakes})
     model = state.model(classes, {"feature_scale": params.feature_scale, "order": params.order, "seed": params.seed})
     content_hash = save_model(store, f"{MODELS}/ogd", model)
-    ends = np.minimum(np.arange(1, mistakes.size + 1) * per_point, blocks.n_rows)
+    ends = np.minimum(np.arange(1, mistakes.size + 1) * per_point, n_rows)
     return {
-        "rows": blocks.n_rows,
+        "rows": n_rows,
         "bytes_read": blocks.bytes_read,
         "bytes_written": model.nbytes,
         "content_hash": content_hash,
@@ -182,5 +186,5 @@ def _worst(certificates: list[Record]) -> Record:
         "objective": sum(c["objective"] for c in certificates),
         "iterations": max(c["iterations"] for c in certificates),
         "converged": all(c["converged"] for c in certificates),
-        "n_support": sum(c["n_support"] for c in certificates),
+        **{key: value for key, value in certificates[0].items() if key == "n_support"},
     }

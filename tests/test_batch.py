@@ -1,0 +1,297 @@
+"""The batch pipeline end to end, on small data: same bits whatever the cluster and the shards, kill and resume."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import zarr
+from jsonschema import Draft202012Validator
+
+from cluster import ClusterHandle, connect
+from flows.batch import batch_params, find_data
+from flows.options import BatchOptions
+from pipeline.batch import Invocation, run_batch, run_identity
+from pipeline.engine import Context
+from pipeline.errors import InputError
+from pipeline.progress import QuietProgress
+from pipeline.readers import open_source
+from pipeline.rundir import RunDirectory
+
+ROOT = Path(__file__).parent.parent
+
+
+@pytest.fixture(scope="module")
+def two_workers() -> Iterator[ClusterHandle]:
+    with connect("local", workers=2, memory_limit="2GB") as cluster:
+        yield cluster
+
+
+def write_libsvm(path: Path, n: int, seed: int = 0, classes: int = 2) -> Path:
+    """A learnable file: the class depends on three of eight columns; zeros are left out."""
+    rng = np.random.default_rng(seed)
+    X = np.round(rng.random((n, 8)) * (rng.random((n, 8)) < 0.8), 3)
+    y = np.floor((X[:, 0] + X[:, 1] * X[:, 2]) * classes / 1.2).clip(0, classes - 1).astype(int)
+    lines = (
+        f"{label} " + " ".join(f"{j + 1}:{value:g}" for j, value in enumerate(row) if value)
+        for label, row in zip(y, X, strict=True)
+    )
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def run(cluster: ClusterHandle, directory: Path, **options: Any) -> dict[str, Any]:
+    asked = BatchOptions(run_dir=str(directory), **options)
+    data = find_data(asked, QuietProgress())
+    urls = [url for url in (data.train_url, data.test_url) if url]
+    contents = [open_source(url, data.format, data.label, data.n_columns).identity() for url in urls]
+    params = batch_params(asked)
+    held = RunDirectory(directory, run_identity(params.as_json(), data, contents), fresh=asked.fresh)
+    try:
+        invocation = Invocation(
+            asked.command(session=False), asked.to_toml(), {**cluster.record(), "dashboard": None},
+            sources=[{"url": u, **c} for u, c in zip(urls, contents, strict=True)],
+        )  # fmt: skip
+        return run_batch(Context(cluster.client, held, params, QuietProgress()), data, invocation)
+    finally:
+        held.close()
+
+
+def results(directory: Path) -> dict[str, Any]:
+    """Everything that must not depend on how a run was executed: cells, models, accuracies."""
+    store = zarr.open_group(str(directory / "store.zarr"), mode="r")
+    found: dict[str, Any] = {}
+    for psi, sides in store["cells"].groups():
+        for side, group in sides.groups():
+            for name, array in group.arrays():
+                found[f"cells/{psi}/{side}/{name}"] = array[...].tobytes()
+    for kind in ("partitions", "models"):
+        for name, group in store[kind].groups():
+            if "content_hash" in group.attrs:
+                found[f"{kind}/{name}"] = group.attrs["content_hash"]
+    metrics = json.loads((directory / "metrics.json").read_text())
+    found["learners"] = {
+        name: {k: v for k, v in learner.items() if not k.endswith("seconds")}
+        for name, learner in metrics["learners"].items()
+    }
+    return found
+
+
+def command(*words: str) -> list[str]:
+    return [sys.executable, "-m", "flows.batch", *words]
+
+
+def environment() -> dict[str, str]:
+    kept = {k: v for k, v in os.environ.items() if not k.startswith("PREFECT_")}
+    return {**kept, "PREFECT_HOME": "/nonexistent", "PYTHONPATH": str(ROOT)}
+
+
+@pytest.mark.parametrize("partitioner", ["anne", "iforest"])
+def test_metrics_follow_the_schema_and_the_files_are_there(
+    partitioner: str, two_workers: ClusterHandle, tmp_path: Path
+) -> None:
+    file = write_libsvm(tmp_path / "train.libsvm", 600, classes=3)
+    directory = tmp_path / "run"
+    metrics = run(
+        two_workers, directory, input=str(file), partitioner=partitioner, t=20, learner=("svm", "ogd", "logistic")
+    )
+    schema = json.loads((ROOT / "docs" / "metrics.schema.json").read_text())
+    written = json.loads((directory / "metrics.json").read_text())
+    Draft202012Validator(schema).validate(written)
+    assert written == metrics
+    for name in ("manifest.json", "report.html", "dask-report.html", "run.toml", "store.zarr/zarr.json"):
+        assert (directory / name).exists()
+    assert [stage["name"] for stage in metrics["stages"]] == [
+        "ingest", "select", "partition", "cells", "train:svm", "evaluate:svm", "train:ogd", "evaluate:ogd",
+        "train:logistic", "evaluate:logistic",
+    ]  # fmt: skip
+    assert metrics["data"]["rows_train"] == 480
+    assert metrics["data"]["rows_test"] == 120
+    majority = max(metrics["data"]["class_counts_train"]) / 480
+    for learner in metrics["learners"].values():
+        assert learner["accuracy"] > majority + 0.15
+        assert np.sum(learner["confusion"]) == 120
+    assert BatchOptions.from_toml((directory / "run.toml").read_text(), "run.toml").input == str(file)
+
+
+def test_the_same_bits_for_any_number_of_workers_and_any_shards(
+    two_workers: ClusterHandle, tmp_path: Path
+) -> None:
+    file = write_libsvm(tmp_path / "train.libsvm", 900, classes=3)
+    options: dict[str, Any] = {"input": str(file), "t": 13, "psi": 16}
+    run(two_workers, tmp_path / "a", **options)
+    expected = results(tmp_path / "a")
+    run(two_workers, tmp_path / "b", **options, shard_rows=37)
+    assert results(tmp_path / "b") == expected
+    with connect("local", workers=1) as one:
+        run(one, tmp_path / "c", **options, shard_rows=200)
+    assert results(tmp_path / "c") == expected
+
+
+def test_kill_at_any_moment_and_resume_to_the_same_bits(tmp_path: Path) -> None:
+    """The command is killed again and again, each time a little later; the finished run equals an undisturbed one."""
+    file = write_libsvm(tmp_path / "train.libsvm", 3000, classes=3)
+    words = ["--input", str(file), "--t", "20", "--psi", "64", "--shard-rows", "128", "--workers", "2"]
+    whole = subprocess.run(
+        command(*words, "--run-dir", str(tmp_path / "whole")), env=environment(), cwd=tmp_path, capture_output=True
+    )
+    assert whole.returncode == 0, whole.stderr.decode()
+    expected = results(tmp_path / "whole")
+    directory = tmp_path / "killed"
+    killed_at = []
+    for stage in ("ingest", "cells", "train-svm"):
+        process = subprocess.Popen(
+            command(*words, "--run-dir", str(directory)), env=environment(), cwd=tmp_path, start_new_session=True,
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        deadline = time.monotonic() + 120
+        while not list((directory / "records" / stage).glob("*.json")) and process.poll() is None:
+            assert time.monotonic() < deadline
+            time.sleep(0.005)
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            killed_at.append(stage)
+        process.wait()
+        # Whatever was being written may be there in part.
+    assert killed_at
+    assert not (directory / "metrics.json").exists() or len(killed_at) < 3
+    again = subprocess.run(
+        command(*words, "--run-dir", str(directory)), env=environment(), cwd=tmp_path, capture_output=True
+    )
+    assert again.returncode == 0, again.stderr.decode()
+    assert results(directory) == expected
+    stages = {s["name"]: s for s in json.loads((directory / "metrics.json").read_text())["stages"]}
+    assert stages["ingest"]["tasks_skipped"] == stages["ingest"]["tasks"]
+
+
+def test_a_worker_killed_in_the_middle_changes_nothing(tmp_path: Path) -> None:
+    file = write_libsvm(tmp_path / "train.libsvm", 3000)
+    options: dict[str, Any] = {"input": str(file), "t": 20, "psi": 64, "shard_rows": 64}
+    with connect("local", workers=2) as cluster:
+        run(cluster, tmp_path / "a", **options)
+        pids = cluster.client.run(os.getpid)
+        os.kill(next(iter(pids.values())), signal.SIGKILL)
+        run(cluster, tmp_path / "b", **options)
+    assert results(tmp_path / "a") == results(tmp_path / "b")
+
+
+def test_another_run_is_refused_with_the_difference_named(two_workers: ClusterHandle, tmp_path: Path) -> None:
+    file = write_libsvm(tmp_path / "train.libsvm", 300)
+    directory = tmp_path / "run"
+    run(two_workers, directory, input=str(file), t=5, psi=4)
+    with pytest.raises(InputError, match=r"params.psi was 4, now 8; params.seed was 0, now 1"):
+        run(two_workers, directory, input=str(file), t=5, psi=8, seed=1)
+    write_libsvm(file, 300, seed=7)
+    with pytest.raises(InputError, match="data.sources"):
+        run(two_workers, directory, input=str(file), t=5, psi=4)
+    metrics = run(two_workers, directory, input=str(file), t=5, psi=4, fresh=True)
+    assert metrics["params"]["psi"] == 4
+
+
+def test_finished_stages_are_not_done_again(two_workers: ClusterHandle, tmp_path: Path) -> None:
+    file = write_libsvm(tmp_path / "train.libsvm", 300)
+    directory = tmp_path / "run"
+    run(two_workers, directory, input=str(file), t=5, psi=4)
+    expected = results(directory)
+    manifest = json.loads((directory / "manifest.json").read_text())
+    for stage in ("train:ogd", "evaluate:ogd"):
+        del manifest["stages"][stage]
+        shutil.rmtree(directory / "records" / stage.replace(":", "-"))
+    manifest["status"] = "unfinished"
+    (directory / "manifest.json").write_text(json.dumps(manifest))
+    metrics = run(two_workers, directory, input=str(file), t=5, psi=4)
+    assert results(directory) == expected
+    skipped = {stage["name"]: stage["tasks_skipped"] == stage["tasks"] for stage in metrics["stages"]}
+    assert skipped.pop("train:ogd") is False
+    assert skipped.pop("evaluate:ogd") is False
+    assert all(skipped.values())
+
+
+FAULTS: dict[str, tuple[str, list[str], str]] = {
+    "missing": ("", ["--input", "{dir}/nothing.libsvm"], "nothing.libsvm"),
+    "text": ("hello world\n", ["--input", "{file}"], r"line 1, column 1"),
+    "zero": ("1 0:1\n-1 1:1\n", ["--input", "{file}"], r"line 1, column 3.*index 0"),
+    "descending": ("1 2:1 1:1\n", ["--input", "{file}"], r"line 1"),
+    "nan": ("1 1:nan\n-1 1:1\n", ["--input", "{file}"], r"line 1.*nan"),
+    "infinite": ("1 1:1\n-1 1:inf\n", ["--input", "{file}"], r"line 2.*inf"),
+    "one class": ("1 1:1\n" * 20, ["--input", "{file}"], "one class only"),
+    "empty": ("", ["--input", "{file}"], "empty|no rows"),
+    "psi": ("1 1:1\n-1 1:2\n" * 10, ["--input", "{file}", "--psi", "17"], "--psi 17.*16 training rows"),
+    "name": ("", ["--dataset", "a9b"], "a9a"),
+    "both": ("", ["--dataset", "a9a", "--input", "{file}"], "--input"),
+    "later": ("1 1:1\n-1 1:2\n" * 10, ["--input", "{file}", "--cluster", "cuda"], "not available yet"),
+    "gcws": ("1 1:1\n-1 1:2\n" * 10, ["--input", "{file}", "--partitioner", "gcws"], "not available yet"),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_bad_input_is_one_line_and_exit_status_2(fault: str, tmp_path: Path) -> None:
+    text, words, expected = FAULTS[fault]
+    file = tmp_path / "data.libsvm"
+    file.write_text(text)
+    words = [word.format(dir=tmp_path, file=file) for word in words]
+    done = subprocess.run(
+        command(*words, "--workers", "1", "--quiet", "--run-dir", str(tmp_path / "run")),
+        env=environment(), cwd=tmp_path, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 2, done.stderr
+    assert done.stdout == ""
+    assert len(done.stderr.strip().splitlines()) == 1, done.stderr
+    assert re.search(expected, done.stderr), done.stderr
+    assert not (tmp_path / "run" / "metrics.json").exists()
+
+
+def test_test_data_that_does_not_fit(two_workers: ClusterHandle, tmp_path: Path) -> None:
+    train = tmp_path / "train.libsvm"
+    train.write_text("1 1:1 2:1\n-1 1:2\n" * 20)
+    wide = tmp_path / "wide.libsvm"
+    wide.write_text("1 1:1\n-1 3:1\n")
+    with pytest.raises(InputError, match=r"wide.libsvm: line 2.*3.*2 columns"):
+        run(two_workers, tmp_path / "a", input=str(train), test_input=str(wide), psi=4, t=5)
+    labels = tmp_path / "labels.libsvm"
+    labels.write_text("1 1:1\n7 2:1\n")
+    with pytest.raises(InputError, match=r"labels.libsvm: found label 7, expected the training labels: -1, 1"):
+        run(two_workers, tmp_path / "b", input=str(train), test_input=str(labels), psi=4, t=5)
+
+
+def test_a_directory_that_is_no_run_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "precious.txt").write_text("mine")
+    with pytest.raises(InputError, match=r"precious.txt"):
+        RunDirectory(tmp_path, {}, fresh=True)
+    assert (tmp_path / "precious.txt").read_text() == "mine"
+
+
+def test_only_one_process_works_on_a_run(tmp_path: Path) -> None:
+    held = RunDirectory(tmp_path / "run", {})
+    with pytest.raises(InputError, match="another process"):
+        RunDirectory(tmp_path / "run", {})
+    held.close()
+    RunDirectory(tmp_path / "run", {}).close()
+
+
+def test_without_options_the_embedded_data_set_is_used(two_workers: ClusterHandle, tmp_path: Path) -> None:
+    metrics = run(two_workers, tmp_path / "run", psi=64)
+    assert metrics["data"]["name"] == "digits"
+    assert metrics["learners"]["svm"]["accuracy"] > 0.95
+
+
+def test_tables_scaling_and_text_labels(two_workers: ClusterHandle, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.random((400, 3)) * [1, 1000, 0.001]
+    y = np.where(X[:, 1] > 500, "high", "low")
+    file = tmp_path / "table.csv"
+    file.write_text("a,b,c,label\n" + "".join(f"{a},{b},{c},{k}\n" for (a, b, c), k in zip(X, y, strict=True)))
+    metrics = run(two_workers, tmp_path / "run", input=str(file), scale="minmax", psi=32, t=50)
+    assert metrics["data"]["classes"] == ["high", "low"]
+    assert metrics["learners"]["svm"]["accuracy"] > 0.9
