@@ -102,6 +102,7 @@ def batch(**options: Any) -> Any:
 
     def started(cluster: ClusterHandle, path: Path) -> None:
         paths.append(path)
+        get_run_logger().info(f"run directory: {path.absolute()}")  # whoever resumes a stopped run needs it
         link_dashboard(cluster)
 
     def work(options: BatchOptions, events: Events) -> Result:

@@ -201,6 +201,7 @@ def test_batch_and_score(api: Any, tmp_path: Path, capsys: pytest.CaptureFixture
     assert created["dask-dashboard"] < states["ingest"].timestamp < created["throughput"]
     logged = log_lines(api, run, "report: ")
     assert any(line.startswith("evaluate:ogd: done, 1/1 task, 359 rows") for line in logged)
+    assert f"run directory: {path}" in logged
 
     source = flows.batch.find_data(BatchOptions(), QuietProgress()).train_url
     words = ["--model", str(path), "--input", source, "--output", str(tmp_path / "p.parquet"), "--workers", "1"]
