@@ -28,9 +28,7 @@ def folds(n: int, seed: int, n_folds: int = FOLDS) -> list[tuple[np.ndarray, np.
     Source: algorithms.md, section 9.2.
     """
     parts = np.array_split(generator(seed, STREAM).permutation(n), n_folds)
-    return [
-        (np.sort(np.concatenate([*parts[:k], *parts[k + 1 :]])), np.sort(parts[k])) for k in range(n_folds)
-    ]
+    return [(np.sort(np.concatenate([*parts[:k], *parts[k + 1 :]])), np.sort(parts[k])) for k in range(n_folds)]
 
 
 def psis_that_fit(n: int, n_folds: int = FOLDS, psis: Sequence[int] = PSIS) -> list[int]:

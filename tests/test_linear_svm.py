@@ -364,7 +364,8 @@ def test_warm_start_begins_where_it_ended(loss, bounds):
 def test_weights_of_samples_and_classes_are_repetitions(loss):
     cells, y = problem(120, n_classes=3)
     count = np.array([2, 1, 0, 3])[np.arange(120) % 4] * np.where(y == 1, 2, 1)
-    params = {"loss": loss, "tol": 1e-12, "max_iter": 100_000}
+    # The hinge loss stops near a gap of 1e-12, where projected gradients below 1e-12 count as zero (8.2).
+        params = {"loss": loss, "tol": 1e-11, "max_iter": 100_000}
     repeated = np.repeat(np.arange(120), count)
     expected = fit_linear_svm([Block(cells[repeated], y[repeated])], 3, SVMParams(**params))
     by_sample = fit_linear_svm([Block(cells, y, count.astype(float))], 3, SVMParams(**params))

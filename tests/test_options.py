@@ -26,7 +26,7 @@ COMMANDS = (BatchOptions, ScoreOptions)
 BATCH = BatchOptions(
     input="s3://bucket/my data.csv", test_input="-odd.csv", format="csv", label="it's", columns=7,
     scale="minmax", task="binary", data_dir="data", partitioner="iforest", max_depth="log2", t=17, psi=64,
-    cv_rows=500, learner=("ogd", "logistic"), C=0.25, loss="hinge", tol=1e-3, eta=2.0, feature_scale="raw",
+    cv_rows=500, learner=("ogd", "logistic"), C=0.25, loss="hinge", tol=1e-2, eta=2.0, feature_scale="raw",
     order="file", class_weight="balanced", seed=3, run_dir="runs/x", fresh=True, shard_rows=1000,
     cluster="tcp://host:8786", workers=2, memory_limit="4GB", explain=True, debug=True, quiet=True,
 )  # fmt: skip
@@ -71,7 +71,7 @@ def test_command_names_only_what_is_not_default():
 def test_defaults():
     options = BatchOptions.parse([])
     assert (options.t, options.psi, options.learner, options.test_size) == (100, "auto", ("svm", "ogd"), 0.2)
-    assert (options.eta, options.C, options.seed, options.cluster) == (0.5, 1.0, 0, "local")
+    assert (options.eta, options.C, options.seed, options.cluster) == (0.5, 5.0, 0, "local")
     assert (options.partitioner, options.cv_rows, options.workers) == ("anne", 20_000, None)
 
 
@@ -153,9 +153,7 @@ def test_score_needs_model_and_input():
 
 def test_config_file_and_flags_that_win(tmp_path):
     file = tmp_path / "run.toml"
-    file.write_text(
-        'dataset = "a9a"\ntest-size = 0.3\nrun_dir = "r"\nt = 5\nquiet = true\nlearner = ["ogd"]\nC = 3\n'
-    )
+    file.write_text('dataset = "a9a"\ntest-size = 0.3\nrun_dir = "r"\nt = 5\nquiet = true\nlearner = ["ogd"]\nC = 3\n')
     options = BatchOptions.parse(["--config", str(file), "--t", "7", "--no-quiet"])
     assert (options.dataset, options.test_size, options.run_dir) == ("a9a", 0.3, "r")
     assert (options.t, options.quiet, options.learner, options.C) == (7, False, ("ogd",), 3.0)
