@@ -50,9 +50,7 @@ class Reread:
     def __getitem__(self, k):
         self.asked.append(k)
         part = slice(self.bounds[k], self.bounds[k + 1])
-        return Block(
-            self.cells[part], self.y[part].copy(), None if self.weight is None else self.weight[part]
-        )
+        return Block(self.cells[part], self.y[part].copy(), None if self.weight is None else self.weight[part])
 
 
 def same(a, b):
@@ -104,9 +102,7 @@ def test_certificate_is_the_duality_gap(loss):
     alpha = rng.uniform(0.01, 0.99, 80) * weight
     X, c = cells.to_csr().toarray(), signs(y)
     w = np.append(X.T @ (alpha * c), 0.0)
-    losses, gap = loops.certificate(
-        row_arrays(cells, VALUE), y, 1, np.ones(2), weight, 0.0, LOSSES[loss], w, alpha
-    )
+    losses, gap = loops.certificate(row_arrays(cells, VALUE), y, 1, np.ones(2), weight, 0.0, LOSSES[loss], w, alpha)
     primal = naive.svm_primal(X, c, weight, loss, w[:-1])
     assert losses + 0.5 * w @ w == pytest.approx(primal, rel=1e-12)
     assert gap == pytest.approx(primal - naive.svm_dual(X, c, weight, loss, alpha), rel=1e-9)
@@ -138,9 +134,7 @@ def test_solution_is_that_of_liblinear(loss, C):
 def test_logistic_solution_is_that_of_newtons_method(C):
     cells, y = problem()
     fit = fit_linear_svm([Block(cells, y)], 2, SVMParams(loss="logistic", C=C, tol=1e-14))
-    reference = LogisticRegression(
-        C=C, fit_intercept=False, tol=1e-12, max_iter=1000, solver="newton-cholesky"
-    )
+    reference = LogisticRegression(C=C, fit_intercept=False, tol=1e-12, max_iter=1000, solver="newton-cholesky")
     reference.fit(cells.to_csr().toarray(), y)
     np.testing.assert_allclose(fit.coef[:, 0], reference.coef_[0], atol=1e-5)
 
@@ -206,9 +200,7 @@ def test_sv3_kkt_conditions_and_objectives(loss):
 def test_sv4_shrinking_does_not_change_the_solution(loss):
     cells, y = problem()
     fits = [
-        fit_linear_svm(
-            [Block(cells, y)], 2, SVMParams(loss=loss, tol=1e-12, max_iter=100_000, shrinking=shrinking)
-        )
+        fit_linear_svm([Block(cells, y)], 2, SVMParams(loss=loss, tol=1e-12, max_iter=100_000, shrinking=shrinking))
         for shrinking in (True, False)
     ]
     np.testing.assert_allclose(fits[0].coef, fits[1].coef, atol=1e-5)
@@ -224,9 +216,7 @@ def test_the_dual_never_falls_from_sweep_to_sweep(loss):
             fit = fit_linear_svm([Block(cells, y)], 2, SVMParams(loss=loss, tol=1e-20, max_iter=sweeps))
         assert fit.n_iter[0] == sweeps
         assert not fit.converged[0]
-        assert fit.gap[0] == pytest.approx(
-            (fit.primal[0] - fit.dual[0]) / fit.primal[0], rel=1e-12, abs=1e-14
-        )
+        assert fit.gap[0] == pytest.approx((fit.primal[0] - fit.dual[0]) / fit.primal[0], rel=1e-12, abs=1e-14)
         duals.append(fit.dual[0])
     assert (np.diff(duals) >= -1e-12 * duals[-1]).all()
     assert duals[-1] > duals[0]
@@ -247,10 +237,7 @@ def test_gap_is_reached_and_its_history_kept(loss):
 
 def test_different_orders_agree_to_tolerance():
     cells, y = problem()
-    fits = [
-        fit_linear_svm([Block(cells, y)], 2, SVMParams(tol=1e-12, max_iter=100_000, seed=seed))
-        for seed in (0, 1)
-    ]
+    fits = [fit_linear_svm([Block(cells, y)], 2, SVMParams(tol=1e-12, max_iter=100_000, seed=seed)) for seed in (0, 1)]
     assert not np.array_equal(fits[0].coef, fits[1].coef)
     np.testing.assert_allclose(fits[0].coef, fits[1].coef, atol=1e-5)
 
@@ -274,10 +261,7 @@ def test_problems_solved_apart_are_the_same_bits(bounds):
     cells, y = problem(n_classes=4)
     params = SVMParams(tol=1e-6, fit_intercept=True)
     whole = fit_linear_svm(Reread(cells, y, bounds), 4, params)
-    parts = [
-        fit_linear_svm(Reread(cells, y, bounds), 4, params, classes_subset=subset)
-        for subset in ([3, 1], [0, 2])
-    ]
+    parts = [fit_linear_svm(Reread(cells, y, bounds), 4, params, classes_subset=subset) for subset in ([3, 1], [0, 2])]
     assert parts[0].problems.tolist() == [1, 3]
     models = [svm_model(f, list("abcd"), params, divisor=np.sqrt(T)) for f in (whole, parts)]
     assert models[0].content_hash == models[1].content_hash
@@ -286,9 +270,7 @@ def test_problems_solved_apart_are_the_same_bits(bounds):
     )
     np.testing.assert_array_equal(whole.alphas[[1, 3]], parts[0].alphas)
     for k in range(4):
-        alone = fit_linear_svm(
-            [Block(cells, (y == k).astype(np.int32))], 2, SVMParams(tol=1e-6, fit_intercept=True)
-        )
+        alone = fit_linear_svm([Block(cells, (y == k).astype(np.int32))], 2, SVMParams(tol=1e-6, fit_intercept=True))
         assert alone.primal[0] == pytest.approx(whole.primal[k], rel=2e-6)
     with pytest.raises(ValueError, match="solved are"):
         svm_model(parts[0], list("abcd"), params, divisor=1.0)
@@ -309,9 +291,7 @@ def test_blocks_reach_the_objective_of_one_block(loss, inner_sweeps):
     X = cells.to_csr().toarray()
     for k in range(3):
         np.testing.assert_allclose(fit.coef[:, k], X.T @ (fit.alphas[k] * signs(y, k)), atol=1e-10)
-        assert fit.primal[k] == pytest.approx(
-            naive.svm_primal(X, signs(y, k), weight, loss, fit.coef[:, k]), rel=1e-10
-        )
+        assert fit.primal[k] == pytest.approx(naive.svm_primal(X, signs(y, k), weight, loss, fit.coef[:, k]), rel=1e-10)
     same(fit, fit_linear_svm(Reread(cells, y, [1, 90, 150], weight), 3, params))
     # Each pass asks for every block once, at most the block that is in memory already is not asked for again.
     passes = fit.n_iter.max() + max(len(h) for h in fit.history)
@@ -354,9 +334,7 @@ def test_warm_start_begins_where_it_ended(loss, bounds):
         SVMParams(loss=loss, C=0.1, tol=1e-6, max_iter=10_000),
         alpha0=cold.alphas,
     )
-    fresh = fit_linear_svm(
-        Reread(cells, y, bounds), 3, SVMParams(loss=loss, C=0.1, tol=1e-6, max_iter=10_000)
-    )
+    fresh = fit_linear_svm(Reread(cells, y, bounds), 3, SVMParams(loss=loss, C=0.1, tol=1e-6, max_iter=10_000))
     np.testing.assert_allclose(other.primal, fresh.primal, rtol=2e-6)
 
 
@@ -365,7 +343,7 @@ def test_weights_of_samples_and_classes_are_repetitions(loss):
     cells, y = problem(120, n_classes=3)
     count = np.array([2, 1, 0, 3])[np.arange(120) % 4] * np.where(y == 1, 2, 1)
     # The hinge loss stops near a gap of 1e-12, where projected gradients below 1e-12 count as zero (8.2).
-        params = {"loss": loss, "tol": 1e-11, "max_iter": 100_000}
+    params = {"loss": loss, "tol": 1e-11, "max_iter": 100_000}
     repeated = np.repeat(np.arange(120), count)
     expected = fit_linear_svm([Block(cells[repeated], y[repeated])], 3, SVMParams(**params))
     by_sample = fit_linear_svm([Block(cells, y, count.astype(float))], 3, SVMParams(**params))
@@ -382,9 +360,7 @@ def test_balanced_weights(bounds):
     y[: len(y) // 2] = 0
     counts = np.bincount(y)
     expected = {k: 150 / (3 * counts[k]) for k in range(3)}
-    fits = [
-        fit_linear_svm(Reread(cells, y, bounds), 3, SVMParams(class_weight=w)) for w in ("balanced", expected)
-    ]
+    fits = [fit_linear_svm(Reread(cells, y, bounds), 3, SVMParams(class_weight=w)) for w in ("balanced", expected)]
     same(*fits)
 
 
