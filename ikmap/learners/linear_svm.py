@@ -12,7 +12,6 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
 from ikmap.learners import _linear_svm_loops as loops
 from ikmap.learners.block_reader import BlockReader
@@ -331,6 +330,9 @@ def _result(problems: Sequence[_Problem], tol: float) -> SVMFit:
     alphas = np.array([np.concatenate([p.alphas[b] for b in sorted(p.alphas)]) for p in problems])
     converged = gap <= tol
     if not converged.all():
+        # Importing scikit-learn takes a second, which no worker should spend for a warning it rarely gives.
+        from sklearn.exceptions import ConvergenceWarning
+
         worst = int(gap.argmax())
         warnings.warn(
             f"duality gap {gap[worst]:.2g} after {problems[worst].n_iter} sweeps, wanted {tol:.2g} "

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
 from ikmap.cells import Cells
 from ikmap.learners.linear_svm import fit_linear_svm, svm_model
@@ -103,7 +102,7 @@ def _learner(name: str, params: Params, n_classes: int) -> Learner:
     def batch(cells: Cells, y: np.ndarray) -> Callable[[Cells], np.ndarray]:
         asked = svm_params(params, name)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
+            warnings.filterwarnings("ignore", message="duality gap")  # ConvergenceWarning: slow to import
             fit = fit_linear_svm([Block(cells, y)], n_classes, asked)
         return svm_model(fit, classes, asked, divisor=math.sqrt(params.t)).predict_index
 
