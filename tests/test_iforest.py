@@ -60,6 +60,31 @@ def test_sparse_rows_give_the_same_tree(name: str, max_depth: str | None) -> Non
 
 
 @settings(deadline=None, max_examples=60)
+def _sparse_points(kind: str, n: int, d: int, rng: np.random.Generator) -> np.ndarray:
+    X = np.where(rng.random((n, d)) < 0.03, rng.normal(size=(n, d)), 0.0)
+    if kind == "binary":
+        X = (X != 0.0).astype(float)
+    elif kind == "with dense columns":
+        X[:, 0], X[:, 5], X[:, 9] = 1.0, rng.normal(size=n), np.where(np.arange(n) == 7, 2.0, 3.0)
+        X[:, 12] = rng.integers(1, 3, n)
+    elif kind == "duplicates":
+        X[n // 3 :] = X[rng.integers(0, n // 3, n - n // 3)]
+    elif kind == "text":
+        X = rng.poisson(0.4 / np.arange(1, d + 1) ** 0.8, (n, d)).astype(float)
+    return X
+
+
+@pytest.mark.parametrize("max_depth", [None, "log2"])
+@pytest.mark.parametrize("kind", ["plain", "binary", "with dense columns", "duplicates", "text"])
+def test_large_sparse_nodes_give_the_same_tree(kind: str, max_depth: str | None) -> None:
+    """Large enough that nodes keep books of their columns and hand them down several times."""
+    rng = np.random.default_rng(len(kind))
+    X = _sparse_points(kind, 700, 150, rng)
+    dense, sparse = (_fit(X, 600, layout, max_depth) for layout in ("dense", "csr"))
+    assert dense.content_hash == sparse.content_hash
+    assert np.array_equal(dense.cells(X).codes, sparse.cells(LAYOUTS["csr"](X)).codes)
+
+
 @given(
     X=hnp.arrays(
         np.float64, (12, 4), elements=st.one_of(st.just(0.0), st.floats(allow_nan=False, allow_infinity=False))

@@ -1,4 +1,4 @@
-"""Compiled loops of the iForest partitions: grow one tree, and route rows through all of them."""
+"""Compiled loops of the iForest partitions: grow one tree on dense points, and route rows through all trees."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ LEAF = -1
 
 
 @numba.njit(cache=True, nogil=True)
-def _cut(low, high, u):
+def cut_between(low, high, u):
     """A cut in (low, high], uniform for u uniform on [0, 1): rows below it and rows at or above it both exist."""
     cut = low + (1.0 - u) * (high - low)
     return high if cut <= low or cut > high else cut
@@ -61,88 +61,13 @@ def grow_dense(points, rows, uniforms, max_depth, feature, threshold, right):
             right[node] = n_leaves
             n_leaves += 1
             continue
-        cut = _cut(low[chosen], high[chosen], uniforms[n_splits, 1])
+        cut = cut_between(low[chosen], high[chosen], uniforms[n_splits, 1])
         n_splits += 1
         threshold[node] = cut
         middle = begin
         for p in range(begin, end):
             if points[rows[p], chosen] < cut:
                 rows[middle], rows[p] = rows[p], rows[middle]
-                middle += 1
-        stack[height] = (middle, end, depth + 1, node)
-        stack[height + 1] = (begin, middle, depth + 1, -1)
-        height += 2
-    return n_nodes
-
-
-@numba.njit(cache=True, nogil=True)
-def grow_csr(data, indices, indptr, n_features, rows, uniforms, max_depth, feature, threshold, right):
-    """The tree that :func:`grow_dense` grows on the same points, at a cost of O(non-zeros) a node.
-
-    `indices` must be smaller than `n_features`; pass columns renumbered (in ascending order) to those in use.
-    """
-    rows = rows.copy()
-    low, high = np.zeros(n_features), np.zeros(n_features)
-    seen = np.zeros(n_features, dtype=np.int64)
-    touched = np.empty(n_features, dtype=np.int64)
-    value = np.empty(rows.size)
-    stack = np.empty((rows.size + 1, 4), dtype=np.int64)
-    stack[0] = (0, rows.size, 0, -1)
-    height, n_nodes, n_splits, n_leaves = 1, 0, 0, 0
-    while height:
-        height -= 1
-        begin, end, depth, parent = stack[height]
-        node = n_nodes
-        n_nodes += 1
-        if parent >= 0:
-            right[parent] = node
-        chosen = LEAF
-        if end - begin > 1 and (max_depth < 0 or depth < max_depth):
-            n_touched = 0
-            for p in range(begin, end):
-                for a in range(indptr[rows[p]], indptr[rows[p] + 1]):
-                    j = indices[a]
-                    if seen[j] == 0:
-                        touched[n_touched] = j
-                        n_touched += 1
-                        low[j] = high[j] = data[a]
-                    else:
-                        low[j] = min(low[j], data[a])
-                        high[j] = max(high[j], data[a])
-                    seen[j] += 1
-            varying = 0
-            for k in range(n_touched):
-                j = touched[k]
-                if seen[j] < end - begin:  # some point lacks it: the value 0 belongs to the range
-                    low[j] = min(low[j], 0.0)
-                    high[j] = max(high[j], 0.0)
-                seen[j] = 0
-                if high[j] > low[j]:
-                    touched[varying] = j
-                    varying += 1
-            if varying:
-                which = min(np.int64(uniforms[n_splits, 0] * varying), varying - 1)
-                chosen = np.partition(touched[:varying], which)[which]
-        feature[node] = chosen
-        if chosen == LEAF:
-            threshold[node] = 0.0
-            right[node] = n_leaves
-            n_leaves += 1
-            continue
-        cut = _cut(low[chosen], high[chosen], uniforms[n_splits, 1])
-        n_splits += 1
-        threshold[node] = cut
-        for p in range(begin, end):
-            value[p] = 0.0
-            first, last = indptr[rows[p]], indptr[rows[p] + 1]
-            a = first + np.searchsorted(indices[first:last], chosen)
-            if a < last and indices[a] == chosen:
-                value[p] = data[a]
-        middle = begin
-        for p in range(begin, end):
-            if value[p] < cut:
-                rows[middle], rows[p] = rows[p], rows[middle]
-                value[middle], value[p] = value[p], value[middle]
                 middle += 1
         stack[height] = (middle, end, depth + 1, node)
         stack[height + 1] = (begin, middle, depth + 1, -1)

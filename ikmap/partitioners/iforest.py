@@ -10,7 +10,8 @@ import numpy as np
 
 from ikmap._threads import for_each_block
 from ikmap.cells import Cells
-from ikmap.partitioners._iforest_loops import LEAF, grow_csr, grow_dense, route_csr, route_dense
+from ikmap.partitioners._iforest_csr_loops import grow_csr
+from ikmap.partitioners._iforest_loops import LEAF, grow_dense, route_csr, route_dense
 from ikmap.partitioners.base import Partitions
 from ikmap.rows import Rows, as_rows, take_rows
 from ikmap.seeds import generator
