@@ -39,6 +39,7 @@ class Store:
 
     def write_group(self, name: str, arrays: Mapping[str, np.ndarray], attributes: Mapping[str, Any]) -> int:
         """Write a group of arrays whole, replacing one of that name. Returns the bytes of the arrays."""
+        self._invalidate(name)
         group = zarr.open_group(self.path, path=name, mode="w")
         for key, array in arrays.items():
             rows = max(1, CHUNK_BYTES // max(1, array.nbytes // max(1, len(array))))
@@ -77,9 +78,15 @@ class Store:
 
     def delete(self, name: str) -> None:
         """Remove a group and all it holds; nothing happens where there is none."""
+        self._invalidate(name)
         root = zarr.open_group(self.path, mode="a")
         if name in root:
             del root[name]
+
+    def _invalidate(self, name: str) -> None:
+        """Take the mark of completeness off a group that is about to be removed file by file."""
+        if self.attributes(name) is not None:
+            zarr.open_group(self.path, path=name, mode="r+").update_attributes({COMPLETE: False})
 
     def open_arrays(self, name: str) -> dict[str, zarr.Array]:
         """Open the arrays of a group for reading parts of them."""
@@ -116,13 +123,14 @@ class Store:
         ValueError
             If the rows do not begin and end where shards do: such a write would lose rows of others.
         """
-        array = zarr.open_array(self.path, path=name, mode="r+")
+        # Not a property of the stored array, but of whoever writes it.
+        array = zarr.open_array(self.path, path=name, mode="r+", config={"write_empty_chunks": True})
         assert array.shards is not None
         shard, stop, n = array.shards[0], start + len(values), array.shape[0]
-        if start % shard or (stop % shard and stop != n):
-            raise ValueError(f"{name}: rows {start}..{stop} are not whole shards of {shard} rows")
+        if start % shard or stop > n or (stop % shard and stop != n):
+            raise ValueError(f"{name}: rows {start}..{stop} are not whole shards of {shard} of {n} rows")
         array[start:stop] = values
 
     def set_attributes(self, name: str, attributes: Mapping[str, Any]) -> None:
-        """Replace the attributes of a group, making it where it is not there yet, and mark it complete."""
+        """Set attributes of a group, making it where it is not there yet, and mark it complete."""
         zarr.open_group(self.path, path=name, mode="a").update_attributes({**attributes, COMPLETE: True})

@@ -1,0 +1,190 @@
+"""The store: what was written comes back, what was half-written counts as absent."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import zarr
+
+from pipeline.store import CHUNK_BYTES, Store
+from tests.runs import new_store
+
+ARRAYS = {
+    "empty": np.zeros((0, 3)),
+    "no columns": np.zeros((4, 0), dtype=np.int32),
+    "zeros": np.zeros((7, 2), dtype=np.int32),
+    "bytes": np.arange(256, dtype=np.uint8),
+    "nan": np.array([[np.nan, np.inf], [-0.0, 5e-324]]),
+    "long": np.array([2**63 - 1, -(2**63)], dtype=np.int64),
+    "flags": np.array([True, False]),
+    "cube": np.arange(24, dtype=np.float32).reshape(2, 3, 4),
+}
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return new_store(tmp_path)
+
+
+def files(store: Store, name: str) -> list[Path]:
+    return [path for path in (Path(store.path) / name).rglob("*") if path.is_file() and path.name != "zarr.json"]
+
+
+def test_a_group_comes_back_bit_for_bit(store: Store) -> None:
+    written = store.write_group("a/b", ARRAYS, {"x": [1, None, "y"]})
+    attributes, arrays = store.read_group("a/b")
+    assert attributes["x"] == [1, None, "y"]
+    assert arrays.keys() == ARRAYS.keys()
+    for name, array in ARRAYS.items():
+        assert arrays[name].dtype == array.dtype
+        assert arrays[name].shape == array.shape
+        assert arrays[name].tobytes() == array.tobytes()
+    assert written == sum(array.nbytes for array in ARRAYS.values())
+
+
+def test_chunks_are_bounded(store: Store) -> None:
+    rows = 3 * CHUNK_BYTES // (8 * 100) + 5
+    store.write_group("big", {"x": np.ones((rows, 100))}, {})
+    array = store.open_arrays("big")["x"]
+    assert array.chunks[1] == 100
+    assert CHUNK_BYTES / 2 < array.chunks[0] * 100 * 8 <= CHUNK_BYTES
+
+
+def test_a_group_is_replaced_whole(store: Store) -> None:
+    store.write_group("g", {"old": np.ones(3), "both": np.ones(3)}, {"old": 1})
+    store.write_group("g", {"both": np.zeros(2)}, {"new": 2})
+    attributes, arrays = store.read_group("g")
+    assert "old" not in attributes
+    assert list(arrays) == ["both"]
+    assert arrays["both"].shape == (2,)
+
+
+def test_what_is_not_there_is_none(store: Store) -> None:
+    assert store.attributes("nothing") is None
+    with pytest.raises(KeyError, match="no complete group nothing"):
+        store.read_group("nothing")
+    store.delete("nothing")
+
+
+def test_a_group_killed_between_its_arrays_is_absent(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    create_array = zarr.Group.create_array
+
+    def killed(self: Any, name: str, **options: Any) -> Any:
+        if name == "second":
+            raise KeyboardInterrupt
+        return create_array(self, name, **options)
+
+    arrays = {"first": np.ones(3), "second": np.ones(3)}
+    monkeypatch.setattr(zarr.Group, "create_array", killed)
+    with pytest.raises(KeyboardInterrupt):
+        store.write_group("g", arrays, {"x": 1})
+    assert files(store, "g")
+    assert store.attributes("g") is None
+    with pytest.raises(KeyError):
+        store.read_group("g")
+    monkeypatch.undo()
+    store.write_group("g", arrays, {"x": 1})
+    assert store.read_group("g")[0]["x"] == 1
+
+
+@pytest.mark.parametrize("removal", ["write_group", "delete"])
+def test_a_group_killed_while_it_is_removed_is_absent(
+    store: Store, monkeypatch: pytest.MonkeyPatch, removal: str
+) -> None:
+    """Files go in any order: the one that says that the group is complete may be the last."""
+    store.write_group("g", {"x": np.ones(3)}, {})
+
+    def killed(*args: Any) -> None:  # noqa: ARG001
+        for path in files(store, "g"):
+            path.unlink()
+        raise OSError("killed")  # zarr's own thread would not survive more
+
+    monkeypatch.setattr("shutil.rmtree", killed)
+    with pytest.raises(OSError, match="killed"):
+        store.write_group("g", {"x": np.ones(3)}, {}) if removal == "write_group" else store.delete("g")
+    assert (Path(store.path) / "g" / "zarr.json").exists()
+    assert store.attributes("g") is None
+
+
+def test_delete_leaves_the_neighbours(store: Store) -> None:
+    for name in ("m/a", "m/a2"):
+        store.write_group(name, {"x": np.ones(1)}, {})
+    store.delete("m/a")
+    assert store.attributes("m/a") is None
+    assert store.attributes("m/a2") is not None
+
+
+def sharded(store: Store, rows: int = 25, shard: int = 8, chunk: int = 4) -> str:
+    store.create_sharded("codes", (rows, 3), np.int32, shard_rows=shard, chunk_rows=chunk)
+    return "codes"
+
+
+def test_shards_and_chunks_are_as_asked(store: Store) -> None:
+    sharded(store)
+    array = zarr.open_array(store.path, path="codes", mode="r")
+    assert array.shards == (8, 3)
+    assert array.chunks == (4, 3)
+    (codec,) = array.compressors
+    assert codec.to_dict()["configuration"] == {
+        "typesize": 4, "cname": "lz4", "clevel": 5, "shuffle": "bitshuffle", "blocksize": 0,
+    }  # fmt: skip
+
+
+def test_each_shard_is_one_object_and_zeros_are_written(store: Store) -> None:
+    name = sharded(store)
+    for start in range(0, 25, 8):
+        store.write_shards(name, start, np.zeros((min(8, 25 - start), 3), dtype=np.int32))
+    assert len(files(store, name)) == 4
+    assert (zarr.open_array(store.path, path=name, mode="r")[...] == 0).all()
+
+
+@pytest.mark.parametrize(("start", "rows"), [(0, 8), (8, 16), (24, 1), (0, 25), (16, 9)])
+def test_whole_shards_are_written_and_nothing_else(store: Store, start: int, rows: int) -> None:
+    name = sharded(store)
+    store.write_shards(name, 0, np.full((25, 3), -7, dtype=np.int32))
+    values = np.arange(rows * 3, dtype=np.int32).reshape(rows, 3)
+    store.write_shards(name, start, values)
+    expected = np.full((25, 3), -7, dtype=np.int32)
+    expected[start : start + rows] = values
+    assert np.array_equal(zarr.open_array(store.path, path=name, mode="r")[...], expected)
+
+
+@pytest.mark.parametrize(("start", "rows"), [(4, 4), (0, 7), (0, 9), (1, 24), (8, 15), (24, 2), (24, 8)])
+def test_parts_of_shards_are_refused(store: Store, start: int, rows: int) -> None:
+    name = sharded(store)
+    before = np.full((25, 3), -7, dtype=np.int32)
+    store.write_shards(name, 0, before)
+    with pytest.raises(ValueError, match="codes"):
+        store.write_shards(name, start, np.zeros((rows, 3), dtype=np.int32))
+    assert np.array_equal(zarr.open_array(store.path, path=name, mode="r")[...], before)
+
+
+def test_an_array_is_kept_when_made_again_and_replaced_when_it_is_another(store: Store) -> None:
+    name = sharded(store)
+    store.write_shards(name, 0, np.ones((8, 3), dtype=np.int32))
+    sharded(store)
+    assert len(files(store, name)) == 1
+    sharded(store, shard=4)
+    assert files(store, name) == []
+    store.create_sharded(name, (25, 3), np.int64, shard_rows=4, chunk_rows=4)
+    assert zarr.open_array(store.path, path=name, mode="r").dtype == np.int64
+
+
+def test_attributes_of_a_group_with_members(store: Store) -> None:
+    store.write_group("data/part", {"x": np.ones(2)}, {})
+    assert store.attributes("data") is None
+    store.set_attributes("data", {"a": 1})
+    store.set_attributes("data", {"b": 2})
+    attributes = store.attributes("data")
+    assert attributes is not None
+    assert (attributes["a"], attributes["b"]) == (1, 2)
+    assert store.read_group("data/part")[1]["x"].tolist() == [1, 1]
+
+
+def test_create_keeps_what_is_there(store: Store) -> None:
+    store.write_group("g", {"x": np.ones(2)}, {})
+    store.create()
+    assert store.attributes("g") is not None
