@@ -36,12 +36,14 @@ def cell_layout(n_rows: int, t: int, shard_rows: int | None = None) -> Layout:
     Parameters
     ----------
     shard_rows : int, optional
-        Rows of a shard, as the user wants it; the cells are the same for any.
+        Rows of a shard, as the user wants it, raised by less than 2 % where it must be cut into equal chunks; the
+        cells are the same for any.
     """
-    if shard_rows is not None:
-        chunk = next(c for c in range(min(shard_rows, PIECE_ROWS), 0, -1) if shard_rows % c == 0)
-        return Layout(shard_rows, chunk)
     chunk = int(np.clip(_power_of_two(CHUNK_BYTES // (4 * t)), 64, PIECE_ROWS))
+    if shard_rows is not None:
+        n_chunks = -(-shard_rows // chunk)
+        chunk = -(-shard_rows // n_chunks)
+        return Layout(chunk * n_chunks, chunk)
     most = max(1, SHARD_BYTES // (4 * t * chunk))
     return Layout(chunk * int(np.clip(n_rows // (TASKS * chunk), 1, most)), chunk)
 
