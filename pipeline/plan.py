@@ -12,6 +12,7 @@ from pipeline.errors import InputError
 from pipeline.layout import BLOCK_BYTES, cell_layout
 from pipeline.params import Params
 from pipeline.prepared import READ_BYTES
+from pipeline.stages.train import CLASS_GROUPS
 
 PROCESS_BYTES = 350 << 20
 """A worker with its libraries loaded and nothing to do."""
@@ -84,11 +85,14 @@ def make_plan(
     layout = cell_layout(rows_train, t, params.shard_rows)
     shard = layout.shard_rows * t * 4
     tasks = -(-rows_train // layout.shard_rows) + -(-rows_test // layout.shard_rows)
-    weights = t * psi * 8 * (1 if n_classes == 2 else n_classes)
+    problems = 1 if n_classes == 2 else n_classes
+    at_once = -(-problems // CLASS_GROUPS)
+    weights = t * psi * 8 * problems
     cells = rows_train * t * packed_itemsize(psi)
     block = min(cells, BLOCK_BYTES)
     mapping = model + 2 * shard + 3 * READ_BYTES
-    training = 2 * block + 3 * weights + 24 * rows_train
+    # A label, and for each problem that is solved at once two copies of a dual variable.
+    training = 2 * block + 3 * weights + (4 + 16 * at_once) * rows_train
     worker = int(PROCESS_BYTES + max(mapping, training))
     output = int(n * t * 4 / COMPRESSION + model + 2 * weights)
     held = "in memory" if cells <= BLOCK_BYTES else f"in blocks of {_size(BLOCK_BYTES)}"

@@ -20,6 +20,8 @@ MANIFEST = "manifest.json"
 RECORDS = "records"
 LOCK = ".lock"
 SCHEMA_VERSION = 1
+DISCARDED = "discarded"
+"""Status of a run that is being removed."""
 
 
 def write_json(path: Path, value: Any) -> None:
@@ -90,15 +92,20 @@ class RunDirectory:
 
     def _open(self, identity: dict[str, Any], fresh: bool) -> None:
         manifest = self.path / MANIFEST
-        others = [entry.name for entry in self.path.iterdir() if entry.name != LOCK]
+        for partial in self.path.glob(f".{MANIFEST}.*"):  # of a process that was killed as it wrote the first one
+            partial.unlink()
+        others = [entry.name for entry in self.path.iterdir() if entry.name not in (LOCK, MANIFEST)]
         if others and not manifest.exists():
             raise InputError(
                 f"{self.path}: found {others[0]} but no {MANIFEST}: not the directory of a run; name another"
             )
-        if fresh:
+        if manifest.exists() and (fresh or read_manifest(self.path)["status"] == DISCARDED):
+            # Said first and taken back last: whoever finds a half-removed run goes on removing it.
+            write_json(manifest, {"schema_version": SCHEMA_VERSION, "status": DISCARDED})
             for name in others:
                 entry = self.path / name
-                shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
+                shutil.rmtree(entry) if entry.is_dir() and not entry.is_symlink() else entry.unlink()
+            manifest.unlink()
         if manifest.exists():
             self.manifest = read_manifest(self.path)
             changed = _differences(self.manifest["identity"], identity)
