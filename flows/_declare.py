@@ -55,9 +55,7 @@ class Spec:
         return [f"{self.flag}={text}"] if text.startswith("-") else [self.flag, text]
 
 
-def option(
-    default: Any, kind: Kind, *, group: str, help: str, session: bool = False, flag_only: bool = False
-) -> Any:
+def option(default: Any, kind: Kind, *, group: str, help: str, session: bool = False, flag_only: bool = False) -> Any:
     """A dataclass field that declares one option; ``default=MISSING`` makes it required."""
     metadata = {"kind": kind, "group": group, "help": help, "session": session, "flag_only": flag_only}
     return field(default=default, metadata=metadata)

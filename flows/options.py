@@ -123,9 +123,7 @@ class BatchOptions(CommonOptions):
         group=FEATURES,
         help="depth of the iforest trees: until every point is isolated, or ceil(log2 psi)",
     )
-    cv_rows: int = option(
-        20_000, Integer(10), group=FEATURES, help="most training rows that --psi auto looks at"
-    )
+    cv_rows: int = option(20_000, Integer(10), group=FEATURES, help="most training rows that --psi auto looks at")
 
     learner: tuple[str, ...] = option(
         ("svm", "ogd"), Several(LEARNERS), group=LEARNING, help="what to train: any of svm, ogd, logistic"
@@ -133,12 +131,8 @@ class BatchOptions(CommonOptions):
     C: float = option(
         5.0, Real(0), group=LEARNING, help="weight of the loss (svm, logistic), for features scaled so that K(x, x) = 1"
     )
-    loss: str = option(
-        "squared_hinge", Choice(("squared_hinge", "hinge")), group=LEARNING, help="loss of the svm"
-    )
-    tol: float = option(
-        1e-3, Real(0), group=LEARNING, help="certified relative duality gap to stop at (svm, logistic)"
-    )
+    loss: str = option("squared_hinge", Choice(("squared_hinge", "hinge")), group=LEARNING, help="loss of the svm")
+    tol: float = option(1e-3, Real(0), group=LEARNING, help="certified relative duality gap to stop at (svm, logistic)")
     eta: float = option(0.5, Real(0), group=LEARNING, help="step size of ogd")
     feature_scale: str = option(
         "kernel",
@@ -164,9 +158,7 @@ class BatchOptions(CommonOptions):
         session=True,
         help="directory of the run; an unfinished run there is resumed (default: runs/<dataset>-<time>)",
     )
-    fresh: bool = option(
-        False, Flag(), group=RUN, session=True, help="start over, discarding the run in --run-dir"
-    )
+    fresh: bool = option(False, Flag(), group=RUN, session=True, help="start over, discarding the run in --run-dir")
     shard_rows: int | None = option(
         None,
         Integer(1),
@@ -193,9 +185,7 @@ class BatchOptions(CommonOptions):
         if self.test_input is not None and self.test_size != self.specs()["test_size"].default:
             raise InputError("--test-input and --test-size: found both, expected one of them")
         if self.max_depth != "none" and self.partitioner != "iforest":
-            raise InputError(
-                f"--max-depth {self.max_depth}: found --partitioner {self.partitioner}, expected iforest"
-            )
+            raise InputError(f"--max-depth {self.max_depth}: found --partitioner {self.partitioner}, expected iforest")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -28,8 +28,7 @@ from prefect.states import Cancelled, Failed, State
 from pydantic import Field
 
 from cluster import ClusterHandle
-from flows import batch as batch_command
-from flows import score as score_command
+from flows import run_batch, run_score
 from flows._cli import terminated_as_interrupted
 from flows._declare import Options, Spec
 from flows._kinds import Choice, Flag, Integer, Real, Several
@@ -106,7 +105,7 @@ def batch(**options: Any) -> Any:
         link_dashboard(cluster)
 
     def work(options: BatchOptions, events: Events) -> Result:
-        metrics = batch_command.run(options, call=as_task, events=events, on_cluster=started)
+        metrics = run_batch.run(options, call=as_task, events=events, on_cluster=started)
         show_throughput(metrics["stages"])
         show_accuracy(metrics["learners"])
         path = paths[0] if paths else Path(options.run_dir or "")  # a run that was finished before starts nothing
@@ -122,7 +121,7 @@ def score(**options: Any) -> Any:
     """``python -m flows.score`` as a flow."""
 
     def work(options: ScoreOptions, events: Events) -> Result:
-        result = score_command.run(options, call=as_task, events=events, on_cluster=link_dashboard)
+        result = run_score.run(options, call=as_task, events=events, on_cluster=link_dashboard)
         show_throughput(result["stages"])
         if result["accuracy"] is not None:
             show_accuracy({result["learner"]: result})

@@ -20,8 +20,8 @@ import zarr
 from jsonschema import Draft202012Validator
 
 from cluster import ClusterHandle, connect
-from flows.batch import batch_params, find_data
 from flows.options import BatchOptions
+from flows.run_batch import batch_params, find_data
 from pipeline.batch import Invocation, run_batch, run_identity
 from pipeline.engine import Context
 from pipeline.errors import InputError
@@ -125,9 +125,7 @@ def test_metrics_follow_the_schema_and_the_files_are_there(
     assert BatchOptions.from_toml((directory / "run.toml").read_text(), "run.toml").input == str(file)
 
 
-def test_the_same_bits_for_any_number_of_workers_and_any_shards(
-    two_workers: ClusterHandle, tmp_path: Path
-) -> None:
+def test_the_same_bits_for_any_number_of_workers_and_any_shards(two_workers: ClusterHandle, tmp_path: Path) -> None:
     file = write_libsvm(tmp_path / "train.libsvm", 900, classes=3)
     options: dict[str, Any] = {"input": str(file), "t": 13, "psi": 16}
     run(two_workers, tmp_path / "a", **options)
@@ -190,10 +188,10 @@ def test_another_run_is_refused_with_the_difference_named(two_workers: ClusterHa
     file = write_libsvm(tmp_path / "train.libsvm", 300)
     directory = tmp_path / "run"
     run(two_workers, directory, input=str(file), t=5, psi=4)
-    with pytest.raises(InputError, match=r"params.psi was 4, now 8; params.seed was 0, now 1"):
+    with pytest.raises(InputError, match=r"params\.psi was 4, now 8; params\.seed was 0, now 1"):
         run(two_workers, directory, input=str(file), t=5, psi=8, seed=1)
     write_libsvm(file, 300, seed=7)
-    with pytest.raises(InputError, match="data.sources"):
+    with pytest.raises(InputError, match=r"data\.sources"):
         run(two_workers, directory, input=str(file), t=5, psi=4)
     metrics = run(two_workers, directory, input=str(file), t=5, psi=4, fresh=True)
     assert metrics["params"]["psi"] == 4

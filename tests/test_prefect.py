@@ -22,6 +22,7 @@ from flows._cli import run_command
 from flows._declare import Options
 from flows._kinds import Choice, Several
 from flows.options import BatchOptions, ScoreOptions
+from flows.run_batch import find_data
 from pipeline.errors import InputError
 from pipeline.progress import QuietProgress
 from pipeline.rundir import read_manifest
@@ -203,7 +204,7 @@ def test_batch_and_score(api: Any, tmp_path: Path, capsys: pytest.CaptureFixture
     assert any(line.startswith("evaluate:ogd: done, 1/1 task, 359 rows") for line in logged)
     assert f"run directory: {path}" in logged
 
-    source = flows.batch.find_data(BatchOptions(), QuietProgress()).train_url
+    source = find_data(BatchOptions(), QuietProgress()).train_url
     words = ["--model", str(path), "--input", source, "--output", str(tmp_path / "p.parquet"), "--workers", "1"]
     assert run_command(flows.score.main, words) == 0
     out = capsys.readouterr().out

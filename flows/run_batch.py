@@ -1,0 +1,168 @@
+"""What ``python -m flows.batch`` does, once its options are read; with or without Prefect around it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from flows.options import BatchOptions
+
+# Workers import this module when they start, and --help needs none of the rest: heavy imports stand in functions.
+if TYPE_CHECKING:
+    from cluster import ClusterHandle
+    from pipeline.datasets import ResolvedDataset
+    from pipeline.params import Params
+    from pipeline.progress import Events
+
+
+def run(
+    options: BatchOptions,
+    *,
+    call: Any = None,
+    events: Events | None = None,
+    on_cluster: Callable[[ClusterHandle, Path], None] | None = None,
+) -> dict[str, Any]:
+    """Do what the options ask for and return the contents of ``metrics.json``.
+
+    Parameters
+    ----------
+    call : callable, optional
+        How a stage is called (:data:`pipeline.batch.Call`).
+    events : Events, optional
+        Where progress goes; default: bars on a terminal, log lines elsewhere.
+    on_cluster : callable, optional
+        Called with the cluster, when it is up, and the run directory.
+
+    Raises
+    ------
+    InputError
+        The user's input or environment is at fault.
+    KeyboardInterrupt
+        With the command that resumes the run.
+    """
+    import json
+    from datetime import datetime
+
+    from cluster import connect
+    from pipeline.batch import Invocation, call_directly, default_run_directory, run_batch, run_identity
+    from pipeline.engine import Context
+    from pipeline.progress import choose_progress
+    from pipeline.readers import open_source
+    from pipeline.rundir import RunDirectory
+
+    params = batch_params(options)
+    with events or choose_progress(options.quiet) as events:
+        data = find_data(options, events)
+        sources = [
+            {"url": url, **open_source(url, data.format, data.label, data.n_columns).identity()}
+            for url in (data.train_url, data.test_url)
+            if url is not None
+        ]
+        contents = [{key: value for key, value in source.items() if key != "url"} for source in sources]
+        path = (
+            Path(options.run_dir)
+            if options.run_dir
+            else default_run_directory(data.name, f"{datetime.now():%Y%m%d-%H%M%S}")
+        )
+        directory = RunDirectory(path, run_identity(params.as_json(), data, contents), fresh=options.fresh)
+        try:
+            if directory.finished:
+                events.message(f"{path}: this run is finished; --fresh does it again")
+                return dict(json.loads((path / "metrics.json").read_text()))
+            if directory.resumed:
+                events.message(f"{path}: going on with an unfinished run")
+            with connect(options.cluster, workers=options.workers, memory_limit=options.memory_limit) as cluster:
+                events.message(cluster.describe())
+                if on_cluster is not None:
+                    on_cluster(cluster, path)
+                invocation = Invocation(
+                    command=options.command(session=False),
+                    config_toml=options.to_toml(),
+                    cluster={**cluster.record(), "dashboard": cluster.dashboard_link},
+                    memory_limit=cluster.memory_limit,
+                    explain=options.explain,
+                    sources=sources,
+                )
+                context = Context(cluster.client, directory, params, events)
+                metrics = run_batch(context, data, invocation, call=call or call_directly)
+            events.message(f"report: {path / 'report.html'}")
+            return metrics
+        except KeyboardInterrupt:
+            again = replace(options, run_dir=str(path), fresh=False).command()
+            raise KeyboardInterrupt(f"run {again}") from None
+        finally:
+            directory.close()
+
+
+def batch_params(options: BatchOptions) -> Params:
+    """Return the parameters that decide the result."""
+    from pipeline.params import Params
+
+    def unless_none(word: str) -> str | None:
+        return None if word == "none" else word
+
+    return Params(
+        partitioner=options.partitioner,
+        t=options.t,
+        psi=options.psi,
+        max_depth=unless_none(options.max_depth),
+        cv_rows=options.cv_rows,
+        learners=options.learner,
+        loss=options.loss,
+        C=options.C,
+        tol=options.tol,
+        class_weight=unless_none(options.class_weight),
+        eta=options.eta,
+        feature_scale=options.feature_scale,
+        order=options.order,
+        task=options.task,
+        scale=options.scale,
+        seed=options.seed,
+        shard_rows=options.shard_rows,
+    )
+
+
+def find_data(options: BatchOptions, events: Events) -> ResolvedDataset:
+    """Return the data the options name: files given, a registered data set, or the embedded one.
+
+    Raises
+    ------
+    InputError
+        The data set is unknown or not to be had.
+    """
+    from pipeline.dataset_spec import Split
+    from pipeline.datasets import EMBEDDED, ResolvedDataset, default_data_dir, load_registry, resolve
+
+    if options.input is not None:
+        return ResolvedDataset(
+            name=Path(options.input).name.partition(".")[0] or "data",
+            train_url=options.input,
+            test_url=options.test_input,
+            format=options.format,
+            label=options.label,
+            n_columns=options.columns,
+            split=Split(fraction=1 - options.test_size),
+        )
+    folder = Path(options.data_dir).expanduser() if options.data_dir else default_data_dir()
+    extra = Path(options.dataset_file) if options.dataset_file else None
+    spec = load_registry(extra, folder).find(options.dataset or EMBEDDED)
+    said: dict[str, int] = {}
+
+    def progress(name: str, done: int, total: int | None) -> None:
+        tenth = 10 * done // total if total else done >> 26
+        if said.get(name) != tenth:
+            said[name] = tenth
+            of = f" of {total / 1e6:,.1f} MB" if total else ""
+            events.message(f"downloading {name}: {done / 1e6:,.1f}{of}")
+
+    data = resolve(spec, folder, progress=progress)
+    changes: dict[str, Any] = {}
+    if options.label is not None:
+        changes["label"] = options.label
+    if options.columns is not None:
+        changes["n_columns"] = options.columns
+    if options.test_size != 0.2 and data.test_url is None:
+        changes["split"] = Split(fraction=1 - options.test_size)
+    return replace(data, **changes)

@@ -1,0 +1,65 @@
+"""What ``python -m flows.score`` does, once its options are read; with or without Prefect around it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from flows.options import ScoreOptions
+
+# Workers import this module when they start, and --help needs none of the rest: heavy imports stand in functions.
+if TYPE_CHECKING:
+    from cluster import ClusterHandle
+    from pipeline.progress import Events
+
+
+def run(
+    options: ScoreOptions,
+    *,
+    call: Any = None,
+    events: Events | None = None,
+    on_cluster: Callable[[ClusterHandle], None] | None = None,
+) -> dict[str, Any]:
+    """Do what the options ask for.
+
+    Parameters
+    ----------
+    call : callable, optional
+        How the one stage is called (:data:`pipeline.batch.Call`).
+    events : Events, optional
+        Where progress goes; default: bars on a terminal, log lines elsewhere.
+    on_cluster : callable, optional
+        Called with the cluster when it is up.
+
+    Returns
+    -------
+    dict
+        As :func:`pipeline.score.score`.
+
+    Raises
+    ------
+    InputError
+        The user's input or environment is at fault.
+    KeyboardInterrupt
+        With the command that does it again.
+    """
+    from cluster import connect
+    from pipeline.batch import call_directly
+    from pipeline.progress import choose_progress
+    from pipeline.score import Output, open_data, open_run, score
+
+    with events or choose_progress(options.quiet) as events:
+        model = open_run(options.model, options.learner)
+        data = open_data(model, options.input, options.format, options.label)
+        try:
+            # The output is given up last: no worker of ours is left then that could still be writing.
+            with (
+                Output(options.output) as output,
+                connect(options.cluster, workers=options.workers, memory_limit=options.memory_limit) as cluster,
+            ):
+                events.message(cluster.describe())
+                if on_cluster is not None:
+                    on_cluster(cluster)
+                return (call or call_directly)("score", lambda: score(cluster.client, model, data, output, events))
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt(f"run {options.command()}") from None
