@@ -67,7 +67,10 @@ class Preparation:
         if not isinstance(X, np.ndarray) and X.shape[1] != self.n_columns:
             X = sp.csr_array((X.data, X.indices, X.indptr), shape=(X.shape[0], self.n_columns))
         if self.divide != 1.0:
-            X = X / self.divide
+            if isinstance(X, np.ndarray):
+                X = X / self.divide
+            else:  # SciPy would multiply with the reciprocal, and give other bits than for dense rows
+                X = sp.csr_array((X.data / self.divide, X.indices, X.indptr), shape=X.shape)
         if self.dense:
             X = as_dense(X)
         if scaling is not None:

@@ -33,8 +33,10 @@ def without_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def context(path: Path, params: Params | None = None, client: Any = None) -> Context:
-    """A run in an own directory; the directory's lock is freed with the context."""
-    return Context(client, RunDirectory(path, {}), params or Params(), QuietProgress())
+    """A run in a directory of its own, which is not locked."""
+    run = RunDirectory(path, {})
+    run.close()
+    return Context(client, run, params or Params(), QuietProgress())
 
 
 def new_store(path: Path) -> Store:
