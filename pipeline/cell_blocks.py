@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+import weakref
 from collections.abc import Sequence
 
 import numpy as np
@@ -70,6 +71,7 @@ class SpooledBlocks(Sequence[Block]):
         self._offsets = offsets
         self._dtype = packed_dtype(offsets)
         self._file = tempfile.TemporaryFile(prefix="ikmap-cells-")  # noqa: SIM115 - lives as long as this object
+        weakref.finalize(self, self._file.close)
         self._bounds = [0]
         self.bytes_read = 0
         for k in range(len(source)):
