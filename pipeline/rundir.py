@@ -171,6 +171,8 @@ def read_manifest(path: Path) -> dict[str, Any]:
         raise InputError(f"{path}: found no {MANIFEST}, expected the directory of a run") from None
     except ValueError as error:
         raise InputError(f"{path / MANIFEST}: not JSON: {error}") from None
+    if not isinstance(manifest, dict):
+        raise InputError(f"{path / MANIFEST}: found a JSON {type(manifest).__name__}, expected an object")
     if manifest.get("schema_version") != SCHEMA_VERSION:
         raise InputError(
             f"{path / MANIFEST}: found version {manifest.get('schema_version')}, expected {SCHEMA_VERSION}"

@@ -1,0 +1,205 @@
+"""The run directory: one process at a time, whole files only, and no other run's results."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import stat
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline.errors import InputError
+from pipeline.rundir import MANIFEST, RunDirectory, read_manifest, write_json
+
+IDENTITY: dict[str, Any] = {"params": {"t": 5, "psi": "auto"}, "data": {"name": "x", "split": None}}
+
+
+def make(path: Path, identity: dict[str, Any] = IDENTITY, *, fresh: bool = False) -> RunDirectory:
+    """Open and let go."""
+    run = RunDirectory(path, identity, fresh=fresh)
+    run.close()
+    return run
+
+
+def used(path: Path) -> RunDirectory:
+    """A run that has come some way."""
+    run = make(path)
+    run.finish_stage("ingest", {"seconds": 1.0}, {"rows": 3})
+    write_json(run.task_record("cells", "shard-1"), {"rows": 3})
+    run.store.write_group("data", {}, {"mine": 1})
+    return run
+
+
+def test_a_new_directory_and_the_same_again(tmp_path: Path) -> None:
+    first = make(tmp_path / "a" / "b")
+    assert not first.resumed
+    assert not first.finished
+    assert first.manifest["identity"] == IDENTITY
+    used(tmp_path / "a" / "b")
+    again = make(tmp_path / "a" / "b")
+    assert again.resumed
+    assert again.manifest["id"] == first.manifest["id"]
+    assert again.stage("ingest") == {"record": {"seconds": 1.0}, "result": {"rows": 3}}
+    assert again.stage("cells") is None
+    assert again.task_record("cells", "shard-1").exists()
+
+
+def test_values_that_json_changes_are_no_difference(tmp_path: Path) -> None:
+    identity = {"learners": ("svm", "ogd"), "sides": {1: "x"}}
+    make(tmp_path, identity)
+    assert make(tmp_path, identity).resumed
+
+
+@pytest.mark.parametrize(
+    ("now", "said"),
+    [
+        ({**IDENTITY, "params": {"t": 6, "psi": "auto"}}, "params.t was 5, now 6"),
+        ({**IDENTITY, "params": {"t": 5, "psi": 64}}, "params.psi was 'auto', now 64"),
+        ({**IDENTITY, "params": {"t": 5, "psi": "auto", "seed": 1}}, "params.seed was None, now 1"),
+        ({**IDENTITY, "data": {"name": "x", "split": {"rule": "first"}}}, "data.split was None, now {'rule': 'first'}"),
+        (
+            {"params": {"t": 6, "psi": 1}, "data": IDENTITY["data"]},
+            "params.t was 5, now 6; params.psi was 'auto', now 1",
+        ),
+    ],
+)
+def test_another_run_is_refused_and_every_difference_named(tmp_path: Path, now: dict[str, Any], said: str) -> None:
+    used(tmp_path)
+    with pytest.raises(InputError) as refused:
+        make(tmp_path, now)
+    assert f"holds another run: {said}; use another --run-dir, or --fresh" in str(refused.value)
+    assert make(tmp_path).stage("ingest") is not None
+
+
+def test_fresh_leaves_nothing_of_the_old_run(tmp_path: Path) -> None:
+    old = used(tmp_path)
+    (tmp_path / "report.html").write_text("old")
+    (tmp_path / "link").symlink_to(tmp_path.parent)
+    run = make(tmp_path, {"other": 1}, fresh=True)
+    assert not run.resumed
+    assert run.manifest["id"] != old.manifest["id"]
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == [".lock", MANIFEST, "store.zarr"]
+    assert run.store.attributes("data") is None
+    assert tmp_path.parent.exists()
+
+
+@pytest.mark.parametrize("after", range(5))
+def test_fresh_killed_at_any_moment_can_be_run_again(
+    tmp_path: Path, after: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither refused as foreign, nor resumed with what was not removed yet."""
+    used(tmp_path)
+    (tmp_path / "metrics.json").write_text("{}")
+    removed = 0
+
+    def counted(remove: Any) -> Any:
+        def wrapper(*args: Any, **options: Any) -> Any:
+            nonlocal removed
+            if removed == after:
+                raise KeyboardInterrupt
+            removed += 1
+            return remove(*args, **options)
+
+        return wrapper
+
+    with monkeypatch.context() as patch:
+        patch.setattr(shutil, "rmtree", counted(shutil.rmtree))
+        patch.setattr(Path, "unlink", counted(Path.unlink))
+        try:
+            make(tmp_path, IDENTITY, fresh=True)
+        except KeyboardInterrupt:
+            assert removed == after
+    run = make(tmp_path, IDENTITY)
+    assert run.manifest["stages"] == {}
+    assert not (tmp_path / "records").exists()
+    assert not (tmp_path / "metrics.json").exists()
+    assert run.store.attributes("data") is None
+
+
+def test_killed_while_the_first_manifest_was_written(tmp_path: Path) -> None:
+    (tmp_path / ".lock").touch()
+    (tmp_path / f".{MANIFEST}.x7yz").write_text('{"schema')
+    assert not make(tmp_path).resumed
+    assert not list(tmp_path.glob(".manifest*"))
+
+
+def test_a_directory_of_something_else_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").write_text("mine")
+    for fresh in (False, True):
+        with pytest.raises(InputError, match=r"found thesis.tex but no manifest.json"):
+            make(tmp_path, fresh=fresh)
+    assert (tmp_path / "thesis.tex").read_text() == "mine"
+
+
+def test_a_file_is_no_directory(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for path in (tmp_path / "file", tmp_path / "file" / "below"):
+        with pytest.raises(InputError, match="found a file, expected a directory"):
+            make(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('{"schema_version": 99}', "found version 99, expected 1"),
+        ("{}", "found version None, expected 1"),
+        ('{"schema_ver', "not JSON"),
+        ("", "not JSON"),
+        ("[]", "found a JSON list, expected an object"),
+    ],
+)
+def test_a_manifest_of_another_version_or_none_at_all(tmp_path: Path, text: str, said: str) -> None:
+    make(tmp_path)
+    (tmp_path / MANIFEST).write_text(text)
+    with pytest.raises(InputError, match=said):
+        make(tmp_path)
+    assert not make(tmp_path, fresh=True).resumed
+
+
+def test_reading_a_manifest_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"found no manifest.json"):
+        read_manifest(tmp_path)
+
+
+def test_one_process_at_a_time(tmp_path: Path) -> None:
+    code = (
+        "import sys; from pathlib import Path; from pipeline.rundir import RunDirectory\n"
+        "try: RunDirectory(Path(sys.argv[1]), {}).close()\n"
+        "except Exception as error: sys.exit(str(error))"
+    )
+    words = [sys.executable, "-c", code, str(tmp_path)]
+    held = RunDirectory(tmp_path, {})
+    refused = subprocess.run(words, capture_output=True, text=True, cwd=Path(__file__).parents[1])
+    assert refused.stderr == f"{tmp_path}: another process is working on this run\n"
+    held.close()
+    assert subprocess.run(words, cwd=Path(__file__).parents[1]).returncode == 0
+
+
+def test_a_refused_run_gives_the_lock_back(tmp_path: Path) -> None:
+    make(tmp_path, {"a": 1})
+    with pytest.raises(InputError, match="a was 1, now 2"):
+        RunDirectory(tmp_path, {"a": 2})
+    make(tmp_path, {"a": 1})
+
+
+def test_json_is_replaced_whole_or_not_at_all(tmp_path: Path) -> None:
+    path = tmp_path / "deep" / "x.json"
+    write_json(path, {"a": 1})
+    with pytest.raises(TypeError):
+        write_json(path, {"a": [2] * 10_000, "b": object()})
+    assert json.loads(path.read_text()) == {"a": 1}
+    assert [entry.name for entry in path.parent.iterdir()] == ["x.json"]
+
+
+def test_files_are_as_readable_as_the_users_others(tmp_path: Path) -> None:
+    before = os.umask(0o027)
+    try:
+        write_json(tmp_path / "x.json", 1)
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "x.json").stat().st_mode) == 0o640
