@@ -70,13 +70,13 @@ class Stage:
     context : Context
     name : str
         As in ``metrics.json``: "ingest", "cells", "train:svm", ...
-    tasks : int
-        How many tasks there will be in all.
+    tasks : int or None
+        How many tasks there will be in all, where that is known.
     rows : int, optional
         How many rows the stage works on, where tasks share them; default: the sum over the tasks.
     """
 
-    def __init__(self, context: Context, name: str, tasks: int, rows: int | None = None) -> None:
+    def __init__(self, context: Context, name: str, tasks: int | None, rows: int | None = None) -> None:
         self.context, self.name, self.rows = context, name, rows
         self.started = context.elapsed
         context.events.stage_started(name, tasks, rows)
@@ -177,7 +177,7 @@ def run_tasks(
         return future
 
     first = [submit(task) for _, task in zip(range(IN_FLIGHT_PER_WORKER * max(1, workers)), waiting, strict=False)]
-    running = as_completed(first)
+    running = as_completed(first, loop=client.loop)  # else that of whatever client is Dask's default
     try:
         for future in running:
             task = of_future.pop(future.key)

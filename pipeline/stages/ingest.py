@@ -50,7 +50,8 @@ def ingest(context: Context, data: ResolvedDataset) -> dict[str, Any]:
     n_tasks = len(train.pieces())
     if data.test_url is not None:
         n_tasks += len(open_source(data.test_url, data.format, data.label).pieces())
-    stage = Stage(context, "ingest", n_tasks)
+    # How many tasks finding the ranges takes is known when the rows are counted.
+    stage = Stage(context, "ingest", None if params.scale == "minmax" else n_tasks)
     train_parts = _ingest_file(stage, train, "train")
     columns = train.n_columns or max(part["columns"] for part in train_parts)
     rows, nnz = _total(train_parts, "rows"), _total(train_parts, "nnz")
