@@ -1,0 +1,139 @@
+"""The plan: more work needs more, what cannot fit is refused, and the estimate of memory is not below the truth."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.errors import InputError
+from pipeline.params import Params
+from pipeline.plan import Plan, make_plan, packed_itemsize
+
+BASE: dict[str, Any] = {
+    "rows_train": 50_000,
+    "rows_test": 10_000,
+    "columns": 100,
+    "nnz": 3_000_000,
+    "n_classes": 2,
+    "workers": 2,
+    "dense": True,
+}
+ROOT = Path(__file__).parents[1]
+
+
+def plan(psi: int = 64, t: int = 100, partitioner: str = "anne", **changes: Any) -> Plan:
+    return make_plan(Params(t=t, partitioner=partitioner), psi, **{**BASE, **changes})
+
+
+factors = st.floats(1, 50)
+
+
+@given(
+    psi=st.integers(2, 4096),
+    t=st.integers(1, 500),
+    partitioner=st.sampled_from(["anne", "iforest"]),
+    dense=st.booleans(),
+    factor=factors,
+    name=st.sampled_from(["psi", "t", "rows_train", "rows_test", "columns", "nnz", "n_classes"]),
+)
+def test_more_needs_no_less(psi: int, t: int, partitioner: str, dense: bool, factor: float, name: str) -> None:
+    options = {**BASE, "psi": psi, "t": t, "partitioner": partitioner, "dense": dense}
+    less = plan(**options)
+    more = plan(**{**options, name: max(options[name] + 1, int(options[name] * factor))})
+    if name != "rows_test" or dense:  # in sparse rows, more rows with the same entries in all are shorter ones
+        assert more.worker_bytes >= less.worker_bytes or (name == "rows_train" and not dense)
+    if name not in ("rows_test", "rows_train") or dense:
+        assert more.output_bytes >= less.output_bytes
+
+
+def test_the_lines_say_what_will_be_done() -> None:
+    text = "\n".join(plan().lines)
+    assert "50,000 training and 10,000 test rows x 100 columns, dense" in text
+    assert "anne, t = 100, psi = 64" in text
+    assert "in memory" in text
+    assert "in blocks of 67.1 MB" in "\n".join(plan(rows_train=2_000_000).lines)
+    (tasks,) = re.findall(r"cells: (\d+) tasks on 2 workers", text)
+    assert int(tasks) >= 12
+    assert "sparse" in "\n".join(plan(dense=False).lines)
+
+
+def test_psi_of_all_rows_draws_all_of_them() -> None:
+    assert "about 50,000 different points" in plan(psi=50_000, t=1).lines[1]
+    assert "about 64 different points" in plan(t=1).lines[1]
+
+
+def test_what_does_not_fit_a_worker_is_refused(tmp_path: Path) -> None:
+    needed = plan().worker_bytes
+    plan().check(needed, tmp_path)
+    plan().check(None, tmp_path)
+    with pytest.raises(InputError, match=r"a worker would need about \d+ MB, found a limit of \d+ MB; give fewer"):
+        plan().check(needed - 1, tmp_path)
+
+
+def test_what_does_not_fit_the_disk_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    output = plan().output_bytes
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: shutil._ntuple_diskusage(10**15, 10**15, output - 1))  # type: ignore[attr-defined]  # noqa: ARG005
+    with pytest.raises(InputError, match=r"the run would write about [\d.]+ MB, found [\d.]+ MB free"):
+        plan().check(None, tmp_path)
+
+
+@pytest.mark.parametrize(("psi", "size"), [(1, 1), (2, 1), (256, 1), (257, 2), (65_536, 2), (65_537, 4)])
+def test_bytes_of_a_packed_cell(psi: int, size: int) -> None:
+    assert packed_itemsize(psi) == size
+
+
+MEASURE = """
+import sys
+from pathlib import Path
+import numpy as np
+from pipeline.plan import make_plan
+from pipeline.engine import peak_rss_bytes
+from pipeline.params import Params
+from pipeline.stages.cells import cells_name, map_shard
+from pipeline.stages.train import solve_classes, train_ogd
+from pipeline.layout import cell_layout
+from pipeline.stages.cells import create_cells
+from pipeline.stages.partition import Fitted, fit
+from tests.runs import new_store, points, store_rows
+
+n, d, t, psi, partitioner, classes = *map(int, sys.argv[2:6]), sys.argv[6], int(sys.argv[7])
+store = new_store(Path(sys.argv[1]))
+if sys.argv[8] == "store":
+    store_rows(store, *points(n, d, classes), rule="first", n_train=n - 100, part_rows=20_000)
+    sys.exit()
+import distributed  # as every worker has
+params = Params(t=t, psi=psi, partitioner=partitioner)
+fitted = Fitted(psi, fit(store, params, psi)["content_hash"])
+layout = cell_layout(n - 100, t)
+create_cells(store, cells_name(psi, "train"), n - 100, t, layout)
+for start in range(0, n - 100, layout.shard_rows):
+    map_shard(store, fitted, "train", start, min(start + layout.shard_rows, n - 100))
+solve_classes(store, params, "svm", fitted, classes, [0], 0)
+train_ogd(store, params, fitted, list(range(classes)), sys.argv[1] + "/checkpoint.npz")
+plan = make_plan(params, psi, rows_train=n - 100, rows_test=100, columns=d, nnz=n * d, n_classes=classes, workers=1,
+                 dense=True)
+print(plan.worker_bytes, peak_rss_bytes())
+"""
+
+
+@pytest.mark.parametrize("sizes", ["60000 20 100 64 anne 2", "40000 200 100 256 anne 3", "60000 20 100 256 iforest 2"])
+def test_the_estimate_is_not_below_the_truth(sizes: str, tmp_path: Path) -> None:
+    """One process does all a worker may be given, which is more than the worst of it at a time."""
+    for what in ("store", "run"):
+        measured = subprocess.run(
+            [sys.executable, "-c", MEASURE, str(tmp_path), *sizes.split(), what],
+            cwd=ROOT, capture_output=True, text=True,
+        )  # fmt: skip
+        assert measured.returncode == 0, measured.stderr
+    estimate, truth = map(int, measured.stdout.split())
+    print(f"{sizes}: estimated {estimate / 1e6:.0f} MB, found {truth / 1e6:.0f} MB")
+    assert truth <= 1.1 * estimate
+    assert estimate <= 2.5 * truth
