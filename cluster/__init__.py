@@ -11,9 +11,7 @@ _AVAILABLE = "local, tcp://HOST:PORT, tls://HOST:PORT"
 _LATER = ("cuda", "slurm", "kubernetes")
 
 
-def connect(
-    kind: str = "local", *, workers: int | None = None, memory_limit: str | None = None
-) -> ClusterHandle:
+def connect(kind: str = "local", *, workers: int | None = None, memory_limit: str | None = None) -> ClusterHandle:
     """Start a cluster, or connect to a running one.
 
     Parameters

@@ -29,7 +29,7 @@ def quiet_logs(level: int = logging.CRITICAL) -> Iterator[None]:
 
 @contextmanager
 def interrupts_held() -> Iterator[None]:
-    """Let Ctrl-C wait until the block is done; processes started inside never see it.
+    """Let Ctrl-C and SIGTERM wait until the block is done; processes started inside never see Ctrl-C.
 
     A terminal sends Ctrl-C to every process of the group. Worker processes leave it to the client, which
     stops them in order; they inherit the blocked signal through the thread that starts them. A start or
@@ -46,6 +46,11 @@ def interrupts_held() -> Iterator[None]:
     # only the main thread may set one.
     owner = threading.current_thread() is threading.main_thread()
     handler = signal.signal(signal.SIGINT, hold) if owner else None
+    # SIGTERM only where somebody turns it into an interrupt; it is not blocked, or workers could not be ended by it.
+    terminated = signal.getsignal(signal.SIGTERM)
+    holds_term = owner and callable(terminated)
+    if holds_term:
+        signal.signal(signal.SIGTERM, hold)
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -53,5 +58,7 @@ def interrupts_held() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         if owner:
             signal.signal(signal.SIGINT, handler)
-    if held and handler is not signal.SIG_IGN:
+        if holds_term:
+            signal.signal(signal.SIGTERM, terminated)
+    if signal.SIGTERM in held or (held and handler is not signal.SIG_IGN):
         raise KeyboardInterrupt

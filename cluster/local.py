@@ -81,9 +81,7 @@ def start(*, workers: int | None = None, memory_limit: str | None = None) -> Clu
     with ExitStack() as stack:
         with interrupts_held():
             stack.enter_context(quiet_logs())
-            scratch = stack.enter_context(
-                tempfile.TemporaryDirectory(prefix="ikmap-dask-", ignore_cleanup_errors=True)
-            )
+            scratch = stack.enter_context(tempfile.TemporaryDirectory(prefix="ikmap-dask-", ignore_cleanup_errors=True))
             stack.enter_context(dask.config.set({"temporary-directory": scratch}))
             stack.enter_context(_worker_environment())
             cluster = stack.enter_context(

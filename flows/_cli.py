@@ -71,7 +71,12 @@ def _explain(error: BaseException) -> tuple[str, int]:
     if isinstance(error, ModuleNotFoundError) and (error.name or "").split(".")[0] not in _OURS:
         return f"error: package {error.name} is missing; pip install 'ikmap[pipeline]'", INPUT
     if _is_killed_worker(error):
-        return f"error: workers died, probably out of memory; give fewer --workers ({error})", INPUT
+        stage = str(error).partition("task '")[2].partition("-")[0].replace("_", ":") or "a stage"
+        return (
+            f"error: workers died again and again in {stage}: killed, for memory perhaps, or crashed; try fewer "
+            "--workers or a larger --memory-limit, then the same command again",
+            INPUT,
+        )
     text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
     return f"internal error: {text}; rerun with --debug for the traceback", DEFECT
 

@@ -12,6 +12,10 @@ if TYPE_CHECKING:
 __all__ = ["CellLogisticRegression", "CellOGDClassifier", "CellSVC", "IsolationKernelMap"]
 
 
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
 def __getattr__(name: str) -> Any:
     """Import an estimator on first use, so that a worker that maps blocks does not pay for scikit-learn."""
     if name not in __all__:

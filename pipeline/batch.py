@@ -14,7 +14,7 @@ from distributed import performance_report
 
 from ikmap.model_selection import psis_that_fit
 from pipeline.datasets import ResolvedDataset
-from pipeline.engine import Context, peak_rss_bytes
+from pipeline.engine import Context, peak_rss_bytes, stage_is_whole
 from pipeline.plan import make_plan
 from pipeline.prepared import DATA
 from pipeline.report import write_report
@@ -90,9 +90,12 @@ def run_batch(
 
     def step(name: str, work: Callable[[], Result]) -> Result:
         finished = run.stage(name)
-        if finished is not None:
+        if finished is not None and stage_is_whole(context, name):
             context.events.message(f"{name}: done before")
             return dict(finished["result"])
+        if finished is not None:
+            context.events.message(f"{name}: some of its output is missing and is made again")
+            done_before.discard(name)
         return call(name, work)
 
     with performance_report(filename=str(run.path / "dask-report.html")):

@@ -11,7 +11,7 @@ import numpy as np
 
 from ikmap.cells import Cells, packed_dtype
 from ikmap.learners.rows import Block
-from pipeline.store import Store
+from pipeline.store import Store, read_written
 
 VISIT_ROWS = 1024
 """Rows of a block where data is larger than memory. Small blocks visited in random order mix the rows well: with a
@@ -54,8 +54,8 @@ class CellBlocks(Sequence[Block]):
         at = 0
         for start, stop in ranges:
             inside = slice(at, at + stop - start)
-            codes[inside] = self._arrays["codes"][start:stop]
-            labels[inside] = self._arrays["labels"][start:stop]
+            codes[inside] = read_written(self._arrays["codes"], slice(start, stop))
+            labels[inside] = read_written(self._arrays["labels"], slice(start, stop))
             at += stop - start
         self.bytes_read += rows * (4 * codes.shape[1] + 4)
         return Block(Cells(codes, self._offsets), labels)

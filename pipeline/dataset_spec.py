@@ -46,7 +46,10 @@ class Split:
         # The fraction as written: in floating point 0.7 * 10 and the like can round up a row too far.
         n_train = math.ceil(Fraction(str(self.fraction)) * n_rows) if self.n_train is None else self.n_train
         if not 0 < n_train < n_rows:
-            raise InputError(f"a split with {n_train} training rows needs more rows than that, found {n_rows}")
+            raise InputError(
+                f"found {n_rows} rows, expected enough to train and to test on: the split would train on {n_train}; "
+                "give another --test-size, or --test-input"
+            )
         return n_train
 
 

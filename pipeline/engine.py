@@ -86,15 +86,18 @@ class Stage:
     def run(self, function: Callable[..., Record], tasks: Sequence[Task]) -> list[Record]:
         """Run ``function(*task.args)`` for every task that has no record yet; return all records in order.
 
-        A record is a dict of JSON values; ``rows``, ``bytes_read`` and ``bytes_written`` are summed up.
+        A record is a dict of JSON values; ``rows``, ``bytes_read`` and ``bytes_written`` are summed up. ``outputs``
+        names what the task wrote (:meth:`~pipeline.store.Store.holds`): where some of it is missing, it is done again.
+        With ``temporary`` the outputs serve the rest of the stage only.
         """
         context = self.context
         records: dict[str, Record] = {}
         for task in tasks:
             path = context.run.task_record(self.name, task.name)
-            if path.exists():
-                records[task.name] = json.loads(path.read_text())
-                self._say(records[task.name], skipped=True)
+            record = json.loads(path.read_text()) if path.exists() else None
+            if record is not None and _is_whole(context.store, record):
+                records[task.name] = record
+                self._say(record, skipped=True)
         self.skipped += len(records)
         todo = [task for task in tasks if task.name not in records]
         for task, record in run_tasks(context.client, self._key, function, todo):
@@ -122,6 +125,17 @@ class Stage:
         self.context.run.finish_stage(self.name, summary, result)
         self.context.events.stage_finished(self.name, summary)
         return result
+
+
+def stage_is_whole(context: Context, name: str) -> bool:
+    """Whether everything that the tasks of a finished stage wrote is still there."""
+    folder = context.run.task_record(name, "any").parent
+    records = (json.loads(path.read_text()) for path in folder.glob("*.json"))
+    return all(record.get("temporary") or _is_whole(context.store, record) for record in records)
+
+
+def _is_whole(store: Store, record: Record) -> bool:
+    return all(store.holds(output) for output in record.get("outputs", ()))
 
 
 def summarise(

@@ -82,6 +82,8 @@ def make_plan(
     per_row = columns * 8 if dense else 12 * nnz / max(1, n)
     # Points in float64, and what a search makes of them in float32.
     model = drawn * per_row * 1.5 + t * psi * (4 if params.partitioner == "anne" else 2 * 16)
+    if not dense:
+        model += 40 * columns  # lists by column, and numbers that columns are given
     layout = cell_layout(rows_train, t, params.shard_rows)
     shard = layout.shard_rows * t * 4
     tasks = -(-rows_train // layout.shard_rows) + -(-rows_test // layout.shard_rows)

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from ikmap.rows import Rows, as_dense
 from pipeline.errors import InputError
 from pipeline.permutation import position_in_shuffle
-from pipeline.store import Store
+from pipeline.store import Store, read
 
 DATA = "data"
 SCALE = "data/scale"
@@ -197,13 +197,13 @@ def read_part(store: Store, name: str, start: int, stop: int, preparation: Prepa
     assert attributes is not None, f"{store.path}/{name} is missing"
     arrays = store.open_arrays(name)
     number = [preparation.class_of(label) for label in attributes["label_values"]]
-    codes = np.asarray(arrays["labels"][start:stop])
+    codes = read(arrays["labels"], slice(start, stop))
     y = np.array([-1 if k is None else k for k in number], dtype=np.int32)[codes]
     if "indptr" not in arrays:
-        return np.asarray(arrays["values"][start:stop]), y
-    indptr = np.asarray(arrays["indptr"][start : stop + 1])
+        return read(arrays["values"], slice(start, stop)), y
+    indptr = read(arrays["indptr"], slice(start, stop + 1))
     inside = slice(int(indptr[0]), int(indptr[-1]))
-    parts = np.asarray(arrays["values"][inside]), np.asarray(arrays["indices"][inside]), indptr - indptr[0]
+    parts = read(arrays["values"], inside), read(arrays["indices"], inside), indptr - indptr[0]
     return sp.csr_array(parts, shape=(stop - start, preparation.n_columns)), y
 
 

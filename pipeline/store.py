@@ -10,8 +10,13 @@ import numpy as np
 import zarr
 from zarr.codecs import BloscCodec
 
+from pipeline.errors import InputError
+
 COMPLETE = "complete"
 """Attribute that is written last: a group without it was left half-written and counts as absent."""
+
+ABSENT = -1
+"""What a sharded array says of rows whose shard is not there: no cell and no class has this number."""
 
 CHUNK_BYTES = 4 << 20
 
@@ -19,6 +24,39 @@ CHUNK_BYTES = 4 << 20
 def compressor(dtype: np.dtype) -> BloscCodec:
     """Return the codec of every array here: fast, and near the entropy bound on cells."""
     return BloscCodec(cname="lz4", clevel=5, shuffle="bitshuffle", typesize=np.dtype(dtype).itemsize)
+
+
+def read(array: zarr.Array, rows: slice) -> np.ndarray:
+    """Read rows of an array.
+
+    Raises
+    ------
+    InputError
+        If what is stored is damaged, naming the array and what to do.
+    """
+    try:
+        return np.asarray(array[rows])
+    except (ValueError, RuntimeError) as error:
+        raise InputError(
+            f"{array.store_path}: rows {rows.start} to {rows.stop} are damaged ({error}); remove the damaged object "
+            "there and give the same command again"
+        ) from error
+
+
+def read_written(array: zarr.Array, rows: slice) -> np.ndarray:
+    """Read rows of a sharded array, all of which must have been written.
+
+    Raises
+    ------
+    InputError
+        If a shard is missing or damaged.
+    """
+    values = read(array, rows)
+    if values.size and values.min() <= ABSENT:
+        raise InputError(
+            f"{array.store_path}: a shard of rows {rows.start} to {rows.stop} is missing; give the same command again"
+        )
+    return values
 
 
 class Store:
@@ -88,6 +126,14 @@ class Store:
         if self.attributes(name) is not None:
             zarr.open_group(self.path, path=name, mode="r+").update_attributes({COMPLETE: False})
 
+    def holds(self, output: str) -> bool:
+        """Whether an output of a task is there whole: a shard, or a complete group."""
+        if "/c/" in output:
+            return (Path(self.path) / output).exists()
+        if self.attributes(output) is None:
+            return False
+        return all(array.nchunks_initialized == array.nchunks for array in self.open_arrays(output).values())
+
     def open_arrays(self, name: str) -> dict[str, zarr.Array]:
         """Open the arrays of a group for reading parts of them."""
         return dict(zarr.open_group(self.path, path=name, mode="r").arrays())
@@ -111,12 +157,18 @@ class Store:
             shards=(shard_rows, *rest),
             chunks=(chunk_rows, *rest),
             compressors=compressor(np.dtype(dtype)),
+            fill_value=ABSENT,
             config={"write_empty_chunks": True},
             overwrite=True,
         )
 
-    def write_shards(self, name: str, start: int, values: np.ndarray) -> None:
+    def write_shards(self, name: str, start: int, values: np.ndarray) -> list[str]:
         """Write rows ``start, ...`` of a sharded array: whole shards only, so that no two tasks share an object.
+
+        Returns
+        -------
+        list of str
+            What was written, for :meth:`holds`.
 
         Raises
         ------
@@ -130,6 +182,8 @@ class Store:
         if start % shard or stop > n or (stop % shard and stop != n):
             raise ValueError(f"{name}: rows {start}..{stop} are not whole shards of {shard} of {n} rows")
         array[start:stop] = values
+        rest = "/0" * (values.ndim - 1)
+        return [f"{name}/c/{k}{rest}" for k in range(start // shard, -(-stop // shard))]
 
     def set_attributes(self, name: str, attributes: Mapping[str, Any]) -> None:
         """Set attributes of a group, making it where it is not there yet, and mark it complete."""

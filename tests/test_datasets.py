@@ -174,7 +174,7 @@ def test_training_rows(split: Split, n_rows: int, n_train: int) -> None:
 
 @pytest.mark.parametrize(("split", "n_rows"), [(Split(), 1), (Split(), 0), (Split(n_train=10), 10)])
 def test_split_that_leaves_nothing_is_refused(split: Split, n_rows: int) -> None:
-    with pytest.raises(InputError, match=f"found {n_rows}$"):
+    with pytest.raises(InputError, match=f"found {n_rows} rows"):
         split.train_rows(n_rows)
 
 

@@ -85,9 +85,7 @@ class SVMParams:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)!r}")
         if isinstance(self.class_weight, str) and self.class_weight != "balanced":
             raise ValueError(f"class_weight must be 'balanced', a dict or None, got {self.class_weight!r}")
-        if isinstance(self.class_weight, Mapping) and any(
-            not 0 <= v < np.inf for v in self.class_weight.values()
-        ):
+        if isinstance(self.class_weight, Mapping) and any(not 0 <= v < np.inf for v in self.class_weight.values()):
             raise ValueError(f"class weights must be >= 0 and finite, got {dict(self.class_weight)}")
 
     def as_json(self) -> dict[str, Any]:
@@ -355,9 +353,7 @@ def _result(problems: Sequence[_Problem], tol: float) -> SVMFit:
     )
 
 
-def svm_model(
-    fits: SVMFit | Sequence[SVMFit], classes: list[Any], params: SVMParams, *, divisor: float
-) -> LinearModel:
+def svm_model(fits: SVMFit | Sequence[SVMFit], classes: list[Any], params: SVMParams, *, divisor: float) -> LinearModel:
     """Make the model from one fit, or from fits of parts of the one-vs-rest problems.
 
     Parameters
@@ -372,9 +368,7 @@ def svm_model(
     order = np.argsort(numbers)
     k = 1 if len(classes) == 2 else len(classes)
     if not np.array_equal(numbers[order], np.arange(k)):
-        raise ValueError(
-            f"problems solved are {sorted(numbers.tolist())}, {len(classes)} classes need 0..{k - 1}"
-        )
+        raise ValueError(f"problems solved are {sorted(numbers.tolist())}, {len(classes)} classes need 0..{k - 1}")
     return LinearModel(
         coef=np.ascontiguousarray(np.column_stack([fit.coef for fit in parts])[:, order]),
         intercept=np.concatenate([fit.intercept for fit in parts])[order],

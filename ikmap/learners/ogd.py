@@ -111,9 +111,7 @@ class OGDState:
             check_weights(weight, n)
         predicted = np.empty(n, dtype=np.int32)
         arrays = row_arrays(rows)
-        support = int(
-            ogd_pass(arrays, y, weight, self.weights, self.eta, self.divisor, predicted, self.n_updates)
-        )
+        support = int(ogd_pass(arrays, y, weight, self.weights, self.eta, self.divisor, predicted, self.n_updates))
         self.n_seen += n
         self.n_support += support
         return OGDProgress(predicted, support)

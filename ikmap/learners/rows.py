@@ -129,7 +129,5 @@ def squared_norms(arrays: tuple[Any, ...]) -> np.ndarray:
         codes, _, value = arrays
         return np.array([codes.shape[1] * value**2])
     data, indices, indptr = arrays
-    squares = sp.csr_array(
-        (data**2, indices, indptr), shape=(indptr.size - 1, int(indices.max(initial=-1)) + 1)
-    )
+    squares = sp.csr_array((data**2, indices, indptr), shape=(indptr.size - 1, int(indices.max(initial=-1)) + 1))
     return np.asarray(squares.sum(axis=1), dtype=np.float64).ravel()

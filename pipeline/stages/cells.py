@@ -74,10 +74,11 @@ def map_shard(store: Store, fitted: Fitted, side: str, start: int, stop: int) ->
         codes[inside] = model.cells(X, n_threads=1).codes
         labels[inside] = y
         read += X.nbytes if isinstance(X, np.ndarray) else X.data.nbytes + X.indices.nbytes
-    store.write_shards(f"{cells_name(fitted.psi, side)}/codes", start, codes)
-    store.write_shards(f"{cells_name(fitted.psi, side)}/labels", start, labels)
+    name = cells_name(fitted.psi, side)
+    outputs = store.write_shards(f"{name}/codes", start, codes) + store.write_shards(f"{name}/labels", start, labels)
     return {
         "side": side,
+        "outputs": outputs,
         "rows": stop - start,
         "bytes_read": int(read),
         "bytes_written": codes.nbytes + labels.nbytes,

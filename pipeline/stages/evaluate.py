@@ -14,7 +14,7 @@ from pipeline.prepared import PreparedRows
 from pipeline.stages.cells import cells_name
 from pipeline.stages.partition import Fitted
 from pipeline.stages.train import MODELS
-from pipeline.store import Store
+from pipeline.store import Store, read_written
 
 
 def evaluate(context: Context, learner: str, fitted: Fitted, content_hash: str) -> dict[str, Any]:
@@ -52,8 +52,8 @@ def confusion_of_shard(store: Store, learner: str, fitted: Fitted, content_hash:
     offsets = fitted.load(store).offsets
     model = load_model(store, f"{MODELS}/{learner}", LinearModel, content_hash)
     arrays = store.open_arrays(cells_name(fitted.psi, "test"))
-    codes = np.asarray(arrays["codes"][start:stop])
-    true = np.asarray(arrays["labels"][start:stop])
+    codes = read_written(arrays["codes"], slice(start, stop))
+    true = read_written(arrays["labels"], slice(start, stop))
     predicted = model.predict_index(Cells(codes, offsets))
     pairs, counts = np.unique(np.stack([true, predicted], axis=1), axis=0, return_counts=True)
     return {

@@ -148,7 +148,13 @@ def ingest_piece(store: Store, source: Source, piece: Piece, folder: str) -> Rec
         written += write_part(store, name, block.X, labels, codes.astype(np.int32), {"part": part})
         read += block.n_bytes
         parts.append(part)
-    return {"rows": _total(parts, "rows"), "bytes_read": read, "bytes_written": written, "parts": parts}
+    return {
+        "rows": _total(parts, "rows"),
+        "bytes_read": read,
+        "bytes_written": written,
+        "outputs": [part["name"] for part in parts],
+        "parts": parts,
+    }
 
 
 def _part_name(folder: str, piece: Piece, block: int) -> str:

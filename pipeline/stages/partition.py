@@ -88,5 +88,6 @@ def fit(store: Store, params: Params, psi: int) -> Record:
         "rows": int(used.size),
         "bytes_read": int(points.nbytes if isinstance(points, np.ndarray) else points.data.nbytes * 2),
         "bytes_written": model.nbytes,
+        "outputs": [partitions_name(psi)],
         "content_hash": content_hash,
     }

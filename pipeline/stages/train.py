@@ -59,7 +59,7 @@ def train(context: Context, learner: str, fitted: Fitted) -> dict[str, Any]:
             for i, group in enumerate(groups)
         ]
         solved = stage.run(solve_classes, tasks)
-        names = [f"{MODELS}/{learner}-solved/{i:03d}" for i in range(len(groups))]
+        names = [_solved_name(learner, i) for i in range(len(groups))]
         merge = Task("merge", (context.store, context.params, learner, classes, names))
         (record,) = stage.run(merge_classes, [merge])
         record["learner"] = _worst([task["certificate"] for task in solved])
@@ -68,7 +68,10 @@ def train(context: Context, learner: str, fitted: Fitted) -> dict[str, Any]:
         context.events.message(
             f"{learner}: duality gap {details['duality_gap']:.2g} is above --tol {context.params.tol:g}"
         )
-    return stage.finish(psi=fitted.psi, content_hash=record["content_hash"], **details)
+    result = stage.finish(psi=fitted.psi, content_hash=record["content_hash"], **details)
+    if learner != "ogd":
+        context.store.delete(f"{MODELS}/{learner}-solved")  # only now: until here an interrupted run still needs them
+    return result
 
 
 def svm_params(params: Params, learner: str) -> SVMParams:
@@ -95,11 +98,14 @@ def solve_classes(
         warnings.filterwarnings("ignore", message="duality gap")
         fit = fit_linear_svm(blocks, n_classes, svm_params(params, learner), classes_subset=group)
     solution = {name: getattr(fit, name) for name in SOLUTION}
-    written = store.write_group(f"{MODELS}/{learner}-solved/{number:03d}", solution, {})
+    name = _solved_name(learner, number)
+    written = store.write_group(name, solution, {})
     return {
         "rows": n_rows,
         "bytes_read": blocks.bytes_read,
         "bytes_written": written,
+        "outputs": [name],
+        "temporary": True,
         "certificate": {
             "duality_gap": float(fit.gap.max()),
             "objective": float(fit.primal.sum()),
@@ -117,10 +123,18 @@ def merge_classes(store: Store, params: Params, learner: str, classes: list[Any]
         _, arrays = store.read_group(name)
         fits.append(SVMFit(**arrays, alphas=np.empty((arrays["problems"].size, 0)), history=()))
     model = svm_model(fits, classes, svm_params(params, learner), divisor=math.sqrt(params.t))
-    content_hash = save_model(store, f"{MODELS}/{learner}", model)
-    for name in names:
-        store.delete(name)
-    return {"bytes_read": model.nbytes, "bytes_written": model.nbytes, "content_hash": content_hash}
+    output = f"{MODELS}/{learner}"
+    return {
+        "bytes_read": model.nbytes,
+        "bytes_written": model.nbytes,
+        "outputs": [output],
+        "content_hash": save_model(store, output, model),
+    }
+
+
+def _solved_name(learner: str, group: int) -> str:
+    """Where the solutions of a group of classes stand until they are merged."""
+    return f"{MODELS}/{learner}-solved/{group:03d}"
 
 
 def train_ogd(store: Store, params: Params, fitted: Fitted, classes: list[Any], checkpoint: str) -> Record:
@@ -160,6 +174,7 @@ def train_ogd(store: Store, params: Params, fitted: Fitted, classes: list[Any], 
         "rows": n_rows,
         "bytes_read": blocks.bytes_read,
         "bytes_written": model.nbytes,
+        "outputs": [f"{MODELS}/ogd"],
         "content_hash": content_hash,
         "learner": {
             "updates": int(state.n_updates.sum()),
