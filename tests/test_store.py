@@ -1,7 +1,8 @@
-"""The store: what was written comes back, what was half-written counts as absent."""
+"""The store: what was written comes back, what was half-written counts as absent. And models in it."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,10 @@ import numpy as np
 import pytest
 import zarr
 
+from ikmap.partitioners import IForestPartitions, VoronoiPartitions
+from ikmap.partitioners.voronoi import fit_voronoi
+from pipeline import models
+from pipeline.models import load_model, save_model
 from pipeline.store import CHUNK_BYTES, Store
 from tests.runs import new_store
 
@@ -188,3 +193,53 @@ def test_create_keeps_what_is_there(store: Store) -> None:
     store.write_group("g", {"x": np.ones(2)}, {})
     store.create()
     assert store.attributes("g") is not None
+
+
+@pytest.fixture(autouse=True)
+def _empty_cache() -> Iterator[None]:
+    models._cache.clear()
+    yield
+    models._cache.clear()
+
+
+def a_model(k: int = 0) -> VoronoiPartitions:
+    return fit_voronoi(np.arange(20.0).reshape(10, 2) + k, np.array([[0, 3, 5], [1, 2, 9]]))
+
+
+def test_a_model_comes_back_and_is_read_once(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = a_model()
+    content_hash = save_model(store, "m/a", model)
+    assert content_hash == model.content_hash
+    found = load_model(store, "m/a", VoronoiPartitions, content_hash)
+    assert found.content_hash == content_hash
+    monkeypatch.setattr(Store, "read_group", lambda *args: pytest.fail("read again"))  # noqa: ARG005
+    assert load_model(store, "m/a", VoronoiPartitions, content_hash) is found
+
+
+def test_another_model_than_asked_for_is_refused(store: Store) -> None:
+    save_model(store, "m/a", a_model())
+    with pytest.raises(ValueError, match=r"m/a: content hash [0-9a-f]{64}, not 0000"):
+        load_model(store, "m/a", VoronoiPartitions, "0000")
+    with pytest.raises(TypeError, match="found a anne model, expected IForestPartitions"):
+        load_model(store, "m/a", IForestPartitions)
+    with pytest.raises(KeyError, match="m/b"):
+        load_model(store, "m/b", VoronoiPartitions)
+
+
+def test_a_damaged_model_is_refused(store: Store) -> None:
+    content_hash = save_model(store, "m/a", a_model())
+    array = zarr.open_array(store.path, path="m/a/centers", mode="r+")
+    array[1, 0] += 2.0**-40
+    for asked in (content_hash, None):
+        with pytest.raises(ValueError, match="content hash"):
+            load_model(store, "m/a", VoronoiPartitions, asked)
+
+
+def test_few_models_are_kept_and_the_latest_used_ones(store: Store) -> None:
+    hashes = [save_model(store, f"m/{k}", a_model(k)) for k in range(models.CACHED_MODELS + 1)]
+    first = load_model(store, "m/0", VoronoiPartitions, hashes[0])
+    for k in range(1, models.CACHED_MODELS):
+        load_model(store, f"m/{k}", VoronoiPartitions, hashes[k])
+    assert load_model(store, "m/0", VoronoiPartitions, hashes[0]) is first
+    load_model(store, f"m/{models.CACHED_MODELS}", VoronoiPartitions, hashes[-1])
+    assert list(models._cache) == [*hashes[2:-1], hashes[0], hashes[-1]]
