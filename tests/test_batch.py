@@ -293,3 +293,38 @@ def test_tables_scaling_and_text_labels(two_workers: ClusterHandle, tmp_path: Pa
     metrics = run(two_workers, tmp_path / "run", input=str(file), scale="minmax", psi=32, t=50)
     assert metrics["data"]["classes"] == ["high", "low"]
     assert metrics["learners"]["svm"]["accuracy"] > 0.9
+
+
+def test_a_shard_that_went_missing_is_made_again(two_workers: ClusterHandle, tmp_path: Path) -> None:
+    """Zarr reads an absent object as its fill value: a run that goes on must not take that for cells."""
+    file = write_libsvm(tmp_path / "train.libsvm", 300)
+    directory = tmp_path / "run"
+    run(two_workers, directory, input=str(file), t=5, psi=4, shard_rows=64)
+    expected = results(directory)
+    manifest = json.loads((directory / "manifest.json").read_text())
+    for stage in ("train:svm", "evaluate:svm", "train:ogd", "evaluate:ogd"):
+        del manifest["stages"][stage]
+        shutil.rmtree(directory / "records" / stage.replace(":", "-"))
+    manifest["status"] = "unfinished"
+    (directory / "manifest.json").write_text(json.dumps(manifest))
+    (directory / "store.zarr/cells/psi-4/train/codes/c/1/0").unlink()
+    shutil.rmtree(directory / "store.zarr/partitions/psi-4")
+    run(two_workers, directory, input=str(file), t=5, psi=4, shard_rows=64)
+    assert results(directory) == expected
+
+
+def test_a_damaged_shard_is_one_line(two_workers: ClusterHandle, tmp_path: Path) -> None:
+    file = write_libsvm(tmp_path / "train.libsvm", 300)
+    directory = tmp_path / "run"
+    run(two_workers, directory, input=str(file), t=5, psi=4, learner=("ogd",))
+    manifest = json.loads((directory / "manifest.json").read_text())
+    del manifest["stages"]["train:ogd"]
+    shutil.rmtree(directory / "records" / "train-ogd")
+    manifest["status"] = "unfinished"
+    (directory / "manifest.json").write_text(json.dumps(manifest))
+    shard = directory / "store.zarr/cells/psi-4/train/codes/c/0/0"
+    shard.write_bytes(shard.read_bytes()[:-40])
+    with pytest.raises(InputError, match=r"cells/psi-4/train/codes: rows .* are damaged .*remove the damaged object"):
+        run(two_workers, directory, input=str(file), t=5, psi=4, learner=("ogd",))
+    shard.unlink()
+    run(two_workers, directory, input=str(file), t=5, psi=4, learner=("ogd",))

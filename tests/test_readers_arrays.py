@@ -208,15 +208,15 @@ FAULTS = [
     ("parquet", parquet(a=[1.0, 2.0, None], y=[1, 2, 3]), "row 3, column 'a': found a missing value, expected a number"),  # noqa: E501
     ("parquet", parquet(a=[1.0, np.inf], y=[1, 2]), "row 2, column 'a': found inf, expected a finite number"),
     ("parquet", parquet(a=[1.0, 2.0], y=[1, np.nan]), "row 2, column 'y': found nan, expected a finite number (the label)"),  # noqa: E501
-    ("parquet", parquet(a=[1.0, 2.0], y=["u", None]), "row 2, column 'y': found a missing value, expected a label"),  # noqa: E501
+    ("parquet", parquet(a=[1.0, 2.0], y=["u", None]), "row 2, column 'y': found a missing value, expected a label"),
     ("parquet", parquet(a=["Paris"], y=[1]), f"row 1, column 'a': found 'Paris' (string), {CODE}"),
-    ("parquet", parquet(a=[[1.0]], y=[1]), f"row 1, column 'a': found '[1.0]' (list<element: double>), {CODE}"),  # noqa: E501
+    ("parquet", parquet(a=[[1.0]], y=[1]), f"row 1, column 'a': found '[1.0]' (list<element: double>), {CODE}"),
     ("parquet", parquet(a=[1], y=[[1]]), "row 1, column 'y': found '[1]' (list<element: int64>), expected a number or text (the label)"),  # noqa: E501
     ("parquet", parquet(a=[1], b=[2]), "found no column named label, target, class or y; choose the label among the columns 'a', 'b'"),  # noqa: E501
     ("parquet", parquet(a=pa.array([], pa.float64()), y=pa.array([], pa.int64())), "found no rows, expected at least one"),  # noqa: E501
     ("parquet", parquet(y=[1]), "found no feature columns beside the label, expected at least one"),
     ("npy", npy([1.0, 2.0]), "found an array of shape (2,), expected two dimensions (rows, columns)"),
-    ("npy", npy(np.zeros((2, 2, 2))), "found an array of shape (2, 2, 2), expected two dimensions (rows, columns)"),  # noqa: E501
+    ("npy", npy(np.zeros((2, 2, 2))), "found an array of shape (2, 2, 2), expected two dimensions (rows, columns)"),
     ("npy", npy(np.array([["a", "b"]])), "found values of type <U1, expected numbers"),
     ("npy", npy(np.array([[1j, 2]])), "found values of type <c16, expected numbers"),
     ("npy", npy(np.array([[1, None]])), "found values of type |O, expected numbers"),
@@ -230,12 +230,12 @@ FAULTS = [
     ("npz", npz(X=np.eye(2)), "no member 'y' with the labels; the members are 'X'"),
     ("npz", npz(y=[1, 2]), "found members 'y', expected X and y, or data, indices, indptr, shape and y"),
     ("npz", npz(X=np.eye(2), y=[1, 2, 3]), "member 'y': found shape (3,), expected (2,), a label a row"),
-    ("npz", npz(X=np.eye(2), y=np.array([None, 1])), "member 'y': found values of type |O, expected numbers or text"),  # noqa: E501
+    ("npz", npz(X=np.eye(2), y=np.array([None, 1])), "member 'y': found values of type |O, expected numbers or text"),
     ("npz", npz(X=np.ones(2), y=[1, 2]), "member 'X': found an array of shape (2,), expected two dimensions (rows, columns)"),  # noqa: E501
     ("npz", npz(X=[[1.0], [np.nan]], y=[1, 2]), "row 2, column 1: found nan, expected a finite number"),
-    ("npz", npz(X=np.eye(2), y=[1, np.inf]), "row 2 of member 'y': found inf, expected a finite number (the label)"),  # noqa: E501
+    ("npz", npz(X=np.eye(2), y=[1, np.inf]), "row 2 of member 'y': found inf, expected a finite number (the label)"),
     ("npz", npz(**CSR | {"format": b"csc"}), "found a sparse matrix of format 'csc', expected 'csr'"),
-    ("npz", npz(**CSR | {"indices": [0, 2]}), "row 2, column 3: found a column out of range, expected 1 to 2"),  # noqa: E501
+    ("npz", npz(**CSR | {"indices": [0, 2]}), "row 2, column 3: found a column out of range, expected 1 to 2"),
     ("npz", npz(**CSR | {"indptr": [0, 2, 2], "indices": [1, 1]}), "row 1, column 2: found the column twice, expected each column once in a row"),  # noqa: E501
     ("npz", npz(**CSR | {"data": [1, np.nan]}), "row 2, column 2: found nan, expected a finite number"),
     ("npz", npz(**CSR | {"indptr": [0, 3, 2]}), "member 'indptr', rows 1 to 2: found values that descend or pass the number of stored values, expected ascending ones"),  # noqa: E501

@@ -180,14 +180,14 @@ FAULTS = [
         {},
         "line 2, column 'b': found 'Paris', expected a number; code categorical columns as numbers first",
     ),
-    ("1,2,3\n1,?,3\n", {}, "line 2, column 2: found '?', expected a number; code categorical columns as numbers first"),  # noqa: E501
+    ("1,2,3\n1,?,3\n", {}, "line 2, column 2: found '?', expected a number; code categorical columns as numbers first"),
     (HEAD + "1,nan,x\n", {}, "line 2, column 'b': found nan, expected a finite number"),
     (HEAD + "-Inf,1,x\n", {}, "line 2, column 'a': found -Inf, expected a finite number"),
     (HEAD + "1,1e400,x\n", {}, "line 2, column 'b': found 1e400, expected a finite number"),
     (HEAD + "1,2,nan\n", {}, "line 2, column 'class': found nan, expected a finite number (the label)"),
     (HEAD + "1,2,x\n1,2\n", {}, "line 3: found 2 cells, expected 3"),
     (HEAD + '"1",2,"x\ny"\n1,2,x,4\n', {}, "line 4: found 4 cells, expected 3"),
-    ("a,b\n1,2\n", {}, "found no column named label, target, class or y; choose the label among the columns 'a', 'b'"),  # noqa: E501
+    ("a,b\n1,2\n", {}, "found no column named label, target, class or y; choose the label among the columns 'a', 'b'"),
     (HEAD + "1,2,x\n", {"label": "clas"}, "no label column 'clas'; did you mean 'class'? the columns are 'a', 'b', 'class'"),  # noqa: E501
     (HEAD + "1,2,x\n", {"label": "zzz"}, "no label column 'zzz'; the columns are 'a', 'b', 'class'"),
     (HEAD + "1,2,x\n", {"label": 3}, "no label column '3'; the columns are 'a', 'b', 'class'"),
@@ -195,11 +195,11 @@ FAULTS = [
     ("y,b,class\n1,2,x\n", {}, "columns 'y' and 'class' could each be the label; choose one by its name"),
     (HEAD, {}, "found a header (line 1) but no rows, expected at least one"),
     ("\n\n\n", {}, "found no rows, expected a table"),
-    ("a,a,y\n1,2,3\n", {}, "line 1: column name 'a' appears twice (columns 1 and 2), expected different names"),  # noqa: E501
+    ("a,a,y\n1,2,3\n", {}, "line 1: column name 'a' appears twice (columns 1 and 2), expected different names"),
     ("y\n1\n", {}, "found no feature columns beside the label, expected at least one"),
     (HEAD + "1,2,x\n", {"n_columns": 3}, "found 2 feature columns, but the training data has 3; give data with the same columns"),  # noqa: E501
     (HEAD + "1,2,x\n", {"n_columns": 1}, "found 2 feature columns, but the training data has 1; give data with the same columns"),  # noqa: E501
-    (b"a,class\n1,x\n2,\xff\xfe\n", {}, "line 3, column 'class': found bytes that are not UTF-8, expected text"),  # noqa: E501
+    (b"a,class\n1,x\n2,\xff\xfe\n", {}, "line 3, column 'class': found bytes that are not UTF-8, expected text"),
     (b"\xff,class\n1,x\n", {}, "line 1, column 1: found bytes that are not UTF-8, expected a name"),
 ]  # fmt: skip
 

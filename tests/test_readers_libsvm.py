@@ -199,7 +199,7 @@ FAULTS = [
     (b"1 2147483648:1\n", "line 1, column 3: found index 2147483648, expected at most 2147483647"),
     (b"1 99999999999999999999999:1\n", "line 1, column 3: found index 99999999999999999999999, expected at most 2147483647"),  # noqa: E501
     (b"hello\n", "line 1, column 1: found 'hello', expected a number (the label)"),
-    (b"1 1:" + b"9" * 50 + b"x", "line 1, column 5: found '" + "9" * 40 + "...' for index 1, expected a number"),  # noqa: E501
+    (b"1 1:" + b"9" * 50 + b"x", "line 1, column 5: found '" + "9" * 40 + "...' for index 1, expected a number"),
 ]  # fmt: skip
 
 
