@@ -107,7 +107,9 @@ def mapped(
 ) -> tuple[Context, Fitted]:
     """A run up to its cells; needs the fixture `without_cluster`."""
     ctx = context(path, params)
-    store_rows(ctx.store, *points(n, classes=classes, seed=seed), rule="first", n_train=n - n // 5)
+    store_rows(
+        ctx.store, *points(n, classes=classes, seed=seed), rule="first", n_train=n - n // 5, part_rows=max(50, n // 3)
+    )
     fitted = Fitted(**partition(ctx, [psi])["fitted"][0])
     cells(ctx, [fitted])
     return ctx, fitted

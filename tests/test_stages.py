@@ -254,7 +254,7 @@ def test_groups_of_classes_give_what_all_at_once_give(
     assert not list((tmp_path / "store.zarr" / "models" / "svm-solved").glob("*/coef"))
 
 
-def test_a_learner_that_does_not_converge_says_so_and_imports_nothing_for_it(tmp_path: Path) -> None:
+def test_a_learner_that_does_not_converge_says_so(tmp_path: Path) -> None:
     said: list[str] = []
     ctx, fitted = mapped(tmp_path, 400, Params(t=5, C=1e4, tol=1e-13))
     ctx.events.message = said.append  # type: ignore[method-assign]
