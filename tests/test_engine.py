@@ -1,0 +1,223 @@
+"""Running tasks on Dask: bounded in flight, recorded, skipped when done, and failures that get out unchanged."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from distributed import Client, KilledWorker
+
+from cluster import connect
+from pipeline.engine import IN_FLIGHT_PER_WORKER, Stage, Task, peak_rss_bytes, run_tasks, summarise
+from pipeline.errors import InputError
+from pipeline.progress import QuietProgress
+from tests.runs import context
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[Client]:
+    with Client(
+        processes=False, n_workers=1, threads_per_worker=1, dashboard_address="127.0.0.1:0", set_as_default=False
+    ) as client:
+        yield client
+
+
+@pytest.fixture(autouse=True)
+def _nothing_done() -> None:
+    done.clear()
+
+
+done: list[int] = []
+"""What tasks have run: the workers of these tests are threads of this process."""
+
+
+def square(k: int) -> dict[str, Any]:
+    done.append(k)
+    return {"rows": k, "square": k * k}
+
+
+def fail_at(k: int, bad: int) -> dict[str, Any]:
+    done.append(k)
+    if k == bad:
+        raise InputError(f"row {k}: found nothing")
+    time.sleep(0.01)
+    return {}
+
+
+def squares(n: int) -> list[Task]:
+    return [Task(f"k-{k}", (k,)) for k in range(n)]
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 30])
+def test_every_task_is_run_once(client: Client, n: int) -> None:
+    found = list(run_tasks(client, "square", square, squares(n)))
+    assert sorted(task.args[0] for task, _ in found) == list(range(n))
+    assert sorted(done) == list(range(n))
+    for task, record in found:
+        assert record["square"] == task.args[0] ** 2
+        assert record["worker"].endswith(f":{os.getpid()}")
+        assert 0 <= record["seconds"] < 60
+        assert record["peak_rss_bytes"] > 1 << 20
+
+
+def test_tasks_run_again_are_not_answered_from_memory(client: Client) -> None:
+    for _ in range(2):
+        list(run_tasks(client, "square", square, squares(3)))
+    assert sorted(done) == [0, 0, 1, 1, 2, 2]
+
+
+def test_no_more_in_flight_than_workers_can_use(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    submitted, most, taken = 0, 0, 0
+    submit = Client.submit
+
+    def counted(self: Client, *args: Any, **options: Any) -> Any:
+        nonlocal submitted, most
+        submitted += 1
+        most = max(most, submitted - taken)
+        return submit(self, *args, **options)
+
+    monkeypatch.setattr(Client, "submit", counted)
+    for _ in run_tasks(client, "square", square, squares(20)):
+        taken += 1
+    assert taken == submitted == 20
+    assert most == IN_FLIGHT_PER_WORKER + 1  # one is replaced just before it is handed over
+
+
+def test_a_failure_gets_out_as_it_was_and_the_rest_is_cancelled(client: Client) -> None:
+    tasks = [Task(f"k-{k}", (k, 2)) for k in range(100)]
+    with pytest.raises(InputError, match=r"^row 2: found nothing$"):
+        list(run_tasks(client, "failing", fail_at, tasks))
+    assert len(done) < 20
+    assert_idle(client)
+
+
+def test_leaving_early_cancels_the_rest(client: Client) -> None:
+    for task, _ in run_tasks(client, "square", fail_at, [Task(f"k-{k}", (k, -1)) for k in range(100)]):
+        assert task.name.startswith("k-")
+        break
+    assert len(done) < 20
+    assert_idle(client)
+
+
+def assert_idle(client: Client) -> None:
+    """Soon nothing is left to do; what failed stays known as long as somebody holds the exception."""
+    for _ in range(500):
+        left = client.run_on_scheduler(_unfinished)
+        if left == 0:
+            return
+        time.sleep(0.01)
+    pytest.fail(f"{left} tasks are left")
+
+
+def _unfinished(dask_scheduler: Any) -> int:
+    return sum(task.state != "erred" for task in dask_scheduler.tasks.values())
+
+
+def test_a_task_that_kills_its_workers_is_told() -> None:
+    with connect("local", workers=1, memory_limit="1GB") as cluster:
+        with pytest.raises(KilledWorker):
+            list(run_tasks(cluster.client, "killing", _kill, [Task("k", ())]))
+        # The cluster is as good as before.
+        found = list(run_tasks(cluster.client, "square", _square_elsewhere, squares(2)))
+    assert sorted(record["square"] for _, record in found) == [0, 1]
+
+
+def _kill() -> dict[str, Any]:
+    os.kill(os.getpid(), signal.SIGKILL)
+    return {}
+
+
+def _square_elsewhere(k: int) -> dict[str, Any]:
+    return {"square": k * k}
+
+
+class Recorder(QuietProgress):
+    def __init__(self) -> None:
+        self.said: list[tuple[str, Any]] = []
+
+    def task_done(self, name: str, record: Any) -> None:
+        self.said.append((name, dict(record)))
+
+
+def test_a_stage_writes_records_and_skips_what_has_one(client: Client, tmp_path: Path) -> None:
+    ctx = context(tmp_path, client=client)
+    ctx.events = events = Recorder()
+    ctx.run.task_record("train:svm", "k-1").parent.mkdir(parents=True)
+    before = {"rows": 10, "seconds": 2.0, "peak_rss_bytes": 1 << 40, "worker": "old:1", "bytes_read": 7}
+    ctx.run.task_record("train:svm", "k-1").write_text(json.dumps(before))
+    stage = Stage(ctx, "train:svm", 3)
+    records = stage.run(square, squares(3))
+    assert sorted(done) == [0, 2]
+    assert records[1] == before
+    assert [record["rows"] for record in records] == [0, 10, 2]
+    for k in (0, 2):
+        assert json.loads((tmp_path / "records" / "train-svm" / f"k-{k}.json").read_text()) == records[k]
+    assert sorted(events.said, key=str) == sorted(
+        [("train:svm", {"rows": rows, "skipped": rows == 10}) for rows in (0, 2, 10)], key=str
+    )
+    assert stage.finish(answer=42) == {"answer": 42}
+    kept = ctx.run.stage("train:svm")
+    assert kept is not None
+    assert kept["result"] == {"answer": 42}
+    summary = kept["record"]
+    assert (summary["tasks"], summary["tasks_skipped"]) == (3, 1)
+    assert (summary["rows"], summary["bytes_read"], summary["peak_rss_bytes"]) == (12, 7, 1 << 40)
+
+
+def test_records_of_what_was_done_before_a_failure_are_kept(client: Client, tmp_path: Path) -> None:
+    ctx = context(tmp_path, client=client)
+    tasks = [Task(f"k-{k}", (k, 5)) for k in range(9)]
+    with pytest.raises(InputError):
+        Stage(ctx, "cells", 9).run(fail_at, tasks)
+    kept = {path.stem for path in (tmp_path / "records" / "cells").glob("*.json")}
+    assert "k-5" not in kept
+    assert {"k-0", "k-1", "k-2"} <= kept
+    done.clear()
+    with pytest.raises(InputError):
+        Stage(ctx, "cells", 9).run(fail_at, tasks)
+    assert not kept & {f"k-{k}" for k in done}
+
+
+def test_the_sum_of_records() -> None:
+    records = [
+        {"worker": "b", "seconds": 1.0, "peak_rss_bytes": 5, "rows": 3, "bytes_read": 2, "bytes_written": 9},
+        {"worker": "a", "seconds": 2.0, "peak_rss_bytes": 7, "rows": 4},
+        {"worker": "b", "seconds": 0.5, "peak_rss_bytes": 6},
+    ]
+    found = summarise("cells", records, 1.5, 2.0, skipped=1)
+    assert found["rows"] == 7
+    assert found["rows_per_second"] == 3.5
+    assert (found["bytes_read"], found["bytes_written"], found["peak_rss_bytes"]) == (2, 9, 7)
+    assert found["workers"] == [{"name": "a", "seconds_busy": 2.0}, {"name": "b", "seconds_busy": 1.5}]
+    assert (found["tasks"], found["tasks_skipped"]) == (3, 1)
+    assert summarise("cells", records, 0, 2.0, rows=100)["rows"] == 100
+    assert summarise("cells", [], 0, 0.0)["rows_per_second"] == 0.0
+
+
+def test_peak_memory_sees_what_was_freed() -> None:
+    before = peak_rss_bytes()
+    block = bytearray(before + (64 << 20))
+    del block
+    assert peak_rss_bytes() >= before + (64 << 20)
+
+
+def test_tasks_of_two_threads_do_not_mix(client: Client) -> None:
+    found: dict[int, list[int]] = {}
+
+    def take(first: int) -> None:
+        tasks = [Task(f"k-{k}", (k,)) for k in range(first, first + 8)]
+        found[first] = sorted(record["rows"] for _, record in run_tasks(client, "square", square, tasks))
+
+    threads = [threading.Thread(target=take, args=(first,)) for first in (0, 100)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == {0: list(range(8)), 100: list(range(100, 108))}
