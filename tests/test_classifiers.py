@@ -67,9 +67,7 @@ def data(n=200, n_classes=2, seed=0):
     codes = rng.integers(0, PSI, (n, T)).astype(np.int32)
     score = codes[:, :4].sum(axis=1) + rng.integers(0, PSI, n)
     index = np.searchsorted(np.quantile(score, np.arange(1, n_classes) / n_classes), score)
-    return Cells(codes, np.arange(T + 1) * PSI), np.array(["no", "some", "yes"])[
-        index * (2 if n_classes == 2 else 1)
-    ]
+    return Cells(codes, np.arange(T + 1) * PSI), np.array(["no", "some", "yes"])[index * (2 if n_classes == 2 else 1)]
 
 
 @each
@@ -87,9 +85,7 @@ def test_cells_and_one_hot_csr_are_the_same(estimator, n_classes):
     assert (a.predict(cells) == y).mean() > 1.2 / n_classes
     # The weights are those on the features as given: so a plain product gives the decisions.
     product = X @ b.coef_.T + b.intercept_
-    np.testing.assert_allclose(
-        b.decision_function(X), product[:, 0] if n_classes == 2 else product, atol=1e-12
-    )
+    np.testing.assert_allclose(b.decision_function(X), product[:, 0] if n_classes == 2 else product, atol=1e-12)
 
 
 @each
@@ -106,9 +102,7 @@ def test_integer_way_equals_the_csr_as_given(estimator, value):
     # Other rows of the same columns, with entries that are not the value seen in fit.
     other = sp.random_array((30, X.shape[1]), density=0.2, rng=np.random.default_rng(0), format="csr")
     np.testing.assert_allclose(fast.decision_function(other), other @ fast.coef_.T, atol=1e-10)
-    np.testing.assert_allclose(
-        fast.decision_function(X.toarray()), fast.decision_function(X), rtol=1e-10, atol=1e-10
-    )
+    np.testing.assert_allclose(fast.decision_function(X.toarray()), fast.decision_function(X), rtol=1e-10, atol=1e-10)
 
 
 def test_raw_cells_are_features_of_one():
@@ -146,9 +140,7 @@ def test_probabilities(n_classes):
     np.testing.assert_allclose(np.exp(fitted.predict_log_proba(cells)), p)
     decision = fitted.decision_function(cells)
     sigmoid = 1 / (1 + np.exp(-decision))
-    expected = (
-        np.column_stack([1 - sigmoid, sigmoid]) if n_classes == 2 else sigmoid / sigmoid.sum(1, keepdims=True)
-    )
+    expected = np.column_stack([1 - sigmoid, sigmoid]) if n_classes == 2 else sigmoid / sigmoid.sum(1, keepdims=True)
     np.testing.assert_allclose(p, expected, atol=1e-12)
 
 
@@ -195,9 +187,7 @@ def test_partial_fit_refuses_what_does_not_fit():
     with pytest.raises(ValueError, match="not those of the first call"):
         fitted.partial_fit(cells, y, classes=["no", "maybe"])
     with pytest.raises(ValueError, match="another kind"):
-        CellOGDClassifier().partial_fit(cells.to_csr().toarray(), y, classes=["no", "yes"]).partial_fit(
-            cells, y
-        )
+        CellOGDClassifier().partial_fit(cells.to_csr().toarray(), y, classes=["no", "yes"]).partial_fit(cells, y)
 
 
 @each
@@ -206,9 +196,7 @@ def test_class_weight_is_a_sample_weight(estimator):
     weight = {"no": 3.0, "some": 1.0, "yes": 0.5}
     a = clone(estimator).set_params(class_weight=weight).fit(cells, y)
     b = clone(estimator).fit(cells, y, sample_weight=np.array([weight[label] for label in y]))
-    np.testing.assert_allclose(
-        a.coef_, b.coef_, atol=1e-12 if isinstance(estimator, CellOGDClassifier) else 2e-5
-    )
+    np.testing.assert_allclose(a.coef_, b.coef_, atol=1e-12 if isinstance(estimator, CellOGDClassifier) else 2e-5)
     counts = {label: 200 / (3 * np.count_nonzero(y == label)) for label in weight}
     a = clone(estimator).set_params(class_weight="balanced").fit(cells, y)
     b = clone(estimator).set_params(class_weight=counts).fit(cells, y)

@@ -55,10 +55,7 @@ def test_dashboard_answers_on_loopback(two_workers):
 def test_everything_listens_on_loopback_only(two_workers):
     pids = {os.getpid(), *(view["pid"] for view in two_workers.client.run(_worker_view).values())}
     listening = [
-        c.laddr.ip
-        for pid in pids
-        for c in psutil.Process(pid).net_connections("inet")
-        if c.status == "LISTEN"
+        c.laddr.ip for pid in pids for c in psutil.Process(pid).net_connections("inet") if c.status == "LISTEN"
     ]
     assert len(listening) >= 4
     assert set(listening) == {"127.0.0.1"}

@@ -181,9 +181,7 @@ def test_split_that_leaves_nothing_is_refused(split: Split, n_rows: int) -> None
 # ---------------------------------------------------------------- finding files
 
 
-VARIANTS = [
-    (spec, files, suffix) for spec in REGISTRY for files, suffix in itertools.product(spec.files, COMPRESS)
-]
+VARIANTS = [(spec, files, suffix) for spec in REGISTRY for files, suffix in itertools.product(spec.files, COMPRESS)]
 
 
 @pytest.mark.parametrize(
@@ -286,10 +284,7 @@ def test_other_toml_files_in_the_data_directory_are_left_alone(tmp_path: Path) -
 
 def test_object_store_addresses_are_left_to_the_readers(tmp_path: Path) -> None:
     (tmp_path / "my.toml").write_text('[dataset.far]\ntrain = "s3://bucket/far.parquet"\n')
-    assert (
-        resolve(load_registry(tmp_path / "my.toml").find("far"), tmp_path).train_url
-        == "s3://bucket/far.parquet"
-    )
+    assert resolve(load_registry(tmp_path / "my.toml").find("far"), tmp_path).train_url == "s3://bucket/far.parquet"
 
 
 @pytest.mark.parametrize(

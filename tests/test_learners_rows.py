@@ -60,9 +60,7 @@ def test_model_survives_its_parts():
     m = model(3)
     again = from_parts(m.metadata(), m.arrays())
     assert again.content_hash == m.content_hash
-    np.testing.assert_array_equal(
-        again.decision_function(random_cells()), m.decision_function(random_cells())
-    )
+    np.testing.assert_array_equal(again.decision_function(random_cells()), m.decision_function(random_cells()))
 
 
 def test_model_of_other_shape_than_its_classes_is_refused():

@@ -81,9 +81,7 @@ def test_the_search_for_foreign_names_finds_them(text: str) -> None:
     assert FOREIGN.search(text)
 
 
-@pytest.mark.parametrize(
-    "text", ["https://a.b/~c/home/d", "runs/a9a", "../work/x", "/usr/local/bin", "/tmp/x"]
-)
+@pytest.mark.parametrize("text", ["https://a.b/~c/home/d", "runs/a9a", "../work/x", "/usr/local/bin", "/tmp/x"])
 def test_the_search_for_foreign_names_lets_others_pass(text: str) -> None:
     assert not FOREIGN.search(text)
 
@@ -99,8 +97,7 @@ def test_every_module_says_what_it_is() -> None:
 
 def test_public_modules_are_short() -> None:
     lengths = {
-        str(path.relative_to(ROOT)): len(path.read_text(encoding="utf-8").splitlines())
-        for path in public_modules()
+        str(path.relative_to(ROOT)): len(path.read_text(encoding="utf-8").splitlines()) for path in public_modules()
     }
     assert {name: length for name, length in lengths.items() if length > MAX_LINES} == {}
 
@@ -119,9 +116,7 @@ def test_every_requirement_is_pinned_within_its_range() -> None:
     groups = project["project"]["optional-dependencies"]
     texts = project["build-system"]["requires"] + project["project"]["dependencies"]
     texts += [text for group in ("pipeline", "test", "lint") for text in groups[group]]
-    wanted = [
-        Requirement(text) for text in project["project"]["dependencies"] + project["build-system"]["requires"]
-    ]
+    wanted = [Requirement(text) for text in project["project"]["dependencies"] + project["build-system"]["requires"]]
     wanted += [Requirement(text) for group in ("pipeline", "test", "lint") for text in groups[group]]
     pinned = pins()
     wrong = [

@@ -93,9 +93,7 @@ def test_npy(folder: Path, A: np.ndarray, piece_bytes: int, block_bytes: int, la
 
 @settings(deadline=None)
 @given(A=matrices(), block_bytes=sizes, skip=st.integers(0, 5), packed=st.booleans(), text=st.booleans())
-def test_npz_dense(
-    folder: Path, A: np.ndarray, block_bytes: int, skip: int, packed: bool, text: bool
-) -> None:
+def test_npz_dense(folder: Path, A: np.ndarray, block_bytes: int, skip: int, packed: bool, text: bool) -> None:
     y = np.array([f"l{v}" for v in range(len(A))]) if text else np.arange(len(A))
     (np.savez_compressed if packed else np.savez)(folder / "a.npz", X=A, y=y)
     source = open_source(str(folder / "a.npz"), block_bytes=block_bytes)
@@ -166,9 +164,7 @@ def test_parquet(
         "b1": rng.random(n) < 0.5,
     }
     y = np.array([f"l{v}" for v in rng.integers(0, 3, n)]) if text else rng.integers(0, 3, n)
-    table = pa.table(
-        {**columns, "Label": pa.array(y).dictionary_encode() if text and seed % 2 else pa.array(y)}
-    )
+    table = pa.table({**columns, "Label": pa.array(y).dictionary_encode() if text and seed % 2 else pa.array(y)})
     pq.write_table(table, folder / "a.parquet", row_group_size=group)
     source = open_source(str(folder / "a.parquet"), piece_bytes=piece_bytes, block_bytes=block_bytes)
     assert source.column_names == tuple(columns)
@@ -245,9 +241,7 @@ FAULTS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("ending", "content", "words"), FAULTS, ids=lambda v: v if isinstance(v, str) else ""
-)
+@pytest.mark.parametrize(("ending", "content", "words"), FAULTS, ids=lambda v: v if isinstance(v, str) else "")
 def test_faults(folder: Path, ending: str, content: bytes, words: str) -> None:
     path = folder / f"fault.{ending}"
     path.write_bytes(content)

@@ -102,9 +102,7 @@ def test_equals_the_reference_however_it_is_cut(
         assert np.array_equal(a.y, b.y)
         assert (a.first_line, a.n_bytes) == (b.first_line, b.n_bytes)
 
-    packed = open_source(
-        write(folder / f"{name}.gz", gzip.compress(text.encode())), label=at, block_bytes=block_bytes
-    )
+    packed = open_source(write(folder / f"{name}.gz", gzip.compress(text.encode())), label=at, block_bytes=block_bytes)
     again = read_all(packed)
     assert len(again) == len(blocks)
     assert np.array_equal(joined(again)[0], X)
@@ -141,9 +139,7 @@ def test_header_is_recognised(folder: Path, text: str, names: tuple[str, ...] | 
         ("0", ("b", "c", "class"), [1.0]),
     ],
 )
-def test_label_by_name_or_position(
-    folder: Path, label: str | int, names: tuple[str, ...], y: list[object]
-) -> None:
+def test_label_by_name_or_position(folder: Path, label: str | int, names: tuple[str, ...], y: list[object]) -> None:
     text = "a,b,c,class\n1,2,3,u\n" if y == ["u"] else "a,b,c,class\n1,2,3,4\n"
     source = open_source(write(folder / "l.csv", text), label=label)
     assert source.column_names == names
@@ -228,9 +224,7 @@ def test_open_quote(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     url = write(folder / "quote.csv", HEAD + '1,2,"x\n' + "1,2,x\n" * 400)
     with pytest.raises(InputError) as error:
         read_all(open_source(url, block_bytes=100))
-    assert str(error.value) == (
-        f"{url}: found a line or quoted text longer than 1000 bytes, expected text in lines"
-    )
+    assert str(error.value) == (f"{url}: found a line or quoted text longer than 1000 bytes, expected text in lines")
 
 
 @pytest.mark.parametrize("ending", ["", ".gz"])

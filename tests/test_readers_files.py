@@ -187,9 +187,7 @@ def test_what_is_no_file(tmp_path: Path) -> None:
     with pytest.raises(InputError) as error:
         open_source(url)
     assert str(error.value) == f"{url}: the file is empty (0 bytes), expected rows of data"
-    with pytest.raises(
-        InputError, match=r"unknown format 'xls', expected one of auto, libsvm, csv, parquet, npy"
-    ):
+    with pytest.raises(InputError, match=r"unknown format 'xls', expected one of auto, libsvm, csv, parquet, npy"):
         open_source(url, format="xls")
 
 
@@ -240,10 +238,7 @@ def test_compressed_array(tmp_path: Path) -> None:
     url = write(tmp_path / "a.npy.gz", gzip.compress(npy()))
     with pytest.raises(InputError) as error:
         open_source(url)
-    assert (
-        str(error.value)
-        == f"{url}: found a compressed .npy file, expected it uncompressed; decompress it first"
-    )
+    assert str(error.value) == f"{url}: found a compressed .npy file, expected it uncompressed; decompress it first"
 
 
 def test_unknown_content(tmp_path: Path) -> None:

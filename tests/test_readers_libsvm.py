@@ -30,9 +30,7 @@ numbers = st.one_of(
         st.sampled_from(["", "+", "-"]),
         digits,
         digits | st.just(""),
-        st.integers(-30, 30).map(lambda e: f"e{e}")
-        | st.integers(0, 30).map(lambda e: f"E+{e}")
-        | st.just(""),
+        st.integers(-30, 30).map(lambda e: f"e{e}") | st.integers(0, 30).map(lambda e: f"E+{e}") | st.just(""),
     ),
     digits.map(lambda d: "." + d),
 )
@@ -107,9 +105,7 @@ def same(a: Block, b: Block) -> bool:
 @example(text=b"-0 1:-0.0", piece_bytes=3, block_bytes=2)
 @example(text=b"1 1:18446744073709551616 2:0.0000000000000000000000001", piece_bytes=9, block_bytes=9)
 @example(text=b"9007199254740993 1:9007199254740992e22 2:1e23", piece_bytes=9, block_bytes=9)
-def test_equals_the_reference_however_it_is_cut(
-    folder: Path, text: bytes, piece_bytes: int, block_bytes: int
-) -> None:
+def test_equals_the_reference_however_it_is_cut(folder: Path, text: bytes, piece_bytes: int, block_bytes: int) -> None:
     expected = bits(libsvm_rows(text))
     url = write(folder / "a.libsvm", text)
     source = open_source(url, piece_bytes=piece_bytes, block_bytes=block_bytes)
