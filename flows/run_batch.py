@@ -51,6 +51,7 @@ def run(
     from pipeline.progress import choose_progress
     from pipeline.readers import open_source
     from pipeline.rundir import RunDirectory
+    from pipeline.warm import WarmUp
 
     params = batch_params(options)
     with events or choose_progress(options.quiet) as events:
@@ -74,6 +75,7 @@ def run(
             if directory.resumed:
                 events.message(f"{path}: going on with an unfinished run")
             with connect(options.cluster, workers=options.workers, memory_limit=options.memory_limit) as cluster:
+                cluster.client.register_plugin(WarmUp())
                 events.message(cluster.describe())
                 if on_cluster is not None:
                     on_cluster(cluster, path)

@@ -47,6 +47,7 @@ def run(
     from pipeline.batch import call_directly
     from pipeline.progress import choose_progress
     from pipeline.score import Output, open_data, open_run, score
+    from pipeline.warm import WarmUp
 
     with events or choose_progress(options.quiet) as events:
         model = open_run(options.model, options.learner)
@@ -57,6 +58,7 @@ def run(
                 Output(options.output) as output,
                 connect(options.cluster, workers=options.workers, memory_limit=options.memory_limit) as cluster,
             ):
+                cluster.client.register_plugin(WarmUp())
                 events.message(cluster.describe())
                 if on_cluster is not None:
                     on_cluster(cluster)

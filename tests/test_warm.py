@@ -1,0 +1,39 @@
+"""Workers have imported what their tasks need before the first one comes."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from pathlib import Path
+
+from cluster import connect
+from pipeline.warm import MODULES, WarmUp
+
+PIPELINE = Path(__file__).parents[1] / "pipeline"
+
+
+def loaded() -> list[str]:
+    return sorted(sys.modules)
+
+
+def test_workers_present_and_restarted_have_imported_the_stages() -> None:
+    with connect("local", workers=1, memory_limit="1GB") as cluster:
+        before = set(cluster.client.submit(loaded, pure=False).result())
+        assert not before & set(MODULES)
+        for _ in range(2):
+            cluster.client.register_plugin(WarmUp())
+        assert set(MODULES) <= set(cluster.client.submit(loaded, pure=False).result())
+        cluster.client.restart()
+        assert set(MODULES) <= set(cluster.client.submit(loaded, pure=False).result())
+
+
+def test_every_module_with_tasks_is_named() -> None:
+    stages = {f"pipeline.stages.{path.stem}" for path in (PIPELINE / "stages").glob("[!_]*.py")}
+    assert stages == {module for module in MODULES if module.startswith("pipeline.stages.")}
+
+
+def test_the_plugin_itself_is_light() -> None:
+    """A worker unpickles it by importing its module, which must not take the stages with it."""
+    tree = ast.parse((PIPELINE / "warm.py").read_text())
+    names = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    assert names == {"__future__", "importlib", "typing", "distributed"}
