@@ -152,6 +152,15 @@ def test_usable_cores():
     assert 1 <= local.usable_cores() <= len(os.sched_getaffinity(0))
 
 
+@pytest.fixture
+def interruptible():
+    """A process started in the background of a plain shell ignores SIGINT; here it must not."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_interrupt_waits_for_the_end_of_the_block():
     before, reached = signal.getsignal(signal.SIGINT), []
     with pytest.raises(KeyboardInterrupt), interrupts_held():  # noqa: PT012

@@ -121,21 +121,13 @@ def _unfinished(dask_scheduler: Any) -> int:
 
 
 def test_a_task_that_kills_its_workers_is_told() -> None:
-    with connect("local", workers=1, memory_limit="1GB") as cluster:
-        with pytest.raises(KilledWorker):
-            list(run_tasks(cluster.client, "killing", _kill, [Task("k", ())]))
-        # The cluster is as good as before.
-        found = list(run_tasks(cluster.client, "square", _square_elsewhere, squares(2)))
-    assert sorted(record["square"] for _, record in found) == [0, 1]
+    with connect("local", workers=1, memory_limit="1GB") as cluster, pytest.raises(KilledWorker):
+        list(run_tasks(cluster.client, "killing", _kill, [Task("k", ())]))
 
 
 def _kill() -> dict[str, Any]:
     os.kill(os.getpid(), signal.SIGKILL)
     return {}
-
-
-def _square_elsewhere(k: int) -> dict[str, Any]:
-    return {"square": k * k}
 
 
 class Recorder(QuietProgress):
