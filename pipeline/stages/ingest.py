@@ -118,7 +118,9 @@ def ingest_piece(store: Store, source: Source, piece: Piece, folder: str) -> Rec
     """Task: store each block of a piece as a part. Parts that an interrupted attempt completed are kept."""
     parts: list[Record] = []
     kept = 0
-    while (found := store.attributes(_part_name(folder, piece, kept))) is not None:
+    while store.holds(name := _part_name(folder, piece, kept)):
+        found = store.attributes(name)
+        assert found is not None
         parts.append(found["part"])
         kept += 1
     read = written = 0
