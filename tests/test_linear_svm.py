@@ -64,7 +64,8 @@ def same(a, b):
 @EVERY_LOSS
 @pytest.mark.parametrize("shrinking", [True, False])
 @pytest.mark.parametrize("layout", ["cells", "dense", "csr"])
-def test_sweeps_follow_the_listing(loss, shrinking, layout):
+@pytest.mark.parametrize("sigma", [1.0, 2.5])
+def test_sweeps_follow_the_listing(loss, shrinking, layout, sigma):
     cells, y = problem(60)
     X = cells.to_csr()
     rows = row_arrays({"cells": cells, "csr": X, "dense": X.toarray()}[layout], VALUE)
@@ -74,10 +75,10 @@ def test_sweeps_follow_the_listing(loss, shrinking, layout):
     w, alpha = np.zeros(X.shape[1] + 1), np.zeros(60)
     made, _ = loops.sweeps(
         rows, squared_norms(rows), y, 1, class_cost, weight, 0.0, LOSSES[loss], w, alpha, 1e-3, 40, shrinking,
-        np.uint64(2**63 + 12345),
+        np.uint64(2**63 + 12345), sigma,
     )  # fmt: skip
     cost = class_cost[y] * weight
-    expected = naive.svm_sweeps(X.toarray(), signs(y), cost, loss, 1e-3, 40, shrinking, 2**63 + 12345)
+    expected = naive.svm_sweeps(X.toarray(), signs(y), cost, loss, 1e-3, 40, shrinking, 2**63 + 12345, sigma)
     np.testing.assert_allclose(alpha, expected[0], rtol=0, atol=1e-11)
     np.testing.assert_allclose(w[:-1], expected[1], rtol=0, atol=1e-11)
     assert made == expected[2]

@@ -88,10 +88,13 @@ def sweeps(
     max_sweeps,
     shrinking,
     state,
+    sigma=1.0,
 ):
     """Sweep over the rows until the projected gradients agree to eps; update w and alpha in place.
 
     w has one entry more than there are columns: the weight of the constant feature ``bias`` (0: none).
+    ``sigma`` scales the quadratic term: with sigma > 1 this is the local subproblem of CoCoA+ (Ma et al. 2015,
+    section 3, sigma'), w growing by sigma times the sum of the changes alpha_i c_i x_i.
     Returns (sweeps made, whether eps was reached).
     """
     last = w.size - 1
@@ -111,7 +114,7 @@ def sweeps(
             i = order[s]
             sign = 1.0 if y[i] == positive else -1.0
             cost = row_cost(i, y, class_cost, sample_weight)
-            norm = squared_norm(rows, i, norms) + bias * bias
+            norm = sigma * (squared_norm(rows, i, norms) + bias * bias)
             margin = sign * (dot(rows, i, w) + bias * w[last])
             old = alpha[i]
             new = old
@@ -142,7 +145,7 @@ def sweeps(
                     new = min(max(old - gradient / curvature, 0.0), upper) if curvature > 0.0 else upper
             if new != old:
                 alpha[i] = new
-                step = (new - old) * sign
+                step = sigma * (new - old) * sign
                 axpy(rows, i, step, w)
                 w[last] += bias * step
             s += 1

@@ -91,8 +91,8 @@ def logistic_root(margin, a, norm, cost):
     return cost * expit(0.5 * (low + high))
 
 
-def svm_sweeps(X, c, cost, loss, eps, n_sweeps, shrinking, state):
-    """The listing of 8.2 on dense rows; (alpha, w, sweeps made)."""
+def svm_sweeps(X, c, cost, loss, eps, n_sweeps, shrinking, state, sigma=1.0):
+    """The listing of 8.2 on dense rows; (alpha, w, sweeps made). sigma scales the quadratic term (CoCoA+)."""
     n = len(c)
     alpha, w = np.zeros(n), np.zeros(X.shape[1])
     everything = [i for i in range(n) if cost[i] > 0]
@@ -105,7 +105,7 @@ def svm_sweeps(X, c, cost, loss, eps, n_sweeps, shrinking, state):
         position = 0
         while position < n_active:
             i = order[position]
-            margin, norm, old = c[i] * (X[i] @ w), X[i] @ X[i], alpha[i]
+            margin, norm, old = c[i] * (X[i] @ w), sigma * (X[i] @ X[i]), alpha[i]
             if loss == "logistic":
                 new = logistic_root(margin, old, norm, cost[i])
                 most = max(most, abs(new - old) * (norm + 4 / cost[i]))
@@ -127,7 +127,7 @@ def svm_sweeps(X, c, cost, loss, eps, n_sweeps, shrinking, state):
                 if abs(projected) > 1e-12:
                     new = min(max(old - gradient / (norm + diag), 0), upper) if norm + diag > 0 else upper
             alpha[i] = new
-            w += (new - old) * c[i] * X[i]
+            w += sigma * (new - old) * c[i] * X[i]
             position += 1
         if most - least <= eps:
             if n_active == len(everything):
