@@ -1,0 +1,18 @@
+"""Measures this software beside what a user could take instead: ``python -m benchmarks`` lists what there is.
+
+A benchmark is a module with ``TITLE``, ``ABOUT`` and ``cases(options)``; see `benchmarks.harness` for what a case is, and
+docs/benchmarks.md for what is compared and how fairly.
+"""
+
+#: Names of the benchmarks, in the order in which they are run and shown. "frontier" takes long and is only run by name.
+NAMES = (
+    "voronoi",
+    "iforest",
+    "linear_svm",
+    "ogd",
+    "libsvm_text",
+    "pipeline",
+    "scaling",
+    "solvers",
+    "frontier",
+)

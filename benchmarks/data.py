@@ -1,0 +1,101 @@
+"""The data sets as the pipeline prepares them, whole and in memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from benchmarks.harness import Options
+from ikmap.rows import Rows, as_dense
+from pipeline.datasets import ResolvedDataset, load_registry, resolve
+from pipeline.prepared import Split, plain_label
+from pipeline.readers import open_source
+from pipeline.stages.ingest import DENSE_COLUMNS, DENSE_SHARE
+
+QUICK_ROWS = 1500
+
+
+@dataclass(frozen=True)
+class Data:
+    """Training and test rows: features and class numbers."""
+
+    name: str
+    X: Rows
+    y: np.ndarray
+    X_test: Rows
+    y_test: np.ndarray
+    n_classes: int
+
+    @property
+    def dense(self) -> np.ndarray:
+        """Training rows as a dense array, for peers that take no other."""
+        return np.ascontiguousarray(as_dense(self.X))
+
+    @property
+    def two_classes(self) -> np.ndarray:
+        """Class numbers 0 and 1; with more classes, the upper half of them against the lower."""
+        return (self.y >= (self.n_classes + 1) // 2).astype(np.int32)
+
+
+def find(name: str, options: Options) -> ResolvedDataset:
+    """The files of a data set, which are downloaded where that is possible."""
+    return resolve(load_registry(None, options.data_dir).find(name), options.data_dir)
+
+
+def load(name: str, options: Options) -> Data:
+    """Read a data set; with --quick a part of it."""
+    data = _load(name, options.data_dir)
+    if not options.quick:
+        return data
+    train, test = (np.arange(min(n, QUICK_ROWS)) for n in (data.y.size, data.y_test.size))
+    return Data(data.name, data.X[train], data.y[train], data.X_test[test], data.y_test[test], data.n_classes)
+
+
+@lru_cache(maxsize=1)
+def _load(name: str, data_dir: Path) -> Data:
+    found = resolve(load_registry(None, data_dir).find(name), data_dir)
+    X, labels = _read(found.train_url, found)
+    dense = isinstance(X, np.ndarray) or (X.nnz >= DENSE_SHARE * np.prod(X.shape) and X.shape[1] <= DENSE_COLUMNS)
+    if found.test_url is not None:
+        X_test, labels_test = _read(found.test_url, found, X.shape[1])
+    else:
+        split = Split(found.split.rule, labels.size, found.split.train_rows(labels.size))
+        train = split.of_part(0, labels.size)
+        test = np.setdiff1d(np.arange(labels.size), train)
+        X, X_test, labels, labels_test = X[train], X[test], labels[train], labels[test]
+    if found.two_class is not None:
+        y, y_test = (np.isin(values, list(found.two_class[0])) for values in (labels, labels_test))
+        n_classes = 2
+    else:
+        classes = np.unique(labels)
+        y, y_test = (np.searchsorted(classes, values) for values in (labels, labels_test))
+        n_classes = classes.size
+    X, X_test = (_features(rows, dense, found.divide) for rows in (X, X_test))
+    return Data(name, X, y.astype(np.int32), X_test, y_test.astype(np.int32), n_classes)
+
+
+def _read(url: str, found: ResolvedDataset, columns: int | None = None) -> tuple[Rows, np.ndarray]:
+    source = open_source(url, found.format, found.label, columns or found.n_columns)
+    blocks = [block for piece in source.pieces() for block in source.read(piece)]
+    labels: list[Any] = [plain_label(value) for block in blocks for value in block.y]  # type: ignore[union-attr]
+    if isinstance(blocks[0].X, np.ndarray):
+        return np.concatenate([block.X for block in blocks]), np.array(labels)
+    return stack([block.X for block in blocks]), np.array(labels)
+
+
+def stack(blocks: list[Any]) -> sp.csr_array:
+    """Put blocks of sparse rows on top of each other; LIBSVM text makes them as wide as they need to be."""
+    width = max(X.shape[1] for X in blocks)
+    wide = [sp.csr_array((X.data, X.indices, X.indptr), shape=(X.shape[0], width)) for X in blocks]
+    return sp.csr_array(sp.vstack(wide)) if len(wide) > 1 else wide[0]
+
+
+def _features(X: Any, dense: bool, divide: float) -> Rows:
+    if divide != 1.0:
+        X = X / divide
+    return np.ascontiguousarray(as_dense(X), dtype=np.float64) if dense else sp.csr_array(X, dtype=np.float64)
