@@ -68,6 +68,10 @@ class BlockReader:
             self._number = number
         return self._loaded
 
+    def release(self) -> None:
+        """Let go of the block in memory; it is read again when it is asked for."""
+        self._loaded = self._number = None
+
     def _value(self, rows: Rows) -> float:
         if self.cell_value is not None:
             return self.cell_value
