@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from ikmap.partitioners import draw_subsamples, iforest
+from ikmap.partitioners._iforest_walk_loops import LANES
 from ikmap.partitioners.iforest import IForestPartitions, fit_iforest
 from tests.naive.partitioners import Split, isolation_trees, preorder, tree_cells
 from tests.point_sets import DATA, LAYOUTS, N, queries_of
@@ -202,6 +203,22 @@ def test_no_rows_and_one_cell(layout: str) -> None:
     model = _fit(DATA["continuous"], psi=1)
     assert model.cells(X[:0]).codes.shape == (0, T)
     assert (model.cells(X).codes == 0).all()
+
+
+@pytest.mark.parametrize(("n_slots", "rows"), [(0, 2048), (1, 2048), (54, 1208), (256, 256), (8191, 8), (10**6, 8)])
+def test_rows_that_share_the_cache(n_slots: int, rows: int) -> None:
+    assert iforest.rows_at_once(n_slots) == rows
+    assert rows == LANES or rows * n_slots * 8 <= iforest.CACHE_BYTES
+
+
+@pytest.mark.parametrize("n", [1, 7, 8, 9, 1207, 1209, 2049])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_any_number_of_rows(n: int, layout: str) -> None:
+    """Rows walk in groups, and groups share a buffer: what an earlier group left there must not show."""
+    X = np.random.default_rng(n).normal(size=(n, 54)) * (np.arange(n) % 3 > 0)[:, None]
+    model = _fit(X[np.arange(N) % n])
+    trees = isolation_trees(X[np.arange(N) % n], draw_subsamples(N, T, PSI, SEED), SEED)
+    np.testing.assert_array_equal(model.cells(LAYOUTS[layout](X)).codes, tree_cells(X, trees))
 
 
 def test_a_copy_carries_no_caches() -> None:

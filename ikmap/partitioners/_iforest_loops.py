@@ -1,4 +1,4 @@
-"""Compiled loops of the iForest partitions: grow one tree on dense points, and route rows through all trees."""
+"""Compiled loop that grows one iForest tree on dense points."""
 
 from __future__ import annotations
 
@@ -73,34 +73,3 @@ def grow_dense(points, rows, uniforms, max_depth, feature, threshold, right):
         stack[height + 1] = (begin, middle, depth + 1, -1)
         height += 2
     return n_nodes
-
-
-@numba.njit(cache=True, nogil=True, inline="always")
-def _route(point, feature, threshold, right, roots, codes):
-    for i in range(codes.size):
-        node = roots[i]
-        while feature[node] != LEAF:
-            # Nodes stand in preorder: the left child is the next one; `right` is counted from the root.
-            node = node + 1 if point[feature[node]] < threshold[node] else roots[i] + right[node]
-        codes[i] = right[node]
-
-
-@numba.njit(cache=True, nogil=True)
-def route_dense(points, feature, threshold, right, roots, codes):
-    """Cell of each dense row in each tree."""
-    for r in range(points.shape[0]):
-        _route(points[r], feature, threshold, right, roots, codes[r])
-
-
-@numba.njit(cache=True, nogil=True)
-def route_csr(data, indices, indptr, slot, n_slots, feature, threshold, right, roots, codes):
-    """Cell of each sparse row; ``slot[j]`` renumbers the attributes the trees use (-1: unused), as `feature` does."""
-    point = np.zeros(n_slots)
-    for r in range(codes.shape[0]):
-        for a in range(indptr[r], indptr[r + 1]):
-            if slot[indices[a]] >= 0:
-                point[slot[indices[a]]] = data[a]
-        _route(point, feature, threshold, right, roots, codes[r])
-        for a in range(indptr[r], indptr[r + 1]):
-            if slot[indices[a]] >= 0:
-                point[slot[indices[a]]] = 0.0

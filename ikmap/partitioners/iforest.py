@@ -11,12 +11,15 @@ import numpy as np
 from ikmap._threads import for_each_block
 from ikmap.cells import Cells
 from ikmap.partitioners._iforest_csr_loops import grow_csr
-from ikmap.partitioners._iforest_loops import LEAF, grow_dense, route_csr, route_dense
+from ikmap.partitioners._iforest_loops import LEAF, grow_dense
+from ikmap.partitioners._iforest_walk_loops import LANES, pack_tree, walk_csr, walk_dense
 from ikmap.partitioners.base import Partitions
 from ikmap.rows import Rows, as_rows, take_rows
 from ikmap.seeds import generator
 
 ROUTE_BLOCK = 2048
+CACHE_BYTES = 1 << 19
+"""Bytes of values of the rows that walk a tree together."""
 SPLITS = 1
 """Second number of the seed path of a tree's splits; its subsample uses the path without it."""
 
@@ -85,27 +88,41 @@ class IForestPartitions(Partitions):
         if X.shape[1] != self.n_features:
             raise ValueError(f"X has {X.shape[1]} columns, the model was fitted on {self.n_features}")
         codes = np.empty((n, self.n_partitions), dtype=np.int32)
-        trees = (self.threshold, self.right, self.roots)
+        nodes, heights, used, slot = self._forest
+        at_once = rows_at_once(used.size)
 
         def work(start: int, stop: int) -> None:
             rows = as_rows(X[start:stop])
+            trees = (nodes, self.roots, heights, at_once, codes[start:stop])
             if isinstance(rows, np.ndarray):
-                route_dense(rows, self.feature, *trees, codes[start:stop])
+                walk_dense(rows, used, *trees)
             else:
-                slot, n_slots, feature = self._slots
-                route_csr(rows.data, rows.indices, rows.indptr, slot, n_slots, feature, *trees, codes[start:stop])
+                walk_csr(rows.data, rows.indices, rows.indptr, slot, used.size, *trees)
 
         for_each_block(work, n, ROUTE_BLOCK, n_threads)
         return Cells(codes, self.offsets)
 
     @cached_property
-    def _slots(self) -> tuple[np.ndarray, int, np.ndarray]:
-        """Attributes in use, renumbered: a sparse row is spread over these few slots only."""
+    def _forest(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Nodes as the walks want them and the height of each tree; attributes in use, and the slot of each."""
         used = np.unique(self.feature[self.feature != LEAF])
         slot = np.full(self.n_features, -1, dtype=np.int32)
         slot[used] = np.arange(used.size, dtype=np.int32)
-        feature = np.where(self.feature == LEAF, LEAF, slot[self.feature]).astype(np.int32)
-        return slot, int(used.size), feature
+        nodes = np.empty((self.feature.size, 2), dtype=np.uint64)
+        heights = np.empty(self.n_partitions, dtype=np.int64)
+        for i in range(self.n_partitions):
+            own = slice(self.roots[i], self.roots[i + 1])
+            heights[i] = pack_tree(self.feature[own], self.threshold[own], self.right[own], slot, nodes[own])
+        return nodes, heights, used, slot
+
+
+def rows_at_once(n_slots: int) -> int:
+    """Number of rows that walk down a tree before the next tree's turn: a multiple of LANES.
+
+    The more, the longer a tree stays in the second-level cache; but their values have to fit in beside it.
+    """
+    rows = CACHE_BYTES // (8 * max(n_slots, 1))
+    return max(LANES, min(rows, ROUTE_BLOCK) // LANES * LANES)
 
 
 def fit_iforest(
