@@ -4,12 +4,13 @@
 PY := .venv/bin/python
 ARGS ?=
 
-.PHONY: help venv run test lint ruff types format
+.PHONY: help venv run test bench lint ruff types format
 
 help:
 	@echo "make venv     build .venv from the pinned versions"
 	@echo "make run      run the main job on the embedded data set; options in ARGS=\"...\""
 	@echo "make test     run the whole test suite; pytest options in ARGS=\"...\""
+	@echo "make bench    list the benchmarks, or run those of ARGS=\"...\"; installs the peers"
 	@echo "make lint     ruff and mypy"
 	@echo "make format   rewrite the files the way ruff wants them"
 
@@ -23,6 +24,12 @@ run: venv
 
 test: venv
 	@$(PY) -m pytest $(ARGS)
+
+bench: .venv/.bench
+	@$(PY) -m benchmarks $(ARGS)
+
+.venv/.bench: requirements-bench.txt .ci/make-bench .venv/.installed
+	@.ci/make-bench
 
 lint: ruff types
 

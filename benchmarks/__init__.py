@@ -1,7 +1,7 @@
 """Measures this software beside what a user could take instead: ``python -m benchmarks`` lists what there is.
 
-A benchmark is a module with ``TITLE``, ``ABOUT`` and ``cases(options)``; see `benchmarks.harness` for what a case is, and
-docs/benchmarks.md for what is compared and how fairly.
+A benchmark is a module with ``TITLE``, ``ABOUT`` and ``cases(options)``; see `benchmarks.harness` for what a case is,
+and docs/benchmarks.md for what is compared and how fairly.
 """
 
 #: Names of the benchmarks, in the order in which they are run and shown. "frontier" takes long and is only run by name.

@@ -69,14 +69,14 @@ def _load(name: str, data_dir: Path) -> Data:
         test = np.setdiff1d(np.arange(labels.size), train)
         X, X_test, labels, labels_test = X[train], X[test], labels[train], labels[test]
     if found.two_class is not None:
-        y, y_test = (np.isin(values, list(found.two_class[0])) for values in (labels, labels_test))
+        y, y_test = (np.isin(values, list(found.two_class[0])).astype(np.int32) for values in (labels, labels_test))
         n_classes = 2
     else:
         classes = np.unique(labels)
-        y, y_test = (np.searchsorted(classes, values) for values in (labels, labels_test))
+        y, y_test = (np.searchsorted(classes, values).astype(np.int32) for values in (labels, labels_test))
         n_classes = classes.size
     X, X_test = (_features(rows, dense, found.divide) for rows in (X, X_test))
-    return Data(name, X, y.astype(np.int32), X_test, y_test.astype(np.int32), n_classes)
+    return Data(name, X, y, X_test, y_test, n_classes)
 
 
 def _read(url: str, found: ResolvedDataset, columns: int | None = None) -> tuple[Rows, np.ndarray]:

@@ -10,8 +10,6 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-#: They change which kernel of OpenBLAS runs, for both sides and not for the better.
-UNSET = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE")
 PACKAGES = (
     "numpy", "scipy", "numba", "scikit-learn", "ikpykit", "liblinear-official", "liblinear-multicore", "svmloader",
 )  # fmt: skip
@@ -19,10 +17,9 @@ PACKAGES = (
 
 def machine(threads: int, unset: list[str]) -> dict[str, Any]:
     """Processor, caches, memory, versions, the BLAS kernel that runs, and what the command changed."""
+    import numpy  # noqa: F401 - loads its BLAS, which is then found
     import psutil
     from threadpoolctl import threadpool_info
-
-    import numpy  # noqa: F401 - loads its BLAS, which is then found
 
     return {
         "processor": _processor(),
@@ -49,7 +46,8 @@ def describe(found: dict[str, Any]) -> str:
     versions = ", ".join(f"{name} {number}" for name, number in found["versions"].items())
     unset = f" Unset by the command: {', '.join(found['unset'])}." if found["unset"] else ""
     return (
-        f"{found['processor']}, {found['cores']} cores of which {found['threads']} are used, {caches or 'caches unknown'}, "
+        f"{found['processor']}, {found['cores']} cores of which {found['threads']} are used, "
+        f"{caches or 'caches unknown'}, "
         f"{found['memory_bytes'] / 2**30:.0f} GiB; {found['system']}; {blas or 'no BLAS found'}; {versions}; "
         f"{found['date']}.{unset}"
     )

@@ -1,7 +1,7 @@
 """Test accuracy against seconds of mapping, training and predicting: us, and what a user could pick instead.
 
-Every point is measured in a forked process of its own, on the cores of ``--threads``, after the compiled loops were called
-once: seconds of compilation, of reading the file and of starting Python do not count.
+Every point is measured in a forked process of its own, on the cores of ``--threads``, after the compiled loops were
+called once: seconds of compilation, of reading the file and of starting Python do not count.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from ikmap.learners.linear_svm import SVMParams, fit_linear_svm, svm_model
 from ikmap.learners.ogd import OGDState
 from ikmap.learners.rows import Block
 from ikmap.partitioners import draw_subsamples, fit_partitions
+from ikmap.rows import as_dense
 
 TITLE = "The frontier"
 ABOUT = (
@@ -110,7 +111,7 @@ def _ogd(train: Any, data: Data, t: int) -> Callable[[Any], np.ndarray]:
 
 
 def approximate_kernel(sampler: Any, k: int) -> Any:
-    """Gaussian kernel of width 1 / (columns x variance), as "scale" means in scikit-learn, on columns scaled to at most 1."""
+    """Gaussian kernel with gamma = 1 / (columns x variance), as "scale" means in scikit-learn, on scaled columns."""
 
     class Model:
         def fit(self, X: Any, y: np.ndarray) -> Any:
@@ -135,9 +136,7 @@ def _variance(Z: Any) -> float:
 
 def scikit_points(name: str, make: Callable[[], Any], dense: bool, data: Data) -> list[Point]:
     """Fit and predict; trees get dense rows, made beforehand."""
-    X, X_test = data.X, data.X_test
-    if dense and not isinstance(X, np.ndarray):
-        X, X_test = X.toarray(), X_test.toarray()
+    X, X_test = (as_dense(rows) if dense else rows for rows in (data.X, data.X_test))
     begin = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

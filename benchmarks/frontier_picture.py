@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -40,8 +41,10 @@ def draw(report: dict[str, Any], folder: Path) -> None:
     }
     ordered = [style[2] for style in STYLES.values() if style[2] in handles]
     ordered += [label for label in handles if label not in ordered]
-    figure.legend([handles[label] for label in ordered], ordered, loc="lower center", ncols=4, frameon=False)
-    figure.tight_layout(rect=(0, 0.11, 1, 1))
+    figure.legend(
+        [handles[label] for label in ordered], ordered, loc="lower center", ncols=min(5, 2 * len(names)), frameon=False
+    )
+    figure.tight_layout(rect=(0, 0.11 if len(names) > 1 else 0.24, 1, 1))
     for suffix in ("svg", "png"):
         figure.savefig(folder / f"frontier.{suffix}", dpi=110, metadata={"Date": None} if suffix == "svg" else None)
     plt.close(figure)
@@ -65,7 +68,7 @@ def _panel(axis: Any, name: str, measured: dict[str, Any]) -> None:
             [point["seconds"] for point in chosen],
             [point["accuracy"] for point in chosen],
             c="white" if theirs else colour, edgecolors=colour, linewidths=1.4 if theirs else 0.4,
-            marker=marker, s=62 if theirs else 24, alpha=1.0 if theirs else 0.75, label=label, zorder=4 if theirs else 3,
+            marker=marker, s=62 if theirs else 24, alpha=1.0 if theirs else 0.75, label=label, zorder=3 + theirs,
         )  # fmt: skip
     frontier = sorted((point for point in points if point["frontier"]), key=lambda point: point["seconds"])
     longest = max(point["seconds"] for point in points)
@@ -73,6 +76,10 @@ def _panel(axis: Any, name: str, measured: dict[str, Any]) -> None:
     axis.step(
         [point["seconds"] for point in steps], [point["accuracy"] for point in steps],
         where="post", color="black", linewidth=1.0, zorder=2, label="frontier: nothing is both faster and better",
+    )  # fmt: skip
+    axis.scatter(
+        [point["seconds"] for point in frontier], [point["accuracy"] for point in frontier],
+        s=110, facecolors="none", edgecolors="black", linewidths=0.9, zorder=5, label="on the frontier",
     )  # fmt: skip
     # The upper part is where the choice is made; a point far below would press everything else together.
     best, peers_lowest = (
@@ -91,8 +98,9 @@ def _annotate(axis: Any, points: list[dict[str, Any]], frontier: list[dict[str, 
     figure.canvas.draw()
     renderer = figure.canvas.get_renderer()
     frame = axis.get_window_extent(renderer)
-    taken = []
+    taken: list[Any] = []
     marks = [axis.transData.transform((point["seconds"], point["accuracy"])) for point in points]
+    marks += _line(axis, frontier, max(point["seconds"] for point in points))
     named = [point for point in points if point["side"] == "peers"]
     # Of our own: the most accurate, and the first within one and within three points of it.
     own = [point for point in frontier if point["side"] == "ours"]
@@ -107,8 +115,8 @@ def _annotate(axis: Any, points: list[dict[str, Any]], frontier: list[dict[str, 
         colour = "#333333" if point["side"] == "peers" else STYLES[point["name"].split(",")[0]][0]
         for dx, dy, across, up in PLACES:
             text = axis.annotate(
-                _short(point["name"]), (point["seconds"], point["accuracy"]), xytext=(dx, dy), textcoords="offset points",
-                ha=across, va=up, fontsize=8, color=colour, zorder=6,
+                _short(point["name"]), (point["seconds"], point["accuracy"]), xytext=(dx, dy),
+                textcoords="offset points", ha=across, va=up, fontsize=8, color=colour, zorder=6,
                 arrowprops={"arrowstyle": "-", "color": "#bbbbbb", "linewidth": 0.6} if abs(dy) > 12 else None,
             )  # fmt: skip
             box = text.get_window_extent(renderer)
@@ -120,6 +128,14 @@ def _annotate(axis: Any, points: list[dict[str, Any]], frontier: list[dict[str, 
             text.remove()
 
 
+SHORT = {
+    "HistGradientBoosting": "HistGB",
+    " + LinearSVC": "",
+    " rounds": "",
+    "t = ": "t=",
+    "psi = ": "ψ=",
+    "C = ": "C=",
+}
 PLACES = [
     (dx * side, dy, {1: "left", -1: "right"}[side], "center")
     for dy in (0, 9, -9, 18, -18, 28, -28, 40, -40, 54, -54, 70, -70)
@@ -128,9 +144,17 @@ PLACES = [
 ]  # fmt: skip
 
 
+def _line(axis: Any, frontier: list[dict[str, Any]], longest: float) -> list[Any]:
+    """Points on the line of the frontier, close enough to each other that no label fits between them."""
+    corners = []
+    for point, after in zip(frontier, [*frontier[1:], {"seconds": longest, "accuracy": None}], strict=True):
+        corners.append((point["seconds"], point["accuracy"]))
+        corners.append((after["seconds"], point["accuracy"]))
+    placed = axis.transData.transform(corners)
+    return [a + (b - a) * k / 100 for a, b in pairwise(placed) for k in range(101)]
+
+
 def _short(name: str) -> str:
-    for long, short in (
-        ("HistGradientBoosting", "HistGB"), (" + LinearSVC", ""), (" rounds", ""), ("t = ", "t="), ("psi = ", "ψ="), ("C = ", "C="),
-    ):  # fmt: skip
+    for long, short in SHORT.items():
         name = name.replace(long, short)
     return name

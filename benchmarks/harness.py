@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+ROOT = Path(__file__).parents[1]
 Relation = Literal[">=", "<="]
 
 
@@ -65,7 +66,7 @@ class Side:
     fresh : callable, optional
         Forgets what earlier calls left behind (an index of centres); the call after it is timed apart.
     calibrate : callable, optional
-        Untimed, before the timing and after `warm`: finds the setting at which results are comparable, says which. Returning
+        Untimed, before the timing and after `warm`: finds the setting at which results are comparable, says which.
         None means that there is none within the time: the side is then not timed.
     input_bytes : int
         Size of the input in the form this side takes; part of its memory.
@@ -256,7 +257,7 @@ def compare(name: str, case: Case, options: Options) -> list[Row]:
 def measure_memory(name: str, case: str, side: str, options: Options) -> int:
     """Bytes by which the side's work raises the peak of a process of its own (see `benchmarks.memory`)."""
     command = [sys.executable, "-m", "benchmarks.memory", json.dumps([name, case, side]), json.dumps(as_json(options))]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
     if done.returncode:
         raise RuntimeError(f"{name}, {case}, {side}: measuring memory failed:\n{done.stderr}")
     return int(done.stdout.split()[-1])

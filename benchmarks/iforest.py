@@ -30,7 +30,7 @@ def cases(options: Options) -> Iterator[Case]:
 
 
 def same_trees(name: str, psi: int, options: Options, full: bool) -> Comparison:
-    """ikpykit's trees (depth at most log2 psi) are given to us and to scikit-learn; or trees that isolate every point."""
+    """ikpykit's trees (depth at most log2 psi) are given to us and to scikit-learn; or trees that isolate them all."""
     data = load(name, options)
     psi = min(psi, data.y.size // 2)
     # scikit-learn compares in float32: rows that float32 holds make all of us walk the same way.
@@ -77,8 +77,8 @@ def same_trees(name: str, psi: int, options: Options, full: bool) -> Comparison:
         rows=dense.shape[0],
         bound=lambda seconds: (
             f"at most {steps / dense.shape[0] / T:.3g} dependent steps a tree, "
-            f"{seconds * options.threads / steps * 1e9:.2g} ns each on a thread; one gather from a table of this size takes "
-            f"{1e9 / environment.gather_rate(int(model.feature.size)):.2g} ns where nothing waits for it"
+            f"{seconds * options.threads / steps * 1e9:.2g} ns each on a thread; one gather from a table of this size "
+            f"takes {1e9 / environment.gather_rate(int(model.feature.size)):.2g} ns where nothing waits for it"
         ),
     )
 

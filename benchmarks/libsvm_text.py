@@ -24,6 +24,7 @@ TITLE = "LIBSVM text"
 ABOUT = "plain text to one CSR matrix and the labels, on one thread: load_svmlight_file and svmloader"
 
 OPENERS = {".bz2": bz2.open, ".gz": gzip.open, ".xz": lzma.open}
+SVMLOADER = "svmloader"
 GENERATED = "generated, 20 numbers a row"
 
 
@@ -45,6 +46,7 @@ def read_all(name: str, options: Options) -> Comparison:
         return load_svmlight_file(str(path), zero_based=False)
 
     def svm() -> Any:
+        assert svmloader is not None
         return svmloader.load_svmfile(str(path), ltype="d", zero_based=False)
 
     def check(results: dict[str, Any]) -> str:
@@ -74,9 +76,6 @@ def read_all(name: str, options: Options) -> Comparison:
             f"{seconds / size * 1e9:.2g} ns a byte of text; a copy takes {2e9 / environment.copy_rate():.2g}"
         ),
     )
-
-
-SVMLOADER = "svmloader"
 
 
 @lru_cache(maxsize=1)

@@ -25,8 +25,8 @@ from ikmap.partitioners import draw_subsamples, fit_partitions
 
 TITLE = "Linear SVM on cells"
 ABOUT = (
-    "training on t = 100 cells a row: LinearSVC and liblinear on the same rows as CSR, each at the primal suboptimality that "
-    "our run with --tol 1e-3 has"
+    "training on t = 100 cells a row: LinearSVC and liblinear on the same rows as CSR, each at the primal "
+    "suboptimality that our run with --tol 1e-3 has"
 )
 
 T, PSI, TOL = 100, 256, 1e-3
@@ -115,7 +115,7 @@ def equal_suboptimality(name: str, loss: str, C: float, threads: int, options: O
             f"{(task.best - task.below) / task.best:.1g})"
         )
 
-    def side(label: str, solve: Callable[[float], np.ndarray], **targets: float) -> Side:
+    def side(label: str, solve: Callable[[float], np.ndarray], **targets: Any) -> Side:
         """A peer, run at the largest eps with which it gets as close to the optimum as we do."""
         eps = [0.1]
 
@@ -173,11 +173,12 @@ def equal_suboptimality(name: str, loss: str, C: float, threads: int, options: O
         fit = task.solve(TOL, threads)
         entries = float(fit.n_iter[0]) * task.cells.codes.size
         return (
-            f"{fit.n_iter[0]} sweeps of at most {task.cells.codes.size / 1e6:.3g} M cells: {seconds / entries * 1e9:.2g} ns a cell "
-            f"or more; a gather from weights of this size takes {1e9 / environment.gather_rate(task.cells.n_columns):.2g} ns"
+            f"{fit.n_iter[0]} sweeps of at most {task.cells.codes.size / 1e6:.3g} M cells: "
+            f"{seconds / entries * 1e9:.2g} ns a cell or more; a gather from weights of this size takes "
+            f"{1e9 / environment.gather_rate(task.cells.n_columns):.2g} ns"
         )
 
-    return Comparison(ours, sides, check, memory=threads == 1 and C == COSTS[1], bound=bound)
+    return Comparison(ours, sides, check, memory=threads == 1 and COSTS[1] == C, bound=bound)
 
 
 def sklearn(task: Problem, dual: bool, eps: float) -> np.ndarray:

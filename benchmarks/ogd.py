@@ -55,7 +55,7 @@ def one_pass(name: str, options: Options) -> Comparison:
         check,
         rows=y.size,
         bound=lambda seconds: (
-            f"{seconds / cells.codes.size * 1e9:.2g} ns a cell with update and check of the rows; a gather from weights of this "
-            f"size takes {1e9 / environment.gather_rate(cells.n_columns):.2g} ns"
+            f"{seconds / cells.codes.size * 1e9:.2g} ns a cell with update and check of the rows; a gather from "
+            f"weights of this size takes {1e9 / environment.gather_rate(cells.n_columns):.2g} ns"
         ),
     )

@@ -24,8 +24,8 @@ def find(module: str) -> ModuleType | None:
 def find_liblinear(package: str) -> ModuleType | None:
     """Module `liblinearutil` of "liblinear-official" or "liblinear-multicore".
 
-    Both install a package called liblinear, the later over the earlier. So each is looked for in a folder of its own first,
-    and what is installed is taken only when the library on the disk is the one that came with the package asked for.
+    Both install a package called liblinear, the later over the earlier. So each is looked for in a folder of its own
+    first, and what is installed is taken only when the library on the disk is the one of the package asked for.
     """
     for home in (FOLDER / package / "liblinear", _installed(package)):
         if home is not None and (home / "liblinearutil.py").is_file():

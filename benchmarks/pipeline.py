@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.data import find, load
-from benchmarks.harness import Case, Disagreement, Options, Row
+from benchmarks.harness import ROOT, Case, Disagreement, Options, Row
 from ikmap.learners.linear_svm import SVMParams, fit_linear_svm, svm_model
 from ikmap.learners.ogd import OGDState
 from ikmap.learners.rows import Block
@@ -27,9 +27,9 @@ from pipeline.readers import open_source
 
 TITLE = "The whole pipeline"
 ABOUT = (
-    "`python -m flows.batch` from the moment its workers are up to the last stage (reading, partitioning, mapping, svm, ogd, "
-    "evaluation, every result stored), against the bare kernels on the same files: parse both files side by side, fit, map, "
-    "train, predict"
+    "`python -m flows.batch` from the moment its workers are up to the last stage (reading, partitioning, mapping, "
+    "svm, ogd, evaluation, every result stored), against the bare kernels on the same files: parse both files side by "
+    "side, fit, map, train, predict"
 )
 T = 100
 
@@ -45,7 +45,9 @@ def cases(options: Options) -> Iterator[Case]:
 def whole_against_kernels(case: str, name: str, method: str, psi: int, options: Options) -> list[Row]:
     """Both in turn, each once beforehand so that nothing is compiled; then the stages beside their kernels."""
     repeats = min(options.repeats, 3)
-    whole, bare, stages, kernels = [], [], {}, {}
+    whole, bare = [], []
+    stages: dict[str, float] = {}
+    kernels: dict[str, float] = {}
     with tempfile.TemporaryDirectory(prefix="ikmap-benchmarks-") as folder:
         for k in range(repeats + 1):
             seconds, stages, accuracy = run_pipeline(name, method, psi, Path(folder) / str(k), options)
@@ -70,10 +72,12 @@ def run_pipeline(
 ) -> tuple[float, dict[str, float], dict[str, float]]:
     """Seconds in all, seconds by stage, accuracy by learner: as its `metrics.json` says."""
     command = [
-        sys.executable, "-m", "flows.batch", "--dataset", name, "--data-dir", str(options.data_dir), "--partitioner", method,
-        "--psi", str(psi), "--t", str(T), "--workers", str(options.threads), "--run-dir", str(folder), "--quiet",
+        sys.executable, "-m", "flows.batch", "--dataset", name, "--data-dir", str(options.data_dir),
+        "--partitioner", method, "--psi", str(psi), "--t", str(T), "--workers", str(options.threads),
+        "--run-dir", str(folder),
+        "--quiet",
     ]  # fmt: skip
-    subprocess.run(command, check=True, capture_output=True, text=True)
+    subprocess.run(command, check=True, capture_output=True, text=True, cwd=ROOT)
     metrics = json.loads((folder / "metrics.json").read_text(encoding="utf-8"))
     stages = {stage["name"]: stage["seconds"] for stage in metrics["stages"]}
     return metrics["run"]["seconds"], stages, {key: value["accuracy"] for key, value in metrics["learners"].items()}

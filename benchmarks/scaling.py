@@ -14,10 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.harness import Case, Options, Row
+from benchmarks.harness import ROOT, Case, Options, Row
 
 TITLE = "Scaling"
-ABOUT = "`python -m flows.batch` on generated rows (.npy, 20 columns, t = 50, psi = 16, two workers of 1 GB): n rows against 8 n"
+ABOUT = (
+    "`python -m flows.batch` on generated rows (.npy, 20 columns, t = 50, psi = 16, two workers of 1 GB): n rows "
+    "against 8 n"
+)
 
 COLUMNS, T, PSI = 20, 50, 16
 BLOCK = 100_000
@@ -73,8 +76,9 @@ def generate(path: Path, n: int) -> None:
 def run(path: Path, learner: str, folder: Path, options: Options) -> dict[str, Any]:
     """`metrics.json` of one run."""
     command = [
-        sys.executable, "-m", "flows.batch", "--input", str(path), "--t", str(T), "--psi", str(PSI), "--learner", learner,
-        "--workers", str(options.threads), "--memory-limit", "1GB", "--run-dir", str(folder), "--quiet",
+        sys.executable, "-m", "flows.batch", "--input", str(path), "--t", str(T), "--psi", str(PSI),
+        "--learner", learner, "--workers", str(options.threads), "--memory-limit", "1GB",
+        "--run-dir", str(folder), "--quiet",
     ]  # fmt: skip
-    subprocess.run(command, check=True, capture_output=True, text=True)
+    subprocess.run(command, check=True, capture_output=True, text=True, cwd=ROOT)
     return dict(json.loads((folder / "metrics.json").read_text(encoding="utf-8")))
