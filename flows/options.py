@@ -149,6 +149,19 @@ class BatchOptions(CommonOptions):
         group=LEARNING,
         help="balanced weighs each class by the inverse of its share",
     )
+    solver: str = option(
+        "auto",
+        Choice(("auto", "memory", "block", "distributed")),
+        group=LEARNING,
+        help="how svm and logistic are solved: all rows in memory, block by block from a file, or in parts by many "
+        "workers; auto goes by size",
+    )
+    parts: int | None = option(
+        None,
+        Integer(2),
+        group=LEARNING,
+        help="parts of the rows for --solver distributed (default: by size, 8 to 64)",
+    )
 
     seed: int = option(0, Integer(0, 2**63 - 1), group=RUN, help="seed of every random choice")
     run_dir: str | None = option(
@@ -186,6 +199,8 @@ class BatchOptions(CommonOptions):
             raise InputError("--test-input and --test-size: found both, expected one of them")
         if self.max_depth != "none" and self.partitioner != "iforest":
             raise InputError(f"--max-depth {self.max_depth}: found --partitioner {self.partitioner}, expected iforest")
+        if self.parts is not None and self.solver not in ("auto", "distributed"):
+            raise InputError(f"--parts {self.parts}: found --solver {self.solver}, expected distributed")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -116,6 +116,8 @@ def batch_params(options: BatchOptions) -> Params:
         C=options.C,
         tol=options.tol,
         class_weight=unless_none(options.class_weight),
+        solver=options.solver,
+        parts=options.parts,
         eta=options.eta,
         feature_scale=options.feature_scale,
         order=options.order,

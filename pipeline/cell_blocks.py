@@ -64,10 +64,11 @@ class CellBlocks(Sequence[Block]):
 class SpooledBlocks(Sequence[Block]):
     """The same cells in small blocks that are read many times: packed once into a temporary file.
 
-    Memory holds one block; the operating system keeps of the file what it has room for.
+    Memory holds one block; the operating system keeps of the file what it has room for. With `visit_rows` None, the
+    blocks are those of `source`.
     """
 
-    def __init__(self, source: CellBlocks, offsets: np.ndarray) -> None:
+    def __init__(self, source: CellBlocks, offsets: np.ndarray, visit_rows: int | None = VISIT_ROWS) -> None:
         self._offsets = offsets
         self._dtype = packed_dtype(offsets)
         self._file = tempfile.TemporaryFile(prefix="ikmap-cells-")  # noqa: SIM115 - lives as long as this object
@@ -77,8 +78,9 @@ class SpooledBlocks(Sequence[Block]):
         for k in range(len(source)):
             cells, labels, _ = source[k]
             assert isinstance(cells, Cells)
-            for start in range(0, labels.size, VISIT_ROWS):
-                rows = slice(start, start + VISIT_ROWS)
+            step = visit_rows or labels.size
+            for start in range(0, labels.size, step):
+                rows = slice(start, start + step)
                 self._file.write(np.ascontiguousarray(labels[rows]).data)
                 self._file.write(np.ascontiguousarray(cells.codes[rows]).data)
                 self._bounds.append(self._bounds[-1] + labels[rows].size)

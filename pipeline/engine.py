@@ -35,10 +35,13 @@ class Task:
         Unique within the stage; the name of its record.
     args : tuple
         Small, picklable arguments.
+    worker : str, optional
+        Address of the worker that should do it, as it holds what the task needs; another may.
     """
 
     name: str
     args: tuple[Any, ...]
+    worker: str | None = None
 
 
 @dataclass
@@ -97,24 +100,39 @@ class Stage:
             record = json.loads(path.read_text()) if path.exists() else None
             if record is not None and _is_whole(context.store, record):
                 records[task.name] = record
-                self._say(record, skipped=True)
+                self.say(record, skipped=True)
         self.skipped += len(records)
         todo = [task for task in tasks if task.name not in records]
-        for task, record in run_tasks(context.client, self._key, function, todo):
+        for task, record in run_tasks(context.client, self.key, function, todo):
             write_json(context.run.task_record(self.name, task.name), record)
             records[task.name] = record
-            self._say(record)
+            self.say(record)
         ordered = [records[task.name] for task in tasks]
         self.records += ordered
         return ordered
 
-    def _say(self, record: Record, skipped: bool = False) -> None:
+    def once(self, name: str, work: Callable[[], Record]) -> Record:
+        """Return the record of that name, or do the work that makes it: many tasks of which only the sum is kept."""
+        path = self.context.run.task_record(self.name, name)
+        record: Record | None = json.loads(path.read_text()) if path.exists() else None
+        if record is None or not _is_whole(self.context.store, record):
+            record = work()
+            write_json(path, record)
+        else:
+            self.skipped += 1
+            self.say(record, skipped=True)
+        self.records.append(record)
+        return record
+
+    def say(self, record: Record, skipped: bool = False) -> None:
+        """Let progress show one more task."""
         # Where tasks share rows, only the number of tasks tells how far the stage is.
         rows = {"rows": record.get("rows", 0)} if self.rows is None else {}
         self.context.events.task_done(self.name, {**rows, "skipped": skipped})
 
     @property
-    def _key(self) -> str:
+    def key(self) -> str:
+        """Prefix of the stage's tasks."""
         # Dask groups tasks on its dashboard by what stands before the first dash.
         return f"{self.name.replace(':', '_')}-{self.context.run.manifest['id']}"
 
@@ -151,7 +169,8 @@ def summarise(
         rows = sum(record.get("rows", 0) for record in records)
     busy: dict[str, float] = {}
     for record in records:
-        busy[record["worker"]] = busy.get(record["worker"], 0.0) + record["seconds"]
+        for worker, spent in record.get("busy", {record.get("worker"): record.get("seconds")}).items():
+            busy[worker] = busy.get(worker, 0.0) + spent
     return {
         "name": name,
         "started": round(started, 4),
@@ -186,7 +205,9 @@ def run_tasks(
 
     def submit(task: Task) -> Future:
         # Impure, with a key of its own in every attempt: Dask must never answer from an earlier run's result.
-        future = client.submit(_measured, function, task.args, key=f"{key}-{task.name}-{time.time_ns()}", pure=False)
+        name = f"{key}-{task.name}-{time.time_ns()}"
+        home = {"workers": [task.worker], "allow_other_workers": True} if task.worker else {}
+        future = client.submit(_measured, function, task.args, key=name, pure=False, **home)
         of_future[future.key] = task
         return future
 

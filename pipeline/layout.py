@@ -17,6 +17,12 @@ PIECE_ROWS = 4096
 BLOCK_BYTES = 64 << 20
 """Largest block that a learner holds in memory, as packed cells."""
 STREAM = 2_000_002
+DISTRIBUTED_BYTES = 512 << 20
+"""From this many bytes of packed cells on, batch learners work on parts of the rows side by side."""
+LEAST_PARTS, MOST_PARTS = 8, 64
+"""Parts are worked on side by side, but take rounds: with four times as many parts, about 1.6 times as many."""
+PIECES_PER_PART = 16
+SOLVERS = ("memory", "block", "distributed")
 
 
 @dataclass(frozen=True)
@@ -65,6 +71,41 @@ def learning_blocks(
     if shuffled and n_blocks > 1:
         order = generator(seed, STREAM).permutation(order)
     return [[pieces[p] for p in np.sort(block)] for block in np.array_split(order, n_blocks)]
+
+
+def packed_bytes(n_rows: int, t: int, psi: int) -> int:
+    """Bytes of so many rows of packed cells."""
+    return n_rows * t * packed_dtype(np.array([0, psi], dtype=np.int64)).itemsize
+
+
+def choose_solver(cells_bytes: int, asked: str = "auto") -> str:
+    """Choose how a batch learner goes about so many bytes of packed cells; never by what the cluster is.
+
+    "memory": all rows in one task. "block": one task that visits blocks of a temporary file. "distributed": parts of
+    the rows, side by side.
+    """
+    if asked != "auto":
+        return asked
+    if cells_bytes <= BLOCK_BYTES:
+        return "memory"
+    return "block" if cells_bytes <= DISTRIBUTED_BYTES else "distributed"
+
+
+def choose_parts(n_rows: int, cells_bytes: int, asked: int | None = None) -> int:
+    """Choose the number of parts of the distributed solver: by the data or as asked, never by workers."""
+    parts = int(np.clip(-(-cells_bytes // BLOCK_BYTES), LEAST_PARTS, MOST_PARTS)) if asked is None else asked
+    return max(1, min(parts, n_rows))
+
+
+def learning_parts(n_rows: int, n_parts: int, seed: int) -> list[list[tuple[int, int]]]:
+    """Divide training rows among parts, each a list of ascending row ranges from all over the file.
+
+    The sizes differ by at most a piece. Pieces are drawn at random, so that every part has rows of all kinds.
+    """
+    piece = int(np.clip(n_rows // (PIECES_PER_PART * n_parts), 1, PIECE_ROWS))
+    pieces = [(start, min(start + piece, n_rows)) for start in range(0, n_rows, piece)]
+    order = generator(seed, STREAM).permutation(len(pieces))
+    return [[pieces[p] for p in np.sort(part)] for part in np.array_split(order, n_parts)]
 
 
 def _power_of_two(x: int) -> int:

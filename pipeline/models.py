@@ -8,6 +8,9 @@ from threading import Lock
 from ikmap.model import Model, from_parts
 from pipeline.store import Store
 
+MODELS = "models"
+"""Where the learners' models stand in the store."""
+
 CACHED_MODELS = 4
 
 _cache: OrderedDict[str, Model] = OrderedDict()

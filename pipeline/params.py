@@ -21,8 +21,9 @@ class Params:
     cv_rows : int
         Cross-validation looks at no more training rows than this.
     learners : tuple of {"svm", "ogd", "logistic"}
-    loss, C, tol, class_weight
-        Of the SVM; `C`, `tol` and `class_weight` also of logistic regression.
+    loss, C, tol, class_weight, solver, parts
+        Of the SVM; all but `loss` also of logistic regression. `parts` is the number of parts of the rows for the
+        distributed solver; None goes by size.
     eta, feature_scale, order
         Of online gradient descent.
     task : {"auto", "binary", "multiclass"}
@@ -42,6 +43,8 @@ class Params:
     C: float = 5.0
     tol: float = 1e-3
     class_weight: str | None = None
+    solver: str = "auto"
+    parts: int | None = None
     eta: float = 0.5
     feature_scale: str = "kernel"
     order: str = "shuffled"

@@ -98,7 +98,8 @@ from pipeline.plan import make_plan
 from pipeline.engine import peak_rss_bytes
 from pipeline.params import Params
 from pipeline.stages.cells import cells_name, map_shard
-from pipeline.stages.train import solve_classes, train_ogd
+from pipeline.stages.train_batch import solve_classes
+from pipeline.stages.train_ogd import train_ogd
 from pipeline.layout import cell_layout
 from pipeline.stages.cells import create_cells
 from pipeline.stages.partition import Fitted, fit

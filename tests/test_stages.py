@@ -22,6 +22,7 @@ from pipeline.models import load_model
 from pipeline.params import Params
 from pipeline.prepared import PreparedRows
 from pipeline.stages import train as train_stage
+from pipeline.stages import train_ogd
 from pipeline.stages.cells import cells, cells_name, map_shard
 from pipeline.stages.evaluate import evaluate
 from pipeline.stages.partition import Fitted, partition
@@ -193,7 +194,7 @@ def test_ogd_goes_on_after_a_kill_to_the_same_bits(
 
 def test_a_checkpoint_is_replaced_in_one_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = str(tmp_path / "checkpoint.npz")
-    train_stage._save_checkpoint(path, {"x": np.arange(3)})
+    train_ogd._save_checkpoint(path, {"x": np.arange(3)})
 
     def half_written(file: Any, **arrays: Any) -> None:  # noqa: ARG001
         file.write(b"PK")
@@ -201,7 +202,7 @@ def test_a_checkpoint_is_replaced_in_one_step(tmp_path: Path, monkeypatch: pytes
 
     monkeypatch.setattr(np, "savez", half_written)
     with pytest.raises(Killed):
-        train_stage._save_checkpoint(path, {"x": np.arange(4)})
+        train_ogd._save_checkpoint(path, {"x": np.arange(4)})
     with np.load(path) as saved:
         assert saved["x"].tolist() == [0, 1, 2]
 
@@ -212,7 +213,7 @@ def test_training_through_the_spool_reaches_the_same_objective(
     loss: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     name = "logistic" if loss == "logistic" else "svm"
-    params = Params(t=7, loss="squared_hinge" if loss == "logistic" else loss, C=1.0, tol=1e-3)
+    params = Params(t=7, loss="squared_hinge" if loss == "logistic" else loss, C=1.0, tol=1e-3, solver="block")
     ctx, fitted = mapped(tmp_path, ROWS, params)
     spools: list[int] = []
     init = cell_blocks.SpooledBlocks.__init__

@@ -167,7 +167,7 @@ def improve(
     moving = [v.copy() for v in target]
     new = alpha.copy()
     sums = np.zeros((4, count))
-    starts = np.cumsum([0, *_sizes(reader)])
+    starts = np.cumsum([0, *block_sizes(reader)])
     for b in generator(params.seed, STREAM, part, order.round).permutation(len(reader)).tolist():
         rows, norms, y, weight = reader[b]
         inside = slice(starts[b], starts[b + 1])
@@ -189,7 +189,8 @@ def improve(
     return new, Report(change, sums[0], sums[1], sums[2], sums[3].astype(np.int64))
 
 
-def _sizes(reader: BlockReader) -> list[int]:
+def block_sizes(reader: BlockReader) -> list[int]:
+    """Rows of every block; those not seen yet are read."""
     for b in range(len(reader)):
         if b not in reader.sizes:
             reader[b]
@@ -369,7 +370,7 @@ def fit_cocoa(
     if len(columns) > 1:
         raise ValueError(f"parts have different numbers of feature columns: {sorted(columns)}")
     coordinator = Coordinator(task, columns.pop())
-    alphas = [np.zeros((len(problems), sum(_sizes(reader)))) for reader in readers]
+    alphas = [np.zeros((len(problems), sum(block_sizes(reader)))) for reader in readers]
     before = alphas
     while (order := coordinator.order) is not None:
         w, w_before = coordinator.w, coordinator.w_before

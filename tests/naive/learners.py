@@ -91,10 +91,10 @@ def logistic_root(margin, a, norm, cost):
     return cost * expit(0.5 * (low + high))
 
 
-def svm_sweeps(X, c, cost, loss, eps, n_sweeps, shrinking, state, sigma=1.0):
+def svm_sweeps(X, c, cost, loss, eps, n_sweeps, shrinking, state, sigma=1.0, start=None):
     """The listing of 8.2 on dense rows; (alpha, w, sweeps made). sigma scales the quadratic term (CoCoA+)."""
     n = len(c)
-    alpha, w = np.zeros(n), np.zeros(X.shape[1])
+    alpha, w = (np.zeros(n), np.zeros(X.shape[1])) if start is None else start
     everything = [i for i in range(n) if cost[i] > 0]
     order, n_active = list(everything), len(everything)
     high, low = np.inf, -np.inf
@@ -137,6 +137,33 @@ def svm_sweeps(X, c, cost, loss, eps, n_sweeps, shrinking, state, sigma=1.0):
             high = most if most > 0 else np.inf
             low = least if least < 0 else -np.inf
     return alpha, w, n_sweeps
+
+
+def cocoa(X, c, cost, loss, rounds, random):
+    """CoCoA+ with momentum on parts (lists of dense rows, signs, costs), one sweep a round; alpha of every part.
+
+    random(part, round) seeds the order of the rows. Every weight vector is made anew from the dual variables.
+    """
+    k = len(X)
+    alpha = before = [np.zeros(len(part)) for part in c]
+    theta, dual = 1.0, 0.0
+    for r in range(1, rounds + 1):
+        following = (1 + np.sqrt(1 + 4 * theta**2)) / 2
+        beta = (theta - 1) / following
+        wanted = [a + beta * (a - b) for a, b in zip(alpha, before, strict=True)]
+        w = sum(X[p].T @ (c[p] * wanted[p]) for p in range(k))
+        new = []
+        for p in range(k):
+            start = np.clip(wanted[p], 0, cost[p] if loss != "squared_hinge" else np.where(cost[p] > 0, np.inf, 0))
+            local = w + k * X[p].T @ (c[p] * (start - wanted[p]))
+            new.append(svm_sweeps(X[p], c[p], cost[p], loss, 0.0, 1, False, random(p, r), k, (start, local))[0])
+        before, alpha = alpha, new
+        rows = np.concatenate(cost) > 0
+        every = [np.concatenate(each)[rows] for each in (X, c, cost, alpha)]
+        reached = svm_dual(*every[:3], loss, every[3])
+        theta = following if reached > dual else 1.0
+        dual = reached
+    return alpha
 
 
 def svm_gram(K, c, C, loss, n_sweeps):

@@ -1,0 +1,109 @@
+"""SVM and logistic regression on the stored cells where one task solves a problem: in memory, or block by block."""
+
+from __future__ import annotations
+
+import math
+import sys
+import warnings
+from typing import Any
+
+import numpy as np
+
+from ikmap.learners.linear_svm import SVMFit, SVMParams, fit_linear_svm, svm_model
+from pipeline.cell_blocks import CellBlocks, SpooledBlocks
+from pipeline.engine import Record
+from pipeline.layout import learning_blocks
+from pipeline.models import MODELS, save_model
+from pipeline.params import Params
+from pipeline.prepared import PreparedRows
+from pipeline.stages.cells import cells_name
+from pipeline.stages.partition import Fitted
+from pipeline.store import Store
+
+SOLUTION = ("problems", "coef", "intercept", "primal", "dual", "gap", "n_iter", "converged", "n_support")
+
+
+def svm_params(params: Params, learner: str) -> SVMParams:
+    """Return what the batch learners are asked to solve."""
+    return SVMParams(
+        loss="logistic" if learner == "logistic" else params.loss,  # type: ignore[arg-type]
+        C=params.C,
+        tol=params.tol,
+        class_weight="balanced" if params.class_weight == "balanced" else None,
+        seed=params.seed,
+    )
+
+
+def solve_classes(
+    store: Store,
+    params: Params,
+    learner: str,
+    fitted: Fitted,
+    n_classes: int,
+    group: list[int],
+    number: int,
+    solver: str = "memory",
+) -> Record:
+    """Task: solve some of the one-vs-rest problems, in memory or block by block, and store their solutions."""
+    offsets, n_rows = fitted.load(store).offsets, PreparedRows(store, "train").n_rows
+    in_memory = solver == "memory"
+    whole = {"block_bytes": sys.maxsize} if in_memory else {}
+    ranges = learning_blocks(n_rows, offsets, params.seed, shuffled=False, **whole)
+    stored = CellBlocks(store, cells_name(fitted.psi, "train"), offsets, ranges)
+    blocks = stored if in_memory else SpooledBlocks(stored, offsets)
+    with warnings.catch_warnings():
+        # A ConvergenceWarning, told by its text: the class takes a second to import, and the gap is in the result.
+        warnings.filterwarnings("ignore", message="duality gap")
+        fit = fit_linear_svm(blocks, n_classes, svm_params(params, learner), classes_subset=group)
+    return {"rows": n_rows, "bytes_read": blocks.bytes_read, **store_solution(store, learner, number, fit)}
+
+
+def store_solution(store: Store, learner: str, number: int, fit: SVMFit) -> Record:
+    """Store the solutions of a group of classes until they are merged; return what a record says of them."""
+    name = solved_name(learner, number)
+    written = store.write_group(name, {name: getattr(fit, name) for name in SOLUTION}, {})
+    return {
+        "bytes_written": written,
+        "outputs": [name],
+        "temporary": True,
+        "certificate": {
+            "duality_gap": float(fit.gap.max()),
+            "objective": float(fit.primal.sum()),
+            "iterations": int(fit.n_iter.max()),
+            "converged": bool(fit.converged.all()),
+            "n_support": fit.n_support.tolist(),
+        },
+    }
+
+
+def merge_classes(store: Store, params: Params, learner: str, classes: list[Any], names: list[str]) -> Record:
+    """Task: make one model of the solutions of all groups."""
+    fits = []
+    for name in names:
+        _, arrays = store.read_group(name)
+        fits.append(SVMFit(**arrays, alphas=np.empty((arrays["problems"].size, 0)), history=()))
+    model = svm_model(fits, classes, svm_params(params, learner), divisor=math.sqrt(params.t))
+    output = f"{MODELS}/{learner}"
+    return {
+        "bytes_read": model.nbytes,
+        "bytes_written": model.nbytes,
+        "outputs": [output],
+        "content_hash": save_model(store, output, model),
+    }
+
+
+def solved_name(learner: str, group: int) -> str:
+    """Where the solutions of a group of classes stand until they are merged."""
+    return f"{MODELS}/{learner}-solved/{group:03d}"
+
+
+def sum_up(certificates: list[Record]) -> Record:
+    """Sum up the certificates of all groups: the widest gap, the most iterations."""
+    n_support = [count for certificate in certificates for count in certificate["n_support"]]
+    return {
+        "duality_gap": max(c["duality_gap"] for c in certificates),
+        "objective": sum(c["objective"] for c in certificates),
+        "iterations": max(c["iterations"] for c in certificates),
+        "converged": all(c["converged"] for c in certificates),
+        **({"n_support": n_support[0]} if len(n_support) == 1 else {}),  # of one-vs-rest problems, no single number
+    }

@@ -1,0 +1,82 @@
+"""Online gradient descent over the stored cells: one pass in one task, with checkpoints."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ikmap.learners.ogd import OGDState
+from ikmap.seeds import generator
+from pipeline.cell_blocks import CellBlocks
+from pipeline.engine import Record
+from pipeline.layout import learning_blocks
+from pipeline.models import MODELS, save_model
+from pipeline.params import Params
+from pipeline.prepared import PreparedRows
+from pipeline.stages.cells import cells_name
+from pipeline.stages.partition import Fitted
+from pipeline.store import Store
+
+CURVE_POINTS = 200
+PASS_STREAM = 2_000_003
+
+
+def train_ogd(store: Store, params: Params, fitted: Fitted, classes: list[Any], checkpoint: str) -> Record:
+    """Task: one pass of online gradient descent, going on from the checkpoint of an interrupted attempt.
+
+    Blocks are visited in a fixed order and rows within a block in a seeded shuffle of their own, so the pass is the
+    same wherever and however often it was interrupted.
+    """
+    offsets, n_rows = fitted.load(store).offsets, PreparedRows(store, "train").n_rows
+    name = cells_name(fitted.psi, "train")
+    ranges = learning_blocks(n_rows, offsets, params.seed, shuffled=params.order == "shuffled")
+    blocks = CellBlocks(store, name, offsets, ranges)
+    divisor = float(params.t) if params.feature_scale == "kernel" else 1.0
+    state = OGDState.start(int(offsets[-1]), len(classes), eta=params.eta, divisor=divisor)
+    first, mistakes = 0, np.zeros(0, dtype=np.int64)
+    per_point = max(1, -(-n_rows // CURVE_POINTS))
+    if Path(checkpoint).exists():
+        with np.load(checkpoint, allow_pickle=False) as saved:
+            state = OGDState.restore(saved)
+            first, mistakes = int(saved["next_block"]), saved["mistakes"]
+    for k in range(first, len(blocks)):
+        rows, y, _ = blocks[k]
+        if params.order == "shuffled":
+            order = generator(params.seed, PASS_STREAM, k).permutation(y.size)
+            rows, y = rows[order], y[order]
+        seen = state.n_seen
+        wrong = state.partial_fit(rows, y).predicted != y
+        point = (seen + np.arange(y.size)) // per_point
+        mistakes = np.concatenate([mistakes, np.zeros(point[-1] + 1 - mistakes.size, dtype=np.int64)])
+        mistakes += np.bincount(point, weights=wrong, minlength=mistakes.size).astype(np.int64)
+        if k + 1 < len(blocks):
+            _save_checkpoint(checkpoint, {**state.checkpoint(), "next_block": np.array(k + 1), "mistakes": mistakes})
+    model = state.model(classes, {"feature_scale": params.feature_scale, "order": params.order, "seed": params.seed})
+    content_hash = save_model(store, f"{MODELS}/ogd", model)
+    ends = np.minimum(np.arange(1, mistakes.size + 1) * per_point, n_rows)
+    return {
+        "rows": n_rows,
+        "bytes_read": blocks.bytes_read,
+        "bytes_written": model.nbytes,
+        "outputs": [f"{MODELS}/ogd"],
+        "content_hash": content_hash,
+        "learner": {
+            "updates": int(state.n_updates.sum()),
+            "n_support": int(state.n_support),
+            "curve": {"rows": ends.tolist(), "accuracy": (1 - np.cumsum(mistakes) / ends).round(6).tolist()},
+        },
+    }
+
+
+def _save_checkpoint(path: str, arrays: dict[str, np.ndarray]) -> None:
+    """Replace the checkpoint in one step."""
+    folder = Path(path).parent
+    folder.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=folder, suffix=".partial")
+    with os.fdopen(handle, "wb") as file:
+        np.savez(file, allow_pickle=False, **arrays)
+    os.replace(name, path)
