@@ -105,6 +105,8 @@ class Comparison:
         Says, from the measured seconds of our side, what keeps it from being faster. Shown where a target is missed.
     relation : str
         ">=": a peer should take `target` times our seconds or more; "<=": ours at most `target` times the peer's.
+    limit : float
+        Seconds after which a side is not repeated, if fewer than what the options say.
     """
 
     ours: Side
@@ -114,6 +116,7 @@ class Comparison:
     memory: bool = False
     bound: Callable[[float], str] | None = None
     relation: Relation = ">="
+    limit: float = float("inf")
 
 
 @dataclass(frozen=True)
@@ -202,6 +205,7 @@ def compare(name: str, case: Case, options: Options) -> list[Row]:
     """Measure the sides of a case: one row for each peer."""
     assert case.comparison is not None
     work = case.comparison()
+    limit = min(work.limit, options.limit)
     notes: list[str] = []
     ours = work.ours
     assert ours.work is not None
@@ -221,7 +225,7 @@ def compare(name: str, case: Case, options: Options) -> list[Row]:
         said[side.name] = side.calibrate() if side.calibrate else ""
         if said[side.name] is not None:
             present.append(side)
-    seconds, results = interleave(present, options.repeats, options.limit)
+    seconds, results = interleave(present, options.repeats, limit)
     checked = work.check(results)
     del results
     memory = {
@@ -238,16 +242,14 @@ def compare(name: str, case: Case, options: Options) -> list[Row]:
         if side.work is None:
             row.notes.append(f"{side.missing} is not installed")
         elif side.name not in seconds:
-            row.notes.append(f"{side.name}: not comparable within {options.limit:g} s")
+            row.notes.append(f"{side.name}: did not get as close as we do within the time it was given")
         else:
             row.theirs, row.theirs_bytes = seconds[side.name], memory.get(side.name)
             us, them = statistics.median(row.ours), statistics.median(row.theirs)
             row.value = them / us if work.relation == ">=" else us / them
             row.notes += [text for text in (said[ours.name], said[side.name], checked) if text]
             if len(row.theirs) < options.repeats:
-                row.notes.append(
-                    f"{side.name}: {len(row.theirs)} of {options.repeats} runs, to stay below {options.limit:g} s"
-                )
+                row.notes.append(f"{side.name}: {len(row.theirs)} of {options.repeats} runs, to stay below {limit:g} s")
         if row.reached is False and work.bound is not None:
             row.notes.append(f"bound: {work.bound(statistics.median(row.ours))}")
         rows.append(row)

@@ -34,15 +34,24 @@ T, PSI, TOL = 100, 256, 1e-3
 COSTS = (0.01, 0.1, 1.0, 10.0, 100.0)
 SEARCH = 12.0
 """Seconds that finding a peer's tolerance may take."""
+LIMIT = 15.0
+"""Seconds after which a side is not repeated: there are many cases."""
 
 
 def cases(options: Options) -> Iterator[Case]:
     for name in options.datasets or ("a9a", "covtype-93k"):
         for loss in ("squared_hinge", "hinge"):
-            for C in COSTS[:3] if options.quick else COSTS:
+            for C in costs(name, options):
                 for threads in (1, 2):
                     text = f"{name}, {loss}, C = {C:g}, {threads} thread{'s' if threads > 1 else ''}"
                     yield Case(text, partial(equal_suboptimality, name, loss, C, threads, options))
+
+
+def costs(name: str, options: Options) -> tuple[float, ...]:
+    """Values of C; the hardest, where a single run of a peer takes half a minute, on the smallest of the sets only."""
+    if options.quick:
+        return COSTS[:3]
+    return COSTS if name == "a9a" else COSTS[:-1]
 
 
 @dataclass
@@ -158,7 +167,8 @@ def equal_suboptimality(name: str, loss: str, C: float, threads: int, options: O
             raise Disagreement(f"our primal value is {fit.primal[0]}, the weights have {task.primal(fit.coef[:, 0])}")
         for who, result in results.items():
             w = fit.coef[:, 0] if who == "ours" else result
-            if task.suboptimality(w) > 2 * max(state["wanted"], 1e-6):
+            # Peers that draw other random numbers in each run come out a little different each time.
+            if task.suboptimality(w) > max(2 * state["wanted"], TOL):
                 raise Disagreement(f"{who}: suboptimality {task.suboptimality(w):.2g}, wanted {state['wanted']:.2g}")
         return ""
 
@@ -178,7 +188,7 @@ def equal_suboptimality(name: str, loss: str, C: float, threads: int, options: O
             f"{1e9 / environment.gather_rate(task.cells.n_columns):.2g} ns"
         )
 
-    return Comparison(ours, sides, check, memory=threads == 1 and COSTS[1] == C, bound=bound)
+    return Comparison(ours, sides, check, memory=threads == 1 and COSTS[1] == C, bound=bound, limit=LIMIT)
 
 
 def sklearn(task: Problem, dual: bool, eps: float) -> np.ndarray:
