@@ -186,6 +186,8 @@ def interleave(sides: Sequence[Side], repeats: int, limit: float) -> tuple[dict[
     """
     seconds: dict[str, list[float]] = {side.name: [] for side in sides}
     results: dict[str, Any] = {}
+    gc.collect()
+    gc.freeze()  # what was there before does not slow the collections between runs down
     for _ in range(repeats):
         for side in sides:
             done = seconds[side.name]
@@ -198,6 +200,7 @@ def interleave(sides: Sequence[Side], repeats: int, limit: float) -> tuple[dict[
             done.append(time.perf_counter() - begin)
             results.setdefault(side.name, result)
             del result
+    gc.unfreeze()
     return seconds, results
 
 
