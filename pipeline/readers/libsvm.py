@@ -51,8 +51,8 @@ class LibsvmSource(Source):
 
     def _parse(self, text: bytes, line: int, piece: Piece) -> Block:
         n_bytes = len(text)
-        if not text.endswith(b"\n"):
-            text += b"\n"
+        if n_bytes < 8 or not text.endswith(b"\n"):
+            text = (text + b"\n").ljust(8, b"\n")
         codes = np.frombuffer(text, dtype=np.uint8)
         max_rows, max_pairs = loops.count(codes)
         y, data = np.empty(max_rows), np.empty(max_pairs)
