@@ -44,7 +44,7 @@ def parser() -> argparse.ArgumentParser:
     result.add_argument("--datasets", help="comma-separated, in place of the benchmark's own")
     result.add_argument("--output", default="runs/benchmarks", help="folder of the JSON files and tables (%(default)s)")
     result.add_argument("--threads", type=int, default=2, help="cores that either side may use (default 2)")
-    result.add_argument("--limit", type=float, default=60.0, help="seconds after which a side is not repeated (60)")
+    result.add_argument("--limit", type=float, default=30.0, help="seconds after which a side is not repeated (30)")
     result.add_argument("--fresh", action="store_true", help="measure again what the folder holds already")
     result.add_argument(
         "--docs", metavar="FILE", help="write the tables of the folder into this file, between its markers"

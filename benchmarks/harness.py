@@ -41,7 +41,7 @@ class Options:
     data_dir: Path = field(default_factory=Path)
     datasets: tuple[str, ...] = ()
     threads: int = 2
-    limit: float = 60.0
+    limit: float = 30.0
 
 
 class Disagreement(AssertionError):

@@ -89,7 +89,7 @@ def text_file(name: str, options: Options) -> tuple[Path, int]:
     path = Path(_folder().name) / f"{name.replace(' ', '-').replace(',', '')}.libsvm"
     if not path.exists():
         if name == GENERATED:
-            generate(path, 2_000 if options.quick else 400_000)
+            generate(path, 2_000 if options.quick else 200_000)
         else:
             found = Path(find(name, options).train_url)
             with OPENERS.get(found.suffix, open)(found, "rb") as packed, path.open("wb") as plain:  # type: ignore[operator]

@@ -44,7 +44,7 @@ def cases(options: Options) -> Iterator[Case]:
 
 def whole_against_kernels(case: str, name: str, method: str, psi: int, options: Options) -> list[Row]:
     """Both in turn, each once beforehand so that nothing is compiled; then the stages beside their kernels."""
-    repeats = min(options.repeats, 3)
+    repeats = min(options.repeats, 2)
     whole, bare = [], []
     stages: dict[str, float] = {}
     kernels: dict[str, float] = {}

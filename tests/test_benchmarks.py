@@ -163,8 +163,8 @@ def test_scaling_compares_time_and_memory(monkeypatch: pytest.MonkeyPatch) -> No
     stage = {"name": "cells", "seconds": 7.0, "peak_rss_bytes": 100}
     metrics = {"run": run, "stages": [stage], "learners": {"ogd": {"accuracy": 0.9}}}
     asked = pretend_to_run(monkeypatch, metrics)
-    time_row, memory_row = scaling_benchmark.small_against_large("x", 1000, "ogd", OPTIONS)
-    assert [options.learner for options in asked] == [("ogd",)] * 2
+    time_row, memory_row = scaling_benchmark.small_against_large("x", 1000, OPTIONS)
+    assert [Path(options.input or "").name for options in asked] == ["1000.npy", "8000.npy"]
     assert time_row.value == 0.0  # both took 8 seconds
     assert time_row.reached
     assert memory_row.value == 1.0
