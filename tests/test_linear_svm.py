@@ -14,6 +14,7 @@ from sklearn.svm import LinearSVC
 from ikmap.cells import Cells
 from ikmap.learners import _linear_svm_loops as loops
 from ikmap.learners.linear_svm import LOSSES, SVMParams, fit_linear_svm, svm_model
+from ikmap.learners.linear_svm_path import fit_linear_svm_path
 from ikmap.learners.rows import Block, row_arrays, squared_norms
 from ikmap.model import from_parts
 from tests.naive import learners as naive
@@ -337,6 +338,101 @@ def test_warm_start_begins_where_it_ended(loss, bounds):
     )
     fresh = fit_linear_svm(Reread(cells, y, bounds), 3, SVMParams(loss=loss, C=0.1, tol=1e-6, max_iter=10_000))
     np.testing.assert_allclose(other.primal, fresh.primal, rtol=2e-6)
+
+
+@EVERY_LOSS
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_path_solves_every_C_from_the_one_before(loss, n_classes):
+    cells, y = problem(n_classes=n_classes)
+    weight = np.random.default_rng(0).uniform(0.5, 2, 200)
+    params, Cs = SVMParams(loss=loss, tol=1e-5, max_iter=10_000), (0.1, 0.2, 0.4, 0.8)
+    asked = Reread(cells, y, [], weight)
+    path = list(fit_linear_svm_path(asked, n_classes, params, Cs[::-1]))
+    alone = [
+        fit_linear_svm([Block(cells, y, weight)], n_classes, SVMParams(loss=loss, C=C, tol=1e-5, max_iter=10_000))
+        for C in Cs
+    ]
+    for fit, other in zip(path, alone, strict=True):
+        assert fit.converged.all()
+        np.testing.assert_allclose(fit.primal, other.primal, rtol=2e-5)
+    assert sum(fit.n_iter.sum() for fit in path) < sum(fit.n_iter.sum() for fit in alone)
+    # The next C is solved only when somebody asks for it.
+    asked = Reread(cells, y, [])
+    lazy = fit_linear_svm_path(asked, n_classes, params, Cs)
+    next(lazy)
+    assert len(asked.asked) == 1
+
+
+@EVERY_LOSS
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_threads_do_not_change_a_bit(loss, n_classes, monkeypatch):
+    monkeypatch.setattr("ikmap.learners.linear_svm.usable_cores", lambda: 3)
+    monkeypatch.setattr("ikmap.learners.descent.CHUNK", 64)
+    cells, y = problem(n_classes=n_classes)
+    fits = [fit_linear_svm([Block(cells, y)], n_classes, SVMParams(loss=loss), n_threads=k) for k in (1, 3, None)]
+    same(fits[0], fits[1])
+    same(fits[0], fits[2])
+
+
+@EVERY_LOSS
+def test_more_weights_than_the_cache_holds_make_no_difference(loss):
+    cells, y = problem()
+    # Blocks of partitionings further apart: the same problem with many columns that never occur.
+    wide = Cells(cells.codes, np.arange(T + 1) * (loops.FAR // T + PSI))
+    near, far = (
+        fit_linear_svm([Block(c, y)], 2, SVMParams(loss=loss, tol=1e-9, max_iter=10_000)) for c in (cells, wide)
+    )
+    np.testing.assert_array_equal(near.alphas, far.alphas)
+    np.testing.assert_array_equal(near.coef[cells.columns()], far.coef[wide.columns()])
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+def test_one_sweep_is_a_sweep_of_the_listing(loss):
+    cells, y = problem(60)
+    rows, X, c = row_arrays(cells, VALUE), cells.to_csr().toarray(), signs(y)
+    alpha, w = np.zeros(60), np.zeros(X.shape[1] + 1)
+    order, threshold, size, state = np.arange(60, dtype=np.int32), np.inf, 60, np.uint64(99)
+    expected, v, left = np.zeros(60), np.zeros(X.shape[1]), list(range(60))
+    diag, upper = (0.5, np.inf) if loss == "squared_hinge" else (0.0, 1.0)
+    their_state = 99
+    for _ in range(12):
+        size, losses, gap, most, rms, state = loops.one_sweep(
+            rows, squared_norms(rows), y, 1, np.ones(2), np.empty(0), 0.0, LOSSES[loss], w, alpha, order, size,
+            threshold, np.uint64(state),
+        )  # fmt: skip
+        left, their_state = naive.shuffled(left, their_state)
+        kept, steps, seen_loss, seen_gap, largest = [], [], 0.0, 0.0, 0.0
+        for i in left:
+            margin, old = c[i] * (X[i] @ v), expected[i]
+            slack, gradient = max(0.0, 1 - margin), margin - 1 + diag * old
+            seen_loss += slack**2 if loss == "squared_hinge" else slack
+            share = (slack - old / 2) ** 2 if loss == "squared_hinge" else (1 - old) * slack
+            seen_gap += share + old * max(0.0, margin - 1)
+            projected = min(gradient, 0) if old == 0 else max(gradient, 0) if old == upper else gradient
+            largest = max(largest, abs(projected))
+            new = min(max(old - gradient / (X[i] @ X[i] + diag), 0), upper) if abs(projected) > 1e-12 else old
+            if new != old:
+                steps.append((new - old) * (X[i] @ X[i]))
+                expected[i], v = new, v + (new - old) * c[i] * X[i]
+            if new != old or projected != 0 or abs(margin - 1) <= threshold:
+                kept.append(i)
+        left = kept
+        np.testing.assert_allclose(alpha, expected, rtol=0, atol=1e-12)
+        assert order[:size].tolist() == left
+        assert (losses, gap, most) == pytest.approx((seen_loss, seen_gap, largest), rel=1e-9)
+        assert rms == pytest.approx(np.sqrt(np.mean(np.square(steps))), rel=1e-9)
+        threshold = rms
+    assert size < 60
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+@pytest.mark.parametrize("C", [0.1, 1.0, 10.0])
+def test_certificates_are_few(loss, C):
+    cells, y = problem(1500)
+    fit = fit_linear_svm([Block(cells, y)], 2, SVMParams(loss=loss, C=C, max_iter=10_000))
+    assert fit.n_iter[0] >= 3
+    assert len(fit.history[0]) <= 3
+    assert (fit.history[0][:-1, 3] > 1e-3).all()
 
 
 @EVERY_LOSS

@@ -3,9 +3,14 @@
 import numpy as np
 from numba import njit
 
-from ikmap.learners._rows_loops import axpy, dot, squared_norm
+from ikmap.learners._rows_loops import axpy, dot, dot_ahead, fetch, squared_norm
 
 HINGE, SQUARED_HINGE, LOGISTIC = 0, 1, 2
+LOSSES = {"hinge": HINGE, "squared_hinge": SQUARED_HINGE, "logistic": LOGISTIC}
+AHEAD = 6
+"""Rows between a visit and the one whose memory is asked for meanwhile."""
+FAR = 2**16
+"""Weights beyond which they are taken not to stay in a core's own cache."""
 _GOLDEN, _MIX1, _MIX2 = (
     np.uint64(0x9E3779B97F4A7C15),
     np.uint64(0xBF58476D1CE4E5B9),
@@ -70,6 +75,111 @@ def logistic_step(margin, a, norm, cost):
             break
         s = new
     return cost * p
+
+
+@njit(cache=True, nogil=True)
+def divergence(q, logit):
+    """Kullback-Leibler divergence of Bernoulli(q) from the Bernoulli distribution with this logit."""
+    if 0.0 < q < 1.0:
+        d = logit - np.log(q / (1.0 - q))
+        if abs(d) < 1.0:  # Close: this form does not lose its digits in a difference of large terms.
+            return max(0.0, np.log1p(q * np.expm1(d)) - q * d)
+    entropy = (q * np.log(q) if q > 0.0 else 0.0) + ((1.0 - q) * np.log1p(-q) if q < 1.0 else 0.0)
+    return max(0.0, log1p_exp(logit) + entropy - q * logit)
+
+
+@njit(cache=True, nogil=True)
+def loss_and_gap(loss, cost, margin, alpha):
+    """One row's loss (times its cost), and its share of the duality gap (see :func:`certificate`)."""
+    slack = max(0.0, 1.0 - margin)
+    if loss == HINGE:
+        return cost * slack, (cost - alpha) * slack + alpha * max(0.0, margin - 1.0)
+    if loss == SQUARED_HINGE:
+        rest = slack - alpha * (0.5 / cost)
+        return cost * slack * slack, cost * rest * rest + alpha * max(0.0, margin - 1.0)
+    return cost * log1p_exp(-margin), cost * divergence(alpha / cost, -margin)
+
+
+@njit(cache=True, nogil=True)
+def new_dual(loss, cost, margin, norm, old):
+    """Minimise the dual over one variable; (its new value, its projected gradient)."""
+    if loss == LOGISTIC:
+        new = logistic_step(margin, old, norm, cost)
+        # The dual's curvature is at least norm + 4/C, so this is a projected gradient's lower bound.
+        return new, (new - old) * (norm + 4.0 / cost)
+    diag = 0.5 / cost if loss == SQUARED_HINGE else 0.0
+    upper = np.inf if loss == SQUARED_HINGE else cost
+    gradient = margin - 1.0 + diag * old
+    projected = gradient
+    if old <= 0.0:
+        projected = min(gradient, 0.0)
+    elif old >= upper:
+        projected = max(gradient, 0.0)
+    if abs(projected) <= 1e-12:
+        return old, projected
+    curvature = norm + diag
+    return (min(max(old - gradient / curvature, 0.0), upper) if curvature > 0.0 else upper), projected
+
+
+@njit(cache=True, nogil=True)
+def one_sweep(
+    rows,
+    norms,
+    y,
+    positive,
+    class_cost,
+    sample_weight,
+    bias,
+    loss,
+    w,
+    alpha,
+    order,
+    size,
+    threshold,
+    state,
+):
+    """One sweep over the rows order[:size], shuffled first; update w and alpha in place.
+
+    Rows whose dual variable rests at a bound, with a gradient that keeps it there by more than ``threshold``, are
+    left out of the order.
+
+    Returns (new size, sum of losses, of shares of the duality gap, both as seen at each row's visit, largest projected
+    gradient, root mean square of the rows' steps in their own margin, generator's state).
+    """
+    last = w.size - 1
+    state = shuffle(order, size, state)
+    far = w.size > FAR
+    kept, moves = 0, 0
+    losses, gap, most, squares = 0.0, 0.0, 0.0, 0.0
+    for s in range(size):
+        i = order[s]
+        if s + AHEAD < size:
+            fetch(rows, order[s + AHEAD])
+        product = dot_ahead(rows, i, order[min(s + 1, size - 1)], w) if far else dot(rows, i, w)
+        sign = 1.0 if y[i] == positive else -1.0
+        cost = row_cost(i, y, class_cost, sample_weight)
+        norm = squared_norm(rows, i, norms) + bias * bias
+        margin = sign * (product + bias * w[last])
+        old = alpha[i]
+        row_loss, row_gap = loss_and_gap(loss, cost, margin, old)
+        losses += row_loss
+        gap += row_gap
+        new, projected = new_dual(loss, cost, margin, norm, old)
+        most = max(most, abs(projected))
+        if new != old:
+            alpha[i] = new
+            step = (new - old) * sign
+            axpy(rows, i, step, w)
+            w[last] += bias * step
+            moves += 1
+            moved = (new - old) * norm
+            squares += moved * moved
+        elif abs(margin - 1.0) > threshold and projected == 0.0 and (old <= 0.0 or old >= cost) and loss != LOGISTIC:
+            continue
+        order[kept] = i
+        kept += 1
+    rms = np.sqrt(squares / moves) if moves else 0.0
+    return kept, losses, gap, most, rms, state
 
 
 @njit(cache=True, nogil=True)
@@ -161,19 +271,8 @@ def sweeps(
 
 
 @njit(cache=True, nogil=True)
-def divergence(q, logit):
-    """Kullback-Leibler divergence of Bernoulli(q) from the Bernoulli distribution with this logit."""
-    if 0.0 < q < 1.0:
-        d = logit - np.log(q / (1.0 - q))
-        if abs(d) < 1.0:  # Close: this form does not lose its digits in a difference of large terms.
-            return max(0.0, np.log1p(q * np.expm1(d)) - q * d)
-    entropy = (q * np.log(q) if q > 0.0 else 0.0) + ((1.0 - q) * np.log1p(-q) if q < 1.0 else 0.0)
-    return max(0.0, log1p_exp(logit) + entropy - q * logit)
-
-
-@njit(cache=True, nogil=True)
-def certificate(rows, y, positive, class_cost, sample_weight, bias, loss, w, alpha):
-    """Sum over rows of C loss, and the rows' share of the duality gap.
+def certificate(rows, y, positive, class_cost, sample_weight, bias, loss, w, alpha, start=0, stop=-1):
+    """Sum over the rows start .. stop - 1 (default: all) of C loss, and these rows' share of the duality gap.
 
     The gap P - D equals sum_i (C_i loss_i(m_i) + conjugate_i(-a_i) + a_i m_i) with margins m_i, because
     sum_i a_i m_i = |w|^2. Every term is >= 0 (Fenchel-Young), so the sum keeps its accuracy when the gap is
@@ -181,24 +280,30 @@ def certificate(rows, y, positive, class_cost, sample_weight, bias, loss, w, alp
     """
     last = w.size - 1
     total, gap = 0.0, 0.0
-    for i in range(y.size):
+    for i in range(start, y.size if stop < 0 else stop):
         cost = row_cost(i, y, class_cost, sample_weight)
-        if cost <= 0.0:
-            continue
-        sign = 1.0 if y[i] == positive else -1.0
-        margin = sign * (dot(rows, i, w) + bias * w[last])
-        a = alpha[i]
-        slack = max(0.0, 1.0 - margin)
-        if loss == HINGE:
-            total += cost * slack
-            gap += (cost - a) * slack + a * max(0.0, margin - 1.0)
-        elif loss == SQUARED_HINGE:
-            total += cost * slack * slack
-            gap += cost * (slack - 0.5 * a / cost) ** 2 + a * max(0.0, margin - 1.0)
-        else:
-            total += cost * log1p_exp(-margin)
-            gap += cost * divergence(a / cost, -margin)
+        if cost > 0.0:
+            sign = 1.0 if y[i] == positive else -1.0
+            margin = sign * (dot(rows, i, w) + bias * w[last])
+            row_loss, row_gap = loss_and_gap(loss, cost, margin, alpha[i])
+            total += row_loss
+            gap += row_gap
     return total, gap
+
+
+@njit(cache=True, nogil=True)
+def squared_length(w):
+    """w . w in four partial sums, the same however many threads BLAS has."""
+    s0 = s1 = s2 = s3 = 0.0
+    whole = w.size - w.size % 4
+    for j in range(0, whole, 4):
+        s0 += w[j] * w[j]
+        s1 += w[j + 1] * w[j + 1]
+        s2 += w[j + 2] * w[j + 2]
+        s3 += w[j + 3] * w[j + 3]
+    for j in range(whole, w.size):
+        s0 += w[j] * w[j]
+    return (s0 + s1) + (s2 + s3)
 
 
 @njit(cache=True, nogil=True)

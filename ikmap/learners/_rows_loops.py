@@ -7,12 +7,19 @@ A learner's loop is written once and calls the functions below. Layouts, as made
     CSR     (data float64, indices, indptr)
 
 Sums have a fixed order (no fastmath), so results are the same on every machine and for every chunking.
+
+Positions in cells are unsigned throughout: for signed ones Numba emits a test for negative (wrapping) indices at every
+access, which doubles the time of a loop.
 """
 
 # ruff: noqa: ARG001  (all layouts of one operation share its signature)
 import numpy as np
 from numba import njit, types
 from numba.extending import overload
+
+from ikmap.learners._memory_loops import prefetch
+
+_0, _1, _2, _3, _4, _64 = (np.uint64(k) for k in (0, 1, 2, 3, 4, 64))
 
 
 def _layout(rows):
@@ -32,13 +39,23 @@ def axpy(rows, i, a, w):
     raise NotImplementedError("compiled code only")
 
 
+def dot_ahead(rows, i, ahead, w):
+    """:func:`dot`, bit for bit, that asks for the weights of row ``ahead`` on the way: for w larger than the cache."""
+    raise NotImplementedError("compiled code only")
+
+
+def fetch(rows, i):
+    """Ask for the memory of row i ahead of its use."""
+    raise NotImplementedError("compiled code only")
+
+
 def squared_norm(rows, i, norms):
     """x_i . x_i; ``norms`` as given by squared_norms."""
     raise NotImplementedError("compiled code only")
 
 
 def scores(rows, i, W, out):
-    """out[k] = sum_j x_ij W[j, k], entries taken in order; the value of a cell is 1 here."""
+    """out[k] = sum_j x_ij W[j, k]: entries in order, cells four at a time; the value of a cell is 1 here."""
     raise NotImplementedError("compiled code only")
 
 
@@ -51,17 +68,18 @@ def add_outer(rows, i, step, W):
 def _dot(rows, i, w):
     def cells(rows, i, w):
         codes, base, value = rows
-        t = codes.shape[1]
+        i, t = np.uint64(i), np.uint64(codes.shape[1])
         s0 = s1 = s2 = s3 = 0.0
-        whole = t - t % 4
-        # Unsigned columns: Numba then emits no test for negative (wrapping) indices.
-        for j in range(0, whole, 4):
+        j = _0
+        while j + _4 <= t:
             s0 += w[base[j] + np.uint64(codes[i, j])]
-            s1 += w[base[j + 1] + np.uint64(codes[i, j + 1])]
-            s2 += w[base[j + 2] + np.uint64(codes[i, j + 2])]
-            s3 += w[base[j + 3] + np.uint64(codes[i, j + 3])]
-        for j in range(whole, t):
+            s1 += w[base[j + _1] + np.uint64(codes[i, j + _1])]
+            s2 += w[base[j + _2] + np.uint64(codes[i, j + _2])]
+            s3 += w[base[j + _3] + np.uint64(codes[i, j + _3])]
+            j += _4
+        while j < t:
             s0 += w[base[j] + np.uint64(codes[i, j])]
+            j += _1
         return value * ((s0 + s1) + (s2 + s3))
 
     def dense(rows, i, w):
@@ -92,9 +110,11 @@ def _dot(rows, i, w):
 def _axpy(rows, i, a, w):
     def cells(rows, i, a, w):
         codes, base, value = rows
-        step = a * value
-        for j in range(codes.shape[1]):
+        i, t, step = np.uint64(i), np.uint64(codes.shape[1]), a * value
+        j = _0
+        while j < t:
             w[base[j] + np.uint64(codes[i, j])] += step
+            j += _1
 
     def dense(rows, i, a, w):
         X = rows[0]
@@ -107,6 +127,49 @@ def _axpy(rows, i, a, w):
             w[indices[e]] += a * data[e]
 
     return {"cells": cells, "dense": dense, "csr": csr}[_layout(rows)]
+
+
+@overload(dot_ahead)
+def _dot_ahead(rows, i, ahead, w):
+    def cells(rows, i, ahead, w):
+        codes, base, value = rows
+        i, ahead, t = np.uint64(i), np.uint64(ahead), np.uint64(codes.shape[1])
+        s0 = s1 = s2 = s3 = 0.0
+        j = _0
+        while j + _4 <= t:
+            prefetch(w, base[j] + np.uint64(codes[ahead, j]))
+            prefetch(w, base[j + _1] + np.uint64(codes[ahead, j + _1]))
+            prefetch(w, base[j + _2] + np.uint64(codes[ahead, j + _2]))
+            prefetch(w, base[j + _3] + np.uint64(codes[ahead, j + _3]))
+            s0 += w[base[j] + np.uint64(codes[i, j])]
+            s1 += w[base[j + _1] + np.uint64(codes[i, j + _1])]
+            s2 += w[base[j + _2] + np.uint64(codes[i, j + _2])]
+            s3 += w[base[j + _3] + np.uint64(codes[i, j + _3])]
+            j += _4
+        while j < t:
+            s0 += w[base[j] + np.uint64(codes[i, j])]
+            j += _1
+        return value * ((s0 + s1) + (s2 + s3))
+
+    def other(rows, i, ahead, w):
+        return dot(rows, i, w)
+
+    return cells if _layout(rows) == "cells" else other
+
+
+@overload(fetch)
+def _fetch(rows, i):
+    def cells(rows, i):
+        codes = rows[0]
+        row_bytes = np.uint64(codes.shape[1] * codes.itemsize)
+        start, step = np.uint64(i) * np.uint64(codes.shape[1]), _64 // np.uint64(codes.itemsize)
+        for line in range(row_bytes // _64 + _1):
+            prefetch(codes, start + np.uint64(line) * step)
+
+    def other(rows, i):
+        pass
+
+    return cells if _layout(rows) == "cells" else other
 
 
 @overload(squared_norm)
@@ -124,17 +187,36 @@ def _squared_norm(rows, i, norms):
 def _scores(rows, i, W, out):
     def cells(rows, i, W, out):
         codes, base, _ = rows
+        # Unsigned positions: Numba then emits no test for negative (wrapping) indices.
+        i, t, one, four = np.uint64(i), np.uint64(codes.shape[1]), np.uint64(1), np.uint64(4)
+        j = np.uint64(0)
         if out.size == 1:
-            total = 0.0
-            for j in range(codes.shape[1]):
-                total += W[base[j] + np.uint64(codes[i, j]), 0]
-            out[0] = total
-        else:
-            out[:] = 0.0
-            for j in range(codes.shape[1]):
-                column = base[j] + np.uint64(codes[i, j])
-                for k in range(out.size):
-                    out[k] += W[column, k]
+            s0 = s1 = s2 = s3 = 0.0
+            while j + four <= t:
+                s0 += W[base[j] + np.uint64(codes[i, j]), 0]
+                s1 += W[base[j + one] + np.uint64(codes[i, j + one]), 0]
+                s2 += W[base[j + np.uint64(2)] + np.uint64(codes[i, j + np.uint64(2)]), 0]
+                s3 += W[base[j + np.uint64(3)] + np.uint64(codes[i, j + np.uint64(3)]), 0]
+                j += four
+            while j < t:
+                s0 += W[base[j] + np.uint64(codes[i, j]), 0]
+                j += one
+            out[0] = (s0 + s1) + (s2 + s3)
+            return
+        out[:] = 0.0
+        while j + four <= t:
+            c0 = base[j] + np.uint64(codes[i, j])
+            c1 = base[j + one] + np.uint64(codes[i, j + one])
+            c2 = base[j + np.uint64(2)] + np.uint64(codes[i, j + np.uint64(2)])
+            c3 = base[j + np.uint64(3)] + np.uint64(codes[i, j + np.uint64(3)])
+            for k in range(out.size):
+                out[k] += (W[c0, k] + W[c1, k]) + (W[c2, k] + W[c3, k])
+            j += four
+        while j < t:
+            column = base[j] + np.uint64(codes[i, j])
+            for k in range(out.size):
+                out[k] += W[column, k]
+            j += one
 
     def dense(rows, i, W, out):
         X = rows[0]
@@ -157,10 +239,14 @@ def _scores(rows, i, W, out):
 def _add_outer(rows, i, step, W):
     def cells(rows, i, step, W):
         codes, base, _ = rows
-        for j in range(codes.shape[1]):
-            column = base[j] + np.uint64(codes[i, j])
-            for k in range(step.size):
-                W[column, k] += step[k]
+        i, t, one = np.uint64(i), np.uint64(codes.shape[1]), np.uint64(1)
+        # Class by class: of many classes, few take a step on the same row.
+        for k in range(step.size):
+            if step[k] != 0.0:
+                j = np.uint64(0)
+                while j < t:
+                    W[base[j] + np.uint64(codes[i, j]), k] += step[k]
+                    j += one
 
     def dense(rows, i, step, W):
         X = rows[0]

@@ -8,25 +8,19 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 import numpy as np
 
-from ikmap.learners import _linear_svm_loops as loops
+from ikmap._threads import for_each_block, usable_cores
+from ikmap.learners._linear_svm_loops import LOSSES
+from ikmap.learners.block_minimization import BlockProblem, visit_blocks
 from ikmap.learners.block_reader import BlockReader
+from ikmap.learners.descent import Problem, Solution, descend
 from ikmap.learners.linear_model import LinearModel
 from ikmap.learners.rows import Blocks
 from ikmap.seeds import generator
-
-LOSSES = {
-    "hinge": loops.HINGE,
-    "squared_hinge": loops.SQUARED_HINGE,
-    "logistic": loops.LOGISTIC,
-}
-
-#: Tightening the tolerance on projected gradients further is no use: smaller ones are taken for 0 (8.2).
-EPS_FLOOR = 5e-12
 
 
 @dataclass(frozen=True)
@@ -132,49 +126,6 @@ class SVMFit:
     history: tuple[np.ndarray, ...]
 
 
-@dataclass
-class _Problem:
-    """One binary problem while it is being solved."""
-
-    positive: int
-    number: int
-    w: np.ndarray
-    tol: float
-    several_blocks: bool
-    alphas: dict[int, np.ndarray] = field(default_factory=dict)
-    phase: Literal["start", "train", "certify", "done"] = "train"
-    eps: float = 0.1
-    n_iter: int = 0
-    loss_sum: float = 0.0
-    gap_sum: float = 0.0
-    all_within_eps: bool = True
-    certify_below: float = 0.0
-    history: list[tuple[float, float, float, float]] = field(default_factory=list)
-
-    def begin_cycle(self) -> None:
-        self.loss_sum = self.gap_sum = 0.0
-        self.all_within_eps = True
-
-    def end_cycle(self, max_iter: int) -> None:
-        """Choose what the next visit to the blocks is for."""
-        primal = 0.5 * float(self.w @ self.w) + self.loss_sum
-        gap = self.gap_sum / max(primal, np.finfo(float).tiny)
-        finished = self.n_iter >= max_iter
-        if self.phase == "start":
-            self.phase = "train"
-        elif self.phase == "train":
-            if self.all_within_eps:
-                self.eps *= 0.1
-            # With one block a certificate costs no reading. With several, wait until the gap that was seen
-            # on the way, each block's share at the weights of its visit, promises success.
-            if finished or not self.several_blocks or gap <= self.certify_below or self.eps < EPS_FLOOR:
-                self.phase = "certify"
-        else:
-            self.history.append((self.n_iter, primal, primal - self.gap_sum, gap))
-            self.certify_below = min(self.certify_below, 0.5 * gap)
-            self.phase = "done" if gap <= self.tol or finished or self.eps < EPS_FLOOR else "train"
-
-
 def fit_linear_svm(
     blocks: Blocks,
     n_classes: int,
@@ -183,6 +134,7 @@ def fit_linear_svm(
     classes_subset: Sequence[int] | None = None,
     alpha0: np.ndarray | None = None,
     cell_value: float | None = None,
+    n_threads: int | None = 1,
 ) -> SVMFit:
     """Solve a linear SVM or logistic regression to a certified relative duality gap.
 
@@ -201,6 +153,9 @@ def fit_linear_svm(
         Dual variables to start from (``SVMFit.alphas``); clipped into their bounds. Default zero.
     cell_value : float, optional
         Feature value of a cell, where neither 1/sqrt(t) nor 1 is meant.
+    n_threads : int, optional
+        Threads to use on one block: one-vs-rest problems are solved side by side, and of a single one the certificate
+        is shared. None: as many as there are cores. The result is the same bit for bit.
 
     Returns
     -------
@@ -229,77 +184,72 @@ def fit_linear_svm(
     reader[0]
     assert reader.columns is not None
     class_cost = params.C * _class_weights(reader, n_classes, params.class_weight)
+    if alpha0 is not None:
+        alpha0 = np.asarray(alpha0, dtype=np.float64)
+        if alpha0.ndim != 2 or alpha0.shape[0] != len(numbers) or not np.isfinite(alpha0).all():
+            raise ValueError(f"alpha0 must be finite, of shape ({len(numbers)}, n), got {alpha0.shape}")
+    if len(blocks) == 1:
+        threads = min(n_threads or usable_cores(), usable_cores())
+        return _fit_in_memory(reader, n_classes, numbers, params, class_cost, alpha0, threads)
     problems = [
-        _Problem(
+        BlockProblem(
             positive=1 if n_classes == 2 else number,
             number=number,
             w=np.zeros(reader.columns + 1),
             tol=params.tol,
-            several_blocks=len(blocks) > 1,
             certify_below=params.tol,
             phase="train" if alpha0 is None else "start",
         )
         for number in numbers
     ]
-    if alpha0 is not None:
-        alpha0 = np.asarray(alpha0, dtype=np.float64)
-        if alpha0.ndim != 2 or alpha0.shape[0] != len(numbers) or not np.isfinite(alpha0).all():
-            raise ValueError(f"alpha0 must be finite, of shape ({len(numbers)}, n), got {alpha0.shape}")
     cycle = 0
     while unsolved := [p for p in problems if p.phase != "done"]:
-        _visit_blocks(reader, unsolved, params, class_cost, cycle, alpha0)
+        visit_blocks(reader, unsolved, params, class_cost, cycle, alpha0)
         cycle += 1
-    return _result(problems, params.tol)
+    alphas = [np.concatenate([p.alphas[b] for b in sorted(p.alphas)]) for p in problems]
+    return _result(
+        numbers, [Solution(p.w, a, p.n_iter, p.history) for p, a in zip(problems, alphas, strict=True)], params
+    )
 
 
-def _visit_blocks(
+def _fit_in_memory(
     reader: BlockReader,
-    problems: Sequence[_Problem],
+    n_classes: int,
+    numbers: Sequence[int],
     params: SVMParams,
     class_cost: np.ndarray,
-    cycle: int,
     alpha0: np.ndarray | None,
-) -> None:
-    """One pass over all blocks for the unsolved problems, each in its own phase."""
-    several = len(reader) > 1
-    bias, loss = float(params.fit_intercept), LOSSES[params.loss]
-    for problem in problems:
-        problem.begin_cycle()
-    start, made = 0, dict.fromkeys((p.number for p in problems), 0)
-    # Rows visited in much the same order every time make coordinate descent several times slower than rows in
-    # random order; so the order of the blocks changes too (the first pass is in order: sizes become known).
-    count = len(reader)
-    order = range(count) if cycle == 0 else generator(params.seed, cycle).permutation(count).tolist()
-    for b in order:
-        rows, norms, y, weight = reader[b]
-        for slot, p in enumerate(problems):
-            if b not in p.alphas:
-                p.alphas[b] = np.zeros(y.size)
-                if alpha0 is not None:
-                    if start + y.size > alpha0.shape[1]:
-                        raise ValueError(f"alpha0 has {alpha0.shape[1]} rows, the blocks have more")
-                    p.alphas[b][:] = alpha0[slot, start : start + y.size]
-            alpha = p.alphas[b]
-            common = (p.positive, class_cost, weight, bias, loss, p.w, alpha)
-            if p.phase == "start":
-                loops.accumulate(rows, y, *common)
-                continue
-            if several or p.phase == "certify":
-                loss_sum, gap_sum = loops.certificate(rows, y, *common)
-                p.loss_sum += loss_sum
-                p.gap_sum += gap_sum
-            if p.phase == "train":
-                limit = params.inner_sweeps if several else params.max_iter - p.n_iter
-                random = np.uint64(generator(params.seed, p.number, b, cycle).integers(2**63))
-                sweeps, within = loops.sweeps(rows, norms, y, *common, p.eps, limit, params.shrinking, random)
-                made[p.number] = 1 if several else sweeps
-                p.all_within_eps = p.all_within_eps and within
-        start += y.size
-    if alpha0 is not None and start != alpha0.shape[1]:
-        raise ValueError(f"alpha0 has {alpha0.shape[1]} rows, the blocks have {start}")
-    for problem in problems:
-        problem.n_iter += made[problem.number]
-        problem.end_cycle(params.max_iter)
+    n_threads: int,
+) -> SVMFit:
+    """Solve each problem on its own, several side by side."""
+    assert reader.columns is not None
+    block, n = reader[0], reader.sizes[0]
+    if alpha0 is not None and alpha0.shape[1] != n:
+        raise ValueError(f"alpha0 has {alpha0.shape[1]} rows, the blocks have {n}")
+    alphas = np.zeros((len(numbers), n)) if alpha0 is None else alpha0.copy()
+    solutions: list[Solution | None] = [None] * len(numbers)
+
+    def solve(slot: int, _: int) -> None:
+        number = numbers[slot]
+        solutions[slot] = descend(
+            Problem(
+                block,
+                positive=1 if n_classes == 2 else number,
+                class_cost=class_cost,
+                loss=LOSSES[params.loss],
+                bias=float(params.fit_intercept),
+                n_columns=reader.columns or 0,
+            ),
+            alphas[slot],
+            tol=params.tol,
+            max_iter=params.max_iter,
+            shrinking=params.shrinking,
+            seed=int(generator(params.seed, number).integers(2**63)),
+            n_threads=n_threads if len(numbers) == 1 else 1,
+        )
+
+    for_each_block(solve, len(numbers), 1, n_threads)
+    return _result(numbers, [s for s in solutions if s is not None], params)
 
 
 def _class_weights(
@@ -322,34 +272,34 @@ def _class_weights(
     return weights
 
 
-def _result(problems: Sequence[_Problem], tol: float) -> SVMFit:
+def _result(numbers: Sequence[int], solutions: Sequence[Solution], params: SVMParams) -> SVMFit:
     """Collect what was solved, and warn about what was not."""
-    primal, dual, gap = (np.array([p.history[-1][c] for p in problems]) for c in (1, 2, 3))
-    alphas = np.array([np.concatenate([p.alphas[b] for b in sorted(p.alphas)]) for p in problems])
-    converged = gap <= tol
+    primal, dual, gap = (np.array([s.history[-1][c] for s in solutions]) for c in (1, 2, 3))
+    alphas = np.array([s.alpha for s in solutions])
+    converged = gap <= params.tol
     if not converged.all():
         # Importing scikit-learn takes a second, which no worker should spend for a warning it rarely gives.
         from sklearn.exceptions import ConvergenceWarning
 
         worst = int(gap.argmax())
         warnings.warn(
-            f"duality gap {gap[worst]:.2g} after {problems[worst].n_iter} sweeps, wanted {tol:.2g} "
-            f"(problem {problems[worst].number}): raise max_iter or tol, or lower C",
+            f"duality gap {gap[worst]:.2g} after {solutions[worst].n_iter} sweeps, wanted {params.tol:.2g} "
+            f"(problem {numbers[worst]}): raise max_iter or tol, or lower C",
             ConvergenceWarning,
             stacklevel=3,
         )
     return SVMFit(
-        problems=np.array([p.number for p in problems]),
-        coef=np.ascontiguousarray(np.column_stack([p.w[:-1] for p in problems])),
-        intercept=np.array([p.w[-1] for p in problems]),
+        problems=np.array(numbers),
+        coef=np.ascontiguousarray(np.column_stack([s.w[:-1] for s in solutions])),
+        intercept=np.array([s.w[-1] for s in solutions]),
         alphas=alphas,
         primal=primal,
         dual=dual,
         gap=gap,
-        n_iter=np.array([p.n_iter for p in problems]),
+        n_iter=np.array([s.n_iter for s in solutions]),
         converged=converged,
         n_support=(alphas > 0).sum(axis=1),
-        history=tuple(np.array(p.history) for p in problems),
+        history=tuple(np.array(s.history) for s in solutions),
     )
 
 

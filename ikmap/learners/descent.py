@@ -1,0 +1,170 @@
+"""One binary problem on rows in memory: sweeps of dual coordinate descent until a certificate says it is solved.
+
+Hsieh, Chang, Lin, Keerthi, Sundararajan (2008); what is added to algorithms.md 8.2 is how it ends and what it leaves
+out. Each sweep adds up every row's share of the duality gap as seen at its visit, which costs nothing. That sum is the
+gap of weights that are half a sweep old; together with the one before it tells how large the gap is by now, so the
+certificate, a pass of its own, is computed about once. Rows at rest at a bound are left out when their margin is
+further from 1 than thrice what margins moved by in the last sweep; a certificate that fails brings them back.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ikmap._threads import for_each_block
+from ikmap.learners import _linear_svm_loops as loops
+from ikmap.learners.block_reader import CompiledBlock
+
+CHUNK = 8192
+"""Rows whose losses are summed apart, so that sums do not depend on the number of threads."""
+AT_REST = 3.0
+"""Rows are left out whose margin is further from its bound than so many times the typical step."""
+#: Projected gradients up to 1e-12 count as zero in a step (8.2): below this nothing moves any more.
+STILL = 5e-12
+
+
+@dataclass
+class Solution:
+    """Weights, dual variables, sweeps made, and at every certificate (sweeps, primal, dual, gap)."""
+
+    w: np.ndarray
+    alpha: np.ndarray
+    n_iter: int
+    history: list[tuple[float, float, float, float]]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What is solved: the rows of one block, one class against the rest.
+
+    Parameters
+    ----------
+    block : CompiledBlock
+    positive : int
+        Number of the positive class.
+    class_cost : ndarray of float64
+        C times the weight of every class.
+    loss : int
+        As in ``_linear_svm_loops``.
+    bias : float
+        Value of the constant feature, 0 for none.
+    n_columns : int
+    """
+
+    block: CompiledBlock
+    positive: int
+    class_cost: np.ndarray
+    loss: int
+    bias: float
+    n_columns: int
+
+    @property
+    def arrays(self) -> Any:
+        """What the compiled loops take after rows, norms and classes: a tuple."""
+        return self.positive, self.class_cost, self.block.sample_weight, self.bias, self.loss
+
+
+class _Sweeps:
+    """Sweeps over the active rows."""
+
+    def __init__(self, problem: Problem, w: np.ndarray, alpha: np.ndarray, seed: int, shrinking: bool) -> None:
+        self.problem, self.w, self.alpha = problem, w, alpha
+        self.state, self.shrinking = np.uint64(seed), shrinking
+        self.activate()
+
+    def activate(self) -> None:
+        """Make every row active that counts at all."""
+        y, (_, class_cost, weight, _, _) = self.problem.block.y, self.problem.arrays
+        cost = class_cost[y] * weight if weight.size else class_cost[y]
+        self.order = np.flatnonzero(cost > 0).astype(np.int32)
+        self.size = self.everything = self.order.size
+        self.threshold = np.inf
+
+    def __call__(self) -> tuple[float, float, float]:
+        """Make one sweep: (sum of losses, of gaps, largest projected gradient), as seen at the rows' visits."""
+        rows, norms, y, _ = self.problem.block
+        arrays: Any = (
+            rows,
+            norms,
+            y,
+            *self.problem.arrays,
+            self.w,
+            self.alpha,
+            self.order,
+            self.size,
+            self.threshold,
+            self.state,
+        )
+        self.size, losses, gap, most, rms, state = loops.one_sweep(*arrays)
+        self.state = np.uint64(state)
+        self.threshold = AT_REST * rms if rms > 0.0 and self.shrinking else np.inf
+        return losses, gap, most
+
+
+def certify(problem: Problem, w: np.ndarray, alpha: np.ndarray, n_threads: int = 1) -> tuple[float, float, float]:
+    """Primal, dual and relative gap at these weights, which must be those of alpha."""
+    rows, _, y, _ = problem.block
+    sums = np.zeros((-(-y.size // CHUNK), 2))
+
+    def work(start: int, stop: int) -> None:
+        arrays = (rows, y, *problem.arrays, w, alpha, start, stop)
+        sums[start // CHUNK] = loops.certificate(*arrays)
+
+    for_each_block(work, y.size, CHUNK, n_threads)
+    losses, gap = (float(s) for s in np.add.reduce(sums, axis=0))
+    primal = 0.5 * loops.squared_length(w) + losses
+    return primal, primal - gap, gap / max(primal, np.finfo(float).tiny)
+
+
+def descend(
+    problem: Problem,
+    alpha: np.ndarray,
+    *,
+    tol: float,
+    max_iter: int,
+    shrinking: bool,
+    seed: int,
+    n_threads: int = 1,
+) -> Solution:
+    """Solve a problem to the relative duality gap ``tol``, or as far as ``max_iter`` sweeps or float64 go.
+
+    Parameters
+    ----------
+    alpha : ndarray of float64, shape (n,)
+        Dual variables to start from; clipped into their bounds, changed in place.
+    seed : int
+        Of the order of rows, below 2^64.
+    n_threads : int
+        For the certificate.
+    """
+    rows, _, y, _ = problem.block
+    w = np.zeros(problem.n_columns + 1)
+    if alpha.any():
+        arrays = (rows, y, *problem.arrays, w, alpha)
+        loops.accumulate(*arrays)
+    sweeps = _Sweeps(problem, w, alpha, seed, shrinking)
+    history: list[tuple[float, float, float, float]] = []
+    n_iter, before, goal = 0, 0.0, tol
+    while True:
+        whole = sweeps.size == sweeps.everything
+        losses, gap_sum, most = sweeps()
+        n_iter += 1
+        if whole:
+            primal = 0.5 * loops.squared_length(w) + losses
+        seen = gap_sum / max(primal, np.finfo(float).tiny)
+        expected = seen * min(1.0, seen / before) if before > 0.0 else seen
+        before = seen
+        still = most <= STILL
+        if expected > goal and n_iter < max_iter and not still:
+            continue
+        primal, dual, gap = certify(problem, w, alpha, n_threads)
+        history.append((n_iter, primal, dual, gap))
+        if gap <= tol or n_iter >= max_iter or (still and whole):
+            return Solution(w, alpha, n_iter, history)
+        if whole:
+            goal = min(goal, tol * expected / gap)
+        sweeps.activate()
+        before = 0.0
