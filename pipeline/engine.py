@@ -7,13 +7,14 @@ import os
 import resource
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from distributed import Client, Future, as_completed
+from distributed import Client, Future, wait
 
+from pipeline.errors import InputError
 from pipeline.params import Params
 from pipeline.progress import Events
 from pipeline.rundir import RunDirectory, write_json
@@ -21,6 +22,10 @@ from pipeline.store import Store
 
 IN_FLIGHT_PER_WORKER = 3
 """Enough that no worker waits for the client, few enough that nothing piles up."""
+LOOK_SECONDS = 5.0
+"""How often, while no task finishes, to look whether there are workers."""
+LOST_SECONDS = 60.0
+"""Without any worker for so long, a run is given up; Dask starts a worker that died again within seconds."""
 
 Record = dict[str, Any]
 
@@ -200,31 +205,55 @@ def run_tasks(
         Prefix of the tasks on Dask's dashboard, which groups them by what stands before the first dash.
     """
     waiting = iter(tasks)
-    of_future: dict[Any, Task] = {}
+    running: dict[Future, Task] = {}
     workers = len(client.scheduler_info(n_workers=-1)["workers"])
 
-    def submit(task: Task) -> Future:
+    def submit(task: Task) -> None:
         # Impure, with a key of its own in every attempt: Dask must never answer from an earlier run's result.
         name = f"{key}-{task.name}-{time.time_ns()}"
         home = {"workers": [task.worker], "allow_other_workers": True} if task.worker else {}
         future = client.submit(_measured, function, task.args, key=name, pure=False, **home)
-        of_future[future.key] = task
-        return future
+        running[future] = task
 
-    first = [submit(task) for _, task in zip(range(IN_FLIGHT_PER_WORKER * max(1, workers)), waiting, strict=False)]
-    running = as_completed(first, loop=client.loop)  # else that of whatever client is Dask's default
+    for _, task in zip(range(IN_FLIGHT_PER_WORKER * max(1, workers)), waiting, strict=False):
+        submit(task)
     try:
-        for future in running:
-            task = of_future.pop(future.key)
-            record = future.result()
-            future.release()
-            for following in waiting:
-                running.add(submit(following))
-                break
-            yield task, record
+        while running:
+            for future in _next_done(client, running):
+                task = running.pop(future)
+                record = future.result()
+                future.release()
+                for following in waiting:
+                    submit(following)
+                    break
+                yield task, record
     finally:
-        running.clear()
-        client.cancel(list(of_future), force=True)
+        client.cancel(list(running), force=True)
+
+
+def _next_done(client: Client, running: Mapping[Future, Task]) -> list[Future]:
+    """Wait until some of the futures are done, as long as there are workers; return those, in order of submission.
+
+    Raises
+    ------
+    InputError
+        If there has been no worker for ``LOST_SECONDS``.
+    """
+    last_seen = time.monotonic()
+    while True:
+        try:
+            with client.as_current():  # else `wait` asks whatever client is Dask's default
+                done = wait(list(running), timeout=LOOK_SECONDS, return_when="FIRST_COMPLETED").done
+            return [future for future in running if future in done]
+        except TimeoutError:
+            now = time.monotonic()
+            if client.scheduler_info(n_workers=-1)["workers"]:
+                last_seen = now
+            if now - last_seen > LOST_SECONDS:
+                raise InputError(
+                    f"the cluster has had no workers for {LOST_SECONDS:g} seconds, expected at least one; "
+                    "the same command goes on where the run stopped"
+                ) from None
 
 
 def _measured(function: Callable[..., Record], args: tuple[Any, ...]) -> Record:

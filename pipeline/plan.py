@@ -7,12 +7,12 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from ikmap.cells import packed_dtype
 from pipeline.errors import InputError
-from pipeline.layout import BLOCK_BYTES, cell_layout
+from pipeline.layout import BLOCK_BYTES, cell_layout, choose_parts, choose_solver, packed_bytes
 from pipeline.params import Params
 from pipeline.prepared import READ_BYTES
 from pipeline.stages.train import CLASS_GROUPS
+from pipeline.stages.train_distributed import HELD_BYTES, PROBLEMS_AT_ONCE
 
 PROCESS_BYTES = 350 << 20
 """A worker with its libraries loaded and nothing to do."""
@@ -90,31 +90,34 @@ def make_plan(
     problems = 1 if n_classes == 2 else n_classes
     at_once = -(-problems // CLASS_GROUPS)
     weights = t * psi * 8 * problems
-    cells = rows_train * t * packed_itemsize(psi)
-    block = min(cells, BLOCK_BYTES)
+    cells = packed_bytes(rows_train, t, psi)
+    solver = choose_solver(cells, params.solver)
     mapping = model + 2 * shard + 3 * READ_BYTES
     # A label, and for each problem that is solved at once two copies of a dual variable.
-    training = 2 * block + 3 * weights + (4 + 16 * at_once) * rows_train
+    block = cells if solver == "memory" else min(cells, BLOCK_BYTES)
+    training: float = 2 * block + 3 * weights + (4 + 16 * at_once) * rows_train
+    held = {"memory": "in memory", "block": f"in blocks of {_size(BLOCK_BYTES)}"}.get(solver, "")
+    if solver == "distributed":
+        parts = choose_parts(rows_train, cells, params.parts)
+        together = min(problems, PROBLEMS_AT_ONCE)
+        part = min(-(-cells // parts), BLOCK_BYTES)
+        held = f"in {parts} parts of {_size(cells / parts)} each"
+        # The part that is worked on, twice while it is packed; parts that stay; four copies of its dual variables.
+        distributed = HELD_BYTES + 2 * part + 8 * t * psi * 8 * together + (4 + 32 * together) * rows_train / parts
+        # OGD goes block by block, and the model is put together, whatever the solver.
+        training = max(distributed, 2 * min(cells, BLOCK_BYTES) + 3 * weights + 4 * rows_train / parts)
     worker = int(PROCESS_BYTES + max(mapping, training))
     output = int(n * t * 4 / COMPRESSION + model + 2 * weights)
-    held = "in memory" if cells <= BLOCK_BYTES else f"in blocks of {_size(BLOCK_BYTES)}"
     lines = (
         f"data: {rows_train:,} training and {rows_test:,} test rows x {columns:,} columns, "
         f"{'dense' if dense else 'sparse'}",
         f"partitions: {params.partitioner}, t = {t}, psi = {psi}, about {drawn:,.0f} different points, "
         f"model {_size(model)}",
         f"cells: {tasks} tasks on {workers} workers, {layout.shard_rows:,} rows and {_size(shard)} each",
-        f"training: {_size(cells)} of packed cells, {held}; weights {_size(weights)} a learner",
+        f"training: {_size(cells)} of packed cells, {held} (solver {solver}); weights {_size(weights)} a learner",
         f"memory: at most about {_size(worker)} in a worker; output: about {_size(output)}",
     )
     return Plan(lines, worker, output)
-
-
-def packed_itemsize(psi: int) -> int:
-    """Bytes of a cell number below psi in the smallest type."""
-    import numpy as np
-
-    return packed_dtype(np.array([0, psi], dtype=np.int64)).itemsize
 
 
 def _size(n: float) -> str:

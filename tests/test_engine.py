@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from distributed import Client, KilledWorker
+from distributed import Client, KilledWorker, LocalCluster
 
 from cluster import connect
 from pipeline.engine import IN_FLIGHT_PER_WORKER, Stage, Task, peak_rss_bytes, run_tasks, summarise
@@ -128,6 +128,27 @@ def test_a_task_that_kills_its_workers_is_told() -> None:
 def _kill() -> dict[str, Any]:
     os.kill(os.getpid(), signal.SIGKILL)
     return {}
+
+
+def test_a_cluster_without_workers_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pipeline.engine.LOOK_SECONDS", 0.05)
+    monkeypatch.setattr("pipeline.engine.LOST_SECONDS", 0.5)
+    with (
+        Client(n_workers=0, processes=False, dashboard_address="127.0.0.1:0", set_as_default=False) as client,
+        pytest.raises(InputError, match=r"no workers for 0.5 seconds.*the same command goes on"),
+    ):
+        list(run_tasks(client, "square", square, squares(3)))
+    assert done == []
+
+
+def test_a_worker_that_comes_late_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pipeline.engine.LOOK_SECONDS", 0.05)
+    with (
+        LocalCluster(n_workers=0, processes=False, dashboard_address="127.0.0.1:0") as cluster,
+        Client(cluster, set_as_default=False) as client,
+    ):
+        threading.Timer(0.5, cluster.scale, [1]).start()
+        assert len(list(run_tasks(client, "square", square, squares(3)))) == 3
 
 
 class Recorder(QuietProgress):

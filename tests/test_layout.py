@@ -13,11 +13,17 @@ from ikmap.cells import packed_dtype
 from pipeline.layout import (
     BLOCK_BYTES,
     CHUNK_BYTES,
+    LEAST_PARTS,
+    MOST_PARTS,
     PIECE_ROWS,
     SHARD_BYTES,
     TASKS,
     cell_layout,
+    choose_parts,
+    choose_solver,
     learning_blocks,
+    learning_parts,
+    packed_bytes,
 )
 
 rows = st.integers(1, 20_000_000)
@@ -112,3 +118,51 @@ def test_what_fits_is_one_block_in_the_order_of_the_file() -> None:
     (block,) = learning_blocks(600_000, offsets, 0)
     assert block[0] == (0, PIECE_ROWS)
     assert block[-1][1] == 600_000
+
+
+@pytest.mark.parametrize(
+    ("rows", "psi", "expected"),
+    [
+        (1000, 16, "memory"), (671_088, 256, "memory"), (671_089, 256, "block"), (335_544, 4096, "memory"),
+        (335_545, 4096, "block"), (5_368_709, 256, "block"), (5_368_710, 256, "distributed"),
+    ],
+)  # fmt: skip
+def test_the_solver_goes_by_size_unless_asked(rows: int, psi: int, expected: str) -> None:
+    size = packed_bytes(rows, 100, psi)
+    assert choose_solver(size) == expected
+    for asked in ("memory", "block", "distributed"):
+        assert choose_solver(size, asked) == asked
+
+
+def test_parts_go_by_size_unless_asked() -> None:
+    assert choose_parts(10**6, 1 << 20) == LEAST_PARTS
+    assert choose_parts(10**7, 10 * BLOCK_BYTES + 1) == 11
+    assert choose_parts(10**10, 10**12) == MOST_PARTS
+    assert choose_parts(10**6, 1 << 20, 3) == 3
+    assert choose_parts(5, 500) == choose_parts(5, 500, 100) == 5
+    assert list(inspect.signature(choose_parts).parameters) == ["n_rows", "cells_bytes", "asked"]
+
+
+@given(n=st.integers(1, 300_000), k=st.integers(1, 64), seed=st.integers(0, 1000))
+def test_parts_hold_every_row_once(n: int, k: int, seed: int) -> None:
+    k = min(n, k)
+    parts = learning_parts(n, k, seed)
+    assert len(parts) == k
+    seen = np.zeros(n, dtype=int)
+    sizes = []
+    for part in parts:
+        assert part == sorted(part)
+        for start, stop in part:
+            assert 0 < stop - start <= PIECE_ROWS
+            seen[start:stop] += 1
+        sizes.append(sum(stop - start for start, stop in part))
+    assert (seen == 1).all()
+    assert min(sizes) > 0
+    assert max(sizes) - min(sizes) <= 2 * max(stop - start for part in parts for start, stop in part)
+    assert parts == learning_parts(n, k, seed)
+
+
+def test_parts_mix_the_file() -> None:
+    for part in learning_parts(10**6, 8, 0):
+        assert part[0][0] < 200_000
+        assert part[-1][1] > 800_000

@@ -14,8 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.errors import InputError
+from pipeline.layout import packed_bytes
 from pipeline.params import Params
-from pipeline.plan import Plan, make_plan, packed_itemsize
+from pipeline.plan import Plan, make_plan
 
 BASE: dict[str, Any] = {
     "rows_train": 50_000,
@@ -60,6 +61,7 @@ def test_the_lines_say_what_will_be_done() -> None:
     assert "anne, t = 100, psi = 64" in text
     assert "in memory" in text
     assert "in blocks of 67.1 MB" in "\n".join(plan(rows_train=2_000_000).lines)
+    assert "in 12 parts of 66.7 MB each (solver distributed)" in "\n".join(plan(rows_train=8_000_000).lines)
     (tasks,) = re.findall(r"cells: (\d+) tasks on 2 workers", text)
     assert int(tasks) >= 12
     assert "sparse" in "\n".join(plan(dense=False).lines)
@@ -87,7 +89,7 @@ def test_what_does_not_fit_the_disk_is_refused(tmp_path: Path, monkeypatch: pyte
 
 @pytest.mark.parametrize(("psi", "size"), [(1, 1), (2, 1), (256, 1), (257, 2), (65_536, 2), (65_537, 4)])
 def test_bytes_of_a_packed_cell(psi: int, size: int) -> None:
-    assert packed_itemsize(psi) == size
+    assert packed_bytes(3, 5, psi) == 15 * size
 
 
 MEASURE = """

@@ -27,7 +27,7 @@ def svm_params(params: Params, learner: str) -> SVMParams:
     """Return what the batch learners are asked to solve."""
     return SVMParams(
         loss="logistic" if learner == "logistic" else params.loss,  # type: ignore[arg-type]
-        C=params.C,
+        C=float(params.C),
         tol=params.tol,
         class_weight="balanced" if params.class_weight == "balanced" else None,
         seed=params.seed,
