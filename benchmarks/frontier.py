@@ -225,6 +225,7 @@ def table(report: dict[str, Any]) -> str:
         f"{ABOUT[0].upper()}{ABOUT[1:]}. Seconds of compilation and of reading the file do not count.",
         "",
     ]
+    lines += ["![Test accuracy against seconds, a panel for each data set](frontier.svg)", ""]
     lines += ["| data | point | seconds | test accuracy | on the frontier |", "|---|---|---|---|---|"]
     for name, measured in report["datasets"].items():
         points = points_of(measured)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import time
 import traceback
 from dataclasses import asdict
@@ -82,10 +83,12 @@ def table(report: dict[str, Any]) -> str:
 
 
 def write_docs(folder: Path, docs: Path) -> None:
-    """Put the table of every benchmark that the folder holds between its markers in the document."""
+    """Put the tables that the folder holds between their markers in the document, and the picture beside it."""
     text = docs.read_text(encoding="utf-8")
     for name in NAMES:
         path = folder / f"{name}.md"
         if path.exists():
             text = insert(text, name, path.read_text(encoding="utf-8"))
     docs.write_text(text, encoding="utf-8")
+    for picture in folder.glob("frontier.*g"):  # svg and png
+        shutil.copyfile(picture, docs.parent / picture.name)

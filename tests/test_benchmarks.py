@@ -405,6 +405,20 @@ def test_documentation_has_a_place_for_every_table() -> None:
         assert tables.insert(text, name, "x") != text
 
 
+def test_documentation_is_written_with_its_picture(tmp_path: Path) -> None:
+    folder, docs = tmp_path / "runs", tmp_path / "docs" / "benchmarks.md"
+    folder.mkdir()
+    docs.parent.mkdir()
+    docs.write_text("<!-- begin ogd --><!-- end ogd -->\n<!-- begin frontier -->old<!-- end frontier -->\n")
+    (folder / "frontier.md").write_text("new")
+    (folder / "frontier.svg").write_text("<svg/>")
+    runner.write_docs(folder, docs)
+    assert docs.read_text() == (
+        "<!-- begin ogd --><!-- end ogd -->\n<!-- begin frontier -->\n\nnew\n\n<!-- end frontier -->\n"
+    )
+    assert (docs.parent / "frontier.svg").read_text() == "<svg/>"
+
+
 def benchmarks(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "benchmarks", *arguments],
