@@ -11,6 +11,8 @@ A node takes 16 bytes: its threshold, 8 bytes; the byte offset of its attribute 
 threshold is a NaN, which no value reaches, that carries the number of the cell; and the child is the leaf itself.
 """
 
+# ruff: noqa: ARG001  (Numba fixes the signature of a code generator)
+
 from __future__ import annotations
 
 import numba
@@ -67,8 +69,11 @@ def pack_tree(feature, threshold, right, slot, nodes):
 
 
 @intrinsic
-def _descend(_, nodes, values, at):
-    """Take LEVELS steps with each of LANES walks, ``at``: byte offsets into `nodes`. Returns 0 if all have arrived."""
+def _descend(_, nodes, values, group, at):
+    """Take LEVELS steps with each of LANES walks, ``at``: byte offsets into `nodes`. Returns 0 if all have arrived.
+
+    `group` is the byte offset of the rows into `values`. (A view of them would cost as much as some steps.)
+    """
 
     def codegen(context, builder, signature, arguments):
         i8, i32, i64, f64 = ir.IntType(8), ir.IntType(32), ir.IntType(64), ir.DoubleType()
@@ -80,7 +85,8 @@ def _descend(_, nodes, values, at):
         def load(start, offset, kind):
             return builder.load(builder.bitcast(builder.gep(start, [offset]), kind.as_pointer()))
 
-        forest, rows, place = data(0), data(1), data(2)
+        forest, place = data(0), data(3)
+        rows = builder.gep(data(1), [arguments[2]])
         walks = [load(place, i64(8 * lane), i64) for lane in range(LANES)]
         moving = i32(0)
         for level in range(LEVELS):
@@ -99,20 +105,23 @@ def _descend(_, nodes, values, at):
             builder.store(walk, builder.bitcast(builder.gep(place, [i64(8 * lane)]), i64.as_pointer()))
         return moving
 
-    return types.uint32(nodes, values, at), codegen
+    return types.uint32(nodes, values, types.uint64, at), codegen
 
 
 @numba.njit(cache=True, nogil=True)
 def _walk(nodes, roots, heights, values, codes):
     """Cells of as many rows as `codes` has; `values` holds theirs, shape (groups of LANES rows, slots, LANES)."""
     n_rows = codes.shape[0]
+    group_bytes = np.uint64(values.shape[1]) * _VALUES
     at = np.empty(LANES, np.uint64)
     for tree in range(heights.size):
         root = np.uint64(roots[tree]) * _NODE
         for first in range(0, n_rows, LANES):
-            at[:] = root
+            for lane in range(LANES):
+                at[lane] = root
+            group = np.uint64(first // LANES) * group_bytes
             for _ in range(0, heights[tree], LEVELS):
-                if _descend(nodes, values[first // LANES], at) == 0:
+                if _descend(nodes, values, group, at) == 0:
                     break
             for lane in range(min(LANES, n_rows - first)):
                 codes[first + lane, tree] = nodes[at[lane] // _NODE, np.uint64(0)] & _LOW
