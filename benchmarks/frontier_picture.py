@@ -51,11 +51,17 @@ def draw(report: dict[str, Any], folder: Path) -> None:
 
 
 def _panel(axis: Any, name: str, measured: dict[str, Any]) -> None:
+    from matplotlib import ticker
+
     from benchmarks.frontier import points_of
 
     points = points_of(measured)
     axis.set_title(name)
     axis.set_xscale("log")
+    spread = max(p["seconds"] for p in points) / min(p["seconds"] for p in points) if points else 1.0
+    axis.xaxis.set_major_locator(ticker.LogLocator(subs=(1.0,) if spread > 50 else (1.0, 2.0, 5.0)))
+    axis.xaxis.set_major_formatter(ticker.FuncFormatter(lambda x, _: f"{x:g}"))
+    axis.xaxis.set_minor_formatter(ticker.NullFormatter())
     axis.set_xlabel("seconds: map + train + predict")
     axis.grid(True, which="major", color="#e5e5e5")
     axis.set_axisbelow(True)

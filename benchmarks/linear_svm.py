@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import inspect
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any
 
@@ -60,7 +59,6 @@ class Problem:
     C: float
     best: float = np.inf
     below: float = -np.inf
-    reached: dict[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.rows = sp.csr_matrix(self.cells.to_csr())  # liblinear knows no csr_array
@@ -76,15 +74,10 @@ class Problem:
         return (self.primal(w) - self.best) / self.best
 
     def solve(self, tol: float, threads: int = 1) -> SVMFit:
-        params = {"loss": self.loss, "C": self.C, "tol": tol}
-        how = {}
-        if "n_threads" in inspect.signature(fit_linear_svm).parameters:
-            how["n_threads"] = threads
-        elif "n_threads" in {f.name for f in fields(SVMParams)}:
-            params["n_threads"] = threads
+        params = SVMParams(loss=self.loss, C=self.C, tol=tol)  # type: ignore[arg-type]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
-            return fit_linear_svm([Block(self.cells, self.y)], 2, SVMParams(**params), **how)  # type: ignore[arg-type]
+            return fit_linear_svm([Block(self.cells, self.y)], 2, params, n_threads=threads)
 
     def find_best(self) -> None:
         """Solve it far more tightly than anybody is asked to."""
