@@ -158,8 +158,9 @@ def walk_csr(data, indices, indptr, slot, n_slots, nodes, roots, heights, at_onc
 def _spread(data, indices, indptr, start, stop, slot, values, factor):
     """Write the entries of some rows, times 1 or 0, to their places."""
     for r in range(start, stop):
-        group, lane = (r - start) // LANES, (r - start) % LANES
-        for a in range(indptr[r], indptr[r + 1]):
-            k = slot[indices[a]]
+        # Unsigned positions: Numba then emits no test for negative (wrapping) indices.
+        group, lane = np.uint64((r - start) // LANES), np.uint64((r - start) % LANES)
+        for a in range(np.uint64(indptr[r]), np.uint64(indptr[r + 1])):
+            k = slot[np.uint64(indices[a])]
             if k >= 0:
-                values[group, k, lane] = data[a] * factor
+                values[group, np.uint64(k), lane] = data[a] * factor
