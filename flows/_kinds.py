@@ -63,24 +63,31 @@ class Integer:
 
 @dataclass(frozen=True)
 class Real:
-    """A finite number in the open interval (low, high)."""
+    """A finite number in the open interval (low, high); where `word` is given, that word instead."""
 
     low: float
     high: float = math.inf
-    metavar: str = "X"
+    word: str | None = None
+
+    @property
+    def metavar(self) -> str:
+        return f"X|{self.word}" if self.word else "X"
 
     @property
     def expected(self) -> str:
-        return f"a number > {self.low:g}" + (f" and < {self.high:g}" if math.isfinite(self.high) else "")
+        limits = f"a number > {self.low:g}" + (f" and < {self.high:g}" if math.isfinite(self.high) else "")
+        return f"{limits}, or {self.word!r}" if self.word else limits
 
-    def parse(self, text: str) -> float:
+    def parse(self, text: str) -> float | str:
         try:
-            value = float(text)
+            value: float | str = float(text)
         except ValueError:
-            _refuse(text, self.expected)
+            value = text
         return self.check(value)
 
-    def check(self, value: Any) -> float:
+    def check(self, value: Any) -> float | str:
+        if isinstance(value, str) and value == self.word:
+            return value
         if isinstance(value, bool) or not isinstance(value, int | float):
             _refuse(value, self.expected)
         if not (math.isfinite(value) and self.low < value < self.high):

@@ -123,13 +123,18 @@ class BatchOptions(CommonOptions):
         group=FEATURES,
         help="depth of the iforest trees: until every point is isolated, or ceil(log2 psi)",
     )
-    cv_rows: int = option(20_000, Integer(10), group=FEATURES, help="most training rows that --psi auto looks at")
+    cv_rows: int = option(
+        20_000, Integer(10), group=FEATURES, help="most training rows that --psi auto and --C auto look at"
+    )
 
     learner: tuple[str, ...] = option(
         ("svm", "ogd"), Several(LEARNERS), group=LEARNING, help="what to train: any of svm, ogd, logistic"
     )
-    C: float = option(
-        5.0, Real(0), group=LEARNING, help="weight of the loss (svm, logistic), for features scaled so that K(x, x) = 1"
+    C: float | str = option(
+        5.0,
+        Real(0, word="auto"),
+        group=LEARNING,
+        help="weight of the loss (svm, logistic), for features scaled so that K(x, x) = 1; auto chooses it with psi",
     )
     loss: str = option("squared_hinge", Choice(("squared_hinge", "hinge")), group=LEARNING, help="loss of the svm")
     tol: float = option(1e-3, Real(0), group=LEARNING, help="certified relative duality gap to stop at (svm, logistic)")

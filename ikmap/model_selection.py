@@ -1,8 +1,8 @@
-"""Choose psi by cross-validation: what one fold says of every psi and every learner."""
+"""Choose psi and C by cross-validation: what one fold says of every psi, every C and every learner."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,12 +14,18 @@ from ikmap.seeds import generator
 
 PSIS = tuple(2**m for m in range(2, 13))
 """Search range of the Isolation Kernel paper, Table 3."""
+CS = tuple(2.0**m for m in range(-5, 6, 2))
+"""Values of C that are tried, ascending, for features with K(x, x) = 1."""
+PATIENCE = 2
+"""So many values of C in a row below the best so far end the search: accuracy over C has one hill."""
 FOLDS = 5
 STREAM = 1_000_001
 """Seed path of the shuffle that makes folds, apart from those of partitionings (their numbers)."""
 
-Learner = Callable[[Cells, np.ndarray], Callable[[Cells], np.ndarray]]
-"""Takes cells and class numbers, returns a predictor of class numbers."""
+type Predictor = Callable[[Cells], np.ndarray]
+"""Class numbers of rows."""
+type Learner = Callable[[Cells, np.ndarray], Predictor | Iterable[Predictor]]
+"""Takes cells and class numbers; returns a predictor, or one for each C in ascending order, made when asked for."""
 
 
 def folds(n: int, seed: int, n_folds: int = FOLDS) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -45,9 +51,10 @@ def score_fold(
     psis: Sequence[int],
     learners: Mapping[str, Learner],
     **partitioning: Any,
-) -> dict[str, list[int]]:
-    """Number of held-out rows predicted right, for each learner one number for each psi in ascending order.
+) -> dict[str, list[list[int]]]:
+    """Number of held-out rows predicted right: for each learner, for each psi in ascending order, for each C.
 
+    A learner without C has one number for each psi; one with C as many as were tried, see :data:`PATIENCE`.
     Partitionings are drawn from the rows of `fit` only.
 
     Parameters
@@ -59,9 +66,20 @@ def score_fold(
     partitioning
         method, n_partitions, seed, ... of :func:`~ikmap.partitioners.cells_by_psi`.
     """
-    correct: dict[str, list[int]] = {name: [] for name in learners}
+    correct: dict[str, list[list[int]]] = {name: [] for name in learners}
     for _, (inside, outside) in cells_by_psi(X[fit], [X[fit], X[held_out]], psis, **partitioning):
         for name, learner in learners.items():
-            predict = learner(inside.packed(), y[fit])
-            correct[name].append(int((predict(outside) == y[held_out]).sum()))
+            found = learner(inside.packed(), y[fit])
+            predictors = [found] if callable(found) else found
+            correct[name].append(_climb(int((predict(outside) == y[held_out]).sum()) for predict in predictors))
     return correct
+
+
+def _climb(counts: Iterable[int]) -> list[int]:
+    """Take counts one by one until `PATIENCE` in a row are below the best; what is left is never computed."""
+    taken: list[int] = []
+    for count in counts:
+        taken.append(count)
+        if len(taken) > PATIENCE and max(taken[-PATIENCE:]) < max(taken):
+            break
+    return taken

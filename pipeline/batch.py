@@ -1,10 +1,10 @@
-"""The batch pipeline: ingest, choose psi, partition, map to cells, train, evaluate, report."""
+"""The batch pipeline: ingest, choose psi and C, partition, map to cells, train, evaluate, report."""
 
 from __future__ import annotations
 
 import platform
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -23,7 +23,7 @@ from pipeline.stages.cells import cells
 from pipeline.stages.evaluate import evaluate
 from pipeline.stages.ingest import ingest
 from pipeline.stages.partition import Fitted, partition
-from pipeline.stages.select import select
+from pipeline.stages.select import searches, select
 from pipeline.stages.train import train
 
 PACKAGES = ("ikmap", "numpy", "scipy", "numba", "scikit-learn", "dask", "distributed", "zarr", "pyarrow")
@@ -101,13 +101,22 @@ def run_batch(
     with performance_report(filename=str(run.path / "dask-report.html")):
         ingested = step("ingest", partial(ingest, context, data))
         selection = None
-        if params.psi == "auto":
-            _plan(context, ingested, max(psis_that_fit(min(ingested["rows_train"], params.cv_rows))), invocation)
+        if searches(params):
+            tried = (
+                psis_that_fit(min(ingested["rows_train"], params.cv_rows))
+                if params.psi == "auto"
+                else [int(params.psi)]
+            )
+            if max(tried) <= ingested["rows_train"]:  # else a later stage says what is wrong
+                _plan(context, ingested, max(tried), invocation)
             selection = step("select", partial(select, context))
         psis = {name: int(params.psi) for name in params.learners} if selection is None else selection["chosen"]
         if selection:
-            chosen = ", ".join(f"{psi} for {name}" for name, psi in psis.items())
-            context.events.message(f"psi by {selection['folds']}-fold cross-validation: {chosen}")
+            for what, key in (("psi", "chosen"), ("C", "chosen_C")):
+                if what in searches(params):
+                    chosen = ", ".join(f"{value:g} for {name}" for name, value in selection[key].items())
+                    context.events.message(f"{what} by {selection['folds']}-fold cross-validation: {chosen}")
+        Cs = (selection or {}).get("chosen_C", {})
         largest = max(psis.values())
         if largest <= ingested["rows_train"]:  # else the next stage says what is wrong
             _plan(context, ingested, largest, invocation, show=invocation.explain)
@@ -116,7 +125,8 @@ def run_batch(
         mapped = step("cells", partial(cells, context, list(fitted.values())))
         learners: dict[str, Result] = {}
         for name, psi in psis.items():
-            trained = step(f"train:{name}", partial(train, context, name, fitted[psi]))
+            asked = replace(context, params=replace(params, C=Cs[name])) if name in Cs else context
+            trained = step(f"train:{name}", partial(train, asked, name, fitted[psi]))
             tested = step(f"evaluate:{name}", partial(evaluate, context, name, fitted[psi], trained["content_hash"]))
             learners[name] = {**tested, **trained}
 
@@ -170,6 +180,9 @@ def _metrics(
     psis = {name: result["psi"] for name, result in learners.items()}
     # One number where the learners agree, as they do unless cross-validation chose for each.
     psi = psis if len(set(psis.values())) > 1 else next(iter(psis.values()))
+    C: Any = context.params.C
+    if Cs := (selection or {}).get("chosen_C", {}):
+        C = Cs if len(set(Cs.values())) > 1 else next(iter(Cs.values()))
     seconds = {record["name"]: record["seconds"] for record in stages}
     return {
         "schema_version": 1,
@@ -190,7 +203,7 @@ def _metrics(
             "class_counts_train": mapped["class_counts_train"],
             "sources": [dict(source) for source in invocation.sources],
         },
-        "params": {**context.params.as_json(), "psi": psi},
+        "params": {**context.params.as_json(), "psi": psi, "C": C},
         "stages": stages,
         "selection": selection,
         "learners": {

@@ -21,7 +21,9 @@ class Params:
     cv_rows : int
         Cross-validation looks at no more training rows than this.
     learners : tuple of {"svm", "ogd", "logistic"}
-    loss, C, tol, class_weight, solver, parts
+    C : float or "auto"
+        Weight of the losses of the SVM and of logistic regression; "auto" chooses by the same cross-validation.
+    loss, tol, class_weight, solver, parts
         Of the SVM; all but `loss` also of logistic regression. `parts` is the number of parts of the rows for the
         distributed solver; None goes by size.
     eta, feature_scale, order
@@ -40,7 +42,7 @@ class Params:
     cv_rows: int = 20_000
     learners: tuple[str, ...] = ("svm", "ogd")
     loss: str = "squared_hinge"
-    C: float = 5.0
+    C: float | str = 5.0
     tol: float = 1e-3
     class_weight: str | None = None
     solver: str = "auto"

@@ -216,6 +216,38 @@ def test_finished_stages_are_not_done_again(two_workers: ClusterHandle, tmp_path
     assert all(skipped.values())
 
 
+@pytest.mark.parametrize("psi", ["auto", 8])
+def test_C_chosen_by_cross_validation_is_used_and_kept(
+    psi: int | str, two_workers: ClusterHandle, tmp_path: Path
+) -> None:
+    file = write_libsvm(tmp_path / "train.libsvm", 400)
+    directory = tmp_path / "run"
+    options: dict[str, Any] = {"input": str(file), "t": 7, "psi": psi, "C": "auto"}
+    metrics = run(two_workers, directory, **options)
+    Draft202012Validator(json.loads((ROOT / "docs" / "metrics.schema.json").read_text())).validate(metrics)
+    selection = metrics["selection"]
+    C = selection["chosen_C"]["svm"]
+    assert metrics["params"]["C"] == C
+    assert set(selection["chosen_C"]) == {"svm"}
+    chosen = selection["chosen"]["svm"]
+    assert chosen == metrics["learners"]["svm"]["psi"]
+    assert psi in ("auto", chosen)
+    # The model is that of a run that is given both.
+    given = run(two_workers, tmp_path / "given", **{**options, "psi": chosen, "C": C, "learner": ("svm",)})
+    assert given["selection"] is None
+    assert given["learners"]["svm"]["content_hash"] == metrics["learners"]["svm"]["content_hash"]
+    # Taken up again after selection, the same C is used.
+    manifest = json.loads((directory / "manifest.json").read_text())
+    for stage in ("train:svm", "evaluate:svm"):
+        del manifest["stages"][stage]
+        shutil.rmtree(directory / "records" / stage.replace(":", "-"))
+    manifest["status"] = "unfinished"
+    (directory / "manifest.json").write_text(json.dumps(manifest))
+    again = run(two_workers, directory, **options)
+    assert again["selection"] == selection
+    assert again["learners"]["svm"]["content_hash"] == metrics["learners"]["svm"]["content_hash"]
+
+
 FAULTS: dict[str, tuple[str, list[str], str]] = {
     "missing": ("", ["--input", "{dir}/nothing.libsvm"], "nothing.libsvm"),
     "text": ("hello world\n", ["--input", "{file}"], r"line 1, column 1"),

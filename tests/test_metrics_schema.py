@@ -43,6 +43,17 @@ def test_finished_runs_are_accepted(example: str) -> None:
     assert faults(getattr(report_examples, example)()) == []
 
 
+def test_a_search_of_C_is_accepted() -> None:
+    metrics = report_examples.binary()
+    found = {"C": [0.5, 2.0], "accuracy_by_C": {"svm": [[0.8, 0.9], [0.8]]}, "chosen_C": {"svm": 2.0}}
+    metrics["selection"] |= found
+    metrics["params"]["C"] = 2.0
+    assert faults(metrics) == []
+    for key, wrong in (("C", [0]), ("accuracy_by_C", {"svm": [0.8]}), ("chosen_C", {"svm": "auto"})):
+        metrics["selection"] |= {**found, key: wrong}
+        assert faults(metrics)
+
+
 def test_the_least_that_is_required_is_accepted() -> None:
     metrics = report_examples.binary()
     for field in ("config_toml", "client_peak_rss_bytes"):

@@ -99,7 +99,7 @@ def test_scores_of_one_fold(method: str) -> None:
     learner, constant = _Majority(), lambda cells, y: lambda rows: np.full(rows.n_rows, 1)  # noqa: ARG005
     options: dict[str, Any] = {"method": method, "n_partitions": 3, "seed": 5}
     correct = score_fold(X, y, fit, held, [8, 2], {"majority": learner, "constant": constant}, **options)
-    assert correct["constant"] == [(y[held] == 1).sum()] * 2
+    assert correct["constant"] == [[(y[held] == 1).sum()]] * 2
     assert len(learner.fitted) == 2
     for k, psi in enumerate((2, 8)):
         model = fit_partitions(X[fit], draw_subsamples(fit.size, 3, psi, 5), method=method, seed=5)
@@ -107,5 +107,31 @@ def test_scores_of_one_fold(method: str) -> None:
         np.testing.assert_array_equal(cells.codes, model.cells(X[fit]).codes)
         np.testing.assert_array_equal(labels, y[fit])
         expected = _Majority()(model.cells(X[fit]), y[fit])(model.cells(X[held]))
-        assert correct["majority"][k] == (expected == y[held]).sum()
-    assert correct["majority"][1] > correct["majority"][0] > held.size / 3
+        assert correct["majority"][k] == [(expected == y[held]).sum()]
+    assert correct["majority"][1] > correct["majority"][0] > [held.size / 3]
+
+
+@pytest.mark.parametrize(
+    ("right", "tried"),
+    [
+        ([5, 6, 7], 3),
+        ([5, 7, 6, 6, 9], 4),
+        ([7, 6, 7, 6, 8], 5),
+        ([7, 7, 6, 7, 6, 6, 9], 6),
+        ([3], 1),
+        ([4, 3, 2, 9], 3),
+    ],
+)
+def test_values_of_C_are_tried_until_two_in_a_row_are_below_the_best(right: list[int], tried: int) -> None:
+    y = np.zeros(60, dtype=int)
+    fit, held = folds(60, 0)[0]
+    made = []
+
+    def learner(cells: Cells, labels: np.ndarray) -> Any:  # noqa: ARG001
+        for count in right:
+            made.append(count)
+            yield lambda rows, count=count: (np.arange(rows.n_rows) >= count).astype(int)
+
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    correct = score_fold(X, y, fit, held, [4], {"many": learner}, method="anne", n_partitions=2, seed=0)
+    assert correct["many"] == [made] == [right[:tried]]

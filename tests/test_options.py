@@ -79,6 +79,7 @@ def test_types_from_the_command_line():
     options = BatchOptions.parse(shlex.split("--psi 8 --C 2 --learner=svm,ogd,svm --fresh --workers 1"))
     assert (options.psi, options.C, options.learner) == (8, 2.0, ("svm", "ogd"))
     assert isinstance(options.C, float)
+    assert BatchOptions.parse(["--C", "auto"]).C == "auto"
     assert options.fresh is True
     assert options.workers == 1
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from ikmap.learners.linear_model import LinearModel
 from ikmap.learners.linear_svm import fit_linear_svm
 from ikmap.learners.ogd import OGDState
 from ikmap.learners.rows import Block
+from ikmap.model_selection import CS
 from ikmap.seeds import generator
 from pipeline import cell_blocks, layout
 from pipeline.engine import Context
@@ -26,7 +28,7 @@ from pipeline.stages import train_ogd
 from pipeline.stages.cells import cells, cells_name, map_shard
 from pipeline.stages.evaluate import evaluate
 from pipeline.stages.partition import Fitted, partition
-from pipeline.stages.select import select
+from pipeline.stages.select import searches, select
 from pipeline.stages.train import PASS_STREAM, svm_params, train
 from tests.runs import context, mapped, points, sparse, store_rows, training_cells, without_cluster  # noqa: F401
 
@@ -293,3 +295,46 @@ def test_selection_takes_the_best_and_the_smaller_of_equals(partitioner: str, tm
         assert all(0.3 < value <= 1 for value in accuracy)
         assert all(abs(value * 100 - round(value * 100)) < 1e-9 for value in accuracy)
         assert found["chosen"][name] == found["psi"][accuracy.index(max(accuracy))]
+
+
+@pytest.mark.parametrize("psi", ["auto", 8, 90])
+@pytest.mark.parametrize("partitioner", ["anne", "iforest"])
+def test_C_is_chosen_with_psi(partitioner: str, psi: int | str, tmp_path: Path) -> None:
+    params = Params(t=7, partitioner=partitioner, psi=psi, C="auto", cv_rows=100, learners=("svm", "ogd", "logistic"))
+    ctx = context(tmp_path, params)
+    store_rows(ctx.store, *points(300, classes=3))
+    found = select(ctx)
+    assert found["psi"] == ([4, 8, 16, 32, 64] if psi == "auto" else [min(int(psi), 80)])
+    assert found["C"] == list(CS)
+    assert set(found["chosen_C"]) == set(found["accuracy_by_C"]) == {"svm", "logistic"}
+    for name, rows in found["accuracy_by_C"].items():
+        assert all(3 <= len(row) <= len(CS) for row in rows)
+        assert found["accuracy"][name] == [max(row) for row in rows]
+        flat = [
+            (value, p, C) for row, p in zip(rows, found["psi"], strict=True) for value, C in zip(row, CS, strict=False)
+        ]
+        best = max(value for value, _, _ in flat)
+        smallest = next((p, C) for value, p, C in flat if value == best)
+        assert (found["chosen"][name], found["chosen_C"][name]) == (smallest[0] if psi == "auto" else psi, smallest[1])
+        assert psi == 90 or len({value for value, _, _ in flat}) > 1  # with psi all rows, C makes no difference
+    # Each value is what a fit of its own gives, up to the looser gap of a comparison.
+    k, name = len(found["psi"]) - 1, "svm"
+    C = CS[2]
+    ctx = context(tmp_path / "alone", replace(params, psi=found["psi"][k], C=C, tol=1e-2))
+    store_rows(ctx.store, *points(300, classes=3))
+    alone = select(ctx)
+    assert found["accuracy_by_C"][name][k][2] == pytest.approx(alone["accuracy"][name][0], abs=0.03)
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({}, ["psi"]),
+        ({"C": "auto"}, ["psi", "C"]),
+        ({"psi": 4, "C": "auto"}, ["C"]),
+        ({"psi": 4}, []),
+        ({"psi": 4, "C": "auto", "learners": ("ogd",)}, []),
+    ],
+)
+def test_what_is_searched(options: dict[str, Any], expected: list[str]) -> None:
+    assert searches(Params(**options)) == expected

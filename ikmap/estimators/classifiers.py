@@ -130,6 +130,7 @@ class _DualClassifier(_CellClassifier):
     fit_intercept: bool | Literal["auto"]
     normalize: bool
     random_state: Any
+    n_jobs: int | None
 
     def _value_of(self, cells: Cells) -> float:
         return float(1.0 / np.sqrt(cells.n_partitions)) if self.normalize else 1.0
@@ -151,7 +152,8 @@ class _DualClassifier(_CellClassifier):
             seed=self._seed(self.random_state),
         )
         block = Block(rows, self._encode(y), sample_weight)
-        fit = fit_linear_svm([block], self.classes_.size, params, cell_value=self.cell_value_)
+        n_threads = None if self.n_jobs is None or self.n_jobs < 0 else self.n_jobs
+        fit = fit_linear_svm([block], self.classes_.size, params, cell_value=self.cell_value_, n_threads=n_threads)
         self.model_ = svm_model(fit, self.classes_.tolist(), params, divisor=1.0 / self.cell_value_)
         self.coef_, self.intercept_ = fit.coef.T, fit.intercept
         self.dual_gap_, self.n_iter_ = fit.gap, int(fit.n_iter.max())
@@ -196,6 +198,8 @@ class CellSVC(_DualClassifier):
         For ``Cells`` only: features 1/sqrt(t) instead of 1.
     random_state : int, RandomState or None, default=0
         Order in which rows are visited.
+    n_jobs : int or None, default=None
+        Threads that solve one-vs-rest problems side by side; None or negative: all cores. No matter of the result.
 
     Attributes
     ----------
@@ -226,6 +230,7 @@ class CellSVC(_DualClassifier):
         fit_intercept: bool | Literal["auto"] = "auto",
         normalize: bool = True,
         random_state: Any = 0,
+        n_jobs: int | None = None,
     ) -> None:
         self.loss = loss
         self.C = C
@@ -235,6 +240,7 @@ class CellSVC(_DualClassifier):
         self.fit_intercept = fit_intercept
         self.normalize = normalize
         self.random_state = random_state
+        self.n_jobs = n_jobs
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit to labels y, shape (n,), with optional weights >= 0 of the rows."""
@@ -259,6 +265,7 @@ class CellLogisticRegression(_DualClassifier):
         fit_intercept: bool | Literal["auto"] = "auto",
         normalize: bool = True,
         random_state: Any = 0,
+        n_jobs: int | None = None,
     ) -> None:
         self.C = C
         self.tol = tol
@@ -267,6 +274,7 @@ class CellLogisticRegression(_DualClassifier):
         self.fit_intercept = fit_intercept
         self.normalize = normalize
         self.random_state = random_state
+        self.n_jobs = n_jobs
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit to labels y, shape (n,), with optional weights >= 0 of the rows."""

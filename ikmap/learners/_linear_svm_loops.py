@@ -88,7 +88,7 @@ def divergence(q, logit):
     return max(0.0, log1p_exp(logit) + entropy - q * logit)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def loss_and_gap(loss, cost, margin, alpha):
     """One row's loss (times its cost), and its share of the duality gap (see :func:`certificate`)."""
     slack = max(0.0, 1.0 - margin)
@@ -100,7 +100,7 @@ def loss_and_gap(loss, cost, margin, alpha):
     return cost * log1p_exp(-margin), cost * divergence(alpha / cost, -margin)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def new_dual(loss, cost, margin, norm, old):
     """Minimise the dual over one variable; (its new value, its projected gradient)."""
     if loss == LOGISTIC:
@@ -155,12 +155,15 @@ def one_sweep(
         i = order[s]
         if s + AHEAD < size:
             fetch(rows, order[s + AHEAD])
-        product = dot_ahead(rows, i, order[min(s + 1, size - 1)], w) if far else dot(rows, i, w)
+        # What is read here arrives while the product is summed up.
+        old, cost, norm = (
+            alpha[i],
+            row_cost(i, y, class_cost, sample_weight),
+            squared_norm(rows, i, norms) + bias * bias,
+        )
         sign = 1.0 if y[i] == positive else -1.0
-        cost = row_cost(i, y, class_cost, sample_weight)
-        norm = squared_norm(rows, i, norms) + bias * bias
+        product = dot_ahead(rows, i, order[min(s + 1, size - 1)], w) if far else dot(rows, i, w)
         margin = sign * (product + bias * w[last])
-        old = alpha[i]
         row_loss, row_gap = loss_and_gap(loss, cost, margin, old)
         losses += row_loss
         gap += row_gap

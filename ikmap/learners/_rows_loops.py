@@ -19,7 +19,7 @@ from numba.extending import overload
 
 from ikmap.learners._memory_loops import prefetch
 
-_0, _1, _2, _3, _4, _64 = (np.uint64(k) for k in (0, 1, 2, 3, 4, 64))
+_0, _1, _2, _3, _4 = (np.uint64(k) for k in range(5))
 
 
 def _layout(rows):
@@ -159,12 +159,16 @@ def _dot_ahead(rows, i, ahead, w):
 
 @overload(fetch)
 def _fetch(rows, i):
+    per_line = np.uint64(64 // (rows[0].dtype.bitwidth // 8))
+
     def cells(rows, i):
         codes = rows[0]
-        row_bytes = np.uint64(codes.shape[1] * codes.itemsize)
-        start, step = np.uint64(i) * np.uint64(codes.shape[1]), _64 // np.uint64(codes.itemsize)
-        for line in range(row_bytes // _64 + _1):
-            prefetch(codes, start + np.uint64(line) * step)
+        t = np.uint64(codes.shape[1])
+        j, end = np.uint64(i) * t, np.uint64(i) * t + t
+        while j < end:
+            prefetch(codes, j)
+            j += per_line
+        prefetch(codes, end - _1)
 
     def other(rows, i):
         pass

@@ -1,19 +1,21 @@
-"""Select: choose psi for each learner by 5-fold cross-validation on a sample of the training rows."""
+"""Select: choose psi and C for each learner by 5-fold cross-validation on a sample of the training rows."""
 
 from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from ikmap.cells import Cells
 from ikmap.learners.linear_svm import fit_linear_svm, svm_model
+from ikmap.learners.linear_svm_path import fit_linear_svm_path
 from ikmap.learners.ogd import OGDState
 from ikmap.learners.rows import Block
-from ikmap.model_selection import FOLDS, Learner, folds, psis_that_fit, score_fold
+from ikmap.model_selection import CS, FOLDS, Learner, Predictor, folds, psis_that_fit, score_fold
 from ikmap.seeds import generator
 from pipeline.engine import Context, Record, Stage, Task
 from pipeline.params import Params
@@ -22,23 +24,39 @@ from pipeline.stages.train import PASS_STREAM, svm_params
 from pipeline.store import Store
 
 STREAM = 2_000_004
+PATH_TOL = 1e-2
+"""Duality gap that suffices to compare values of C: accuracy no longer moves where the objective is that close."""
+PATH_SWEEPS = 100
+"""Most sweeps for one C: a C that needs more is too large to be worth choosing."""
+WITHOUT_C = ("ogd",)
+
+
+def searches(params: Params) -> list[str]:
+    """Names of what cross-validation is to choose: "psi", "C", both or nothing."""
+    C = params.C == "auto" and any(name not in WITHOUT_C for name in params.learners)
+    return [name for name, wanted in (("psi", params.psi == "auto"), ("C", C)) if wanted]
 
 
 def select(context: Context) -> dict[str, Any]:
-    """Choose psi for each learner.
+    """Choose psi, C or both for each learner.
 
     Returns
     -------
     dict
         psi (values tried), accuracy (of each learner, by psi), chosen (for each learner the psi of its best accuracy;
-        ties go to the smaller), rows, folds.
+        ties go to the smaller), rows, folds. Where C is searched too: C (values tried), accuracy_by_C (of each learner
+        that has a C, by psi, then by C, as far as every fold tried them), chosen_C (ties go to the smaller psi, then to
+        the smaller C); accuracy is then that of the best C.
     """
     params, store = context.params, context.store
     n = PreparedRows(store, "train").n_rows
     used = min(n, params.cv_rows)
+    wanted = searches(params)
     if used < n:
-        context.events.message(f"psi is chosen on {used:,} of {n:,} training rows (--cv-rows)")
-    psis = psis_that_fit(used)
+        verb = "is" if len(wanted) == 1 else "are"
+        context.events.message(f"{' and '.join(wanted)} {verb} chosen on {used:,} of {n:,} training rows (--cv-rows)")
+    # A given psi may be more than the rows that a fold leaves: then it is cut there, for the comparison only.
+    psis = psis_that_fit(used) if params.psi == "auto" else psis_that_fit(used, psis=[int(params.psi)])
     # Trees are grown anew for each psi, so each psi is a task; one nearest-neighbour search serves all psi.
     groups = [[psi] for psi in psis] if params.partitioner == "iforest" else [psis]
     tasks = [
@@ -48,14 +66,23 @@ def select(context: Context) -> dict[str, Any]:
     ]
     stage = Stage(context, "select", len(tasks), used)
     records = stage.run(score, tasks)
-    correct = {name: dict.fromkeys(psis, 0) for name in params.learners}
-    for record in records:
-        for name, counts in record["correct"].items():
-            for psi, count in zip(record["psis"], counts, strict=True):
-                correct[name][psi] += count
-    accuracy = {name: [correct[name][psi] / used for psi in psis] for name in params.learners}
-    chosen = {name: psis[int(np.argmax(accuracy[name]))] for name in params.learners}
-    return stage.finish(psi=psis, accuracy=accuracy, chosen=chosen, rows=used, folds=FOLDS)
+    by_C: dict[str, list[list[float]]] = {}
+    for name in params.learners:
+        folds_of = {psi: [] for psi in psis}  # type: dict[int, list[list[int]]]
+        for record in records:
+            for psi, counts in zip(record["psis"], record["correct"][name], strict=True):
+                folds_of[psi].append(counts)
+        # A C counts where every fold tried it.
+        by_C[name] = [[sum(counts) / used for counts in zip(*folds_of[psi], strict=False)] for psi in psis]
+    accuracy = {name: [max(row) for row in by_C[name]] for name in params.learners}
+    best = {name: int(np.argmax(accuracy[name])) for name in params.learners}
+    chosen = {name: psis[best[name]] if params.psi == "auto" else int(params.psi) for name in params.learners}
+    found: dict[str, Any] = {"psi": psis, "accuracy": accuracy, "chosen": chosen, "rows": used, "folds": FOLDS}
+    if "C" in wanted:
+        by_C = {name: rows for name, rows in by_C.items() if name not in WITHOUT_C}
+        chosen_C = {name: CS[int(np.argmax(rows[best[name]]))] for name, rows in by_C.items()}
+        found |= {"C": list(CS), "accuracy_by_C": by_C, "chosen_C": chosen_C}
+    return stage.finish(**found)
 
 
 def score(store: Store, params: Params, fold: int, psis: list[int], n_rows: int) -> Record:
@@ -90,7 +117,7 @@ def _learner(name: str, params: Params, n_classes: int) -> Learner:
     """The learner of the run, on rows in memory."""
     classes = list(range(n_classes))
 
-    def ogd(cells: Cells, y: np.ndarray) -> Callable[[Cells], np.ndarray]:
+    def ogd(cells: Cells, y: np.ndarray) -> Predictor:
         divisor = float(params.t) if params.feature_scale == "kernel" else 1.0
         state = OGDState.start(cells.n_columns, n_classes, eta=params.eta, divisor=divisor)
         order = np.arange(y.size)
@@ -99,11 +126,21 @@ def _learner(name: str, params: Params, n_classes: int) -> Learner:
         state.partial_fit(cells[order], y[order])
         return state.model(classes).predict_index
 
-    def batch(cells: Cells, y: np.ndarray) -> Callable[[Cells], np.ndarray]:
+    def batch(cells: Cells, y: np.ndarray) -> Predictor:
         asked = svm_params(params, name)
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="duality gap")  # ConvergenceWarning: slow to import
             fit = fit_linear_svm([Block(cells, y)], n_classes, asked)
         return svm_model(fit, classes, asked, divisor=math.sqrt(params.t)).predict_index
 
-    return ogd if name == "ogd" else batch
+    def path(cells: Cells, y: np.ndarray) -> Iterator[Predictor]:
+        asked = svm_params(replace(params, C=CS[0], tol=max(params.tol, PATH_TOL)), name)
+        asked = replace(asked, max_iter=PATH_SWEEPS)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="duality gap")
+            for fit in fit_linear_svm_path([Block(cells, y)], n_classes, asked, CS):
+                yield svm_model(fit, classes, asked, divisor=math.sqrt(params.t)).predict_index
+
+    if name in WITHOUT_C:
+        return ogd
+    return path if params.C == "auto" else batch
