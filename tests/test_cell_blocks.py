@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from ikmap.cells import Cells
-from pipeline import cell_blocks
 from pipeline.cell_blocks import CellBlocks, SpooledBlocks
 from pipeline.layout import Layout, learning_blocks
 from pipeline.stages.cells import create_cells
@@ -64,21 +63,23 @@ def test_a_block_is_read_when_it_is_asked_for_and_once_in_a_row(stored: tuple[St
     assert blocks[0] is not first
 
 
-@pytest.mark.parametrize("visit_rows", [1024, 1000, 4096])
+@pytest.mark.parametrize("visit_rows", [1024, 1000, 4096, None])
 @pytest.mark.parametrize("block_bytes", [1, 1 << 30])
 def test_the_spool_holds_the_same_rows_in_the_same_order(
-    stored: tuple[Store, Cells, np.ndarray], block_bytes: int, visit_rows: int, monkeypatch: pytest.MonkeyPatch
+    stored: tuple[Store, Cells, np.ndarray], block_bytes: int, visit_rows: int | None
 ) -> None:
     store, cells, labels = stored
-    monkeypatch.setattr(cell_blocks, "VISIT_ROWS", visit_rows)
     ranges = learning_blocks(N, cells.offsets, 1, shuffled=False, block_bytes=block_bytes)
-    blocks = SpooledBlocks(CellBlocks(store, "cells", cells.offsets, ranges), cells.offsets)
+    blocks = SpooledBlocks(CellBlocks(store, "cells", cells.offsets, ranges), cells.offsets, visit_rows)
     found = [blocks[k] for k in range(len(blocks))]
-    assert max(block.y.size for block in found) <= visit_rows
+    if visit_rows is None:  # the blocks of the source
+        assert [block.y.size for block in found] == [sum(stop - start for start, stop in block) for block in ranges]
+    else:
+        assert max(block.y.size for block in found) <= visit_rows
     assert np.array_equal(np.concatenate([block.rows.codes for block in found]), cells.codes)  # type: ignore[union-attr]
     assert np.array_equal(np.concatenate([block.y for block in found]), labels)
-    again = blocks[1]
-    assert np.array_equal(again.y, found[1].y)
+    again = blocks[len(blocks) - 1]
+    assert np.array_equal(again.y, found[-1].y)
     row_bytes = 4 + T * cells.packed().codes.itemsize
     assert blocks.bytes_read == (N + again.y.size) * row_bytes
 

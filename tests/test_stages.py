@@ -178,7 +178,7 @@ def test_ogd_goes_on_after_a_kill_to_the_same_bits(
     with monkeypatch.context() as patch:
         patch.setattr(OGDState, "partial_fit", counted)
         if deadly is None:
-            patch.setattr(train_stage, "save_model", killed)
+            patch.setattr(train_ogd, "save_model", killed)
         with pytest.raises(Killed):
             train(ctx, "ogd", fitted)
     with monkeypatch.context() as patch:
