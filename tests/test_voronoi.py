@@ -16,9 +16,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from ikmap.partitioners import draw_subsamples, fit_partitions, voronoi
+from ikmap.partitioners import draw_subsamples, fit_partitions
 from ikmap.partitioners.distinct import distinct_rows
-from ikmap.partitioners.voronoi import VoronoiPartitions, choose_search, fit_voronoi
+from ikmap.partitioners.voronoi import VoronoiPartitions, _settle_loops, boxes, fit_voronoi, scores, search
+from ikmap.partitioners.voronoi._scores_loops import score_all
+from ikmap.partitioners.voronoi.scores import DenseScores, SparseScores
+from ikmap.partitioners.voronoi.search import choose_scores
 from ikmap.rows import as_csr, as_dense
 from tests.naive.partitioners import squared_distances, voronoi_cells
 from tests.point_sets import DATA, LAYOUTS, N, queries_of, unusual_forms
@@ -40,15 +43,53 @@ def test_cells_are_those_of_the_definition(name: str, fit: str, layout: str) -> 
     np.testing.assert_array_equal(cells.codes, voronoi_cells(queries, X, draws))
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("search", ["_DenseProduct", "_InvertedIndex"])
+WAYS = {
+    "blocks": {},
+    "lists": {"BLOCK_PSI": 0},
+    "blocks, then lists": {"BLOCK_PSI": 2},
+    "lists without room": {"BLOCK_PSI": 0, "LIST_ROOM": 0},
+    "guesses too low": {"BLOCK_PSI": 0, "GUESS_SETTLES": (0.0,)},
+    "two rows at a time": {"BLOCK_PSI": 0, "ROWS": 2, "SCRATCH_BYTES": 1},
+}
+
+
+@pytest.fixture(params=WAYS)
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A way to search: constants that are a matter of speed, set so that small data go that way."""
+    for name, value in WAYS[request.param].items():
+        monkeypatch.setattr(search, name, value)
+    return str(request.param)
+
+
+def _dense(centers: Any) -> DenseScores:
+    return DenseScores(as_dense(centers))
+
+
+def _sparse(centers: Any) -> SparseScores:
+    return SparseScores(as_csr(centers))
+
+
+@pytest.mark.usefixtures("way")
+@pytest.mark.parametrize(
+    ("scoring", "lists", "boxed"),
+    [(_dense, False, False), (_dense, False, True), (_sparse, False, True), (_sparse, True, False)],
+    ids=["dense", "dense in boxes", "sparse in boxes", "sparse with lists"],
+)
 @pytest.mark.parametrize("name", DATA)
-def test_either_search_gives_them(name: str, search: str, layout: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_way_gives_them(
+    name: str, scoring: Any, lists: bool, boxed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     X, queries, draws = DATA[name], queries_of(DATA[name]), _draws(DATA[name], 1)
-    convert = as_dense if search == "_DenseProduct" else as_csr
-    monkeypatch.setattr(voronoi, "choose_search", lambda centers: getattr(voronoi, search)(convert(centers)))
-    codes = fit_voronoi(X, draws).cells(LAYOUTS[layout](queries)).codes
-    np.testing.assert_array_equal(codes, voronoi_cells(queries, X, draws))
+    monkeypatch.setattr(search, "choose_scores", scoring)
+    if lists:
+        monkeypatch.setattr(scores, "DENSE_BYTES", 4 * X.shape[0])  # room for one line
+    keep = {False: lambda plan, level, visits: setattr(level, "boxes", None), True: lambda plan, level, visits: None}  # noqa: ARG005
+    monkeypatch.setattr(search.Search, "_keep_boxes_if_worth_while", staticmethod(keep[boxed]))
+    model = fit_voronoi(X, draws)
+    np.testing.assert_array_equal(model.cells(queries).codes, voronoi_cells(queries, X, draws))
+    psis = [1, 3, 4, 8]
+    for psi, cells in zip(psis, model.cells_of_prefixes(queries, psis), strict=True):
+        np.testing.assert_array_equal(cells.codes, voronoi_cells(queries, X, draws[:, :psi]))
 
 
 @st.composite
@@ -93,7 +134,7 @@ def test_any_finite_numbers(centers: np.ndarray, queries: np.ndarray) -> None:
 _SIZES = st.sampled_from([1e-30, 1e-5, 1.0, 1e5, 1e12, 1e30])
 
 
-@pytest.mark.parametrize("search", [voronoi._DenseProduct, voronoi._InvertedIndex])
+@pytest.mark.parametrize("scoring", [_dense, _sparse])
 @settings(deadline=None, max_examples=100)
 @given(
     seed=st.integers(0, 2**32),
@@ -102,33 +143,59 @@ _SIZES = st.sampled_from([1e-30, 1e-5, 1.0, 1e5, 1e12, 1e30])
     ratio=st.sampled_from([1e-8, 1.0, 1e3, 1e14]),
     outlier=st.sampled_from([1.0, 1e5]),
 )
-def test_tolerance_bounds_the_error(
-    search: Any, seed: int, size: float, offset: float, ratio: float, outlier: float
+def test_the_margin_bounds_the_error(
+    scoring: Any, seed: int, size: float, offset: float, ratio: float, outlier: float
 ) -> None:
-    """In exact rational numbers: no difference of two scores is off by more than both tolerances allow."""
+    """In exact rational numbers: a nearest centre never scores worse than the best by more than the margin."""
     rng = np.random.default_rng(seed)
     centers = (rng.normal(size=(6, 7)) + offset) * size
     centers[0] *= outlier
     rows = np.r_[rng.normal(size=(4, 7)) * size * ratio, centers[:2]]
-    dense = search is voronoi._DenseProduct
-    found = search(centers if dense else as_csr(centers))
-    operand = found.rows(rows)
-    scores, tolerance = found.scores(operand)
-    scale = Fraction(found.scale) if dense else Fraction(1)
+    found = scoring(centers)
+    block, tiles = found.block(rows), found.tiles(np.arange(6))
+    table = np.empty((6, 64), dtype=np.float32)
+    score_all(found.begun(block, tiles), 0, 6, tiles.lines, table)
+    assert np.isinf(table[:, 6:]).all()
+    scale = Fraction(found.scale)
     for r, x in enumerate(rows):
-        if not np.isfinite(tolerance[r]):
+        if block.lengths[r] < 0:
             continue
+        unit, length = Fraction(block.units[r]), Fraction(block.lengths[r])
         exact = [scale**2 * sum((Fraction(a) - Fraction(b)) ** 2 for a, b in zip(x, z, strict=True)) for z in centers]
+        reach = [Fraction(float(v)) ** 2 for v in np.sqrt(found.squared)]
         for u, v in product(range(6), range(6)):
-            error = Fraction(float(scores[r, u])) - Fraction(float(scores[r, v])) - (exact[u] - exact[v])
-            assert abs(error) <= 2 * Fraction(tolerance[r])
+            error = abs(Fraction(float(table[r, u])) - Fraction(float(table[r, v])) - (exact[u] - exact[v]))
+            assert error <= unit * sum((length + Fraction(float(np.sqrt(found.squared[w])))) ** 2 for w in (u, v))
+        assert len(reach) == 6
+        order = np.argsort(table[r, :6], kind="stable")
+        worst = float(table[r, order[0]])
+        margin = _settle_loops.margin_of(worst, block.lengths[r], found.reach, block.units[r])
+        nearest = int(np.argmin(exact))
+        assert float(table[r, nearest]) <= worst + margin
 
 
 def test_small_integers_are_exact_in_float32() -> None:
-    found = choose_search(DATA["integer grid"])
-    scores, tolerance = found.scores(found.rows(queries_of(DATA["integer grid"])[:N]))
-    assert scores.dtype == np.float32
-    assert (tolerance == 0).all()
+    found = choose_scores(DATA["integer grid"])
+    assert (found.block(queries_of(DATA["integer grid"])[:N]).units == 0).all()
+
+
+def test_boxes_hold_their_points_and_bound_distances() -> None:
+    X = np.random.default_rng(0).normal(size=(1000, 24)) * np.linspace(3, 0.1, 24)
+    frame = boxes.principal_frame(X)
+    points = frame.points(X, np.linalg.norm(X, axis=1))
+    order = boxes.near_order(points)
+    assert sorted(order) == list(range(1000))
+    low, high = boxes.bounds(points[order])
+    assert low.shape == (17, 16)
+    tile = np.arange(1000) // 64
+    ordered = points[order]
+    assert (low.T[tile] <= ordered + 1e-6).all()
+    assert (high.T[tile] >= ordered - 1e-6).all()
+    gap = np.maximum(np.maximum(low[:, None] - points.T[:, :, None], points.T[:, :, None] - high[:, None]), 0)
+    bound = (gap**2).sum(axis=0)[:, tile]
+    squared = squared_distances(X, X[order])
+    assert (bound <= squared + 1e-4).all()
+    assert (bound[:, :] > 0).mean() > 0.5
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -141,26 +208,6 @@ def test_large_integers_against_small_ones(layout: str) -> None:
     draws = draw_subsamples(200, T, 100, 0)
     codes = fit_voronoi(centers, draws).cells(LAYOUTS[layout](queries)).codes
     np.testing.assert_array_equal(codes, voronoi_cells(queries, centers, draws))
-
-
-def _in_doubt(X: np.ndarray, t: int, psi: int) -> float:
-    """Share of entries that the float32 product leaves open."""
-    model = fit_voronoi(X, draw_subsamples(X.shape[0], t, psi, 0))
-    scores, tolerance = model._search.scores(model._search.rows(X))
-    assert scores.dtype == np.float32
-    codes, doubtful = np.empty((2, 1, X.shape[0], t), dtype=np.int32)
-    doubtful = doubtful.astype(bool)
-    n_doubtful = voronoi.settle(scores, tolerance, model.members, np.array([psi]), codes, doubtful)
-    assert n_doubtful == doubtful.sum()
-    return n_doubtful / codes.size
-
-
-def test_few_entries_of_ordinary_data_are_in_doubt() -> None:
-    assert _in_doubt(np.random.default_rng(0).normal(size=(500, 10)), 20, 32) < 0.001
-
-
-def test_entries_at_near_ties_are_in_doubt() -> None:
-    assert _in_doubt(DATA["near ties"], T, N) == 1.0
 
 
 @pytest.mark.parametrize("name", DATA)
@@ -179,7 +226,8 @@ def test_grouping_of_rows_and_threads_do_not_matter(name: str, layout: str, monk
     queries = LAYOUTS[layout](queries_of(DATA[name]))
     model = fit_voronoi(LAYOUTS[layout](DATA[name]), _draws(DATA[name]))
     expected = model.cells(queries, n_threads=1).codes
-    monkeypatch.setattr(voronoi, "SCORE_BLOCK_BYTES", 1)
+    monkeypatch.setattr(search, "ROWS", 3)
+    model = copy.copy(model)
     for n_threads in (1, 2, 4, None):
         np.testing.assert_array_equal(model.cells(queries, n_threads=n_threads).codes, expected)
     parts = [model.cells(queries[a : a + 7]).codes for a in range(0, queries.shape[0], 7)]
@@ -253,28 +301,48 @@ def test_rows_of_equal_hash_are_not_merged(monkeypatch: pytest.MonkeyPatch) -> N
     np.testing.assert_array_equal(X[first][inverse], X)
 
 
-def test_the_search_that_is_chosen() -> None:
+def test_the_scores_that_are_chosen() -> None:
     rng = np.random.default_rng(0)
     thin = sp.random_array((100, 5000), density=0.002, format="csr", rng=rng)
     full = sp.csr_array(rng.random((100, 20)))
-    assert isinstance(choose_search(thin.toarray()), voronoi._DenseProduct)
-    assert isinstance(choose_search(thin), voronoi._InvertedIndex)
-    assert isinstance(choose_search(full), voronoi._DenseProduct)
+    assert isinstance(choose_scores(thin.toarray()), SparseScores)
+    assert isinstance(choose_scores(thin), SparseScores)
+    assert isinstance(choose_scores(full), DenseScores)
+    assert isinstance(choose_scores(full.toarray()), DenseScores)
 
 
-def test_blocks_of_wide_rows_stay_small(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_wide_sparse_data_have_lists_by_column(monkeypatch: pytest.MonkeyPatch) -> None:
+    thin = sp.random_array((100, 5000), density=0.002, format="csr", rng=np.random.default_rng(0))
+    assert not SparseScores(thin).has_lists
+    monkeypatch.setattr(scores, "DENSE_BYTES", 4 * 100 * 1000)
+    found = SparseScores(thin)
+    assert found.has_lists
+    assert found.n_lines <= 1000
+
+
+def test_what_is_worth_while_is_found_out() -> None:
+    """Boxes where data lie on few dimensions, none where they fill many; both are said."""
+    rng = np.random.default_rng(0)
+    flat = np.outer(np.linspace(0, 1, 20_000), np.ones(30)) + 1e-3 * rng.normal(size=(20_000, 30))
+    round_ = rng.normal(size=(20_000, 30))
+    lines = {}
+    for name, X in (("flat", flat), ("round", round_)):
+        model = fit_voronoi(X, draw_subsamples(20_000, 10, 1000, 0))
+        lines[name] = " ".join(model.explain())
+        some = X[:20]
+        draws = draw_subsamples(20_000, 10, 1000, 0)
+        np.testing.assert_array_equal(model.cells(some).codes, voronoi_cells(some, X, draws))
+    assert "in reach of a row" in lines["flat"]
+    assert "all scored" in lines["round"]
+    assert "side by side" in " ".join(fit_voronoi(flat, draw_subsamples(20_000, 10, 8, 0)).explain())
+
+
+def test_blocks_of_wide_rows_stay_small() -> None:
     X = np.random.default_rng(0).random((200, 50_000))
     model = fit_voronoi(X, draw_subsamples(200, 2, 4, 0))
-    sizes = []
-    scores = voronoi._DenseProduct.scores
-
-    def noted(search: Any, rows: np.ndarray) -> Any:
-        sizes.append(rows.nbytes)
-        return scores(search, rows)
-
-    monkeypatch.setattr(voronoi._DenseProduct, "scores", noted)
+    rows = model._search.rows_at_once(model._search.plan([4]))
+    assert rows * 50_000 * 16 <= search.SCRATCH_BYTES
     np.testing.assert_array_equal(model.cells(X).codes[:20], model.cells(X[:20]).codes)
-    assert max(sizes) <= voronoi.SCORE_BLOCK_BYTES
 
 
 def test_a_copy_carries_no_caches() -> None:
@@ -304,12 +372,10 @@ def test_prefixes_must_ascend_within_psi(psis: list[int]) -> None:
 
 
 def test_distances_of_both_layouts_are_equal_bit_for_bit() -> None:
-    from ikmap.partitioners import _voronoi_loops as loops
-
     X, Z = DATA["sparse"], DATA["sparse"][::-1].copy()
     a, b = sp.csr_array(X), sp.csr_array(Z)
     expected = squared_distances(X, Z)
     for r, u in product(range(N), range(N)):
-        assert loops._dense_distance(r, u, X, Z) == expected[r, u]
+        assert _settle_loops.dense_distance(r, u, X, Z) == expected[r, u]
         rows, centers = (a.data, a.indices, a.indptr), (b.data, b.indices, b.indptr)
-        assert loops._csr_distance(r, u, rows, centers) == expected[r, u]
+        assert _settle_loops.csr_distance(r, u, rows, centers) == expected[r, u]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sp
 
-from ikmap.partitioners._voronoi_loops import hash_csr_rows, hash_dense_rows
+from ikmap.partitioners._distinct_loops import hash_csr_rows, hash_dense_rows
 
 
 def distinct_rows(X: np.ndarray | sp.csr_array) -> tuple[np.ndarray, np.ndarray]:

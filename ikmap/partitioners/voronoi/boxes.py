@@ -1,0 +1,78 @@
+"""Bounding boxes around tiles of near centres: a tile whose box is too far away need not be scored."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ikmap.partitioners.voronoi._scores_loops import TILE
+from ikmap.rows import Rows, as_dense
+
+AXES = 16
+"""Principal axes that boxes are made of, at most."""
+MOST_FEATURES = 1024
+"""Beyond, finding the axes costs more than most models can win back."""
+SAMPLE = 8192
+
+
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """The first principal axes of the centres, and the length of what they leave out.
+
+    With p the coordinates along orthonormal axes and q the length of the rest, |x - u|^2 is at least
+    |p_x - p_u|^2 + (q_x - q_u)^2: the bound is itself a squared distance, in one dimension more.
+
+    Parameters
+    ----------
+    axes : float64 ndarray, shape (d, k)
+    """
+
+    axes: np.ndarray
+
+    def points(self, X: Rows, lengths: np.ndarray) -> np.ndarray:
+        """Coordinates of rows of these lengths, then the length of the rest: (n, k + 1)."""
+        along = X @ self.axes
+        rest = lengths**2 - np.einsum("ij,ij->i", along, along)
+        return np.concatenate([along, np.sqrt(np.maximum(rest, 0.0))[:, None]], axis=1)
+
+
+def principal_frame(X: Rows) -> Frame:
+    """Axes of largest variance around 0, from an even sample of the rows."""
+    sample = as_dense(X[:: max(1, X.shape[0] // SAMPLE)])
+    _, vectors = np.linalg.eigh(sample.T @ sample)
+    return Frame(np.ascontiguousarray(vectors[:, ::-1][:, :AXES]))
+
+
+def near_order(points: np.ndarray) -> np.ndarray:
+    """Order of points in which each run of 64, counted from the start, is a box of a k-d tree."""
+    order = np.arange(points.shape[0])
+    stack = [(0, order.size)]
+    while stack:
+        start, stop = stack.pop()
+        tiles = -(-(stop - start) // TILE)
+        if tiles <= 1:
+            continue
+        part = order[start:stop]
+        axis = int(np.argmax(np.ptp(points[part], axis=0) if part.size < 4 * TILE else points[part].var(axis=0)))
+        half = tiles // 2 * TILE
+        order[start:stop] = part[np.argpartition(points[part, axis], half)]
+        stack += [(start, start + half), (start + half, stop)]
+    return order
+
+
+def bounds(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Least and greatest coordinates of each run of 64 points: float32 (k, boxes), padded to a multiple of 16."""
+    starts = np.arange(0, points.shape[0], TILE)
+    shape = (points.shape[1], -(-starts.size // 16) * 16)
+    low, high = np.full(shape, np.inf, dtype=np.float32), np.full(shape, -np.inf, dtype=np.float32)
+    low[:, : starts.size] = np.minimum.reduceat(points, starts).T
+    high[:, : starts.size] = np.maximum.reduceat(points, starts).T
+    return low, high
+
+
+def reach_of(limit: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+    """Squared distance beyond which no score is within the limit, with room for the rounding of boxes."""
+    squared = np.maximum(limit.astype(np.float64) + lengths**2, 0.0)
+    reach = squared + 2.0**-18 * (lengths + np.sqrt(squared)) ** 2
+    return np.where(reach < np.finfo(np.float32).max, reach, np.inf).astype(np.float32)

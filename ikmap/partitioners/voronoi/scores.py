@@ -1,0 +1,239 @@
+"""Scores |u|^2 - 2 <x, u> of rows against centres in float32, and how far rounding can put them off.
+
+With u the unit roundoff, a sum of n products is off by at most n u sum |terms| in any order of addition (Jeannerod and
+Rump 2013), shifting and converting add a few u, and |2 <x, z>| + |z|^2 <= (|x| + |z|)^2: a score is off by at most
+``unit (|x| + |z|)^2`` with unit = (n + 8) 2^-24, the error of a float64 distance included.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from ikmap.partitioners.voronoi._scores_loops import TILE, begin_scores, prepare
+from ikmap.rows import Rows, as_csr, as_dense
+
+ROUNDOFF = 2.0**-24
+FARTHEST = 2.0**40
+"""Length, in units of the centres', of the longest rows whose scores float32 can hold."""
+DENSE_BYTES = 256 << 20
+"""Largest size of tiles that hold zeros: beyond, columns that few centres use are kept as lists."""
+LIST_COST = 32
+"""Adding to listed centres one by one costs this many times a vectorised addition."""
+
+
+@dataclass(frozen=True, eq=False)
+class Tiles:
+    """Centres in tiles of 64, as the compiled loops read them.
+
+    Parameters
+    ----------
+    center_of : int32 ndarray, shape (n_tiles * 64,)
+        Which centre stands where; -1: none, its score is infinite.
+    lines : float32 ndarray, shape (n_tiles, 1 + D, 64)
+        Squared lengths, then a line for each coordinate.
+    lists : tuple of ndarrays, or None
+        start, position and value by column, and squared lengths by position: the columns that have no line.
+    """
+
+    center_of: np.ndarray
+    lines: np.ndarray
+    lists: tuple[np.ndarray, ...] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """A block of rows, ready to be scored.
+
+    Parameters
+    ----------
+    rows : ndarray or csr_array
+        As given, float64: for exact distances.
+    lengths : ndarray of float64, shape (n,)
+        Length of each row after shift and scaling; -1: too far away for float32, nothing is known of its scores.
+    units : ndarray of float64, shape (n,)
+        Relative rounding error of its scores; 0 where they are exact.
+    left : tuple of ndarrays
+        Minus twice the rows, in the layout of the compiled loops.
+    """
+
+    rows: Rows
+    lengths: np.ndarray
+    units: np.ndarray
+    left: tuple[np.ndarray, ...]
+
+    @property
+    def operand(self) -> Any:
+        """The rows for exact distances: a matrix, or a CSR triple."""
+        return self.rows if isinstance(self.rows, np.ndarray) else (self.rows.data, self.rows.indices, self.rows.indptr)
+
+
+class DenseScores:
+    """Dense rows and centres, shifted to the middle of the centres.
+
+    ``cost`` is what a tile takes for a row, in processor cycles, roughly; ``scaled`` are the centres after both.
+    """
+
+    def __init__(self, centers: np.ndarray) -> None:
+        self.operand = np.ascontiguousarray(centers)
+        n, d = centers.shape
+        with np.errstate(over="ignore", under="ignore"):
+            self.integral = _integral(centers) and float(squared_norms(centers).max(initial=0.0)) <= 2.0**22
+            self.shift = np.zeros(d) if self.integral else (centers / max(n, 1)).sum(axis=0)
+            moved = centers - self.shift
+            self.scale = _scale_of(squared_norms(moved))
+            self.scaled = moved * self.scale if self.scale else np.zeros_like(moved)
+        self.squared = squared_norms(self.scaled)
+        self.reach = float(np.sqrt(self.squared.max(initial=0.0)))
+        self.n_lines = d
+        self.cost = 1.5 * d + 30.0
+
+    def tiles(self, numbers: np.ndarray) -> Tiles:
+        """Lay out centres; -1 leaves a place empty."""
+        place, lines = _empty_tiles(numbers, self.squared, self.n_lines)
+        lines[:, 1:] = self.scaled[place].reshape(-1, TILE, self.n_lines).transpose(0, 2, 1)
+        return Tiles(place_numbers(numbers), lines)
+
+    def block(self, X: Rows) -> Block:
+        rows = as_dense(X)
+        left, lengths = np.empty(rows.shape, dtype=np.float32), np.empty(rows.shape[0])
+        prepare(rows, self.shift, self.scale, FARTHEST if self.scale else -1.0, left, lengths)
+        units = np.full(lengths.size, (self.n_lines + 8) * ROUNDOFF)
+        if self.integral and _integral(rows):
+            # Every partial sum is an integer (times a power of two) below 2^24: scores are exact, ties included.
+            units[(lengths + self.reach) ** 2 <= 2.0**24 * self.scale**2] = 0.0
+        return Block(rows, lengths, units, (left,))
+
+    def begun(self, block: Block, tiles: Tiles) -> tuple[np.ndarray, ...]:  # noqa: ARG002
+        return block.left
+
+    def points(self, block: Block) -> np.ndarray:
+        """The rows in the frame of :attr:`scaled`."""
+        return block.left[0] * -0.5
+
+
+class SparseScores:
+    """Sparse rows and centres: only the lines of a row's own columns are added up.
+
+    Columns that many centres use have lines (zeros included); the others, lists of the centres that use them.
+    """
+
+    def __init__(self, centers: sp.csr_array) -> None:
+        self.operand = (centers.data, centers.indices, centers.indptr)
+        n, d = centers.shape
+        self.integral = _integral(centers.data)
+        with np.errstate(over="ignore", under="ignore"):
+            squared = squared_norms(centers)
+        self.scale = _scale_of(squared)
+        self.scaled = sp.csr_array((centers.data * self.scale, centers.indices, centers.indptr), shape=centers.shape)
+        self.squared = squared_norms(self.scaled)
+        self.reach = float(np.sqrt(self.squared.max(initial=0.0)))
+        self.longest = int(np.diff(centers.indptr).max(initial=0))
+        used = np.bincount(centers.indices, minlength=d)
+        order = np.argsort(-used, kind="stable")
+        room = DENSE_BYTES // (4 * max(n, 1))
+        # Lists cost a pass of their own over all scores: only where lines for all columns would be too large.
+        listed = order[(used[order] * LIST_COST < n) | (np.arange(d) >= room)] if d > room else order[:0]
+        self.line_of = np.zeros(d, dtype=np.int32)  # 0: no line
+        lined = np.ones(d, dtype=bool)
+        lined[listed] = False
+        self.n_lines = int(lined.sum())
+        self.line_of[lined] = np.arange(1, self.n_lines + 1)
+        self.has_lists = bool(used[listed].any())
+        self.cost = 6.0 * centers.nnz / max(n, 1) + 30.0
+
+    def tiles(self, numbers: np.ndarray) -> Tiles:
+        """Lay out centres; -1 leaves a place empty."""
+        place, lines = _empty_tiles(numbers, self.squared, self.n_lines)
+        there = np.flatnonzero(place_numbers(numbers) >= 0)
+        chosen = self.scaled[place[there]]
+        position = np.repeat(there, np.diff(chosen.indptr))
+        line = self.line_of[chosen.indices]
+        kept = line > 0
+        lines[position[kept] // TILE, line[kept], position[kept] % TILE] = chosen.data[kept]
+        lists = None
+        if self.has_lists:
+            by_column = sp.csr_array(
+                (chosen.data[~kept].astype(np.float32), (chosen.indices[~kept], position[~kept])),
+                shape=(self.line_of.size, place.size),
+            )
+            lists = (by_column.indptr, by_column.indices, by_column.data, lines[:, 0].ravel())
+        return Tiles(place_numbers(numbers), lines, lists)
+
+    def block(self, X: Rows) -> Block:
+        rows = as_csr(X)
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            values = rows.data * self.scale
+            lengths = np.sqrt(squared_norms(sp.csr_array((values, rows.indices, rows.indptr), shape=rows.shape)))
+            far = ~(lengths <= FARTHEST) | (self.scale == 0)
+            values[np.repeat(far, np.diff(rows.indptr))] = 0.0
+        units = (np.diff(rows.indptr) + self.longest + 8) * ROUNDOFF
+        if self.integral and _integral(rows.data):
+            units[(lengths + self.reach) ** 2 <= 2.0**24 * self.scale**2] = 0.0
+        lengths[far] = -1.0
+        values = (-2.0 * values).astype(np.float32)
+        lines = self.line_of[rows.indices]
+        if not self.has_lists:
+            return Block(rows, lengths, units, (values, lines, rows.indptr.astype(np.int64)))
+        kept = lines > 0
+        ends = np.concatenate([[0], np.cumsum(kept)])[rows.indptr]
+        rest = (values[~kept], rows.indices[~kept], rows.indptr - ends)
+        return Block(rows, lengths, units, (values[kept], lines[kept], ends.astype(np.int64), *rest))
+
+    def begun(self, block: Block, tiles: Tiles) -> tuple[np.ndarray, ...]:
+        lined, rest = block.left[:3], block.left[3:]
+        if tiles.lists is None:
+            return (*lined, np.empty((0, 0), dtype=np.float32))
+        begun = np.empty((block.lengths.size, tiles.center_of.size), dtype=np.float32)
+        arguments = (*rest, *tiles.lists, begun)
+        begin_scores(*arguments)
+        return (*lined, begun)
+
+    def points(self, block: Block) -> sp.csr_array:
+        """The rows in the frame of :attr:`scaled`."""
+        assert isinstance(block.rows, sp.csr_array)
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            values = block.rows.data * self.scale
+        values[np.repeat(block.lengths < 0, np.diff(block.rows.indptr))] = 0.0
+        return sp.csr_array((values, block.rows.indices, block.rows.indptr), shape=block.rows.shape)
+
+
+def place_numbers(numbers: np.ndarray) -> np.ndarray:
+    """Centre numbers padded with -1 to whole tiles."""
+    padded = np.full(-(-numbers.size // TILE) * TILE, -1, dtype=np.int32)
+    padded[: numbers.size] = numbers
+    return padded
+
+
+def _empty_tiles(numbers: np.ndarray, squared: np.ndarray, n_lines: int) -> tuple[np.ndarray, np.ndarray]:
+    padded = place_numbers(numbers)
+    place = np.maximum(padded, 0)
+    lines = np.zeros((padded.size // TILE, 1 + n_lines, TILE), dtype=np.float32)
+    lines[:, 0] = np.where(padded < 0, np.inf, squared[place]).reshape(-1, TILE)
+    return place, lines
+
+
+def squared_norms(X: Rows) -> np.ndarray:
+    """Squared length of each row; infinite where it overflows."""
+    with np.errstate(over="ignore", under="ignore"):
+        if isinstance(X, np.ndarray):
+            return np.einsum("ij,ij->i", X, X)
+        row_of = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
+        return np.bincount(row_of, weights=X.data * X.data, minlength=X.shape[0])
+
+
+def _scale_of(squared: np.ndarray) -> float:
+    """A power of two that brings the centres to size 1, so that float32 keeps its range and integers stay exact.
+
+    0 where squares overflow or underflow: nothing can be said in float32 then.
+    """
+    reach = float(np.sqrt(squared.max(initial=0.0)))
+    return 2.0 ** -math.frexp(reach)[1] if 2.0**-400 < reach < 2.0**400 else 0.0
+
+
+def _integral(values: np.ndarray) -> bool:
+    return bool((values == np.rint(values)).all())

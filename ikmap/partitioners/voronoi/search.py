@@ -1,0 +1,399 @@
+"""The search for the nearest member of every partitioning: all t at once, over the distinct centres.
+
+First members of the partitionings are scored block by block, (k, i) side by side. Beyond, the search is for near
+centres, whatever partitionings they belong to: those within a limit are listed for each row, and settle the
+partitionings they are members of. The limit is the score of the farthest cell found so far, which each doubling of psi
+lowers; or, where only the largest psi is asked for, a guess from a sample of the centres, corrected for the rows where
+it was too low.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from ikmap.partitioners.voronoi import _scores_loops as scoring
+from ikmap.partitioners.voronoi import _settle_loops as settling
+from ikmap.partitioners.voronoi.boxes import MOST_FEATURES, Frame, bounds, near_order, principal_frame, reach_of
+from ikmap.partitioners.voronoi.scores import Block, DenseScores, SparseScores, Tiles
+from ikmap.rows import Rows, as_csr, as_dense
+
+BLOCK_PSI = 32
+"""Members of each partitioning that are scored in blocks, at most."""
+BLOCK_ROWS = 64
+ROWS = 512
+"""Rows searched together, at most: tiles are read from memory once for all of them."""
+SCRATCH_BYTES = 32 << 20
+TRIAL_ROWS = 96
+TRIAL_MEMBERS = 1 << 24
+SAMPLE, SAMPLE_SHARE = (256, 2048), 16
+"""Size of the sample that limits are guessed from: psi, but no more than a share of the centres, within a range."""
+SPARSE_COST = 2.5
+LAST_ATTEMPT = 2
+GUESS_SETTLES = (0.2, 0.4, 0.6, 0.8, 0.98)
+"""Shares of the rows for which guessed limits should be enough; more rows cost more candidates."""
+LIST_ROOM = 2
+"""Places in a list of near centres, in multiples of the number expected."""
+
+
+@dataclass(eq=False)
+class Level:
+    """Members ``start .. stop - 1`` of every partitioning, and the tiles of the centres that come up there first."""
+
+    start: int
+    stop: int
+    first_tile: int
+    tiles: np.ndarray
+    boxes: tuple[np.ndarray, np.ndarray] | None = None
+
+
+@dataclass(eq=False)
+class Plan:
+    """How the cells of some values of psi are found.
+
+    Parameters
+    ----------
+    ends : ndarray of int64
+        Numbers of members after which blocks give an answer; the last is where the levels begin.
+    blocks : Tiles or None
+    levels : list of Level
+    tiles : Tiles or None
+        Of all levels.
+    membership : tuple of ndarrays or None
+        For each place in `tiles`: where its memberships begin, by level; all (partitioning, member); its centre.
+    guess : (Tiles, ndarray of int) or None
+        A sample of the centres; its scores of these ranks are the first limits.
+    room : int
+        Places in the list of a row.
+    why : list of str
+        What was chosen, for people.
+    """
+
+    ends: np.ndarray
+    blocks: Tiles | None
+    levels: list[Level] = field(default_factory=list)
+    tiles: Tiles | None = None
+    membership: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
+    guess: tuple[Tiles, np.ndarray] | None = None
+    room: int = 0
+    why: list[str] = field(default_factory=list)
+
+
+class Search:
+    """Nearest members of `members` among `centers`, for any rows."""
+
+    def __init__(self, centers: np.ndarray | sp.csr_array, members: np.ndarray) -> None:
+        self.members = members
+        self.n_centers, self.n_features = centers.shape
+        self.scores = choose_scores(centers)
+        self.frame: Frame | None = None
+        self.points: np.ndarray | None = None
+        self._plans: dict[tuple[int, ...], Plan] = {}
+
+    def plan(self, psis: Sequence[int]) -> Plan:
+        """The plan for these values of psi, ascending; made once."""
+        key = tuple(psis)
+        if key not in self._plans:
+            self._plans[key] = self._make_plan(key)
+        return self._plans[key]
+
+    def rows_at_once(self, plan: Plan) -> int:
+        """How many rows to give to :meth:`find` at a time."""
+        row_bytes = 8 * plan.room + 16 * self.n_features + 8 * self.members.shape[0]
+        if plan.guess:
+            row_bytes += 4 * plan.guess[0].center_of.size
+        if plan.tiles is not None and plan.tiles.lists is not None:
+            row_bytes += 4 * plan.tiles.center_of.size
+        return int(np.clip(SCRATCH_BYTES // row_bytes, 16, ROWS))
+
+    def find(self, plan: Plan, X: Rows, psis: Sequence[int], codes: np.ndarray) -> None:
+        """Write the nearest members: ``codes[e, r, i]`` among the first ``psis[e]`` of partitioning i."""
+        missing, _ = self._attempt(plan, X, codes, psis, 0)
+        for attempt in range(1, LAST_ATTEMPT + 1):
+            if not missing.size:
+                return
+            still = [np.empty(0, dtype=np.int64)]
+            step = max(1, SCRATCH_BYTES // (8 * self.n_centers))
+            for start in range(0, missing.size, step):
+                some = missing[start : start + step]
+                again = np.empty((codes.shape[0], some.size, codes.shape[2]), dtype=np.int32)
+                left, _ = self._attempt(plan, X[some], again, psis, attempt)
+                codes[:, some] = again
+                still.append(some[left])
+            missing = np.concatenate(still)
+        if missing.size:
+            raise AssertionError(f"{missing.size} rows were not settled by all centres")
+
+    def _attempt(
+        self,
+        plan: Plan,
+        X: Rows,
+        codes: np.ndarray,
+        psis: Sequence[int],
+        attempt: int,
+        tally: list[tuple[int, np.ndarray]] | None = None,
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """One try: lists are limited in the first, guesses are bolder in each; the last misses nothing.
+
+        Returns the rows it missed, and the scores of the cells at the largest psi.
+        """
+        block = self.scores.block(X)
+        n, t = X.shape[0], self.members.shape[0]
+        best, position = np.full((n, t), np.inf, dtype=np.float32), np.full((n, t), -1, dtype=np.int32)
+        of_rows = (block.lengths, self.scores.reach, block.units, block.operand, self.scores.operand)
+        if plan.blocks is not None:
+            left, width = self.scores.begun(block, plan.blocks), -(-t // 16) * 16
+            out = np.empty((min(n, BLOCK_ROWS), plan.blocks.center_of.size), dtype=np.float32)
+            for start in range(0, n, BLOCK_ROWS):
+                stop = min(start + BLOCK_ROWS, n)
+                scoring.score_all(left, start, stop, plan.blocks.lines, out)
+                settling.settle_blocks(
+                    out[: stop - start], start, plan.ends, width, self.members, *of_rows, codes, best, position
+                )
+        if not plan.levels:
+            return np.empty(0, dtype=np.int64), best
+        assert plan.tiles is not None
+        left = self.scores.begun(block, plan.tiles)
+        room = plan.room if attempt == 0 else self._most()
+        room += -room % 16  # whole vectors are read
+        listed, found = np.empty((n, room), dtype=np.int32), np.empty((n, room), dtype=np.float32)
+        count = np.zeros(n, dtype=np.int64)
+        settled, missed = np.empty(n, dtype=np.bool_), np.zeros(n, dtype=np.bool_)
+        points = self._points_of(block) if any(level.boxes for level in plan.levels) else None
+        wanted = {psi: e for e, psi in enumerate(psis)}
+        for number, level in enumerate(plan.levels):
+            if plan.guess is None:
+                limits = np.empty((n, 1), dtype=np.float32)
+                settling.limits_of(best, block.lengths, self.scores.reach, block.units, limits)
+                settling.shorten_lists(listed, found, count, limits)
+            else:
+                limits = self._guess(plan, block, attempt)
+            lists = (listed, found, count)
+            visits = self._collect(level, left, points, limits[:, -1].copy(), block.lengths, lists)
+            if tally is not None:
+                tally.append((visits, count.copy()))
+            settling.settle_lists(
+                *lists, limits, number, plan.membership, self.members, *of_rows, best, position, settled
+            )
+            missed |= ~settled
+            if level.stop in wanted:
+                codes[wanted[level.stop]] = position
+        return np.flatnonzero(missed), best
+
+    def _guess(self, plan: Plan, block: Block, attempt: int) -> np.ndarray:
+        """Ascending limits for each row, shape (n, steps): scores that rank so in the sample."""
+        assert plan.guess is not None
+        sample, ranks = plan.guess
+        n, size = block.lengths.size, int((sample.center_of >= 0).sum())
+        if attempt == 1:
+            ranks = np.array([4 * ranks[-1] + 8])
+        if attempt == LAST_ATTEMPT or ranks[-1] > size:
+            return np.full((n, 1), settling.EVERYTHING, dtype=np.float32)
+        out = np.empty((n, sample.center_of.size), dtype=np.float32)
+        scoring.score_all(self.scores.begun(block, sample), 0, n, sample.lines, out)
+        limits = np.empty((n, ranks.size), dtype=np.float32)
+        scoring.order_statistics(out, ranks, limits)
+        limits[block.lengths < 0] = settling.EVERYTHING
+        return limits
+
+    @staticmethod
+    def _collect(
+        level: Level,
+        left: Any,
+        points: np.ndarray | None,
+        limit: np.ndarray,
+        lengths: np.ndarray,
+        lists: tuple[np.ndarray, np.ndarray, np.ndarray],
+    ) -> int:
+        """List the centres of a level that are within the rows' limits; returns the tiles scored, over all rows."""
+        if level.boxes is None or points is None:
+            scoring.collect(left, level.tiles, level.first_tile, limit, *lists)
+            return limit.size * level.tiles.shape[0]
+        reach = reach_of(limit, np.maximum(lengths, 0.0))
+        return scoring.collect_in_boxes(left, points, level.tiles, level.first_tile, *level.boxes, limit, reach, *lists)
+
+    def _points_of(self, block: Block) -> np.ndarray:
+        assert self.frame is not None
+        points = self.frame.points(self.scores.points(block), np.maximum(block.lengths, 0.0))
+        return points.astype(np.float32)
+
+    # -- planning ----------------------------------------------------------------------------------------------------
+
+    def _make_plan(self, psis: tuple[int, ...]) -> Plan:
+        largest = psis[-1]
+        single = len(psis) == 1
+        base = largest if largest <= BLOCK_PSI else 0 if single else max(1, BLOCK_PSI)
+        ends = sorted({psi for psi in psis if psi < base} | {base}) if base else []
+        blocks = self.scores.tiles(self._block_order(base)) if base else None
+        edges = [base]
+        if largest > base:
+            edges += [largest] if single else self._edges(base, psis)
+        plan = Plan(np.array(ends, dtype=np.int64), blocks)
+        if base:
+            plan.why.append(f"the first {base} members of each partitioning side by side")
+        if largest > base:
+            self._add_levels(plan, edges)
+            self._try(plan, psis)
+        return plan
+
+    @staticmethod
+    def _edges(base: int, psis: tuple[int, ...]) -> list[int]:
+        """Ends of the levels: every psi asked for, and doublings between them."""
+        edges, at = [], base
+        for psi in psis:
+            while 2 * at < psi:
+                at *= 2
+                edges.append(at)
+            if psi > at:
+                at = psi
+                edges.append(at)
+        return edges
+
+    def _block_order(self, base: int) -> np.ndarray:
+        """Centres (k, i) of the first members, i padded to whole vectors; a repeated member is left out."""
+        t = self.members.shape[0]
+        order = np.full((base, -(-t // 16) * 16), -1, dtype=np.int64)
+        order[:, :t] = np.where(_first_of_its_kind(self.members[:, :base]), self.members[:, :base], -1).T
+        return order.ravel()
+
+    def _membership(self, edges: list[int]) -> tuple[np.ndarray, np.ndarray]:
+        """Where each centre's memberships begin, by level (n_centers, levels + 1), and the (partitioning, member)s."""
+        members = self.members[:, : edges[-1]]
+        part, position = np.nonzero(_first_of_its_kind(members))
+        kept = position >= edges[0]
+        part, position = part[kept], position[kept]
+        center = members[part, position]
+        order = np.lexsort((part, position, center))
+        part, position, center = part[order], position[order], center[order]
+        level = np.searchsorted(np.array(edges[1:]), position, side="right")
+        counts = np.zeros((self.n_centers, len(edges)), dtype=np.int64)
+        np.add.at(counts, (center, level + 1), 1)
+        start = np.cumsum(counts, axis=1)
+        start += np.concatenate([[0], np.cumsum(start[:-1, -1])])[:, None]
+        return start, np.stack([part, position], axis=1).astype(np.int32)
+
+    @staticmethod
+    def _in_place(
+        start: np.ndarray, entries: np.ndarray, center_of: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Memberships in the order of the tiles: what is near in space is near in memory."""
+        center = np.maximum(center_of, 0)
+        lengths = np.where(center_of < 0, 0, start[center, -1] - start[center, 0])
+        ends = np.cumsum(lengths)
+        source = np.repeat(start[center, 0] - (ends - lengths), lengths) + np.arange(lengths.sum())
+        begin = start[center] - start[center, :1] + (ends - lengths)[:, None]
+        begin[center_of < 0] = 0
+        # One entry more: a place without memberships reads it, and makes no use of it.
+        return begin.astype(np.int32), np.concatenate([entries[source], np.zeros((1, 2), dtype=np.int32)]), center_of
+
+    def _add_levels(self, plan: Plan, edges: list[int]) -> None:
+        start, entries = self._membership(edges)
+        if self.n_features <= MOST_FEATURES and self.frame is None:
+            self.frame = principal_frame(self.scores.scaled)
+            self.points = self.frame.points(self.scores.scaled, np.sqrt(self.scores.squared))
+        seen = np.zeros(self.n_centers, dtype=bool)
+        orders, first = [], 0
+        for number, (begin, end) in enumerate(pairwise(edges)):
+            new = np.flatnonzero((start[:, number + 1] > start[:, number]) & ~seen)
+            seen[new] = True
+            boxes = None
+            if self.points is not None and new.size:
+                new = new[near_order(self.points[new])]
+                boxes = bounds(self.points[new])
+            padded = np.full(-(-new.size // scoring.TILE) * scoring.TILE, -1, dtype=np.int64)
+            padded[: new.size] = new
+            n_tiles = padded.size // scoring.TILE
+            plan.levels.append(Level(begin, end, first, np.empty((n_tiles, 0, 0), dtype=np.float32), boxes))
+            orders.append(padded)
+            first += n_tiles
+        plan.tiles = self.scores.tiles(np.concatenate(orders))
+        plan.membership = self._in_place(start, entries, plan.tiles.center_of)
+        for level in plan.levels:
+            level.tiles = plan.tiles.lines[level.first_tile : level.first_tile + level.tiles.shape[0]]
+
+    def _try(self, plan: Plan, psis: tuple[int, ...]) -> None:
+        """Search for the cells of some of the centres, to see what is worth while on data like these."""
+        assert plan.tiles is not None
+        order = plan.tiles.center_of[plan.tiles.center_of >= 0]
+        if not order.size:  # every further member repeats a first one
+            order = np.zeros(1, dtype=np.int32)
+        n = int(np.clip(TRIAL_MEMBERS // (self.members.shape[0] * psis[-1]), 16, TRIAL_ROWS))
+        X = self._rows_of(np.sort(order[:: max(1, order.size // n)][:n]))
+        plan.room = self._most()
+        if not plan.ends.size:
+            self._add_guess(plan, X, order, psis[-1])
+        tally: list[tuple[int, np.ndarray]] = []
+        self._attempt(plan, X, np.empty((len(psis), X.shape[0], self.members.shape[0]), dtype=np.int32), psis, 0, tally)
+        listed = np.max([count for _, count in tally], axis=0)
+        plan.room = int(np.clip(LIST_ROOM * np.quantile(listed, 0.9), 64, self._most()))
+        for level, (visits, _) in zip(plan.levels, tally, strict=True):
+            self._keep_boxes_if_worth_while(plan, level, visits / X.shape[0])
+
+    def _add_guess(self, plan: Plan, X: Rows, order: np.ndarray, psi: int) -> None:
+        """Choose a sample of the centres, and the rank in it that bounds the farthest cell of most rows."""
+        size = int(np.clip(min(psi, order.size // SAMPLE_SHARE), *SAMPLE))
+        numbers = order[:: max(1, order.size // size)]
+        sample = self.scores.tiles(numbers)
+        plan.guess = (sample, np.array([numbers.size]))
+        block = self.scores.block(X)
+        codes = np.empty((1, X.shape[0], self.members.shape[0]), dtype=np.int32)
+        _, best = self._attempt(plan, X, codes, (psi,), LAST_ATTEMPT)
+        out = np.empty((X.shape[0], sample.center_of.size), dtype=np.float32)
+        scoring.score_all(self.scores.begun(block, sample), 0, X.shape[0], sample.lines, out)
+        within = (out <= best.max(axis=1, keepdims=True)).sum(axis=1)
+        ranks = np.unique(np.quantile(within, GUESS_SETTLES, method="higher").astype(np.int64) + 1)
+        plan.guess = (sample, np.minimum(ranks, numbers.size))
+        plan.why.append(f"near centres within the score of number {ranks[-1]} of a sample of {numbers.size:,}")
+
+    def _keep_boxes_if_worth_while(self, plan: Plan, level: Level, visits: float) -> None:
+        """Compare what boxes cost with what they save, in processor cycles a row, as measured once."""
+        n_tiles = level.tiles.shape[0]
+        what = f"members {level.start}..{level.stop - 1}: {n_tiles:,} tiles of {scoring.TILE} centres"
+        if level.boxes is not None:
+            score = self.scores.cost
+            whole, boxed = n_tiles * score, visits * (score + 20.0) + 3.0 * level.boxes[0].size / 16
+            if boxed < whole:
+                plan.why.append(f"{what}, {visits:.0f} in reach of a row ({whole / boxed:.1f} times cheaper than all)")
+                return
+            level.boxes = None
+        plan.why.append(f"{what}, all scored")
+
+    def _most(self) -> int:
+        """Places in a list that all centres find room in."""
+        return self.n_centers + scoring.TILE
+
+    def _rows_of(self, numbers: np.ndarray) -> Rows:
+        operand = self.scores.operand
+        if isinstance(operand, np.ndarray):
+            return operand[numbers]
+        return sp.csr_array(operand, shape=(self.n_centers, self.n_features))[numbers]
+
+
+def choose_scores(centers: np.ndarray | sp.csr_array) -> DenseScores | SparseScores:
+    """Choose how to score: by all coordinates of a row, or by those that are not 0.
+
+    A sparse row costs about five times as much for each entry as a dense one for each coordinate (four rows share a
+    line, and there is no list to read); the cells are the same either way.
+    """
+    n, d = centers.shape
+    filled = np.count_nonzero(centers) if isinstance(centers, np.ndarray) else centers.nnz
+    dense = filled * SPARSE_COST >= n * d
+    if isinstance(centers, np.ndarray):
+        return DenseScores(centers) if dense else SparseScores(as_csr(centers))
+    return DenseScores(as_dense(centers)) if dense else SparseScores(centers)
+
+
+def _first_of_its_kind(members: np.ndarray) -> np.ndarray:
+    """True where a centre stands first among the members of its partitioning."""
+    order = np.argsort(members, axis=1, kind="stable")
+    ordered = np.take_along_axis(members, order, axis=1)
+    first = np.ones(members.shape, dtype=bool)
+    first[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
+    result = np.empty_like(first)
+    np.put_along_axis(result, order, first, axis=1)
+    return result
