@@ -281,13 +281,15 @@ def certificate(rows, y, positive, class_cost, sample_weight, bias, loss, w, alp
     sum_i a_i m_i = |w|^2. Every term is >= 0 (Fenchel-Young), so the sum keeps its accuracy when the gap is
     tiny.
     """
-    last = w.size - 1
+    last, end = w.size - 1, y.size if stop < 0 else stop
+    far = w.size > FAR
     total, gap = 0.0, 0.0
-    for i in range(start, y.size if stop < 0 else stop):
+    for i in range(start, end):
         cost = row_cost(i, y, class_cost, sample_weight)
         if cost > 0.0:
             sign = 1.0 if y[i] == positive else -1.0
-            margin = sign * (dot(rows, i, w) + bias * w[last])
+            product = dot_ahead(rows, i, min(i + 1, end - 1), w) if far else dot(rows, i, w)
+            margin = sign * (product + bias * w[last])
             row_loss, row_gap = loss_and_gap(loss, cost, margin, alpha[i])
             total += row_loss
             gap += row_gap
