@@ -6,8 +6,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ikmap.estimators.classifiers import CellLogisticRegression, CellOGDClassifier, CellSVC
+    from ikmap.estimators.classifiers import CellLogisticRegression, CellSVC
     from ikmap.estimators.maps import IsolationKernelMap
+    from ikmap.estimators.online import CellOGDClassifier
 
 __all__ = ["CellLogisticRegression", "CellOGDClassifier", "CellSVC", "IsolationKernelMap"]
 

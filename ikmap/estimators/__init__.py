@@ -1,6 +1,7 @@
 """scikit-learn estimators."""
 
-from ikmap.estimators.classifiers import CellLogisticRegression, CellOGDClassifier, CellSVC
+from ikmap.estimators.classifiers import CellLogisticRegression, CellSVC
 from ikmap.estimators.maps import IsolationKernelMap
+from ikmap.estimators.online import CellOGDClassifier
 
 __all__ = ["CellLogisticRegression", "CellOGDClassifier", "CellSVC", "IsolationKernelMap"]
