@@ -122,6 +122,10 @@ def run_batch(
             _plan(context, ingested, largest, invocation, show=invocation.explain)
         partitioned = step("partition", partial(partition, context, list(psis.values())))
         fitted = {model["psi"]: Fitted(**model) for model in partitioned["fitted"]}
+        if invocation.explain:
+            for model in fitted.values():
+                for line in model.load(context.store).explain():
+                    context.events.message(f"cells, psi {model.psi}: {line}")
         mapped = step("cells", partial(cells, context, list(fitted.values())))
         learners: dict[str, Result] = {}
         for name, psi in psis.items():

@@ -7,6 +7,8 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
+from ikmap.partitioners.voronoi.scores import DENSE_BYTES
+from ikmap.partitioners.voronoi.search import SCRATCH_BYTES
 from pipeline.errors import InputError
 from pipeline.layout import BLOCK_BYTES, cell_layout, choose_parts, choose_solver, packed_bytes
 from pipeline.params import Params
@@ -80,10 +82,16 @@ def make_plan(
     t, n = params.t, rows_train + rows_test
     drawn = rows_train * -math.expm1(t * math.log1p(-min(psi / rows_train, 1 - 1e-12)))
     per_row = columns * 8 if dense else 12 * nnz / max(1, n)
-    # Points in float64, and what a search makes of them in float32.
-    model = drawn * per_row * 1.5 + t * psi * (4 if params.partitioner == "anne" else 2 * 16)
-    if not dense:
-        model += 40 * columns  # lists by column, and numbers that columns are given
+    model = drawn * per_row + t * psi * (4 if params.partitioner == "anne" else 2 * 16)
+    search = 40.0 * columns if not dense else 0.0  # numbers that columns are given
+    if params.partitioner == "anne":
+        # Points after scaling, the same in tiles of float32, principal axes, memberships; rows that are being searched.
+        search += (
+            drawn * (per_row + 150)
+            + (4.0 * columns * drawn if dense else min(4.0 * columns * drawn, DENSE_BYTES))
+            + 24 * t * psi
+            + 2 * SCRATCH_BYTES
+        )
     layout = cell_layout(rows_train, t, params.shard_rows)
     shard = layout.shard_rows * t * 4
     tasks = -(-rows_train // layout.shard_rows) + -(-rows_test // layout.shard_rows)
@@ -92,7 +100,7 @@ def make_plan(
     weights = t * psi * 8 * problems
     cells = packed_bytes(rows_train, t, psi)
     solver = choose_solver(cells, params.solver)
-    mapping = model + 2 * shard + 3 * READ_BYTES
+    mapping = model + search + 2 * shard + 3 * READ_BYTES
     # A label, and for each problem that is solved at once two copies of a dual variable.
     block = cells if solver == "memory" else min(cells, BLOCK_BYTES)
     training: float = 2 * block + 3 * weights + (4 + 16 * at_once) * rows_train

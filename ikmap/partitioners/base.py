@@ -26,6 +26,10 @@ class Partitions(Model):
     def offsets(self) -> np.ndarray:
         """First feature column of each partitioning, and the number of all: int64, shape (t + 1,)."""
 
+    def explain(self) -> list[str]:
+        """Say how the cells will be found, where there is a choice, and the estimates behind it."""
+        return []
+
     @abstractmethod
     def cells(self, X: Rows, n_threads: int | None = None) -> Cells:
         """Map points, a float64 ndarray or csr_array of shape (n, d), to cells."""
