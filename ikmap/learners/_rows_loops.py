@@ -277,6 +277,14 @@ def decisions(rows, W, divisor, intercept, out):
 
 
 @njit(cache=True, nogil=True)
+def largest_codes(codes, largest):
+    """Raise largest[j] to the largest code of column j. Both unsigned and of one type, so that vectors do it."""
+    for i in range(np.uint64(codes.shape[0])):
+        for j in range(np.uint64(codes.shape[1])):
+            largest[j] = max(largest[j], codes[i, j])
+
+
+@njit(cache=True, nogil=True)
 def first_bad_code(codes, limits):
     """Flat position of the first code outside [0, limits[j]), or -1; -1 codes ("no cell") are let pass."""
     n, t = codes.shape

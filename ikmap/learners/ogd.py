@@ -101,7 +101,7 @@ class OGDState:
         ValueError
             If rows, classes or weights are not valid; nothing has been learned then.
         """
-        check_rows(rows, self.weights.shape[0])
+        complete = check_rows(rows, self.weights.shape[0])
         n = n_rows(rows)
         y = np.asarray(y)
         check_classes(y, n, self.n_classes)
@@ -110,7 +110,7 @@ class OGDState:
             weight = np.ascontiguousarray(sample_weight, dtype=np.float64)
             check_weights(weight, n)
         predicted = np.empty(n, dtype=np.int32)
-        arrays = row_arrays(rows)
+        arrays = row_arrays(rows, complete=complete)
         support = int(ogd_pass(arrays, y, weight, self.weights, self.eta, self.divisor, predicted, self.n_updates))
         self.n_seen += n
         self.n_support += support
@@ -118,9 +118,9 @@ class OGDState:
 
     def decision_function(self, rows: Rows) -> np.ndarray:
         """Decision values with the weights as they are now: shape (n,) for two classes, else (n, K)."""
-        check_rows(rows, self.weights.shape[0])
+        complete = check_rows(rows, self.weights.shape[0])
         out = np.empty((n_rows(rows), self.weights.shape[1]))
-        decisions(row_arrays(rows), self.weights, self.divisor, np.zeros(out.shape[1]), out)
+        decisions(row_arrays(rows, complete=complete), self.weights, self.divisor, np.zeros(out.shape[1]), out)
         return out[:, 0] if out.shape[1] == 1 else out
 
     def checkpoint(self) -> dict[str, np.ndarray]:

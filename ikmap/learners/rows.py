@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ikmap.cells import Cells
-from ikmap.learners._rows_loops import first_bad_code
+from ikmap.learners._rows_loops import first_bad_code, largest_codes
 
 type Rows = Cells | np.ndarray | sp.csr_array | sp.csr_matrix
 
@@ -64,8 +64,13 @@ def check_classes(y: np.ndarray, n: int, n_classes: int) -> None:
         raise ValueError(f"row {bad[0]}: class {y[bad[0]]} is outside 0..{n_classes - 1}")
 
 
-def check_rows(rows: Rows, columns: int | None = None) -> None:
+def check_rows(rows: Rows, columns: int | None = None) -> bool:
     """Refuse rows that a compiled loop cannot take safely.
+
+    Returns
+    -------
+    bool
+        Whether the rows are cells without missing entries (-1): :func:`row_arrays` need not look again.
 
     Raises
     ------
@@ -79,15 +84,23 @@ def check_rows(rows: Rows, columns: int | None = None) -> None:
         # Cells read back from CSR have no block boundaries: there the whole width is the limit.
         widths = np.diff(rows.offsets)
         limits = widths if (widths > 0).all() else rows.n_columns - rows.offsets[:-1]
-        bad = first_bad_code(np.ascontiguousarray(rows.codes), limits)
+        codes = np.ascontiguousarray(rows.codes)
+        # One fast look at the codes as unsigned numbers, where a negative one exceeds every limit.
+        unsigned = codes.view(f"u{codes.itemsize}")
+        largest = np.zeros(rows.n_partitions, dtype=unsigned.dtype)
+        if (limits <= np.iinfo(codes.dtype).max).any() or codes.dtype != unsigned.dtype:
+            largest_codes(unsigned, largest)
+        if (largest < limits).all():
+            return True
+        bad = first_bad_code(codes, limits)
         if bad >= 0:
             row, i = divmod(bad, rows.n_partitions)
             raise ValueError(f"row {row}, column {i}: cell {rows.codes[row, i]}, expected 0..{limits[i] - 1}")
-        return
+        return False
     matrix: Any = rows
     values = matrix.data if sp.issparse(matrix) else np.asarray(matrix)
     if np.isfinite(values).all():
-        return
+        return False
     if sp.issparse(matrix):
         entry = int(np.flatnonzero(~np.isfinite(values))[0])
         row = int(np.searchsorted(matrix.indptr, entry, side="right")) - 1
@@ -97,15 +110,15 @@ def check_rows(rows: Rows, columns: int | None = None) -> None:
     raise ValueError(f"row {row}, column {column}: value is not finite")
 
 
-def row_arrays(rows: Rows, value: float = 1.0) -> tuple[Any, ...]:
+def row_arrays(rows: Rows, value: float = 1.0, *, complete: bool = False) -> tuple[Any, ...]:
     """The tuple of arrays that compiled loops take (see ``_rows_loops``); no copy where types fit.
 
-    ``value`` is the feature value of a cell. Cells with missing entries (-1) come as CSR, their entries left
-    out.
+    ``value`` is the feature value of a cell, ``complete`` what :func:`check_rows` returned. Cells with missing
+    entries (-1) come as CSR, their entries left out.
     """
     if isinstance(rows, Cells):
         codes = np.ascontiguousarray(rows.codes)
-        if np.issubdtype(codes.dtype, np.signedinteger) and codes.size and codes.min() < 0:
+        if not complete and np.issubdtype(codes.dtype, np.signedinteger) and codes.min(initial=0) < 0:
             present = codes >= 0
             indptr = np.concatenate([[0], np.cumsum(present.sum(axis=1))])
             columns = rows.columns()[present]
