@@ -27,7 +27,7 @@ def score_group(rows, r, tile, c, scores):
     raise NotImplementedError("compiled code only")
 
 
-@overload(score_group, inline="always")
+@overload(score_group)
 def _score_group(rows, r, tile, c, scores):
     def dense(rows, r, tile, c, scores):
         left = rows[0]
