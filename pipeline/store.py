@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,13 @@ ABSENT = -1
 """What a sharded array says of rows whose shard is not there: no cell and no class has this number."""
 
 CHUNK_BYTES = 4 << 20
+
+KEPT_OPEN = 256
+"""Groups and arrays that a process keeps open: to open one takes milliseconds, as long as the work of a small task."""
+
+type Stamps = dict[str, tuple[int, int, int]]
+
+_opened: dict[tuple[str, str, str], tuple[Stamps, Any]] = {}
 
 
 def compressor(dtype: np.dtype) -> BloscCodec:
@@ -59,6 +67,24 @@ def read_written(array: zarr.Array, rows: slice) -> np.ndarray:
     return values
 
 
+def _stamps(folder: Path, members: bool) -> Stamps:
+    """What changes when a group or array is rewritten: Zarr replaces the files that describe them.
+
+    With `members`, also when one of the arrays in a group is.
+    """
+    folders = [folder]
+    if members and folder.is_dir():
+        folders += sorted(Path(entry.path) for entry in os.scandir(folder) if entry.is_dir())
+    stamps: Stamps = {}
+    for path in folders:
+        try:
+            status = os.stat(path / "zarr.json")
+        except FileNotFoundError:
+            continue
+        stamps[path.name] = status.st_mtime_ns, status.st_ino, status.st_size
+    return stamps
+
+
 class Store:
     """A Zarr v3 hierarchy under one path. Small and picklable; every process opens it for itself.
 
@@ -95,10 +121,12 @@ class Store:
     def attributes(self, name: str) -> dict[str, Any] | None:
         """Attributes of a complete group, or None where there is none."""
         try:
-            attributes = dict(zarr.open_group(self.path, path=name, mode="r").attrs)
+            attributes = self._kept_open(
+                "attributes", name, lambda: dict(zarr.open_group(self.path, path=name, mode="r").attrs)
+            )
         except (FileNotFoundError, KeyError):
             return None
-        return attributes if attributes.get(COMPLETE) else None
+        return dict(attributes) if attributes.get(COMPLETE) else None
 
     def read_group(self, name: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Read a complete group: attributes and arrays.
@@ -136,7 +164,23 @@ class Store:
 
     def open_arrays(self, name: str) -> dict[str, zarr.Array]:
         """Open the arrays of a group for reading parts of them."""
-        return dict(zarr.open_group(self.path, path=name, mode="r").arrays())
+        return dict(
+            self._kept_open("arrays", name, lambda: dict(zarr.open_group(self.path, path=name, mode="r").arrays()))
+        )
+
+    def _kept_open[T](self, kind: str, name: str, open_it: Callable[[], T]) -> T:
+        """What `open_it` gives, from this process's cache as long as the files that describe it are the same."""
+        # Taken before it is opened: what changes in between is opened again next time.
+        stamps = _stamps(Path(self.path, name), members=kind == "arrays")
+        kept = _opened.get((kind, self.path, name))
+        if kept is not None and kept[0] == stamps:
+            found: T = kept[1]
+            return found
+        found = open_it()
+        if len(_opened) >= KEPT_OPEN:
+            _opened.clear()
+        _opened[kind, self.path, name] = stamps, found
+        return found
 
     def create_sharded(
         self, name: str, shape: tuple[int, ...], dtype: Any, *, shard_rows: int, chunk_rows: int
@@ -176,7 +220,11 @@ class Store:
             If the rows do not begin and end where shards do: such a write would lose rows of others.
         """
         # Not a property of the stored array, but of whoever writes it.
-        array = zarr.open_array(self.path, path=name, mode="r+", config={"write_empty_chunks": True})
+        array = self._kept_open(
+            "shards",
+            name,
+            lambda: zarr.open_array(self.path, path=name, mode="r+", config={"write_empty_chunks": True}),
+        )
         assert array.shards is not None
         shard, stop, n = array.shards[0], start + len(values), array.shape[0]
         if start % shard or stop > n or (stop % shard and stop != n):

@@ -30,6 +30,7 @@ def at_once(client: Any, key: str, function: Callable[..., Record], tasks: Seque
 @pytest.fixture
 def without_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine, "run_tasks", at_once)
+    monkeypatch.setattr("pipeline.stages.partition.cores_of_a_host", lambda context: 2)  # noqa: ARG005
 
 
 def context(path: Path, params: Params | None = None, client: Any = None) -> Context:

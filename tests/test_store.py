@@ -243,3 +243,22 @@ def test_few_models_are_kept_and_the_latest_used_ones(store: Store) -> None:
     assert load_model(store, "m/0", VoronoiPartitions, hashes[0]) is first
     load_model(store, f"m/{models.CACHED_MODELS}", VoronoiPartitions, hashes[-1])
     assert list(models._cache) == [*hashes[2:-1], hashes[0], hashes[-1]]
+
+
+def test_what_is_kept_open_follows_what_others_write(store: Store) -> None:
+    """Zarr itself stands for another process: nothing tells this one."""
+    store.write_group("g", {"x": np.ones(3)}, {"n": 1})
+    assert store.open_arrays("g")["x"] is store.open_arrays("g")["x"]
+    zarr.open_group(store.path, path="g", mode="r+").update_attributes({"n": 2})
+    assert (store.attributes("g") or {})["n"] == 2
+    zarr.create_array(store.path, name="g/x", data=np.full(5, 7), overwrite=True)
+    zarr.create_array(store.path, name="g/y", data=np.zeros(2))
+    arrays = store.open_arrays("g")
+    assert arrays.keys() == {"x", "y"}
+    assert arrays["x"][...].tolist() == [7] * 5
+    name = sharded(store)
+    store.write_shards(name, 0, np.ones((8, 3), dtype=np.int32))
+    zarr.create_array(store.path, name=name, shape=(9, 3), shards=(3, 3), chunks=(3, 3), dtype="i4", overwrite=True)
+    assert len(store.write_shards(name, 3, np.ones((6, 3), dtype=np.int32))) == 2
+    zarr.open_group(store.path, mode="r+").__delitem__("g")
+    assert store.attributes("g") is None

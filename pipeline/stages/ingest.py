@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -52,7 +52,12 @@ def ingest(context: Context, data: ResolvedDataset) -> dict[str, Any]:
         n_tasks += len(open_source(data.test_url, data.format, data.label).pieces())
     # How many tasks finding the ranges takes is known when the rows are counted.
     stage = Stage(context, "ingest", None if params.scale == "minmax" else n_tasks)
-    train_parts = _ingest_file(stage, train, "train")
+    files = [(train, "train")]
+    # With the columns known beforehand the files are read side by side, else those of the first are the second's.
+    if data.test_url is not None and train.n_columns is not None:
+        files.append((open_source(data.test_url, data.format, data.label, train.n_columns), "test"))
+    parts = _ingest_files(stage, files)
+    train_parts = parts["train"]
     columns = train.n_columns or max(part["columns"] for part in train_parts)
     rows, nnz = _total(train_parts, "rows"), _total(train_parts, "nnz")
     if rows == 0:
@@ -73,7 +78,7 @@ def ingest(context: Context, data: ResolvedDataset) -> dict[str, Any]:
         test = open_source(data.test_url, data.format, data.label, columns)
         if train.column_names and test.column_names and train.column_names != test.column_names:
             raise InputError(_other_columns(test.url, test.column_names, train.column_names))
-        test_parts = _ingest_file(stage, test, "test")
+        test_parts = parts["test"] if "test" in parts else _ingest_files(stage, [(test, "test")])["test"]
         test_rows = _total(test_parts, "rows")
         if test_rows == 0:
             raise InputError(f"{test.url}: found no rows, expected some to test on")
@@ -106,12 +111,17 @@ def ingest(context: Context, data: ResolvedDataset) -> dict[str, Any]:
     )
 
 
-def _ingest_file(stage: Stage, source: Source, side: str) -> list[Record]:
+def _ingest_files(stage: Stage, files: Sequence[tuple[Source, str]]) -> dict[str, list[Record]]:
+    """Read files side by side; return the parts of each."""
     tasks = [
         Task(f"{side}-{piece.index:05d}", (stage.context.store, source, piece, f"{DATA}/{side}"))
+        for source, side in files
         for piece in source.pieces()
     ]
-    return [part for record in stage.run(ingest_piece, tasks) for part in record["parts"]]
+    parts: dict[str, list[Record]] = {side: [] for _, side in files}
+    for task, record in zip(tasks, stage.run(ingest_piece, tasks), strict=True):
+        parts[task.name.rpartition("-")[0]] += record["parts"]
+    return parts
 
 
 def ingest_piece(store: Store, source: Source, piece: Piece, folder: str) -> Record:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -63,14 +64,23 @@ def partition(context: Context, psis: Sequence[int]) -> dict[str, Any]:
     if psis[-1] > n:
         raise InputError(f"--psi {psis[-1]}: found {n} training rows, expected at least psi")
     stage = Stage(context, "partition", len(psis))
-    records = stage.run(fit, [Task(f"psi-{psi}", (context.store, context.params, psi)) for psi in psis])
+    n_threads = max(1, cores_of_a_host(context) // len(psis))
+    records = stage.run(fit, [Task(f"psi-{psi}", (context.store, context.params, psi, n_threads)) for psi in psis])
     return stage.finish(
         fitted=[asdict(Fitted(psi, record["content_hash"])) for psi, record in zip(psis, records, strict=True)]
     )
 
 
-def fit(store: Store, params: Params, psi: int) -> Record:
-    """Task: fit and store the model."""
+def cores_of_a_host(context: Context) -> int:
+    """Threads of the workers of one machine (the fewest): few tasks may use what else would be idle."""
+    hosts: Counter[str] = Counter()
+    for worker in context.client.scheduler_info(n_workers=-1)["workers"].values():
+        hosts[worker["host"]] += worker["nthreads"]
+    return min(hosts.values(), default=1)
+
+
+def fit(store: Store, params: Params, psi: int, n_threads: int = 1) -> Record:
+    """Task: fit and store the model, the same for any number of threads."""
     train = PreparedRows(store, "train")
     draws = draw_subsamples(train.n_rows, params.t, psi, params.seed)
     used, position = np.unique(draws, return_inverse=True)
@@ -81,7 +91,7 @@ def fit(store: Store, params: Params, psi: int) -> Record:
         method=params.partitioner,
         seed=params.seed,
         max_depth=params.max_depth,
-        n_threads=1,
+        n_threads=n_threads,
     )
     content_hash = save_model(store, partitions_name(psi), model)
     return {
