@@ -133,8 +133,8 @@ def run_batch(
             trained = step(f"train:{name}", partial(train, asked, name, fitted[psi]))
             tested = step(f"evaluate:{name}", partial(evaluate, context, name, fitted[psi], trained["content_hash"]))
             learners[name] = {**tested, **trained}
-        run.manifest["seconds"] += round(context.elapsed, 3)  # Dask's report of the run is no part of it
 
+    run.manifest["seconds"] += round(context.elapsed, 3)
     metrics = _metrics(context, data, invocation, ingested, mapped, selection, learners, done_before)
     write_json(run.path / "metrics.json", metrics)
     write_report(metrics, run.path / "report.html")

@@ -13,6 +13,9 @@ MODULES = (
     "pipeline.stages.partition",
     "pipeline.stages.cells",
     "pipeline.stages.train",
+    "pipeline.stages.train_batch",
+    "pipeline.stages.train_distributed",
+    "pipeline.stages.train_ogd",
     "pipeline.stages.evaluate",
     "pipeline.score",
 )

@@ -63,7 +63,7 @@ def test_more_jobs_same_cells() -> None:
 @pytest.mark.parametrize("n_jobs", [None, -1])
 def test_all_cores_by_default(n_jobs: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
     threads = []
-    monkeypatch.setattr("ikmap.partitioners.voronoi.for_each_block", lambda *args: threads.append(args[3]))
+    monkeypatch.setattr("ikmap.partitioners.voronoi.model.for_each_block", lambda *args: threads.append(args[3]))
     X = DATA["continuous"]
     IsolationKernelMap(n_jobs=n_jobs, random_state=0).fit(X).cells(X)
     assert threads == [None]

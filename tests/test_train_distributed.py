@@ -171,6 +171,7 @@ def test_the_same_bits_on_workers_of_which_one_dies(tmp_path: Path, monkeypatch:
     params = Params(**{**PARAMS, "C": 0.1})
     with monkeypatch.context() as patch:
         patch.setattr(engine, "run_tasks", at_once)
+        patch.setattr("pipeline.stages.partition.cores_of_a_host", lambda context: 2)  # noqa: ARG005
         here, fitted = mapped(tmp_path / "here", 4000, params, classes=3)
         shutil.copytree(tmp_path / "here", tmp_path / "there")
         expected = train(here, "svm", fitted)

@@ -107,8 +107,8 @@ class Search:
         row_bytes = 8 * plan.room + 16 * self.n_features + 8 * self.members.shape[0]
         if plan.guess:
             row_bytes += 4 * plan.guess[0].center_of.size
-        if plan.tiles is not None and plan.tiles.lists is not None:
-            row_bytes += 4 * plan.tiles.center_of.size
+        if plan.tiles is not None:  # scores that are begun elsewhere; who visits a tile
+            row_bytes += 4 * plan.tiles.center_of.size // (scoring.TILE if plan.tiles.lists is None else 1)
         return int(np.clip(SCRATCH_BYTES // row_bytes, 16, ROWS))
 
     def find(self, plan: Plan, X: Rows, psis: Sequence[int], codes: np.ndarray) -> None:
