@@ -75,6 +75,22 @@ def splat(typing: Any, x: Any) -> Any:
 
 
 @intrinsic
+def pairs(typing: Any, i: Any, x: Any) -> Any:
+    """Eight pairs of an int32 and a float32, (i, x), (i + 1, x), ..., (i + 7, x), as bits."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        kind = ir.VectorType(_BITS, LANES)
+        both = ir.Constant(kind, ir.Undefined)
+        both = builder.insert_element(both, args[0], ir.Constant(_BITS, 0))
+        both = builder.insert_element(both, builder.bitcast(args[1], _BITS), ir.Constant(_BITS, 1))
+        same = builder.shuffle_vector(both, both, ir.Constant(kind, [0, 1] * (LANES // 2)))
+        steps = ir.Constant(kind, [v // 2 if v % 2 == 0 else 0 for v in range(LANES)])
+        return builder.bitcast(builder.add(same, steps), _VECTOR)
+
+    return float32x16(types.int32, types.float32), generate
+
+
+@intrinsic
 def multiply_add(typing: Any, a: Any, b: Any, c: Any) -> Any:
     """a * b + c, with one rounding or two, whichever is faster."""
 
@@ -123,21 +139,6 @@ def choose(typing: Any, mask: Any, a: Any, b: Any) -> Any:
         return builder.select(builder.bitcast(builder.trunc(args[0], ir.IntType(LANES)), lanes), args[1], args[2])
 
     return float32x16(types.uint64, float32x16, float32x16), generate
-
-
-@intrinsic
-def prefetch(typing: Any, array: Any, i: Any) -> Any:
-    """Ask for the cache line of ``array[i]`` of a contiguous array, by its flat index."""
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        data = context.make_array(signature.args[0])(context, builder, args[0]).data
-        address = builder.bitcast(builder.gep(data, [args[1]]), ir.IntType(8).as_pointer())
-        kind = ir.FunctionType(ir.VoidType(), [address.type, _BITS, _BITS, _BITS])
-        function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
-        builder.call(function, [address, ir.Constant(_BITS, 0), ir.Constant(_BITS, 3), ir.Constant(_BITS, 1)])
-        return context.get_dummy_value()
-
-    return types.void(array, types.uint64), generate
 
 
 @intrinsic

@@ -19,7 +19,7 @@ from hypothesis.extra import numpy as hnp
 from ikmap.partitioners import draw_subsamples, fit_partitions
 from ikmap.partitioners.distinct import distinct_rows
 from ikmap.partitioners.voronoi import VoronoiPartitions, _settle_loops, boxes, fit_voronoi, scores, search
-from ikmap.partitioners.voronoi._scores_loops import score_all
+from ikmap.partitioners.voronoi._scores_loops import LEAST_ERROR, score_all
 from ikmap.partitioners.voronoi.scores import DenseScores, SparseScores
 from ikmap.partitioners.voronoi.search import choose_scores
 from ikmap.rows import as_csr, as_dense
@@ -141,7 +141,7 @@ _SIZES = st.sampled_from([1e-30, 1e-5, 1.0, 1e5, 1e12, 1e30])
     size=_SIZES,
     offset=st.sampled_from([0.0, 1.0, 1e6]),
     ratio=st.sampled_from([1e-8, 1.0, 1e3, 1e14]),
-    outlier=st.sampled_from([1.0, 1e5]),
+    outlier=st.sampled_from([1.0, 1e5, 1e20, 1e25]),
 )
 def test_the_margin_bounds_the_error(
     scoring: Any, seed: int, size: float, offset: float, ratio: float, outlier: float
@@ -165,7 +165,8 @@ def test_the_margin_bounds_the_error(
         reach = [Fraction(float(v)) ** 2 for v in np.sqrt(found.squared)]
         for u, v in product(range(6), range(6)):
             error = abs(Fraction(float(table[r, u])) - Fraction(float(table[r, v])) - (exact[u] - exact[v]))
-            assert error <= unit * sum((length + Fraction(float(np.sqrt(found.squared[w])))) ** 2 for w in (u, v))
+            spread = sum((length + Fraction(float(np.sqrt(found.squared[w])))) ** 2 for w in (u, v))
+            assert error <= unit * spread + (Fraction(LEAST_ERROR) if unit else 0)
         assert len(reach) == 6
         order = np.argsort(table[r, :6], kind="stable")
         worst = float(table[r, order[0]])
@@ -218,6 +219,28 @@ def test_prefixes_equal_separate_fits(name: str) -> None:
         alone = fit_voronoi(X, draw_subsamples(N, T, psi, 4)).cells(queries_of(X))
         np.testing.assert_array_equal(cells.codes, alone.codes)
         np.testing.assert_array_equal(cells.offsets, alone.offsets)
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    seed=st.integers(0, 2**32),
+    t=st.sampled_from([1, 2, 5]),
+    outlier=st.sampled_from([1.0, 1e3, 1e6, 1e9, 1e20]),
+    size=st.sampled_from([1e-12, 1e-6, 1e-3, 1.0]),
+)
+def test_prefixes_where_the_rounding_error_is_about_the_distances(
+    seed: int, t: int, outlier: float, size: float
+) -> None:
+    """Few partitionings and an outlier: the farthest cell may be at distance 0, or closer than float32 can tell."""
+    rng = np.random.default_rng(seed)
+    X = rng.integers(-3, 4, size=(150, 2)) + size * rng.normal(size=(150, 2)).round(1)
+    X[0] = outlier
+    psis = [3, 32, 40, 64, 100, 150]
+    draws = draw_subsamples(150, t, 150, 0)
+    rows = np.r_[X[:40], [[outlier, 0.0]]]
+    for layout in LAYOUTS.values():
+        for psi, cells in zip(psis, fit_voronoi(layout(X), draws).cells_of_prefixes(layout(rows), psis), strict=True):
+            np.testing.assert_array_equal(cells.codes, voronoi_cells(rows, X, draws[:, :psi]))
 
 
 @pytest.mark.parametrize("name", ["continuous", "integer grid", "near ties", "sparse", "far outlier"])

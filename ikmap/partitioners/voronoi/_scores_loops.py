@@ -19,6 +19,8 @@ from ikmap._simd import at_most, compress, count_bits, load, lowest_bit, maximum
 TILE = 64
 GROUP = 6
 """Rows that share the lines of a tile while these are in registers: with 6 x 64 sums they are nearly full."""
+LEAST_ERROR = 2.0**-100
+"""Bounds the errors of float32 numbers too small to have 24 bits, which are not relative to anything."""
 U = np.uint64
 
 
@@ -203,7 +205,7 @@ def collect_in_boxes(rows, points, tiles, first_tile, low, high, limit, reach, l
                     visitors[c, n_visitors[c]] = r
                     n_visitors[c] += 1
     scores = np.empty((GROUP, TILE), dtype=np.float32)
-    r4 = np.empty(GROUP, dtype=np.int64)
+    group = np.empty(GROUP, dtype=np.int64)
     places = np.empty(TILE, dtype=np.int32)
     visits = 0
     for c in range(n_tiles):
@@ -213,10 +215,10 @@ def collect_in_boxes(rows, points, tiles, first_tile, low, high, limit, reach, l
         visits += n
         for first in range(0, n, GROUP):
             for g in range(GROUP):
-                r4[g] = visitors[c, min(first + g, n - 1)]
-            score_group(rows, r4, tile, first_tile + c, scores)
+                group[g] = visitors[c, min(first + g, n - 1)]
+            score_group(rows, group, tile, first_tile + c, scores)
             for g in range(min(GROUP, n - first)):
-                _list(scores, g, r4[g], limit[r4[g]], places, listed, found, count)
+                _list(scores, g, group[g], limit[group[g]], places, listed, found, count)
     return visits
 
 

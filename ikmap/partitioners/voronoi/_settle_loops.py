@@ -6,11 +6,14 @@ import numpy as np
 from numba import njit, types
 from numba.extending import overload
 
-from ikmap._simd import at_most, choose, compress, count_bits, load, maximum, minimum, prefetch, splat, store
+from ikmap._simd import at_most, choose, compress, count_bits, load, maximum, minimum, pairs, splat, store
+from ikmap.partitioners.voronoi._scores_loops import LEAST_ERROR
 
 U = np.uint64
 EVERYTHING = np.finfo(np.float32).max
 """The limit that every centre's score is within; padding, which scores infinity, is not."""
+NOBODY = np.int64(2**63 - 1)
+"""The key of no member at all, farther than any; see :func:`key_of`."""
 
 
 def squared_distance(r, u, rows, centers):
@@ -61,13 +64,15 @@ def margin_of(worst, length, reach, unit):
     """
     if length < 0.0:
         return np.inf
+    if unit == 0.0:
+        return 0.0
     far = reach
     if worst < np.inf:
         squared = max(worst + length * length, 0.0)
         radius = 2.0 * np.sqrt(squared)
         if squared + 6.0 * unit * (2.0 * length + radius) ** 2 < radius * radius:
             far = min(reach, length + radius)
-    return 2.0 * unit * (length + far) ** 2
+    return 2.0 * unit * (length + far) ** 2 + LEAST_ERROR
 
 
 @njit(inline="always")
@@ -76,18 +81,46 @@ def _up(bound):
     return np.float32(min(bound + abs(bound) * 2.0**-22, np.float64(EVERYTHING)))
 
 
+@njit(inline="always")
+def _in_order(bits):
+    """Integers in the order of the float32 numbers that these bits are; and back."""
+    return bits ^ ((bits >> np.int32(31)) & np.int32(0x7FFFFFFF))
+
+
+@njit(inline="always")
+def _key_of(bits, k):
+    """One integer for a float32 score (its bits) and a member: least for the nearest, among equals for the first."""
+    return (np.int64(_in_order(bits)) << 32) | np.int64(k)
+
+
+@njit(inline="always")
+def _member_of(key):
+    return np.int32(key & np.int64(0xFFFFFFFF))
+
+
+def members_of(keys):
+    """Member numbers of an array of keys."""
+    return keys.astype(np.int32)  # the lower half
+
+
+def scores_of(keys):
+    """Scores of an array of keys."""
+    return _in_order.py_func((keys >> 32).astype(np.int32)).view(np.float32)
+
+
 @njit(cache=True, nogil=True)
-def settle_blocks(scores, first, ends, width, members, lengths, reach, units, rows, centers, codes, best, position):
+def settle_blocks(scores, first, ends, width, members, lengths, reach, units, rows, centers, codes, keys):
     """Nearest member of every partitioning among the first ones, whose scores stand in blocks.
 
     ``scores[r, k * width + i]`` belongs to member k of partitioning i; row ``first + r`` of the block of rows. After
-    ``ends[e]`` members, ``codes[e]`` gets the positions (not stored where e is beyond `codes`); `best` and `position`
-    keep the last answer.
+    ``ends[e]`` members, ``codes[e]`` gets the answer (not stored where e is beyond `codes`); `keys` keep the last one.
     """
     t = members.shape[0]
     second = np.empty(width, dtype=np.float32)
     low = np.empty(width, dtype=np.float32)
     at = np.empty(width, dtype=np.float32)
+    position = np.empty(t, dtype=np.int32)
+    bits = scores.view(np.int32)
     for q in range(scores.shape[0]):
         r = first + q
         row = scores[q]
@@ -122,24 +155,14 @@ def settle_blocks(scores, first, ends, width, members, lengths, reach, units, ro
                             squared = squared_distance(r, members[i, k], rows, centers)
                             if squared < nearest or chosen < 0:  # the first one counts even if it overflows
                                 nearest, chosen = squared, k
-                    position[r, i] = chosen
+                    position[i] = chosen
                 else:
-                    position[r, i] = np.int32(at[i])
+                    position[i] = np.int32(at[i])
             if e < codes.shape[0]:
                 for i in range(t):
-                    codes[e, r, i] = position[r, i]
+                    codes[e, r, i] = position[i]
         for i in range(t):
-            best[r, i] = row[position[r, i] * width + i]
-
-
-@njit(inline="always")
-def _update(i, k, s, score, second, chosen):
-    """Let member k of partitioning i, which scores s, compete; without a branch, for none could be foreseen."""
-    old, runner_up, at = score[i], second[i], chosen[i]
-    larger = s if s > old else old
-    second[i] = larger if larger < runner_up else runner_up
-    chosen[i] = k if s < old or (s == old and k < at) else at
-    score[i] = s if s < old else old
+            keys[r, i] = _key_of(bits[q, position[i] * width + i], position[i])
 
 
 @njit(cache=True, nogil=True)
@@ -152,160 +175,137 @@ def _select(listed, found, n, above, limit, some, score_of):
         mask = at_most(scores, highest) & ~at_most(scores, lowest)
         if n - first < 16:
             mask &= (U(1) << U(n - first)) - U(1)
-        if mask:
-            compress(score_of, taken, scores, mask)
-            compress(some, taken, load(listed, U(first)), mask)
-            taken += count_bits(mask)
+        compress(score_of, taken, scores, mask)
+        compress(some, taken, load(listed, U(first)), mask)
+        taken += count_bits(mask)
     return taken
 
 
 @njit(cache=True, nogil=True)
-def _largest(score):
-    """Largest entry of an array of whole vectors."""
-    largest = load(score, U(0))
-    for v in range(16, score.size, 16):
-        largest = maximum(largest, load(score, U(v)))
-    lanes = np.empty(16, dtype=np.float32)
-    store(lanes, U(0), largest)
-    result = lanes[0]
-    for v in range(1, 16):
-        result = lanes[v] if lanes[v] > result else result
-    return result
+def _memberships(places, scores, n, level, start, taken):
+    """Spell out what some places are members of in a level, as pairs: number of the membership, score of the centre.
+
+    Eight pairs are written at once, so that no branch hangs on how many there are, but for more. Returns their number.
+    """
+    count = U(0)
+    for c in range(n):
+        p, s = U(places[U(c)]), scores[U(c)]
+        m, end = start[level, p], start[level, p + U(1)]
+        store(taken, U(2) * count, pairs(m, s))
+        for more in range(m + 8, end, 8):
+            store(taken, U(2) * (count + U(more - m)), pairs(np.int32(more), s))
+        count += U(end - m)
+    return count
 
 
 @njit(cache=True, nogil=True)
-def _take(taken, level, start, entries, some, score_of, score, second, chosen):
-    """Bring the nearest and second nearest up to date with the first `taken` of some places; they are used up."""
-    for c in range(taken):
-        prefetch(entries, U(2) * U(start[U(some[c]), level]))
-    # Most centres are members once in a level: those first, then what is left of the others.
-    several = U(0)
-    for c in range(taken):
-        p = U(some[c])
-        m, end = U(start[p, level]), U(start[p, level + 1])
-        s = score_of[c] if m < end else np.float32(np.inf)
-        _update(U(entries[m, 0]), entries[m, 1], s, score, second, chosen)
-        some[several], score_of[several] = some[c], score_of[c]
-        several += U(m + U(1) < end)
-    for c in range(several):
-        s, p = score_of[c], U(some[c])
-        for m in range(U(start[p, level]) + U(1), U(start[p, level + 1])):
-            _update(U(entries[m, 0]), entries[m, 1], s, score, second, chosen)
+def _compete(taken, count, entries, low, second):
+    """Bring the nearest and second nearest of each partitioning up to date with some memberships, without a branch."""
+    for j in range(count):
+        m = U(taken[U(2) * U(j)])
+        i = U(entries[m, U(0)])
+        key, nearest = _key_of(taken[U(2) * U(j) + U(1)], entries[m, U(1)]), low[i]
+        second[i] = min(second[i], max(nearest, key))
+        low[i] = min(nearest, key)
+
+
+@njit(inline="always")
+def _scores_of(keys, bits):
+    for i in range(keys.size):
+        bits[i] = _in_order(np.int32(keys[i] >> 32))
 
 
 @njit(cache=True, nogil=True)
 def settle_lists(
-    listed,
-    found,
-    count,
-    limits,
-    level,
-    membership,
-    members,
-    lengths,
-    reach,
-    units,
-    rows,
-    centers,
-    best,
-    position,
-    settled,
+    listed, found, count, limits, level, more, membership, members, lengths, reach, units, rows, centers, keys, settled
 ):
-    """Bring `best` and `position` up to date with the members of one level, from each row's list of near centres.
+    """Bring the keys of the nearest members up to date with those of one level, from each row's list of near centres.
 
     ``limits`` (n, steps) ascend: a row is done as soon as all its cells are known to lie within one of them; the list
-    holds the places of all centres within the last. ``settled[r]`` tells whether that was enough.
+    holds the places of all centres within the last. ``settled[r]`` tells whether that was enough. If `more` levels
+    follow, the first limit becomes the score above which a centre cannot change any cell; the list is shortened to it.
     """
     start, entries, center_of = membership
     t = members.shape[0]
-    second = np.empty(t, dtype=np.float32)
-    score = np.full(-(-t // 16) * 16, -np.inf, dtype=np.float32)
-    chosen = np.empty(t, dtype=np.int32)
-    in_doubt = np.empty(t, dtype=np.bool_)
-    nearest = np.empty(t)
-    some = np.empty(listed.shape[1] + 16, dtype=np.int32)
-    score_of = np.empty(listed.shape[1] + 16, dtype=np.float32)
+    low, second = np.empty(t, dtype=np.int64), np.empty(t, dtype=np.int64)
+    score, runner_up = np.empty(t, dtype=np.float32), np.empty(t, dtype=np.float32)
+    score_bits, runner_up_bits = score.view(np.int32), runner_up.view(np.int32)
+    in_doubt, nearest = np.empty(t, dtype=np.bool_), np.empty(t)
+    places, scores = np.empty(listed.shape[1] + 16, dtype=np.int32), np.empty(listed.shape[1] + 16, dtype=np.float32)
+    taken = np.empty(2 * (start[level, start.shape[1] - 1] - start[level, 0]) + 16, dtype=np.int32)
     for r in range(count.size):
         settled[r] = False
         n = count[r]
         if n > listed.shape[1]:
             continue
-        places, scores = listed[r], found[r]
-        score[:t] = best[r]
-        chosen[:] = position[r]
-        second[:] = np.inf
-        margin, above = np.inf, np.float32(-np.inf)
+        low[:] = keys[r]
+        second[:] = NOBODY
+        margin, above, farthest = np.inf, np.float32(-np.inf), np.inf
         for step in range(limits.shape[1]):
             limit = limits[r, step]
-            taken = _select(places, scores, n, above, limit, some, score_of)
-            _take(taken, level, start, entries, some, score_of, score, second, chosen)
-            worst = _largest(score)
+            if limits.shape[1] == 1:
+                competitors = _memberships(listed[r], found[r], n, level, start, taken)
+            else:
+                chosen = _select(listed[r], found[r], n, above, limit, places, scores)
+                competitors = _memberships(places, scores, chosen, level, start, taken)
+            _compete(taken, competitors, entries, low, second)
             above = limit
-            if worst < np.inf:
-                margin = margin_of(worst, lengths[r], reach, units[r])
-                if limit >= EVERYTHING or worst + margin <= limit:
+            last = low.max()
+            if last != NOBODY:
+                _scores_of(low, score_bits)
+                farthest = np.float64(score.max())
+                margin = margin_of(farthest, lengths[r], reach, units[r])
+                if limit >= EVERYTHING or farthest + margin <= limit:
                     settled[r] = True
                     break
         if not settled[r]:
             continue
         doubts, widest = 0, np.float32(-np.inf)
-        for i in range(t):
-            in_doubt[i] = second[i] - score[i] < margin
-            doubts += in_doubt[i]
+        if margin > 0.0:
+            _scores_of(second, runner_up_bits)
+            for i in range(t):
+                in_doubt[i] = second[i] != NOBODY and runner_up[i] - score[i] < margin
+                doubts += in_doubt[i]
         if doubts:
             for i in range(t):
                 if in_doubt[i]:
-                    second[i] = _up(score[i] + margin)  # from here on: the limit
-                    widest = max(widest, second[i])
-                    chosen[i] = -1
-                    if position[r, i] >= 0 and best[r, i] <= second[i]:
-                        chosen[i], score[i] = position[r, i], best[r, i]
-                        nearest[i] = squared_distance(r, members[i, chosen[i]], rows, centers)
-            for c in range(_select(places, scores, n, np.float32(-np.inf), widest, some, score_of)):
-                p, s = some[c], score_of[c]
+                    runner_up[i] = _up(score[i] + margin)  # from here on: the limit
+                    widest = max(widest, runner_up[i])
+                    low[i] = NOBODY
+                    if keys[r, i] != NOBODY:
+                        score_bits[i] = _in_order(np.int32(keys[r, i] >> 32))
+                        if score[i] <= runner_up[i]:
+                            low[i] = keys[r, i]
+                            nearest[i] = squared_distance(r, members[i, _member_of(low[i])], rows, centers)
+            chosen = _select(listed[r], found[r], n, np.float32(-np.inf), widest, places, scores)
+            for c in range(chosen):
                 squared = -1.0
-                for m in range(start[p, level], start[p, level + 1]):
-                    i = entries[m, 0]
-                    if in_doubt[i] and s <= second[i]:
+                for m in range(start[level, places[c]], start[level, places[c] + 1]):
+                    i, k = entries[m, 0], entries[m, 1]
+                    if in_doubt[i] and scores[c] <= runner_up[i]:
                         if squared < 0.0:
-                            squared = squared_distance(r, center_of[p], rows, centers)
-                        k = entries[m, 1]
-                        if chosen[i] < 0 or squared < nearest[i] or (squared == nearest[i] and k < chosen[i]):
-                            nearest[i], chosen[i], score[i] = squared, k, s
-        best[r] = score[:t]
-        position[r] = chosen
+                            squared = squared_distance(r, center_of[places[c]], rows, centers)
+                        if (
+                            low[i] == NOBODY
+                            or squared < nearest[i]
+                            or (squared == nearest[i] and k < _member_of(low[i]))
+                        ):
+                            nearest[i] = squared
+                            score[i] = scores[c]
+                            low[i] = _key_of(score_bits[i], k)
+        keys[r] = low
+        if more:
+            _scores_of(low, score_bits)
+            farthest = np.float64(score.max())
+            limits[r, 0] = _up(farthest + margin_of(farthest, lengths[r], reach, units[r]))
+            count[r] = _select(listed[r], found[r], n, np.float32(-np.inf), limits[r, 0], listed[r], found[r])
 
 
 @njit(cache=True, nogil=True)
-def limits_of(best, lengths, reach, units, limit):
+def limits_of(keys, lengths, reach, units, limits):
     """Scores above which a centre cannot change any cell of the row, rounded up."""
-    for r in range(best.shape[0]):
-        worst = -np.inf
-        for i in range(best.shape[1]):
-            worst = max(worst, best[r, i])
-        bound = worst + margin_of(worst, lengths[r], reach, units[r])
-        limit[r, 0] = _up(bound)
-
-
-@njit(cache=True, nogil=True)
-def shorten_lists(listed, found, count, limit):
-    """Drop what lies beyond a lower limit."""
-    width = U(listed.shape[1])
-    for r in range(count.size):
-        n = count[r]
-        if n > listed.shape[1]:
-            continue
-        highest = splat(limit[r, 0])
-        kept = U(0)
-        for first in range(0, n, 16):
-            at = U(r) * width + U(first)
-            scores = load(found, at)
-            mask = at_most(scores, highest)
-            if n - first < 16:
-                mask &= (U(1) << U(n - first)) - U(1)
-            if mask:
-                places = load(listed, at)
-                compress(found, U(r) * width + kept, scores, mask)
-                compress(listed, U(r) * width + kept, places, mask)
-                kept += count_bits(mask)
-        count[r] = kept
+    score = np.empty(keys.shape[1], dtype=np.float32)
+    for r in range(keys.shape[0]):
+        _scores_of(keys[r], score.view(np.int32))
+        farthest = np.float64(score.max())
+        limits[r, 0] = _up(farthest + margin_of(farthest, lengths[r], reach, units[r]))

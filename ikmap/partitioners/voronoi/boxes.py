@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ikmap.partitioners.voronoi._scores_loops import TILE
+from ikmap.partitioners.voronoi._scores_loops import LEAST_ERROR, TILE
 from ikmap.rows import Rows, as_dense
 
 AXES = 16
@@ -74,5 +74,5 @@ def bounds(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def reach_of(limit: np.ndarray, lengths: np.ndarray) -> np.ndarray:
     """Squared distance beyond which no score is within the limit, with room for the rounding of boxes."""
     squared = np.maximum(limit.astype(np.float64) + lengths**2, 0.0)
-    reach = squared + 2.0**-18 * (lengths + np.sqrt(squared)) ** 2
+    reach = squared + 2.0**-18 * (lengths + np.sqrt(squared)) ** 2 + LEAST_ERROR
     return np.where(reach < np.finfo(np.float32).max, reach, np.inf).astype(np.float32)

@@ -22,6 +22,7 @@ FARTHEST = 2.0**40
 """Length, in units of the centres', of the longest rows whose scores float32 can hold."""
 DENSE_BYTES = 256 << 20
 """Largest size of tiles that hold zeros: beyond, columns that few centres use are kept as lists."""
+_ALL = slice(None)
 LIST_COST = 32
 """Adding to listed centres one by one costs this many times a vectorised addition."""
 
@@ -75,7 +76,7 @@ class Block:
 class DenseScores:
     """Dense rows and centres, shifted to the middle of the centres.
 
-    ``cost`` is what a tile takes for a row, in processor cycles, roughly; ``scaled`` are the centres after both.
+    ``cost`` is what a tile takes for a row, in processor cycles, roughly.
     """
 
     def __init__(self, centers: np.ndarray) -> None:
@@ -84,18 +85,22 @@ class DenseScores:
         with np.errstate(over="ignore", under="ignore"):
             self.integral = _integral(centers) and float(squared_norms(centers).max(initial=0.0)) <= 2.0**22
             self.shift = np.zeros(d) if self.integral else (centers / max(n, 1)).sum(axis=0)
-            moved = centers - self.shift
-            self.scale = _scale_of(squared_norms(moved))
-            self.scaled = moved * self.scale if self.scale else np.zeros_like(moved)
-        self.squared = squared_norms(self.scaled)
+            self.scale = _scale_of(squared_norms(centers - self.shift))
+        self.squared = squared_norms(self.scaled())
         self.reach = float(np.sqrt(self.squared.max(initial=0.0)))
         self.n_lines = d
         self.cost = 1.5 * d + 30.0
 
+    def scaled(self, numbers: np.ndarray | slice = _ALL) -> np.ndarray:
+        """Centres, shifted and scaled."""
+        with np.errstate(over="ignore", under="ignore"):
+            moved = self.operand[numbers] - self.shift
+            return moved * self.scale if self.scale else np.zeros_like(moved)
+
     def tiles(self, numbers: np.ndarray) -> Tiles:
         """Lay out centres; -1 leaves a place empty."""
         place, lines = _empty_tiles(numbers, self.squared, self.n_lines)
-        lines[:, 1:] = self.scaled[place].reshape(-1, TILE, self.n_lines).transpose(0, 2, 1)
+        lines[:, 1:] = self.scaled(place).reshape(-1, TILE, self.n_lines).transpose(0, 2, 1)
         return Tiles(place_numbers(numbers), lines)
 
     def block(self, X: Rows) -> Block:
@@ -112,7 +117,7 @@ class DenseScores:
         return block.left
 
     def points(self, block: Block) -> np.ndarray:
-        """The rows in the frame of :attr:`scaled`."""
+        """The rows in the frame of :meth:`scaled`."""
         return block.left[0] * -0.5
 
 
@@ -129,8 +134,8 @@ class SparseScores:
         with np.errstate(over="ignore", under="ignore"):
             squared = squared_norms(centers)
         self.scale = _scale_of(squared)
-        self.scaled = sp.csr_array((centers.data * self.scale, centers.indices, centers.indptr), shape=centers.shape)
-        self.squared = squared_norms(self.scaled)
+        self.shape = centers.shape
+        self.squared = squared_norms(self.scaled())
         self.reach = float(np.sqrt(self.squared.max(initial=0.0)))
         self.longest = int(np.diff(centers.indptr).max(initial=0))
         used = np.bincount(centers.indices, minlength=d)
@@ -146,11 +151,17 @@ class SparseScores:
         self.has_lists = bool(used[listed].any())
         self.cost = 6.0 * centers.nnz / max(n, 1) + 30.0
 
+    def scaled(self, numbers: np.ndarray | slice = _ALL) -> sp.csr_array:
+        """Centres, scaled."""
+        chosen = sp.csr_array(self.operand, shape=self.shape)[numbers]
+        with np.errstate(under="ignore"):
+            return sp.csr_array((chosen.data * self.scale, chosen.indices, chosen.indptr), shape=chosen.shape)
+
     def tiles(self, numbers: np.ndarray) -> Tiles:
         """Lay out centres; -1 leaves a place empty."""
         place, lines = _empty_tiles(numbers, self.squared, self.n_lines)
         there = np.flatnonzero(place_numbers(numbers) >= 0)
-        chosen = self.scaled[place[there]]
+        chosen = self.scaled(place[there])
         position = np.repeat(there, np.diff(chosen.indptr))
         line = self.line_of[chosen.indices]
         kept = line > 0
@@ -194,7 +205,7 @@ class SparseScores:
         return (*lined, begun)
 
     def points(self, block: Block) -> sp.csr_array:
-        """The rows in the frame of :attr:`scaled`."""
+        """The rows in the frame of :meth:`scaled`."""
         assert isinstance(block.rows, sp.csr_array)
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             values = block.rows.data * self.scale

@@ -33,10 +33,15 @@ TRIAL_ROWS = 96
 TRIAL_MEMBERS = 1 << 24
 SAMPLE, SAMPLE_SHARE = (256, 2048), 16
 """Size of the sample that limits are guessed from: psi, but no more than a share of the centres, within a range."""
+"""Rows that a plan is tried on, and how many memberships are looked at for all of them, at most."""
 SPARSE_COST = 2.5
+"""What an entry of a sparse row costs, in multiples of a coordinate of a dense row."""
 LAST_ATTEMPT = 2
+"""Number of the attempt that nothing can fail in: it takes every centre for near."""
 GUESS_SETTLES = (0.2, 0.4, 0.6, 0.8, 0.98)
 """Shares of the rows for which guessed limits should be enough; more rows cost more candidates."""
+BOLDER = 4
+"""How many times as many centres a second guess is to be enough for."""
 LIST_ROOM = 2
 """Places in a list of near centres, in multiples of the number expected."""
 
@@ -65,7 +70,8 @@ class Plan:
     tiles : Tiles or None
         Of all levels.
     membership : tuple of ndarrays or None
-        For each place in `tiles`: where its memberships begin, by level; all (partitioning, member); its centre.
+        Where the memberships of each place in `tiles` begin, shape (levels, places + 1); all of them, as pairs of
+        partitioning and member; the centre of each place.
     guess : (Tiles, ndarray of int) or None
         A sample of the centres; its scores of these ranks are the first limits.
     room : int
@@ -140,50 +146,50 @@ class Search:
     ) -> tuple[np.ndarray, np.ndarray]:
         """One try: lists are limited in the first, guesses are bolder in each; the last misses nothing.
 
-        Returns the rows it missed, and the scores of the cells at the largest psi.
+        Returns the rows it missed, and the keys of the nearest members at the largest psi.
         """
         block = self.scores.block(X)
         n, t = X.shape[0], self.members.shape[0]
-        best, position = np.full((n, t), np.inf, dtype=np.float32), np.full((n, t), -1, dtype=np.int32)
-        of_rows = (block.lengths, self.scores.reach, block.units, block.operand, self.scores.operand)
+        keys = np.full((n, t), settling.NOBODY)
+        accuracy = (block.lengths, self.scores.reach, block.units)
+        exact = (block.operand, self.scores.operand)
         if plan.blocks is not None:
             left, width = self.scores.begun(block, plan.blocks), -(-t // 16) * 16
             out = np.empty((min(n, BLOCK_ROWS), plan.blocks.center_of.size), dtype=np.float32)
             for start in range(0, n, BLOCK_ROWS):
                 stop = min(start + BLOCK_ROWS, n)
                 scoring.score_all(left, start, stop, plan.blocks.lines, out)
-                settling.settle_blocks(
-                    out[: stop - start], start, plan.ends, width, self.members, *of_rows, codes, best, position
-                )
+                some = out[: stop - start]
+                settling.settle_blocks(some, start, plan.ends, width, self.members, *accuracy, *exact, codes, keys)
         if not plan.levels:
-            return np.empty(0, dtype=np.int64), best
+            return np.empty(0, dtype=np.int64), keys
         assert plan.tiles is not None
+        if plan.guess is not None:
+            limits = self._guess(plan, block, attempt)
+        else:
+            limits = np.full((n, 1), settling.EVERYTHING, dtype=np.float32)
+            if attempt < LAST_ATTEMPT:
+                settling.limits_of(keys, *accuracy, limits)
         left = self.scores.begun(block, plan.tiles)
         room = plan.room if attempt == 0 else self._most()
         room += -room % 16  # whole vectors are read
         listed, found = np.empty((n, room), dtype=np.int32), np.empty((n, room), dtype=np.float32)
         count = np.zeros(n, dtype=np.int64)
+        lists = (listed, found, count)
         settled, missed = np.empty(n, dtype=np.bool_), np.zeros(n, dtype=np.bool_)
         points = self._points_of(block) if any(level.boxes for level in plan.levels) else None
-        wanted = {psi: e for e, psi in enumerate(psis)}
         for number, level in enumerate(plan.levels):
-            if plan.guess is None:
-                limits = np.empty((n, 1), dtype=np.float32)
-                settling.limits_of(best, block.lengths, self.scores.reach, block.units, limits)
-                settling.shorten_lists(listed, found, count, limits)
-            else:
-                limits = self._guess(plan, block, attempt)
-            lists = (listed, found, count)
             visits = self._collect(level, left, points, limits[:, -1].copy(), block.lengths, lists)
             if tally is not None:
                 tally.append((visits, count.copy()))
+            more = attempt < LAST_ATTEMPT and number + 1 < len(plan.levels)
             settling.settle_lists(
-                *lists, limits, number, plan.membership, self.members, *of_rows, best, position, settled
+                *lists, limits, number, more, plan.membership, self.members, *accuracy, *exact, keys, settled
             )
             missed |= ~settled
-            if level.stop in wanted:
-                codes[wanted[level.stop]] = position
-        return np.flatnonzero(missed), best
+            if level.stop in psis:
+                codes[psis.index(level.stop)] = settling.members_of(keys)
+        return np.flatnonzero(missed), keys
 
     def _guess(self, plan: Plan, block: Block, attempt: int) -> np.ndarray:
         """Ascending limits for each row, shape (n, steps): scores that rank so in the sample."""
@@ -191,7 +197,7 @@ class Search:
         sample, ranks = plan.guess
         n, size = block.lengths.size, int((sample.center_of >= 0).sum())
         if attempt == 1:
-            ranks = np.array([4 * ranks[-1] + 8])
+            ranks = np.array([BOLDER * ranks[-1] + 8])
         if attempt == LAST_ATTEMPT or ranks[-1] > size:
             return np.full((n, 1), settling.EVERYTHING, dtype=np.float32)
         out = np.empty((n, sample.center_of.size), dtype=np.float32)
@@ -261,46 +267,23 @@ class Search:
         order[:, :t] = np.where(_first_of_its_kind(self.members[:, :base]), self.members[:, :base], -1).T
         return order.ravel()
 
-    def _membership(self, edges: list[int]) -> tuple[np.ndarray, np.ndarray]:
-        """Where each centre's memberships begin, by level (n_centers, levels + 1), and the (partitioning, member)s."""
+    def _add_levels(self, plan: Plan, edges: list[int]) -> None:
         members = self.members[:, : edges[-1]]
         part, position = np.nonzero(_first_of_its_kind(members))
         kept = position >= edges[0]
         part, position = part[kept], position[kept]
         center = members[part, position]
-        order = np.lexsort((part, position, center))
-        part, position, center = part[order], position[order], center[order]
         level = np.searchsorted(np.array(edges[1:]), position, side="right")
-        counts = np.zeros((self.n_centers, len(edges)), dtype=np.int64)
-        np.add.at(counts, (center, level + 1), 1)
-        start = np.cumsum(counts, axis=1)
-        start += np.concatenate([[0], np.cumsum(start[:-1, -1])])[:, None]
-        return start, np.stack([part, position], axis=1).astype(np.int32)
+        first_level = np.full(self.n_centers, len(edges), dtype=np.int64)
+        np.minimum.at(first_level, center, level)
 
-    @staticmethod
-    def _in_place(
-        start: np.ndarray, entries: np.ndarray, center_of: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Memberships in the order of the tiles: what is near in space is near in memory."""
-        center = np.maximum(center_of, 0)
-        lengths = np.where(center_of < 0, 0, start[center, -1] - start[center, 0])
-        ends = np.cumsum(lengths)
-        source = np.repeat(start[center, 0] - (ends - lengths), lengths) + np.arange(lengths.sum())
-        begin = start[center] - start[center, :1] + (ends - lengths)[:, None]
-        begin[center_of < 0] = 0
-        # One entry more: a place without memberships reads it, and makes no use of it.
-        return begin.astype(np.int32), np.concatenate([entries[source], np.zeros((1, 2), dtype=np.int32)]), center_of
-
-    def _add_levels(self, plan: Plan, edges: list[int]) -> None:
-        start, entries = self._membership(edges)
         if self.n_features <= MOST_FEATURES and self.frame is None:
-            self.frame = principal_frame(self.scores.scaled)
-            self.points = self.frame.points(self.scores.scaled, np.sqrt(self.scores.squared))
-        seen = np.zeros(self.n_centers, dtype=bool)
-        orders, first = [], 0
+            scaled = self.scores.scaled()
+            self.frame = principal_frame(scaled)
+            self.points = self.frame.points(scaled, np.sqrt(self.scores.squared))
+        orders, first_tile = [], 0
         for number, (begin, end) in enumerate(pairwise(edges)):
-            new = np.flatnonzero((start[:, number + 1] > start[:, number]) & ~seen)
-            seen[new] = True
+            new = np.flatnonzero(first_level == number)
             boxes = None
             if self.points is not None and new.size:
                 new = new[near_order(self.points[new])]
@@ -308,13 +291,24 @@ class Search:
             padded = np.full(-(-new.size // scoring.TILE) * scoring.TILE, -1, dtype=np.int64)
             padded[: new.size] = new
             n_tiles = padded.size // scoring.TILE
-            plan.levels.append(Level(begin, end, first, np.empty((n_tiles, 0, 0), dtype=np.float32), boxes))
+            plan.levels.append(Level(begin, end, first_tile, np.empty((n_tiles, 0, 0), dtype=np.float32), boxes))
             orders.append(padded)
-            first += n_tiles
+            first_tile += n_tiles
         plan.tiles = self.scores.tiles(np.concatenate(orders))
-        plan.membership = self._in_place(start, entries, plan.tiles.center_of)
-        for level in plan.levels:
-            level.tiles = plan.tiles.lines[level.first_tile : level.first_tile + level.tiles.shape[0]]
+        for at in plan.levels:
+            at.tiles = plan.tiles.lines[at.first_tile : at.first_tile + at.tiles.shape[0]]
+
+        # Memberships in the order of the tiles: what is near in space is near in memory.
+        center_of = plan.tiles.center_of
+        place_of = np.zeros(self.n_centers, dtype=np.int64)
+        place_of[center_of[center_of >= 0]] = np.flatnonzero(center_of >= 0)
+        number_of = level * center_of.size + place_of[center]
+        counts = np.bincount(number_of, minlength=len(plan.levels) * center_of.size)
+        ends = np.concatenate([[0], np.cumsum(counts)])
+        order = np.lexsort((part, position, number_of))
+        entries = np.stack([part[order], position[order]], axis=1).astype(np.int32)
+        start = np.stack([ends[i * center_of.size : (i + 1) * center_of.size + 1] for i in range(len(plan.levels))])
+        plan.membership = start.astype(np.int32), entries, center_of
 
     def _try(self, plan: Plan, psis: tuple[int, ...]) -> None:
         """Search for the cells of some of the centres, to see what is worth while on data like these."""
@@ -326,29 +320,29 @@ class Search:
         X = self._rows_of(np.sort(order[:: max(1, order.size // n)][:n]))
         plan.room = self._most()
         if not plan.ends.size:
-            self._add_guess(plan, X, order, psis[-1])
+            self._add_guess(plan, X, order, psis)
         tally: list[tuple[int, np.ndarray]] = []
-        self._attempt(plan, X, np.empty((len(psis), X.shape[0], self.members.shape[0]), dtype=np.int32), psis, 0, tally)
+        codes = np.empty((len(psis), X.shape[0], self.members.shape[0]), dtype=np.int32)
+        self._attempt(plan, X, codes, psis, 0, tally)
         listed = np.max([count for _, count in tally], axis=0)
         plan.room = int(np.clip(LIST_ROOM * np.quantile(listed, 0.9), 64, self._most()))
         for level, (visits, _) in zip(plan.levels, tally, strict=True):
             self._keep_boxes_if_worth_while(plan, level, visits / X.shape[0])
 
-    def _add_guess(self, plan: Plan, X: Rows, order: np.ndarray, psi: int) -> None:
-        """Choose a sample of the centres, and the rank in it that bounds the farthest cell of most rows."""
-        size = int(np.clip(min(psi, order.size // SAMPLE_SHARE), *SAMPLE))
-        numbers = order[:: max(1, order.size // size)]
-        sample = self.scores.tiles(numbers)
-        plan.guess = (sample, np.array([numbers.size]))
-        block = self.scores.block(X)
+    def _add_guess(self, plan: Plan, X: Rows, order: np.ndarray, psis: tuple[int, ...]) -> None:
+        """Choose a sample of the centres, and the ranks in it that bound the farthest cell of shares of the rows."""
+        size = int(np.clip(min(psis[-1], order.size // SAMPLE_SHARE), *SAMPLE))
+        sample = self.scores.tiles(order[:: max(1, order.size // size)])
+        size = int((sample.center_of >= 0).sum())
+        plan.guess = (sample, np.array([size]))
         codes = np.empty((1, X.shape[0], self.members.shape[0]), dtype=np.int32)
-        _, best = self._attempt(plan, X, codes, (psi,), LAST_ATTEMPT)
+        _, keys = self._attempt(plan, X, codes, psis, LAST_ATTEMPT)
         out = np.empty((X.shape[0], sample.center_of.size), dtype=np.float32)
-        scoring.score_all(self.scores.begun(block, sample), 0, X.shape[0], sample.lines, out)
-        within = (out <= best.max(axis=1, keepdims=True)).sum(axis=1)
+        scoring.score_all(self.scores.begun(self.scores.block(X), sample), 0, X.shape[0], sample.lines, out)
+        within = (out <= settling.scores_of(keys).max(axis=1, keepdims=True)).sum(axis=1)
         ranks = np.unique(np.quantile(within, GUESS_SETTLES, method="higher").astype(np.int64) + 1)
-        plan.guess = (sample, np.minimum(ranks, numbers.size))
-        plan.why.append(f"near centres within the score of number {ranks[-1]} of a sample of {numbers.size:,}")
+        plan.guess = (sample, np.minimum(ranks, size))
+        plan.why.append(f"near centres within the score of number {ranks[-1]} of a sample of {size:,}")
 
     def _keep_boxes_if_worth_while(self, plan: Plan, level: Level, visits: float) -> None:
         """Compare what boxes cost with what they save, in processor cycles a row, as measured once."""
@@ -377,8 +371,8 @@ class Search:
 def choose_scores(centers: np.ndarray | sp.csr_array) -> DenseScores | SparseScores:
     """Choose how to score: by all coordinates of a row, or by those that are not 0.
 
-    A sparse row costs about five times as much for each entry as a dense one for each coordinate (four rows share a
-    line, and there is no list to read); the cells are the same either way.
+    An entry of a sparse row costs more than a coordinate of a dense one, where rows share each line and there is no
+    list to read; the cells are the same either way.
     """
     n, d = centers.shape
     filled = np.count_nonzero(centers) if isinstance(centers, np.ndarray) else centers.nnz
