@@ -128,6 +128,37 @@ def prepare(rows, shift, scale, farthest, left, lengths):
 
 
 @njit(cache=True, nogil=True)
+def prepare_sparse(data, indices, indptr, scale, farthest, line_of, lined, rest, lengths):
+    """The same for sparse rows: `lined` and `rest` get the columns with a line and without.
+
+    Both are (values, lines or columns, indptr).
+    """
+    values, lines, line_ends = lined
+    rest_values, columns, rest_ends = rest
+    a, b = 0, 0
+    line_ends[0] = rest_ends[0] = 0
+    for r in range(lengths.size):
+        total = 0.0
+        for e in range(indptr[r], indptr[r + 1]):
+            x = data[e] * scale
+            total += x * x
+        lengths[r] = np.sqrt(total)
+        factor = -2.0 * scale
+        if not (lengths[r] <= farthest):
+            lengths[r] = -1.0
+            factor = 0.0
+        for e in range(indptr[r], indptr[r + 1]):
+            value, line = np.float32(data[e] * factor), line_of[indices[e]]
+            if line > 0:
+                values[a], lines[a] = value, line
+                a += 1
+            else:
+                rest_values[b], columns[b] = value, indices[e]
+                b += 1
+        line_ends[r + 1], rest_ends[r + 1] = a, b
+
+
+@njit(cache=True, nogil=True)
 def begin_scores(values, columns, indptr, list_start, list_position, list_value, squared, begun):
     """Scores of sparse rows as far as columns with short lists of centres go; ``list_value`` goes with a position."""
     for r in range(begun.shape[0]):

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ikmap.partitioners.voronoi._scores_loops import TILE, begin_scores, prepare
+from ikmap.partitioners.voronoi._scores_loops import TILE, begin_scores, prepare, prepare_sparse
 from ikmap.rows import Rows, as_csr, as_dense
 
 ROUNDOFF = 2.0**-24
@@ -177,23 +177,18 @@ class SparseScores:
 
     def block(self, X: Rows) -> Block:
         rows = as_csr(X)
-        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-            values = rows.data * self.scale
-            lengths = np.sqrt(squared_norms(sp.csr_array((values, rows.indices, rows.indptr), shape=rows.shape)))
-            far = ~(lengths <= FARTHEST) | (self.scale == 0)
-            values[np.repeat(far, np.diff(rows.indptr))] = 0.0
+        size, n = rows.nnz, rows.shape[0]
+        lined, rest = (
+            (np.empty(size, dtype=np.float32), np.empty(size, dtype=np.int32), np.empty(n + 1, dtype=np.int64))
+            for _ in range(2)
+        )
+        lengths = np.empty(n)
+        farthest = FARTHEST if self.scale else -1.0
+        prepare_sparse(rows.data, rows.indices, rows.indptr, self.scale, farthest, self.line_of, lined, rest, lengths)
         units = (np.diff(rows.indptr) + self.longest + 8) * ROUNDOFF
         if self.integral and _integral(rows.data):
             units[(lengths + self.reach) ** 2 <= 2.0**24 * self.scale**2] = 0.0
-        lengths[far] = -1.0
-        values = (-2.0 * values).astype(np.float32)
-        lines = self.line_of[rows.indices]
-        if not self.has_lists:
-            return Block(rows, lengths, units, (values, lines, rows.indptr.astype(np.int64)))
-        kept = lines > 0
-        ends = np.concatenate([[0], np.cumsum(kept)])[rows.indptr]
-        rest = (values[~kept], rows.indices[~kept], rows.indptr - ends)
-        return Block(rows, lengths, units, (values[kept], lines[kept], ends.astype(np.int64), *rest))
+        return Block(rows, lengths, units, (*lined, *rest) if self.has_lists else lined)
 
     def begun(self, block: Block, tiles: Tiles) -> tuple[np.ndarray, ...]:
         lined, rest = block.left[:3], block.left[3:]
