@@ -142,6 +142,21 @@ def choose(typing: Any, mask: Any, a: Any, b: Any) -> Any:
 
 
 @intrinsic
+def prefetch(typing: Any, array: Any, i: Any) -> Any:
+    """Ask for the cache line of ``array[i]`` of a contiguous array, by its flat index."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        data = context.make_array(signature.args[0])(context, builder, args[0]).data
+        address = builder.bitcast(builder.gep(data, [args[1]]), ir.IntType(8).as_pointer())
+        kind = ir.FunctionType(ir.VoidType(), [address.type, _BITS, _BITS, _BITS])
+        function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+        builder.call(function, [address, ir.Constant(_BITS, 0), ir.Constant(_BITS, 3), ir.Constant(_BITS, 1)])
+        return context.get_dummy_value()
+
+    return types.void(array, types.uint64), generate
+
+
+@intrinsic
 def compress(typing: Any, array: Any, i: Any, value: Any, mask: Any) -> Any:
     """Store the lanes named by a bit mask one after the other, from ``array[i]`` on."""
 

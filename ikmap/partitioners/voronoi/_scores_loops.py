@@ -14,7 +14,20 @@ import numpy as np
 from numba import njit
 from numba.extending import overload
 
-from ikmap._simd import at_most, compress, count_bits, load, lowest_bit, maximum, multiply_add, splat, store, subtract
+from ikmap._simd import (
+    add,
+    at_most,
+    compress,
+    count_bits,
+    load,
+    lowest_bit,
+    maximum,
+    multiply_add,
+    prefetch,
+    splat,
+    store,
+    subtract,
+)
 
 TILE = 64
 GROUP = 6
@@ -61,6 +74,11 @@ def _score_group(rows, r, tile, c, scores):
 
     def sparse(rows, r, tile, c, scores):
         values, lines, indptr, begun = rows
+        zero = splat(np.float32(0.0))
+        if begun.size:
+            for g in range(1, GROUP):
+                for v in range(0, TILE, 16):
+                    prefetch(begun, U(r[g]) * U(begun.shape[1]) + U(c) * U(TILE) + U(v))
         for g in range(GROUP):
             if begun.size:
                 at = U(r[g]) * U(begun.shape[1]) + U(c) * U(TILE)
@@ -68,14 +86,16 @@ def _score_group(rows, r, tile, c, scores):
                 s2, s3 = load(begun, at + U(32)), load(begun, at + U(48))
             else:
                 s0, s1, s2, s3 = load(tile, U(0)), load(tile, U(16)), load(tile, U(32)), load(tile, U(48))
-            for e in range(U(indptr[r[g]]), U(indptr[r[g] + 1])):
-                at = U(lines[e]) * U(TILE)
-                x = splat(values[e])
-                s0 = multiply_add(x, load(tile, at), s0)
-                s1 = multiply_add(x, load(tile, at + U(16)), s1)
-                s2 = multiply_add(x, load(tile, at + U(32)), s2)
-                s3 = multiply_add(x, load(tile, at + U(48)), s3)
-            _put(scores, U(g * TILE), s0, s1, s2, s3)
+            # Two sums for each lane: one addition need not wait for the last one.
+            u0, u1, u2, u3 = zero, zero, zero, zero
+            e, end = U(indptr[r[g]]), U(indptr[r[g] + 1])
+            while e + U(1) < end:
+                s0, s1, s2, s3 = _add_line(values[e], tile, U(lines[e]), s0, s1, s2, s3)
+                u0, u1, u2, u3 = _add_line(values[e + U(1)], tile, U(lines[e + U(1)]), u0, u1, u2, u3)
+                e += U(2)
+            if e < end:
+                s0, s1, s2, s3 = _add_line(values[e], tile, U(lines[e]), s0, s1, s2, s3)
+            _put(scores, U(g * TILE), add(s0, u0), add(s1, u1), add(s2, u2), add(s3, u3))
 
     return dense if len(rows) == 1 else sparse
 
@@ -84,6 +104,13 @@ def _score_group(rows, r, tile, c, scores):
 def _add(value, z0, z1, z2, z3, s0, s1, s2, s3):
     x = splat(value)
     return multiply_add(x, z0, s0), multiply_add(x, z1, s1), multiply_add(x, z2, s2), multiply_add(x, z3, s3)
+
+
+@njit(inline="always")
+def _add_line(value, tile, line, s0, s1, s2, s3):
+    at = line * U(TILE)
+    z0, z1, z2, z3 = load(tile, at), load(tile, at + U(16)), load(tile, at + U(32)), load(tile, at + U(48))
+    return _add(value, z0, z1, z2, z3, s0, s1, s2, s3)
 
 
 @njit(inline="always")
