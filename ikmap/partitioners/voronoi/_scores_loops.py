@@ -224,7 +224,8 @@ def collect(rows, tiles, first_tile, limit, listed, found, count):
     r = np.empty(GROUP, dtype=np.int64)
     places = np.empty(TILE, dtype=np.int32)
     for c in range(first_tile, first_tile + tiles.shape[0]):
-        places[:] = np.arange(c * TILE, (c + 1) * TILE)
+        for v in range(TILE):
+            places[v] = c * TILE + v
         tile = tiles[c - first_tile]
         for first in range(0, limit.size, GROUP):
             for g in range(GROUP):
@@ -267,7 +268,8 @@ def collect_in_boxes(rows, points, tiles, first_tile, low, high, limit, reach, l
     places = np.empty(TILE, dtype=np.int32)
     visits = 0
     for c in range(n_tiles):
-        places[:] = np.arange((first_tile + c) * TILE, (first_tile + c + 1) * TILE)
+        for v in range(TILE):
+            places[v] = (first_tile + c) * TILE + v
         tile = tiles[c]
         n = n_visitors[c]
         visits += n

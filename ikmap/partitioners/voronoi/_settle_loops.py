@@ -124,9 +124,8 @@ def settle_blocks(scores, first, ends, width, members, lengths, reach, units, ro
     for q in range(scores.shape[0]):
         r = first + q
         row = scores[q]
-        low[:] = np.inf
-        second[:] = np.inf
-        at[:] = 0.0
+        for v in range(width):
+            low[v], second[v], at[v] = np.inf, np.inf, 0.0
         begin = 0
         for e in range(ends.size):
             for v in range(0, width, 16):
@@ -210,6 +209,14 @@ def _compete(taken, count, entries, low, second):
 
 
 @njit(inline="always")
+def _largest(values):
+    largest = values[0]
+    for i in range(1, values.size):
+        largest = values[i] if values[i] > largest else largest
+    return largest
+
+
+@njit(inline="always")
 def _scores_of(keys, bits):
     for i in range(keys.size):
         bits[i] = _in_order(np.int32(keys[i] >> 32))
@@ -238,8 +245,8 @@ def settle_lists(
         n = count[r]
         if n > listed.shape[1]:
             continue
-        low[:] = keys[r]
-        second[:] = NOBODY
+        for i in range(t):
+            low[i], second[i] = keys[r, i], NOBODY
         margin, above, farthest = np.inf, np.float32(-np.inf), np.inf
         for step in range(limits.shape[1]):
             limit = limits[r, step]
@@ -250,10 +257,9 @@ def settle_lists(
                 competitors = _memberships(places, scores, chosen, level, start, taken)
             _compete(taken, competitors, entries, low, second)
             above = limit
-            last = low.max()
-            if last != NOBODY:
+            if _largest(low) != NOBODY:
                 _scores_of(low, score_bits)
-                farthest = np.float64(score.max())
+                farthest = np.float64(_largest(score))
                 margin = margin_of(farthest, lengths[r], reach, units[r])
                 if limit >= EVERYTHING or farthest + margin <= limit:
                     settled[r] = True
@@ -293,10 +299,11 @@ def settle_lists(
                             nearest[i] = squared
                             score[i] = scores[c]
                             low[i] = _key_of(score_bits[i], k)
-        keys[r] = low
+        for i in range(t):
+            keys[r, i] = low[i]
         if more:
             _scores_of(low, score_bits)
-            farthest = np.float64(score.max())
+            farthest = np.float64(_largest(score))
             limits[r, 0] = _up(farthest + margin_of(farthest, lengths[r], reach, units[r]))
             count[r] = _select(listed[r], found[r], n, np.float32(-np.inf), limits[r, 0], listed[r], found[r])
 
@@ -307,5 +314,5 @@ def limits_of(keys, lengths, reach, units, limits):
     score = np.empty(keys.shape[1], dtype=np.float32)
     for r in range(keys.shape[0]):
         _scores_of(keys[r], score.view(np.int32))
-        farthest = np.float64(score.max())
+        farthest = np.float64(_largest(score))
         limits[r, 0] = _up(farthest + margin_of(farthest, lengths[r], reach, units[r]))
