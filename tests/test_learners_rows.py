@@ -45,6 +45,19 @@ def test_decisions_sum_in_order_and_do_not_depend_on_chunks(k):
         np.testing.assert_allclose(m.decision_function(rows), decision, rtol=1e-13, atol=1e-14)
 
 
+@pytest.mark.parametrize("t", [1, 4, 11, 40])
+@pytest.mark.parametrize("k", [1, 3])
+def test_decisions_of_integer_weights_are_exact(k, t):
+    """However many partitionings, and however they are taken together."""
+    rng = np.random.default_rng(t)
+    cells = Cells(rng.integers(0, 5, (30, t)).astype(np.int32), np.arange(t + 1) * 5)
+    coef = rng.integers(-99, 99, (5 * t, k)).astype(float)
+    m = LinearModel(coef, np.zeros(k), 7.0, "svm", list(range(max(2, k))))
+    expected = naive.one_hot(cells.codes, cells.offsets) @ coef / 7.0
+    np.testing.assert_array_equal(m.decision_function(cells), expected[:, 0] if k == 1 else expected)
+    np.testing.assert_array_equal(m.decision_function(cells.packed()), m.decision_function(cells))
+
+
 def test_ties_go_to_plus_one_and_to_the_lowest_class():
     cells = random_cells(4)
     zero = {"coef": np.zeros((10, 1)), "intercept": np.zeros(1)}

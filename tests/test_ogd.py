@@ -118,13 +118,14 @@ def test_og6_work_depends_on_t_only():
         own = row.columns()[0]
         before = state.decision_function(row)[0]
         others = np.setdiff1d(np.arange(cells.n_columns), own)
-        state.weights[others] = np.nan  # Anything read outside the row's own t weights would show.
+        state.table[others] = 99  # Anything read outside the row's own t weights would show.
         assert state.decision_function(row)[0] == before
-        old = state.weights[own].copy()
-        support = state.partial_fit(row, label).n_support
-        np.testing.assert_allclose(np.abs(state.weights[own] - old), ETA * support)
-        assert np.isnan(state.weights[others]).all()
-        assert state.weights.nbytes == state.checkpoint()["weights"].nbytes == 8 * T * psi
+        old = state.weights[own]
+        progress = state.partial_fit(row, label)
+        assert progress.predicted[0] == (before >= 0)
+        np.testing.assert_array_equal(np.abs(state.weights[own] - old), ETA * progress.n_support)
+        assert (state.table[others] == 99).all()
+        assert state.checkpoint()["table"].size == T * psi
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -188,6 +189,89 @@ def test_sample_weight_scales_the_step():
     assert set(np.abs(doubled.weights).ravel()) == {0.0, 2 * ETA}
 
 
+@pytest.mark.parametrize("eta", [0.37, 1e-3, 40.0])
+@pytest.mark.parametrize("scale", ["kernel", "raw"])
+@pytest.mark.parametrize("psi", [6, 500])
+def test_any_step_size_is_exact_up_to_one_rounding(eta, scale, psi):
+    cells, y = stream(psi=psi)
+    state, decisions, support = run(cells, y, eta=eta, scale=scale)
+    expected = naive.ogd_primal(cells.codes, cells.offsets, np.where(y == 1, 1.0, -1.0), eta, ogd_divisor(cells, scale))
+    np.testing.assert_array_equal(decisions, expected[0])
+    assert support == expected[1]
+    np.testing.assert_array_equal(state.weights[:, 0], expected[2])
+    whole = OGDState.start(cells.n_columns, 2, eta, ogd_divisor(cells, scale))
+    np.testing.assert_array_equal(whole.partial_fit(cells.packed(), y).predicted, expected[0] >= 0)
+    np.testing.assert_array_equal(whole.weights[:, 0], expected[2])
+
+
+@pytest.mark.parametrize("t", [1, 15, 16, 17, 300])
+def test_any_number_of_partitionings(t):
+    rng = np.random.default_rng(t)
+    cells = Cells(rng.integers(0, 4, (300, t)), np.arange(t + 1) * 4).packed()
+    y = (cells.codes[:, 0] > 1) ^ (rng.random(300) < 0.2)
+    state = OGDState.start(cells.n_columns, 2, 0.3, t)
+    predicted = state.partial_fit(cells, y.astype(int)).predicted
+    f, support, w = naive.ogd_primal(cells.codes, cells.offsets, np.where(y, 1, -1), 0.3, t)
+    np.testing.assert_array_equal(predicted, f >= 0)
+    assert state.n_support == len(support)
+    np.testing.assert_array_equal(state.weights[:, 0], w)
+
+
+@pytest.mark.parametrize("sign", [-1, 1])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_integers_widen_before_they_overflow(sign, n_classes):
+    """Every row takes a step at first: more than int8 and then int16 hold, by what only some cells see."""
+    n, before = 33_000, 32_760
+    cells = Cells(np.zeros((n, 2), dtype=np.int32), np.array([0, 2, 3]))
+    cells.codes[before::2, 0] = 1
+    y = np.full(n, 1 if sign > 0 else 0)
+    state = OGDState.start(3, n_classes, eta=1e-6, divisor=1.0)
+    types = []
+    for start, stop in ((0, 120), (120, 127), (127, 128), (128, before), (before, n)):
+        state.partial_fit(cells[start:stop], y[start:stop])
+        types.append(state.table.dtype)
+        expected = np.bincount(cells.columns()[:stop].ravel(), minlength=3)
+        for k in range(state.table.shape[1]):
+            positive = y[0] == (k if n_classes > 2 else 1)
+            np.testing.assert_array_equal(state.table[:, k], expected if positive else -expected)
+    assert types == [np.int8, np.int8, np.int16, np.int16, np.int32]
+    whole = OGDState.start(3, n_classes, eta=1e-6, divisor=1.0)
+    whole.partial_fit(cells, y)
+    np.testing.assert_array_equal(whole.table, state.table)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_missing_cells_and_chunks(n_classes):
+    """A chunk with missing cells takes another way through the code, so chunks must not show."""
+    cells, y = stream(n_classes=n_classes)
+    rng = np.random.default_rng(3)
+    cells.codes[100:200][rng.random((100, T)) < 0.3] = -1
+    cells.codes[150] = -1
+    whole, parts = (OGDState.start(cells.n_columns, n_classes, 0.37, T) for _ in range(2))
+    predicted = whole.partial_fit(cells, y).predicted
+    found = [parts.partial_fit(cells[a:b], y[a:b]).predicted for a, b in ((0, 100), (100, 180), (180, 300), (300, 400))]
+    np.testing.assert_array_equal(np.concatenate(found), predicted)
+    np.testing.assert_array_equal(parts.table, whole.table)
+    for k in range(whole.table.shape[1]):
+        c = np.where(y == (k if n_classes > 2 else 1), 1, -1)
+        np.testing.assert_array_equal(whole.weights[:, k], naive.ogd_primal(cells.codes, OFFSETS, c, 0.37, T)[2])
+
+
+def test_other_rows_go_on_from_the_weights_of_cells():
+    cells, y = stream()
+    state = OGDState.start(cells.n_columns, 2, ETA, T)
+    state.partial_fit(cells[:100], y[:100])
+    state.partial_fit(cells[100:200], y[100:200], np.ones(100))
+    assert state.table.dtype == np.float64
+    state = OGDState.restore(state.checkpoint())
+    state.partial_fit(cells[200:300].to_csr(normalize=False), y[200:300])
+    state.partial_fit(cells[300:], y[300:])
+    expected = run(cells, y)[0]
+    np.testing.assert_array_equal(state.weights, expected.weights)
+    np.testing.assert_array_equal(state.decision_function(cells), expected.decision_function(cells))
+    assert state.n_support == expected.n_support
+
+
 def test_bad_input_is_named_and_nothing_is_learned():
     cells, y = stream(20)
     state = OGDState.start(cells.n_columns, 2, ETA, T)
@@ -204,7 +288,7 @@ def test_bad_input_is_named_and_nothing_is_learned():
         with pytest.raises(ValueError, match=message):
             state.partial_fit(rows, labels, weight)
     assert state.n_seen == 0
-    assert not state.weights.any()
+    assert not state.table.any()
     for bad in (0.0, -1.0, np.inf):
         with pytest.raises(ValueError, match="eta"):
             OGDState.start(3, 2, bad)

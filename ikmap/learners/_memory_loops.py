@@ -1,4 +1,4 @@
-"""Prefetching in compiled code."""
+"""What compiled code tells the processor and the optimiser about memory."""
 
 # ruff: noqa: ARG001  (an intrinsic's arguments are named for its callers)
 from llvmlite import ir
@@ -23,3 +23,15 @@ def prefetch(typingctx, array, position):
         return context.get_dummy_value()
 
     return types.void(array, types.uint64), codegen
+
+
+@intrinsic
+def opaque(typingctx, position):
+    """The same position, uint64, of which the optimiser knows nothing: what is read there is read by a single load."""
+
+    def codegen(context, builder, signature, args):
+        word = ir.IntType(64)
+        # No instruction at all, in a register of any machine.
+        return builder.asm(ir.FunctionType(word, [word]), "", "=r,0", [args[0]], False)
+
+    return types.uint64(types.uint64), codegen

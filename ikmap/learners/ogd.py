@@ -1,18 +1,20 @@
 """Online gradient descent on the hinge loss, in the primal index form: IK-OGD (algorithms.md 5.3).
 
-A prediction costs t additions for each class, however many points have been support points before.
+A prediction costs t additions for each class, however many points have been support points before. On cells, with steps
+of one size, these are additions of integers: the net number of steps on every weight.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 
 from ikmap.cells import Cells
-from ikmap.learners._ogd_loops import ogd_pass
+from ikmap.learners._ogd_loops import binary_pass, integer_decisions, integer_pass, weighted_pass
 from ikmap.learners._rows_loops import decisions
 from ikmap.learners.linear_model import LinearModel
 from ikmap.learners.rows import Rows, check_classes, check_rows, check_weights, n_rows, row_arrays
@@ -40,15 +42,25 @@ def ogd_divisor(rows: Rows, scale: Literal["kernel", "raw"]) -> float:
     return float(rows.n_partitions) if isinstance(rows, Cells) and scale == "kernel" else 1.0
 
 
+INTEGERS = (np.int8, np.int16, np.int32, np.int64)
+"""Types for the net number of steps, from the one that needs the least memory."""
+LOOK = 4
+"""Integers are looked through for the largest one when so many times as many have been changed, or later."""
+
+
 @dataclass
 class OGDState:
     """The state of a run: everything needed to go on, bit for bit, from where it stopped.
 
+    Weights are ``eta`` times integers as long as all rows are cells without sample weights. Predictions are then those
+    of the exact sum, rounded once. The first rows of another kind turn the integers into weights, for good.
+
     Parameters
     ----------
-    weights : ndarray of float64, shape (n_columns, K)
-        K = 1 for two classes (class 1 positive), else one column per class, one against the rest. Changed in
-        place.
+    table : ndarray, shape (n_columns, K)
+        Signed integers: the net number of steps on every weight; float64: the weights themselves.
+        K = 1 for two classes (class 1 positive), else one column per class, one against the rest. Changed in place
+        or replaced.
     eta : float
         Step size, > 0: on a margin below 1 the weight of each of the row's columns moves by ``eta c``.
     divisor : float
@@ -60,12 +72,14 @@ class OGDState:
         Rows seen, and rows on which some class took a step.
     """
 
-    weights: np.ndarray
+    table: np.ndarray
     eta: float
     divisor: float
     n_updates: np.ndarray
     n_seen: int = 0
     n_support: int = 0
+    #: Steps that the integers' type has room for, at least; 0 when they were not looked through yet.
+    _room: int = field(default=0, init=False, repr=False)
 
     def __post_init__(self) -> None:
         for name in ("eta", "divisor"):
@@ -78,12 +92,24 @@ class OGDState:
         if n_classes < 2:
             raise ValueError(f"at least 2 classes are needed, got {n_classes}")
         k = 1 if n_classes == 2 else n_classes
-        return cls(np.zeros((columns, k)), float(eta), float(divisor), np.zeros(k, dtype=np.int64))
+        return cls(np.zeros((columns, k), INTEGERS[0]), float(eta), float(divisor), np.zeros(k, dtype=np.int64))
 
     @property
     def n_classes(self) -> int:
         """Number of classes."""
-        return max(2, self.weights.shape[1])
+        return max(2, self.table.shape[1])
+
+    @property
+    def weights(self) -> np.ndarray:
+        """The weights as they are now: a new float64 array of shape (n_columns, K)."""
+        return self._float_weights() if self._counts else self.table.copy()
+
+    @property
+    def _counts(self) -> bool:
+        return self.table.dtype != np.float64
+
+    def _float_weights(self) -> np.ndarray:
+        return np.multiply(self.table, self.eta, dtype=np.float64) if self._counts else self.table
 
     def partial_fit(self, rows: Rows, y: np.ndarray, sample_weight: np.ndarray | None = None) -> OGDProgress:
         """Predict and then learn from each row in turn.
@@ -101,7 +127,7 @@ class OGDState:
         ValueError
             If rows, classes or weights are not valid; nothing has been learned then.
         """
-        complete = check_rows(rows, self.weights.shape[0])
+        complete = check_rows(rows, self.table.shape[0])
         n = n_rows(rows)
         y = np.asarray(y)
         check_classes(y, n, self.n_classes)
@@ -110,23 +136,56 @@ class OGDState:
             weight = np.ascontiguousarray(sample_weight, dtype=np.float64)
             check_weights(weight, n)
         predicted = np.empty(n, dtype=np.int32)
-        arrays = row_arrays(rows, complete=complete)
-        support = int(ogd_pass(arrays, y, weight, self.weights, self.eta, self.divisor, predicted, self.n_updates))
+        if n == 0:
+            return OGDProgress(predicted, 0)
+        arrays, y = row_arrays(rows, complete=complete), y.astype(np.int32, copy=False)
+        if isinstance(rows, Cells) and sample_weight is None and self._counts:
+            support = self._integer_pass(arrays, y, rows.n_partitions, predicted)
+        else:
+            self.table = self._float_weights()
+            support = int(
+                weighted_pass(arrays, y, weight, self.table, self.eta, self.divisor, predicted, self.n_updates)
+            )
         self.n_seen += n
         self.n_support += support
         return OGDProgress(predicted, support)
 
+    def _integer_pass(self, arrays: Any, y: np.ndarray, t: int, predicted: np.ndarray) -> int:
+        """Learn from cells, in wider integers whenever they need it; return the number of rows stepped on."""
+        least_room = max(1, self.table.shape[0] // (LOOK * t))
+        enough = _steps_to_margin(self.eta, self.divisor)
+        binary = self.table.shape[1] == 1 and arrays[0].ndim == 2  # Not so for cells with missing entries.
+        done, support = 0, 0
+        while done < y.size:
+            limit = np.iinfo(self.table.dtype).max
+            if limit >= least_room or self.table.dtype == INTEGERS[-1]:
+                limits = (self.table.dtype.type(limit), self._room, least_room, enough)
+                output: Any = (predicted, self.n_updates)
+                steps = self.table.reshape(-1)
+                if binary:
+                    codes, base, _ = arrays
+                    done, stepped_on, self._room = binary_pass(codes, base, y, done, steps, *limits, *output)
+                else:
+                    done, stepped_on, self._room = integer_pass(arrays, t, y, done, steps, *limits, *output)
+                support += stepped_on
+            if done < y.size:
+                self.table = self.table.astype(INTEGERS[INTEGERS.index(self.table.dtype.type) + 1])
+        return support
+
     def decision_function(self, rows: Rows) -> np.ndarray:
         """Decision values with the weights as they are now: shape (n,) for two classes, else (n, K)."""
-        complete = check_rows(rows, self.weights.shape[0])
-        out = np.empty((n_rows(rows), self.weights.shape[1]))
-        decisions(row_arrays(rows, complete=complete), self.weights, self.divisor, np.zeros(out.shape[1]), out)
+        complete = check_rows(rows, self.table.shape[0])
+        out, arrays = np.empty((n_rows(rows), self.table.shape[1])), row_arrays(rows, complete=complete)
+        if isinstance(rows, Cells) and self._counts:
+            integer_decisions(arrays, rows.n_partitions, self.table.reshape(-1), self.eta, self.divisor, out)
+        else:
+            decisions(arrays, self._float_weights(), self.divisor, np.zeros(out.shape[1]), out)
         return out[:, 0] if out.shape[1] == 1 else out
 
     def checkpoint(self) -> dict[str, np.ndarray]:
         """Copy of the state as plain arrays, for :meth:`restore`."""
         return {
-            "weights": self.weights.copy(),
+            "table": self.table.copy(),
             "n_updates": self.n_updates.copy(),
             "scalars": np.array([self.eta, self.divisor]),
             "counts": np.array([self.n_seen, self.n_support], dtype=np.int64),
@@ -137,20 +196,30 @@ class OGDState:
         """State from a :meth:`checkpoint`; the arrays are copied."""
         eta, divisor = (float(v) for v in arrays["scalars"])
         n_seen, n_support = (int(v) for v in arrays["counts"])
-        weights = np.array(arrays["weights"], dtype=np.float64, order="C")
-        return cls(weights, eta, divisor, np.array(arrays["n_updates"], dtype=np.int64), n_seen, n_support)
+        table = np.array(arrays["table"], order="C")
+        return cls(table, eta, divisor, np.array(arrays["n_updates"], dtype=np.int64), n_seen, n_support)
 
     def model(self, classes: list[Any], params: dict[str, Any] | None = None) -> LinearModel:
-        """The classifier with a copy of the weights as they are now.
+        """The classifier with the weights as they are now.
 
-        Its decisions equal :meth:`decision_function` bit for bit on cells, and on dense and CSR rows where
-        the divisor is 1.
+        Its decisions equal :meth:`decision_function` up to rounding, and bit for bit on cells where ``eta`` is a power
+        of two, as by default.
         """
         return LinearModel(
-            coef=self.weights.copy(),
-            intercept=np.zeros(self.weights.shape[1]),
+            coef=self.weights,
+            intercept=np.zeros(self.table.shape[1]),
             divisor=self.divisor,
             learner="ogd",
             classes=classes,
             params={"eta": self.eta, "divisor": self.divisor, **(params or {})},
         )
+
+
+def _steps_to_margin(eta: float, divisor: float) -> int:
+    """Smallest sum of steps s at which ``eta * s / divisor``, as computed, is 1 or more; at most 2^53."""
+    steps = math.ceil(min(divisor / eta, 2.0**53))
+    while steps > 1 and eta * (steps - 1) / divisor >= 1.0:
+        steps -= 1
+    while steps < 2**53 and eta * steps / divisor < 1.0:
+        steps += 1
+    return steps

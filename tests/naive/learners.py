@@ -22,17 +22,21 @@ def one_hot(codes, offsets, value=1.0):
 
 
 def ogd_primal(codes, offsets, c, eta, divisor):
-    """Index form: decision before each step, support set, weights."""
-    w = np.zeros(int(offsets[-1]))
+    """Index form: decision before each step, support set, weights.
+
+    Steps are counted, so that a decision is rounded only where the exact sum is scaled. A code of -1 is no cell.
+    """
+    steps = [0] * int(offsets[-1])
     decisions, support = [], []
     for i, row in enumerate(codes):
-        f = sum(w[offsets[j] + code] for j, code in enumerate(row)) / divisor
+        columns = [offsets[j] + code for j, code in enumerate(row) if code >= 0]
+        f = eta * sum(steps[column] for column in columns) / divisor
         decisions.append(f)
         if c[i] * f < 1:
             support.append(i)
-            for j, code in enumerate(row):
-                w[offsets[j] + code] += eta * c[i]
-    return np.array(decisions), support, w
+            for column in columns:
+                steps[column] += int(c[i])
+    return np.array(decisions), support, eta * np.array(steps)
 
 
 def ogd_full_product(codes, offsets, c, eta, divisor):
