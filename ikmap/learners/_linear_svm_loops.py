@@ -144,13 +144,13 @@ def one_sweep(
     left out of the order.
 
     Returns (new size, sum of losses, of shares of the duality gap, both as seen at each row's visit, largest projected
-    gradient, root mean square of the rows' steps in their own margin, generator's state).
+    gradient, root mean square of the rows' steps in their own margin, growth of |w|^2, generator's state).
     """
     last = w.size - 1
     state = shuffle(order, size, state)
     far = w.size > FAR
     kept, moves = 0, 0
-    losses, gap, most, squares = 0.0, 0.0, 0.0, 0.0
+    losses, gap, most, squares, growth = 0.0, 0.0, 0.0, 0.0, 0.0
     for s in range(size):
         i = order[s]
         if s + AHEAD < size:
@@ -177,12 +177,13 @@ def one_sweep(
             moves += 1
             moved = (new - old) * norm
             squares += moved * moved
+            growth += (new - old) * (2.0 * margin + moved)
         elif abs(margin - 1.0) > threshold and projected == 0.0 and (old <= 0.0 or old >= cost) and loss != LOGISTIC:
             continue
         order[kept] = i
         kept += 1
     rms = np.sqrt(squares / moves) if moves else 0.0
-    return kept, losses, gap, most, rms, state
+    return kept, losses, gap, most, rms, growth, state
 
 
 @njit(cache=True, nogil=True)
