@@ -31,15 +31,19 @@ from ikmap.learners._linear_svm_loops import (
     SQUARED_HINGE,
     loss_and_gap,
     new_dual,
+    one_pass,
     row_cost,
-    shuffle,
 )
-from ikmap.learners._rows_loops import axpy, fetch, squared_norm
+from ikmap.learners._rows_loops import fetch, squared_norm
 
-LOSS_SUM, GAP_SUM, MOST, SQUARES, MOVES, KEPT, LENGTH = range(7)
-"""Rows of what a sweep says of each problem: sums of losses and of shares of the gap as seen at the rows' visits, largest
-projected gradient, sum and number of the squared steps in a row's own margin, rows still active, growth of |w|^2."""
-_0, _1, _8, _ALL = np.uint64(0), np.uint64(1), np.uint64(LANES), np.uint64(2**LANES - 1)
+LOSS_SUM, GAP_SUM, MOST, RMS, MOVES, KEPT, LENGTH = range(7)
+"""Rows of what a sweep says of each problem: sums of losses and of shares of the gap as seen at the visits, largest
+projected gradient, root mean square and number of the rows' steps in their own margin, rows still active, growth of
+|w|^2."""
+TOLD = (LOSS_SUM, GAP_SUM, MOST, LENGTH)
+"""What ``Progress.swept`` takes, in its order."""
+_0, _1, _2, _3, _4, _8 = (np.uint64(k) for k in (0, 1, 2, 3, 4, LANES))
+_ALL = np.uint64(2**LANES - 1)
 
 
 @njit(cache=True, nogil=True, forceinline=True)
@@ -66,7 +70,7 @@ def hinge_parts(loss, cost, margin, old):
 def hinge_steps(loss, cost, norm, margin, alpha, at, mask, threshold, seen):
     """A step in each variable alpha[at : at + 8] of the problems in ``mask``, as :func:`_linear_svm_loops.new_dual`.
 
-    Returns (the vector of changes, bit masks of the problems that moved and of those that leave the row out from now on).
+    Returns (the vector of changes, bit masks of the problems that moved and of those that leave the row out).
     """
     zero, C, old = splat(0.0), splat(cost), load(alpha, at)
     losses, gaps, distance = hinge_parts(loss, cost, margin, old)
@@ -89,7 +93,7 @@ def hinge_steps(loss, cost, norm, margin, alpha, at, mask, threshold, seen):
     tally(seen, LOSS_SUM, choose(mask, losses, zero))
     tally(seen, GAP_SUM, choose(mask, gaps, zero))
     store(seen, _8 * np.uint64(MOST), larger(load(seen, _8 * np.uint64(MOST)), choose(mask, size, zero)))
-    tally(seen, SQUARES, multiply(own, own))
+    tally(seen, RMS, multiply(own, own))
     tally(seen, MOVES, choose(moved, splat(1.0), zero))
     tally(seen, KEPT, choose(mask & (_ALL ^ leaves), splat(1.0), zero))
     tally(seen, LENGTH, multiply(change, add(add(margin, margin), own)))
@@ -114,7 +118,7 @@ def logistic_steps(cost, norm, margins, alpha, at, mask, changes, seen):
         if new != old:
             changes[k], own = new - old, (new - old) * norm
             alpha[at, k] = new
-            seen[SQUARES, k] += own * own
+            seen[RMS, k] += own * own
             seen[MOVES, k] += 1.0
             seen[LENGTH, k] += changes[k] * (2.0 * margins[k] + own)
             moved |= _1 << np.uint64(k)
@@ -123,26 +127,24 @@ def logistic_steps(cost, norm, margins, alpha, at, mask, changes, seen):
 
 @njit(cache=True, nogil=True)
 def sweep_lanes(
-    rows, norms, y, signs, class_cost, sample_weight, bias, loss, W, alpha, order, active, threshold, state, seen
+    rows, norms, y, signs, class_cost, sample_weight, bias, loss, W, alpha, order, active, threshold, seen
 ):  # fmt: skip
-    """One sweep over the rows of ``order``, shuffled first; update W and alpha in place.
+    """One sweep over the rows of ``order``; update W and alpha in place.
 
     Row i is visited for the problems whose bits are set in ``active[i]``. A problem's bit is cleared where its dual
-    variable rests at a bound, with a gradient that keeps it there by more than its ``threshold``. The shuffle is of all
-    rows: so each problem sees its rows in an order that does not depend on the others.
+    variable rests at a bound, with a gradient that keeps it there by more than its ``threshold``.
 
     ``signs`` (n_classes, 8) is 1 where a row of that class is positive in that problem, else -1; ``threshold`` (8,),
-    ``W`` (columns + 1, 8), ``alpha`` (n, 8); ``seen`` (7, 8) is filled in. Returns the generator's state.
+    ``W`` (columns + 1, 8), ``alpha`` (n, 8); ``seen`` (7, 8) is filled in.
     """
     last = _8 * np.uint64(W.shape[0] - 1)
-    state = shuffle(order, order.size, state)
     visits = np.empty(order.size + 1, np.int32)
     size = 0
     for i in order:
         visits[size] = i
         size += active[i] != 0
     seen[:] = 0.0
-    margins, changes, step = np.empty(LANES), np.empty(LANES), np.empty(LANES)
+    margins, changes = np.empty(LANES), np.empty(LANES)
     for s in range(size):
         i = visits[s]
         if s + AHEAD < size:
@@ -162,15 +164,13 @@ def sweep_lanes(
             change = multiply(change, sign)
             axpy_lanes(rows, i, change, W)
             store(W, last, add(load(W, last), multiply(splat(bias), change)))
-    return state
+    for k in range(LANES):
+        seen[RMS, k] = np.sqrt(seen[RMS, k] / seen[MOVES, k]) if seen[MOVES, k] else 0.0
 
 
 @njit(cache=True, nogil=True)
 def certify_lanes(rows, y, signs, class_cost, sample_weight, bias, loss, W, alpha, sums):
-    """For each problem: sum of losses, the duality gap as :func:`_linear_svm_loops.certificate`, and |w|^2; (3, 8).
-
-    |w|^2 is the sum of alpha_i m_i, margins m_i, which saves a pass over the weights.
-    """
+    """The three sums of :func:`_linear_svm_loops.certificate` for each problem: ``sums`` (3, 8) is filled in."""
     last, n = _8 * np.uint64(W.shape[0] - 1), y.size
     sums[:] = 0.0
     margins = np.empty(LANES)
@@ -209,15 +209,47 @@ def accumulate_lanes(rows, y, signs, class_cost, sample_weight, bias, loss, W, a
 
 
 @njit(cache=True, nogil=True)
-def swap_lanes(one, k, other, j):
-    """Let column k of ``one`` and column j of ``other``, both (rows, 8), change places."""
-    for r in range(one.shape[0]):
-        one[r, k], other[r, j] = other[r, j], one[r, k]
+def squared_lengths(W, out):
+    """out[k] = W[:, k] . W[:, k], as :func:`_linear_svm_loops.squared_length`."""
+    s0 = s1 = s2 = s3 = splat(0.0)
+    j, n = _0, np.uint64(W.shape[0])
+    while j + _4 <= n:
+        w0, w1, w2, w3 = (
+            load(W, _8 * j),
+            load(W, _8 * (j + _1)),
+            load(W, _8 * (j + _2)),
+            load(W, _8 * (j + _3)),
+        )
+        s0, s1 = add(s0, multiply(w0, w0)), add(s1, multiply(w1, w1))
+        s2, s3 = add(s2, multiply(w2, w2)), add(s3, multiply(w3, w3))
+        j += _4
+    while j < n:
+        w0 = load(W, _8 * j)
+        s0 = add(s0, multiply(w0, w0))
+        j += _1
+    store(out, _0, add(add(s0, s1), add(s2, s3)))
 
 
 @njit(cache=True, nogil=True)
-def take_lanes(W, lanes, coef, columns):
-    """coef[:, columns] = W[:-1, lanes], a cache line at a time."""
-    for r in range(coef.shape[0]):
-        for k in range(lanes.size):
-            coef[r, columns[k]] = W[r, lanes[k]]
+def sweep_apart(
+    rows, norms, y, positive, class_cost, sample_weight, bias, loss, w, alpha, order, active, k, threshold, seen
+):  # fmt: skip
+    """:func:`sweep_lanes` for the problem in lane k alone, with weights and dual variables of its own."""
+    bit = np.uint8(1 << k)
+    visits = np.empty(order.size + 1, np.int32)
+    size = 0
+    for i in order:
+        visits[size] = i
+        size += (active[i] & bit) != 0
+    kept = visits.copy()
+    left, losses, gap, most, rms, growth = one_pass(
+        rows, norms, y, positive, class_cost, sample_weight, bias, loss, w, alpha, kept, size, threshold
+    )
+    at = 0
+    for s in range(size):
+        if at < left and kept[at] == visits[s]:
+            at += 1
+        else:
+            active[visits[s]] &= ~bit
+    seen[LOSS_SUM, k], seen[GAP_SUM, k], seen[MOST, k], seen[RMS, k] = losses, gap, most, rms
+    seen[KEPT, k], seen[LENGTH, k] = left, growth

@@ -74,6 +74,7 @@ class _Sweeps:
         """Make one sweep; return what :meth:`Progress.swept` wants to know."""
         whole = self.size == self.everything
         rows, norms, y, _ = self.problem.block
+        self.state = np.uint64(loops.shuffle(self.order, self.size, self.state))
         arrays: Any = (
             rows,
             norms,
@@ -84,10 +85,8 @@ class _Sweeps:
             self.order,
             self.size,
             self.threshold,
-            self.state,
         )
-        self.size, losses, gap, most, rms, growth, state = loops.one_sweep(*arrays)
-        self.state = np.uint64(state)
+        self.size, losses, gap, most, rms, growth = loops.one_pass(*arrays)
         self.threshold = AT_REST * rms if rms > 0.0 and self.shrinking else np.inf
         return whole, losses, gap, most, growth
 
@@ -95,15 +94,15 @@ class _Sweeps:
 def certify(problem: Problem, w: np.ndarray, alpha: np.ndarray, n_threads: int = 1) -> tuple[float, float, float]:
     """Sums of losses and of shares of the gap, and |w|^2, at these weights, which must be those of alpha."""
     rows, _, y, _ = problem.block
-    sums = np.zeros((-(-y.size // CHUNK), 2))
+    sums = np.zeros((-(-y.size // CHUNK), 3))
 
     def work(start: int, stop: int) -> None:
         arrays = (rows, y, *problem.arrays, w, alpha, start, stop)
         sums[start // CHUNK] = loops.certificate(*arrays)
 
     for_each_block(work, y.size, CHUNK, n_threads)
-    losses, gap = (float(s) for s in np.add.reduce(sums, axis=0))
-    return losses, gap, loops.squared_length(w)
+    losses, gap, length = np.add.reduce(sums, axis=0).tolist()
+    return losses, gap, length
 
 
 def descend(
