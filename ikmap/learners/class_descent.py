@@ -23,7 +23,7 @@ from ikmap.learners.block_reader import CompiledBlock
 from ikmap.learners.descent import AT_REST
 from ikmap.learners.progress import Progress
 
-SHARED = 2.5
+SHARED = 3.0
 """Visits to a row for one problem that take the time of a visit for eight."""
 MOVE = 4.0
 """Entries of rows visited in vain, for each weight, until problems go apart: about what moving the weights takes."""
@@ -207,7 +207,7 @@ def descend_classes(
     count = problems.positives.size
     coef, intercept = np.empty((problems.n_columns, count)), np.empty(count)
     histories: list[list[tuple[float, float, float, float]]] = [[] for _ in range(count)]
-    parts = np.array_split(np.arange(count), -(-count // LANES))
+    parts = [np.arange(start, min(start + LANES, count)) for start in range(0, count, LANES)]
 
     def work(number: int, _: int) -> None:
         slots = parts[number]
