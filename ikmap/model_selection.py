@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -71,8 +72,13 @@ def score_fold(
         for name, learner in learners.items():
             found = learner(inside.packed(), y[fit])
             predictors = [found] if callable(found) else found
-            correct[name].append(_climb(int((predict(outside) == y[held_out]).sum()) for predict in predictors))
+            # By map, which keeps no predictor while the next one is made: weights may be large.
+            correct[name].append(_climb(map(partial(_count_right, outside, y[held_out]), predictors)))
     return correct
+
+
+def _count_right(outside: Cells, y: np.ndarray, predict: Predictor) -> int:
+    return int((predict(outside) == y).sum())
 
 
 def _climb(counts: Iterable[int]) -> list[int]:

@@ -253,3 +253,11 @@ def sweep_apart(
             active[visits[s]] &= ~bit
     seen[LOSS_SUM, k], seen[GAP_SUM, k], seen[MOST, k], seen[RMS, k] = losses, gap, most, rms
     seen[KEPT, k], seen[LENGTH, k] = left, growth
+
+
+@njit(cache=True, nogil=True)
+def copy_lanes(W, count, coef, first):
+    """coef[:, first : first + count] = W[:-1, :count]."""
+    for r in range(np.uint64(coef.shape[0])):
+        for k in range(np.uint64(count)):
+            coef[r, np.uint64(first) + k] = W[r, k]

@@ -62,10 +62,17 @@ class _Group:
     """Up to eight problems: side by side, ``W`` (columns + 1, 8) and ``alpha`` (n, 8), or apart, both transposed."""
 
     def __init__(
-        self, problems: ClassProblems, slots: np.ndarray, alpha: np.ndarray, tol: float, max_iter: int, seed: int
+        self,
+        problems: ClassProblems,
+        slots: np.ndarray,
+        alpha: np.ndarray,
+        spare: list[np.ndarray],
+        tol: float,
+        max_iter: int,
+        seed: int,
     ) -> None:
         block, lanes = problems.block, range(slots.size)
-        self.problems, self.slots = problems, slots
+        self.problems, self.slots, self.spare = problems, slots, spare
         self.positive = problems.positives[slots]
         cost = problems.class_cost[block.y] * (block.sample_weight if block.sample_weight.size else 1.0)
         self.order, self.state = np.flatnonzero(cost > 0).astype(np.int32), np.uint64(seed)
@@ -76,7 +83,8 @@ class _Group:
         if self.apart:
             self.W, self.alpha = np.zeros((slots.size, problems.n_columns + 1)), alpha
         else:
-            self.W, self.alpha = _aligned_zeros(problems.n_columns + 1, LANES), _aligned_zeros(block.y.size, LANES)
+            self.W = spare.pop() if spare else _aligned_zeros(problems.n_columns + 1, LANES)
+            self.alpha = _aligned_zeros(block.y.size, LANES)
             self.alpha[:, : slots.size] = alpha.T
         if alpha.any():
             self._accumulate(lengths)
@@ -141,8 +149,9 @@ class _Group:
         visits = np.count_nonzero(self.active)
         self.in_vain += max(0.0, SHARED * visits - self.size[self.unsolved].sum()) * rows[0].size / self.active.size
         if self.in_vain > MOVE * len(self.unsolved) * self.W.shape[0]:
-            self.apart = True
-            self.W, self.alpha = np.ascontiguousarray(self.W.T), np.ascontiguousarray(self.alpha.T)
+            self.apart, W = True, self.W
+            self.W, self.alpha = np.ascontiguousarray(W.T), np.ascontiguousarray(self.alpha.T)
+            self._release(W)
 
     def _sweep(self) -> None:
         block = self.problems.block
@@ -166,15 +175,22 @@ class _Group:
         for k in wanted:
             sums[:, k] = loops.certificate(rows, *self._alone(k))
 
+    def _release(self, W: np.ndarray) -> None:
+        """Leave weights to the next group: memory that is in use already is much cheaper than new one."""
+        W.fill(0.0)
+        self.spare.append(W)
+
     def hand_over(self, coef: np.ndarray, intercept: np.ndarray, alphas: np.ndarray) -> None:
         """Put the solutions where they belong among those of all problems."""
         count, slots = self.slots.size, self.slots
+        W, alpha = (self.W.T, self.alpha.T) if self.apart else (self.W, self.alpha)
         if self.apart:
-            coef[:, slots[0] : slots[-1] + 1] = self.W[:count, :-1].T
-            intercept[slots], alphas[slots] = self.W[:count, -1], self.alpha[:count]
+            coef[:, slots[0] : slots[-1] + 1] = W[:-1, :count]
         else:
-            coef[:, slots[0] : slots[-1] + 1] = self.W[:-1, :count]
-            intercept[slots], alphas[slots] = self.W[-1, :count], self.alpha.T[:count]
+            class_sweeps.copy_lanes(W, count, coef, slots[0])
+        intercept[slots], alphas[slots] = W[-1, :count], alpha.T[:count]
+        if not self.apart:
+            self._release(W)
 
 
 def descend_classes(
@@ -208,10 +224,11 @@ def descend_classes(
     coef, intercept = np.empty((problems.n_columns, count)), np.empty(count)
     histories: list[list[tuple[float, float, float, float]]] = [[] for _ in range(count)]
     parts = [np.arange(start, min(start + LANES, count)) for start in range(0, count, LANES)]
+    spare: list[np.ndarray] = []
 
     def work(number: int, _: int) -> None:
         slots = parts[number]
-        group = _Group(problems, slots, alphas[slots], tol, max_iter, seed)
+        group = _Group(problems, slots, alphas[slots], spare, tol, max_iter, seed)
         group.solve(shrinking)
         group.hand_over(coef, intercept, alphas)
         for k, progress in zip(slots, group.progress, strict=True):

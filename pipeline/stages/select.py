@@ -140,6 +140,7 @@ def _learner(name: str, params: Params, n_classes: int) -> Learner:
             warnings.filterwarnings("ignore", message="duality gap")
             for fit in fit_linear_svm_path([Block(cells, y)], n_classes, asked, CS):
                 yield svm_model(fit, classes, asked, divisor=math.sqrt(params.t)).predict_index
+                del fit  # Nobody needs the weights of two C at a time.
 
     if name in WITHOUT_C:
         return ogd
