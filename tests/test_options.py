@@ -71,7 +71,7 @@ def test_command_names_only_what_is_not_default():
 def test_defaults():
     options = BatchOptions.parse([])
     assert (options.t, options.psi, options.learner, options.test_size) == (100, "auto", ("svm", "ogd"), 0.2)
-    assert (options.eta, options.C, options.seed, options.cluster) == (0.5, 5.0, 0, "local")
+    assert (options.eta, options.C, options.seed, options.cluster) == (0.5, None, 0, "local")
     assert (options.partitioner, options.cv_rows, options.workers) == ("anne", 20_000, None)
 
 
