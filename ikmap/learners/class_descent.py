@@ -154,26 +154,24 @@ class _Group:
             self._release(W)
 
     def _sweep(self) -> None:
-        block = self.problems.block
+        rows, norms, _, _ = self.problems.block
         # All rows are shuffled: so each problem sees its active ones in an order that does not depend on the others.
         self.state = np.uint64(loops.shuffle(self.order, self.order.size, self.state))
         if not self.apart:
-            class_sweeps.sweep_lanes(
-                block.rows, block.norms, *self._side_by_side, self.order, self.active, self.threshold, self.seen
-            )
+            arrays: Any = (rows, norms, *self._side_by_side, self.order, self.active, self.threshold, self.seen)
+            class_sweeps.sweep_lanes(*arrays)
             return
         for k in self.unsolved:
-            class_sweeps.sweep_apart(
-                block.rows, block.norms, *self._alone(k), self.order, self.active, k, self.threshold[k], self.seen
-            )
+            arrays = (rows, norms, *self._alone(k), self.order, self.active, k, self.threshold[k], self.seen)
+            class_sweeps.sweep_apart(*arrays)
 
-    def _certify(self, wanted: list[int], sums: np.ndarray) -> None:
+    def _certify(self, wanted: list[int], sums: Any) -> None:
         rows = self.problems.block.rows
         if not self.apart:
-            class_sweeps.certify_lanes(rows, *self._side_by_side, sums)
+            class_sweeps.certify_lanes(*(rows, *self._side_by_side, sums))
             return
         for k in wanted:
-            sums[:, k] = loops.certificate(rows, *self._alone(k))
+            sums[:, k] = loops.certificate(*(rows, *self._alone(k)))
 
     def _release(self, W: np.ndarray) -> None:
         """Leave weights to the next group: memory that is in use already is much cheaper than new one."""
