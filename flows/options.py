@@ -130,11 +130,12 @@ class BatchOptions(CommonOptions):
     learner: tuple[str, ...] = option(
         ("svm", "ogd"), Several(LEARNERS), group=LEARNING, help="what to train: any of svm, ogd, logistic"
     )
-    C: float | str = option(
-        5.0,
+    C: float | str | None = option(
+        None,
         Real(0, word="auto"),
         group=LEARNING,
-        help="weight of the loss (svm, logistic), for features scaled so that K(x, x) = 1; auto chooses it with psi",
+        help="weight of the loss (svm, logistic), for features scaled so that K(x, x) = 1; auto chooses it by "
+        "cross-validation, with psi (default: auto with --psi auto, else 5)",
     )
     loss: str = option("squared_hinge", Choice(("squared_hinge", "hinge")), group=LEARNING, help="loss of the svm")
     tol: float = option(1e-3, Real(0), group=LEARNING, help="certified relative duality gap to stop at (svm, logistic)")

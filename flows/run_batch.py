@@ -113,7 +113,7 @@ def batch_params(options: BatchOptions) -> Params:
         cv_rows=options.cv_rows,
         learners=options.learner,
         loss=options.loss,
-        C=options.C,
+        C=options.C if options.C is not None else "auto" if options.psi == "auto" else 5.0,
         tol=options.tol,
         class_weight=unless_none(options.class_weight),
         solver=options.solver,

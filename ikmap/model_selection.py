@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,8 @@ PSIS = tuple(2**m for m in range(2, 13))
 """Search range of the Isolation Kernel paper, Table 3."""
 CS = tuple(2.0**m for m in range(-5, 6, 2))
 """Values of C that are tried, ascending, for features with K(x, x) = 1."""
+MANY = 32
+"""So many classes are too many for the whole range of C: its ends are left out, which take most of the time."""
 PATIENCE = 2
 """So many values of C in a row below the best so far end the search: accuracy over C has one hill."""
 FOLDS = 5
@@ -41,6 +44,11 @@ def psis_that_fit(n: int, n_folds: int = FOLDS, psis: Sequence[int] = PSIS) -> l
     """Values of psi that every fold of n rows has enough rows for; the smallest possible one if none has."""
     smallest_fit = n - -(-n // n_folds)
     return [psi for psi in psis if psi <= smallest_fit] or [max(1, smallest_fit)]
+
+
+def values_of_C(n_classes: int) -> tuple[float, ...]:
+    """Values of C to try for so many classes, ascending."""
+    return CS if n_classes < MANY else CS[2:5]
 
 
 def score_fold(
@@ -71,8 +79,13 @@ def score_fold(
         for name, learner in learners.items():
             found = learner(inside.packed(), y[fit])
             predictors = [found] if callable(found) else found
-            correct[name].append(_climb(int((predict(outside) == y[held_out]).sum()) for predict in predictors))
+            # By map, which keeps no predictor while the next one is made: weights may be large.
+            correct[name].append(_climb(map(partial(_count_right, outside, y[held_out]), predictors)))
     return correct
+
+
+def _count_right(outside: Cells, y: np.ndarray, predict: Predictor) -> int:
+    return int((predict(outside) == y).sum())
 
 
 def _climb(counts: Iterable[int]) -> list[int]:

@@ -7,6 +7,7 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
+from ikmap.learners.class_descent import LANES
 from ikmap.partitioners.voronoi.scores import DENSE_BYTES
 from ikmap.partitioners.voronoi.search import SCRATCH_BYTES
 from pipeline.errors import InputError
@@ -96,7 +97,7 @@ def make_plan(
     shard = layout.shard_rows * t * 4
     tasks = -(-rows_train // layout.shard_rows) + -(-rows_test // layout.shard_rows)
     problems = 1 if n_classes == 2 else n_classes
-    at_once = -(-problems // CLASS_GROUPS)
+    at_once = max(-(-problems // CLASS_GROUPS), min(problems, LANES))
     weights = t * psi * 8 * problems
     cells = packed_bytes(rows_train, t, psi)
     solver = choose_solver(cells, params.solver)

@@ -104,7 +104,10 @@ def test_certificate_is_the_duality_gap(loss):
     alpha = rng.uniform(0.01, 0.99, 80) * weight
     X, c = cells.to_csr().toarray(), signs(y)
     w = np.append(X.T @ (alpha * c), 0.0)
-    losses, gap = loops.certificate(row_arrays(cells, VALUE), y, 1, np.ones(2), weight, 0.0, LOSSES[loss], w, alpha)
+    losses, gap, length = loops.certificate(
+        row_arrays(cells, VALUE), y, 1, np.ones(2), weight, 0.0, LOSSES[loss], w, alpha
+    )
+    assert length == pytest.approx(w @ w, rel=1e-12)
     primal = naive.svm_primal(X, c, weight, loss, w[:-1])
     assert losses + 0.5 * w @ w == pytest.approx(primal, rel=1e-12)
     assert gap == pytest.approx(primal - naive.svm_dual(X, c, weight, loss, alpha), rel=1e-9)
@@ -396,12 +399,24 @@ def test_one_sweep_is_a_sweep_of_the_listing(loss):
     diag, upper = (0.5, np.inf) if loss == "squared_hinge" else (0.0, 1.0)
     their_state = 99
     for _ in range(12):
-        size, losses, gap, most, rms, state = loops.one_sweep(
-            rows, squared_norms(rows), y, 1, np.ones(2), np.empty(0), 0.0, LOSSES[loss], w, alpha, order, size,
-            threshold, np.uint64(state),
-        )  # fmt: skip
+        state = np.uint64(loops.shuffle(order, size, np.uint64(state)))
+        size, losses, gap, most, rms, growth = loops.one_pass(
+            rows,
+            squared_norms(rows),
+            y,
+            1,
+            np.ones(2),
+            np.empty(0),
+            0.0,
+            LOSSES[loss],
+            w,
+            alpha,
+            order,
+            size,
+            threshold,
+        )
         left, their_state = naive.shuffled(left, their_state)
-        kept, steps, seen_loss, seen_gap, largest = [], [], 0.0, 0.0, 0.0
+        kept, steps, seen_loss, seen_gap, largest, length = [], [], 0.0, 0.0, 0.0, v @ v
         for i in left:
             margin, old = c[i] * (X[i] @ v), expected[i]
             slack, gradient = max(0.0, 1 - margin), margin - 1 + diag * old
@@ -417,6 +432,7 @@ def test_one_sweep_is_a_sweep_of_the_listing(loss):
             if new != old or projected != 0 or abs(margin - 1) <= threshold:
                 kept.append(i)
         left = kept
+        assert growth == pytest.approx(v @ v - length, rel=1e-9, abs=1e-12)
         np.testing.assert_allclose(alpha, expected, rtol=0, atol=1e-12)
         assert order[:size].tolist() == left
         assert (losses, gap, most) == pytest.approx((seen_loss, seen_gap, largest), rel=1e-9)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from ikmap.cells import Cells
-from ikmap.model_selection import FOLDS, PSIS, folds, psis_that_fit, score_fold
+from ikmap.model_selection import CS, FOLDS, MANY, PSIS, folds, psis_that_fit, score_fold, values_of_C
 from ikmap.partitioners import METHODS, cells_by_psi, draw_subsamples, fit_partitions
 from tests.point_sets import DATA, LAYOUTS, N
 
@@ -135,3 +135,10 @@ def test_values_of_C_are_tried_until_two_in_a_row_are_below_the_best(right: list
     X = np.random.default_rng(0).normal(size=(60, 2))
     correct = score_fold(X, y, fit, held, [4], {"many": learner}, method="anne", n_partitions=2, seed=0)
     assert correct["many"] == [made] == [right[:tried]]
+
+
+def test_many_classes_have_the_middle_of_the_range_of_C():
+    assert values_of_C(2) == CS
+    assert (CS[0], CS[-1]) == (2**-5, 2**5)
+    assert values_of_C(MANY - 1) == CS
+    assert values_of_C(MANY) == (0.5, 2.0, 8.0)

@@ -17,6 +17,7 @@ import pytest
 
 from flows._cli import run_command
 from flows.options import BatchOptions, ScoreOptions
+from flows.run_batch import batch_params
 from pipeline.errors import InputError
 
 ROOT = Path(__file__).parents[1]
@@ -71,8 +72,15 @@ def test_command_names_only_what_is_not_default():
 def test_defaults():
     options = BatchOptions.parse([])
     assert (options.t, options.psi, options.learner, options.test_size) == (100, "auto", ("svm", "ogd"), 0.2)
-    assert (options.eta, options.C, options.seed, options.cluster) == (0.5, 5.0, 0, "local")
+    assert (options.eta, options.C, options.seed, options.cluster) == (0.5, None, 0, "local")
     assert (options.partitioner, options.cv_rows, options.workers) == ("anne", 20_000, None)
+
+
+@pytest.mark.parametrize(
+    ("given", "C"), [("", "auto"), ("--psi 8", 5.0), ("--C 2", 2.0), ("--psi 8 --C auto", "auto"), ("--C 5", 5.0)]
+)
+def test_C_is_chosen_where_psi_is(given, C):
+    assert batch_params(BatchOptions.parse(shlex.split(given))).C == C
 
 
 def test_types_from_the_command_line():

@@ -239,6 +239,7 @@ def test_groups_of_classes_give_what_all_at_once_give(
     groups: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(train_stage, "CLASS_GROUPS", groups)
+    monkeypatch.setattr(train_stage, "LANES", 2)
     params = Params(t=9, class_weight="balanced")
     ctx, fitted = mapped(tmp_path, 600, params, classes=5)
     result = train(ctx, "svm", fitted)

@@ -122,7 +122,7 @@ def new_dual(loss, cost, margin, norm, old):
 
 
 @njit(cache=True, nogil=True)
-def one_sweep(
+def one_pass(
     rows,
     norms,
     y,
@@ -136,21 +136,19 @@ def one_sweep(
     order,
     size,
     threshold,
-    state,
 ):
-    """One sweep over the rows order[:size], shuffled first; update w and alpha in place.
+    """One sweep over the rows order[:size] as they stand; update w and alpha in place.
 
     Rows whose dual variable rests at a bound, with a gradient that keeps it there by more than ``threshold``, are
     left out of the order.
 
     Returns (new size, sum of losses, of shares of the duality gap, both as seen at each row's visit, largest projected
-    gradient, root mean square of the rows' steps in their own margin, generator's state).
+    gradient, root mean square of the rows' steps in their own margin, growth of |w|^2).
     """
     last = w.size - 1
-    state = shuffle(order, size, state)
     far = w.size > FAR
     kept, moves = 0, 0
-    losses, gap, most, squares = 0.0, 0.0, 0.0, 0.0
+    losses, gap, most, squares, growth = 0.0, 0.0, 0.0, 0.0, 0.0
     for s in range(size):
         i = order[s]
         if s + AHEAD < size:
@@ -177,12 +175,13 @@ def one_sweep(
             moves += 1
             moved = (new - old) * norm
             squares += moved * moved
+            growth += (new - old) * (2.0 * margin + moved)
         elif abs(margin - 1.0) > threshold and projected == 0.0 and (old <= 0.0 or old >= cost) and loss != LOGISTIC:
             continue
         order[kept] = i
         kept += 1
     rms = np.sqrt(squares / moves) if moves else 0.0
-    return kept, losses, gap, most, rms, state
+    return kept, losses, gap, most, rms, growth
 
 
 @njit(cache=True, nogil=True)
@@ -275,15 +274,15 @@ def sweeps(
 
 @njit(cache=True, nogil=True)
 def certificate(rows, y, positive, class_cost, sample_weight, bias, loss, w, alpha, start=0, stop=-1):
-    """Sum over the rows start .. stop - 1 (default: all) of C loss, and these rows' share of the duality gap.
+    """Sums of C loss, of shares of the duality gap and of |w|^2 over the rows start .. stop - 1 (default: all).
 
-    The gap P - D equals sum_i (C_i loss_i(m_i) + conjugate_i(-a_i) + a_i m_i) with margins m_i, because
-    sum_i a_i m_i = |w|^2. Every term is >= 0 (Fenchel-Young), so the sum keeps its accuracy when the gap is
-    tiny.
+    |w|^2 is the sum of a_i m_i, margins m_i. The gap P - D equals
+    sum_i (C_i loss_i(m_i) + conjugate_i(-a_i) + a_i m_i).
+    Every term is >= 0 (Fenchel-Young), so the sum keeps its accuracy when the gap is tiny.
     """
     last, end = w.size - 1, y.size if stop < 0 else stop
     far = w.size > FAR
-    total, gap = 0.0, 0.0
+    total, gap, length = 0.0, 0.0, 0.0
     for i in range(start, end):
         cost = row_cost(i, y, class_cost, sample_weight)
         if cost > 0.0:
@@ -293,7 +292,8 @@ def certificate(rows, y, positive, class_cost, sample_weight, bias, loss, w, alp
             row_loss, row_gap = loss_and_gap(loss, cost, margin, alpha[i])
             total += row_loss
             gap += row_gap
-    return total, gap
+            length += alpha[i] * margin
+    return total, gap, length
 
 
 @njit(cache=True, nogil=True)

@@ -95,7 +95,7 @@ def visit_blocks(
             if p.phase == "start":
                 loops.accumulate(rows, y, *common)
                 continue
-            loss_sum, gap_sum = loops.certificate(rows, y, *common)
+            loss_sum, gap_sum, _ = loops.certificate(rows, y, *common)
             p.loss_sum += loss_sum
             p.gap_sum += gap_sum
             if p.phase == "train":

@@ -175,7 +175,7 @@ def improve(
             common = (task.positive(p), cost, weight, bias, loss)
             old, mine = alpha[p, inside], new[p, inside]
             if order.certify:
-                sums[1:3, slot] += loops.certificate(rows, y, *common, w[p], old)
+                sums[1:3, slot] += loops.certificate(rows, y, *common, w[p], old)[:2]
                 sums[3, slot] += np.count_nonzero(old > 0)
             if beta > 0.0:
                 before = alpha_before[p, inside]

@@ -1,9 +1,7 @@
 """One binary problem on rows in memory: sweeps of dual coordinate descent until a certificate says it is solved.
 
 Hsieh, Chang, Lin, Keerthi, Sundararajan (2008); what is added to algorithms.md 8.2 is how it ends and what it leaves
-out. Each sweep adds up every row's share of the duality gap as seen at its visit, which costs nothing. That sum is the
-gap of weights that are half a sweep old; together with the one before it tells how large the gap is by now, so the
-certificate, a pass of its own, is computed about once. Rows at rest at a bound are left out when their margin is
+out: see :class:`Progress`. Rows at rest at a bound are left out when their margin is
 further from 1 than thrice what margins moved by in the last sweep; a certificate that fails brings them back.
 """
 
@@ -17,23 +15,12 @@ import numpy as np
 from ikmap._threads import for_each_block
 from ikmap.learners import _linear_svm_loops as loops
 from ikmap.learners.block_reader import CompiledBlock
+from ikmap.learners.progress import Progress
 
 CHUNK = 8192
 """Rows whose losses are summed apart, so that sums do not depend on the number of threads."""
 AT_REST = 3.0
 """Rows are left out whose margin is further from its bound than so many times the typical step."""
-#: Projected gradients up to 1e-12 count as zero in a step (8.2): below this nothing moves any more.
-STILL = 5e-12
-
-
-@dataclass
-class Solution:
-    """Weights, dual variables, sweeps made, and at every certificate (sweeps, primal, dual, gap)."""
-
-    w: np.ndarray
-    alpha: np.ndarray
-    n_iter: int
-    history: list[tuple[float, float, float, float]]
 
 
 @dataclass(frozen=True)
@@ -83,9 +70,11 @@ class _Sweeps:
         self.size = self.everything = self.order.size
         self.threshold = np.inf
 
-    def __call__(self) -> tuple[float, float, float]:
-        """Make one sweep: (sum of losses, of gaps, largest projected gradient), as seen at the rows' visits."""
+    def __call__(self) -> tuple[bool, float, float, float, float]:
+        """Make one sweep; return what :meth:`Progress.swept` wants to know."""
+        whole = self.size == self.everything
         rows, norms, y, _ = self.problem.block
+        self.state = np.uint64(loops.shuffle(self.order, self.size, self.state))
         arrays: Any = (
             rows,
             norms,
@@ -96,27 +85,24 @@ class _Sweeps:
             self.order,
             self.size,
             self.threshold,
-            self.state,
         )
-        self.size, losses, gap, most, rms, state = loops.one_sweep(*arrays)
-        self.state = np.uint64(state)
+        self.size, losses, gap, most, rms, growth = loops.one_pass(*arrays)
         self.threshold = AT_REST * rms if rms > 0.0 and self.shrinking else np.inf
-        return losses, gap, most
+        return whole, losses, gap, most, growth
 
 
 def certify(problem: Problem, w: np.ndarray, alpha: np.ndarray, n_threads: int = 1) -> tuple[float, float, float]:
-    """Primal, dual and relative gap at these weights, which must be those of alpha."""
+    """Sums of losses and of shares of the gap, and |w|^2, at these weights, which must be those of alpha."""
     rows, _, y, _ = problem.block
-    sums = np.zeros((-(-y.size // CHUNK), 2))
+    sums = np.zeros((-(-y.size // CHUNK), 3))
 
     def work(start: int, stop: int) -> None:
         arrays = (rows, y, *problem.arrays, w, alpha, start, stop)
         sums[start // CHUNK] = loops.certificate(*arrays)
 
     for_each_block(work, y.size, CHUNK, n_threads)
-    losses, gap = (float(s) for s in np.add.reduce(sums, axis=0))
-    primal = 0.5 * loops.squared_length(w) + losses
-    return primal, primal - gap, gap / max(primal, np.finfo(float).tiny)
+    losses, gap, length = np.add.reduce(sums, axis=0).tolist()
+    return losses, gap, length
 
 
 def descend(
@@ -128,7 +114,7 @@ def descend(
     shrinking: bool,
     seed: int,
     n_threads: int = 1,
-) -> Solution:
+) -> tuple[np.ndarray, list[tuple[float, float, float, float]]]:
     """Solve a problem to the relative duality gap ``tol``, or as far as ``max_iter`` sweeps or float64 go.
 
     Parameters
@@ -139,6 +125,13 @@ def descend(
         Of the order of rows, below 2^64.
     n_threads : int
         For the certificate.
+
+    Returns
+    -------
+    w : ndarray of float64, shape (n_columns + 1,)
+        Weights, the intercept's last.
+    history : list of tuples
+        At every certificate: sweeps made, primal, dual, gap.
     """
     rows, _, y, _ = problem.block
     w = np.zeros(problem.n_columns + 1)
@@ -146,25 +139,9 @@ def descend(
         arrays = (rows, y, *problem.arrays, w, alpha)
         loops.accumulate(*arrays)
     sweeps = _Sweeps(problem, w, alpha, seed, shrinking)
-    history: list[tuple[float, float, float, float]] = []
-    n_iter, before, goal = 0, 0.0, tol
+    progress = Progress(tol, max_iter, loops.squared_length(w))
     while True:
-        whole = sweeps.size == sweeps.everything
-        losses, gap_sum, most = sweeps()
-        n_iter += 1
-        if whole:
-            primal = 0.5 * loops.squared_length(w) + losses
-        seen = gap_sum / max(primal, np.finfo(float).tiny)
-        expected = seen * min(1.0, seen / before) if before > 0.0 else seen
-        before = seen
-        still = most <= STILL
-        if expected > goal and n_iter < max_iter and not still:
-            continue
-        primal, dual, gap = certify(problem, w, alpha, n_threads)
-        history.append((n_iter, primal, dual, gap))
-        if gap <= tol or n_iter >= max_iter or (still and whole):
-            return Solution(w, alpha, n_iter, history)
-        if whole:
-            goal = min(goal, tol * expected / gap)
-        sweeps.activate()
-        before = 0.0
+        if progress.swept(*sweeps()):
+            if progress.certified(*certify(problem, w, alpha, n_threads)):
+                return w, progress.history
+            sweeps.activate()

@@ -13,11 +13,12 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ikmap._threads import for_each_block, usable_cores
+from ikmap._threads import usable_cores
 from ikmap.learners._linear_svm_loops import LOSSES
 from ikmap.learners.block_minimization import BlockProblem, visit_blocks
 from ikmap.learners.block_reader import BlockReader
-from ikmap.learners.descent import Problem, Solution, descend
+from ikmap.learners.class_descent import ClassProblems, descend_classes
+from ikmap.learners.descent import Problem, descend
 from ikmap.learners.linear_model import LinearModel
 from ikmap.learners.rows import Blocks
 from ikmap.seeds import generator
@@ -154,8 +155,8 @@ def fit_linear_svm(
     cell_value : float, optional
         Feature value of a cell, where neither 1/sqrt(t) nor 1 is meant.
     n_threads : int, optional
-        Threads to use on one block: one-vs-rest problems are solved side by side, and of a single one the certificate
-        is shared. None: as many as there are cores. The result is the same bit for bit.
+        Threads to use on one block: groups of eight one-vs-rest problems are solved side by side, and of the problem of
+        two classes the certificate is shared. None: as many as there are cores. The result is the same bit for bit.
 
     Returns
     -------
@@ -169,7 +170,7 @@ def fit_linear_svm(
     Notes
     -----
     Memory: one block, and per problem in flight a weight per column and 8 bytes per row. Time of a sweep: the
-    number of entries of the rows that are not shrunk.
+    number of entries of the rows that are not shrunk; on one block, eight one-vs-rest problems share it.
     """
     params = params or SVMParams()
     if n_classes < 2:
@@ -206,9 +207,13 @@ def fit_linear_svm(
     while unsolved := [p for p in problems if p.phase != "done"]:
         visit_blocks(reader, unsolved, params, class_cost, cycle, alpha0)
         cycle += 1
-    alphas = [np.concatenate([p.alphas[b] for b in sorted(p.alphas)]) for p in problems]
     return _result(
-        numbers, [Solution(p.w, a, p.n_iter, p.history) for p, a in zip(problems, alphas, strict=True)], params
+        numbers,
+        np.ascontiguousarray(np.column_stack([p.w[:-1] for p in problems])),
+        np.array([p.w[-1] for p in problems]),
+        np.array([np.concatenate([p.alphas[b] for b in sorted(p.alphas)]) for p in problems]),
+        [p.history for p in problems],
+        params,
     )
 
 
@@ -221,35 +226,32 @@ def _fit_in_memory(
     alpha0: np.ndarray | None,
     n_threads: int,
 ) -> SVMFit:
-    """Solve each problem on its own, several side by side."""
+    """Solve the problem of two classes, or those of more together."""
     assert reader.columns is not None
     block, n = reader[0], reader.sizes[0]
     if alpha0 is not None and alpha0.shape[1] != n:
         raise ValueError(f"alpha0 has {alpha0.shape[1]} rows, the blocks have {n}")
     alphas = np.zeros((len(numbers), n)) if alpha0 is None else alpha0.copy()
-    solutions: list[Solution | None] = [None] * len(numbers)
-
-    def solve(slot: int, _: int) -> None:
-        number = numbers[slot]
-        solutions[slot] = descend(
-            Problem(
-                block,
-                positive=1 if n_classes == 2 else number,
-                class_cost=class_cost,
-                loss=LOSSES[params.loss],
-                bias=float(params.fit_intercept),
-                n_columns=reader.columns or 0,
-            ),
-            alphas[slot],
-            tol=params.tol,
-            max_iter=params.max_iter,
-            shrinking=params.shrinking,
-            seed=int(generator(params.seed, number).integers(2**63)),
-            n_threads=n_threads if len(numbers) == 1 else 1,
-        )
-
-    for_each_block(solve, len(numbers), 1, n_threads)
-    return _result(numbers, [s for s in solutions if s is not None], params)
+    what: Any = {
+        "block": block,
+        "class_cost": class_cost,
+        "loss": LOSSES[params.loss],
+        "bias": float(params.fit_intercept),
+        "n_columns": reader.columns,
+    }
+    how: Any = {
+        "tol": params.tol,
+        "max_iter": params.max_iter,
+        "shrinking": params.shrinking,
+        "seed": int(generator(params.seed, 0).integers(2**63)),
+        "n_threads": n_threads,
+    }
+    if n_classes > 2:
+        problems = ClassProblems(positives=np.array(numbers), **what)
+        coef, intercept, histories = descend_classes(problems, alphas, **how)
+        return _result(numbers, coef, intercept, alphas, histories, params)
+    w, history = descend(Problem(positive=1, **what), alphas[0], **how)
+    return _result(numbers, w[:-1, None], w[-1:], alphas, [history], params)
 
 
 def _class_weights(
@@ -272,10 +274,16 @@ def _class_weights(
     return weights
 
 
-def _result(numbers: Sequence[int], solutions: Sequence[Solution], params: SVMParams) -> SVMFit:
+def _result(
+    numbers: Sequence[int],
+    coef: np.ndarray,
+    intercept: np.ndarray,
+    alphas: np.ndarray,
+    histories: Sequence[Sequence[tuple[float, float, float, float]]],
+    params: SVMParams,
+) -> SVMFit:
     """Collect what was solved, and warn about what was not."""
-    primal, dual, gap = (np.array([s.history[-1][c] for s in solutions]) for c in (1, 2, 3))
-    alphas = np.array([s.alpha for s in solutions])
+    n_iter, primal, dual, gap = (np.array([h[-1][c] for h in histories]) for c in range(4))
     converged = gap <= params.tol
     if not converged.all():
         # Importing scikit-learn takes a second, which no worker should spend for a warning it rarely gives.
@@ -283,23 +291,23 @@ def _result(numbers: Sequence[int], solutions: Sequence[Solution], params: SVMPa
 
         worst = int(gap.argmax())
         warnings.warn(
-            f"duality gap {gap[worst]:.2g} after {solutions[worst].n_iter} sweeps, wanted {params.tol:.2g} "
+            f"duality gap {gap[worst]:.2g} after {n_iter[worst]:.0f} sweeps, wanted {params.tol:.2g} "
             f"(problem {numbers[worst]}): raise max_iter or tol, or lower C",
             ConvergenceWarning,
             stacklevel=3,
         )
     return SVMFit(
         problems=np.array(numbers),
-        coef=np.ascontiguousarray(np.column_stack([s.w[:-1] for s in solutions])),
-        intercept=np.array([s.w[-1] for s in solutions]),
+        coef=coef,
+        intercept=intercept,
         alphas=alphas,
         primal=primal,
         dual=dual,
         gap=gap,
-        n_iter=np.array([s.n_iter for s in solutions]),
+        n_iter=n_iter.astype(np.int64),
         converged=converged,
-        n_support=(alphas > 0).sum(axis=1),
-        history=tuple(np.array(s.history) for s in solutions),
+        n_support=np.count_nonzero(alphas > 0, axis=1),
+        history=tuple(np.array(h) for h in histories),
     )
 
 
@@ -320,7 +328,9 @@ def svm_model(fits: SVMFit | Sequence[SVMFit], classes: list[Any], params: SVMPa
     if not np.array_equal(numbers[order], np.arange(k)):
         raise ValueError(f"problems solved are {sorted(numbers.tolist())}, {len(classes)} classes need 0..{k - 1}")
     return LinearModel(
-        coef=np.ascontiguousarray(np.column_stack([fit.coef for fit in parts])[:, order]),
+        coef=parts[0].coef
+        if len(parts) == 1
+        else np.ascontiguousarray(np.column_stack([fit.coef for fit in parts])[:, order]),
         intercept=np.concatenate([fit.intercept for fit in parts])[order],
         divisor=float(divisor),
         learner="svm" if params.loss != "logistic" else "logistic",

@@ -35,12 +35,13 @@ def fit_linear_svm_path(
     SVMFit
         Certified like any other; ``alphas`` has as many rows as there are problems.
     """
-    fit, before = None, 0.0
-    for C in sorted(Cs):
-        asked = replace(params, C=C)
-        alpha0 = None if fit is None else _scaled(fit, params.loss, before, C)
-        fit, before = fit_linear_svm(blocks, n_classes, asked, alpha0=alpha0, **options), C
+    alpha0, ladder = None, sorted(Cs)
+    for C, following in zip(ladder, [*ladder[1:], None], strict=True):
+        fit = fit_linear_svm(blocks, n_classes, replace(params, C=C), alpha0=alpha0, **options)
+        if following is not None:
+            alpha0 = _scaled(fit, params.loss, C, following)
         yield fit
+        del fit  # Its weights, which may be large, are not needed for the next.
 
 
 def _scaled(fit: SVMFit, loss: str, before: float, C: float) -> np.ndarray:
@@ -53,7 +54,7 @@ def _scaled(fit: SVMFit, loss: str, before: float, C: float) -> np.ndarray:
         bound = fit.alphas.max(axis=1, keepdims=True, initial=0.0)
         return np.where(fit.alphas >= bound * (1 - 1e-9), fit.alphas * ratio, fit.alphas)
     # The best multiple s: sum(a) = |w|^2 + sum(a^2 / 2C_i) at the old solution, and D(s a) is a parabola.
-    length = (fit.coef**2).sum(axis=0) + fit.intercept**2
+    length = np.einsum("jk,jk->k", fit.coef, fit.coef) + fit.intercept**2
     rest = np.maximum(fit.alphas.sum(axis=1) - length, 0.0)
     scale = (length + rest) / np.maximum(length + rest / ratio, np.finfo(float).tiny)
     return fit.alphas * scale[:, None]

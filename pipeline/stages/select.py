@@ -15,7 +15,7 @@ from ikmap.learners.linear_svm import fit_linear_svm, svm_model
 from ikmap.learners.linear_svm_path import fit_linear_svm_path
 from ikmap.learners.ogd import OGDState
 from ikmap.learners.rows import Block
-from ikmap.model_selection import CS, FOLDS, Learner, Predictor, folds, psis_that_fit, score_fold
+from ikmap.model_selection import FOLDS, Learner, Predictor, folds, psis_that_fit, score_fold, values_of_C
 from ikmap.seeds import generator
 from pipeline.engine import Context, Record, Stage, Task
 from pipeline.params import Params
@@ -49,7 +49,8 @@ def select(context: Context) -> dict[str, Any]:
         the smaller C); accuracy is then that of the best C.
     """
     params, store = context.params, context.store
-    n = PreparedRows(store, "train").n_rows
+    rows = PreparedRows(store, "train")
+    n = rows.n_rows
     used = min(n, params.cv_rows)
     wanted = searches(params)
     if used < n:
@@ -74,14 +75,15 @@ def select(context: Context) -> dict[str, Any]:
                 folds_of[psi].append(counts)
         # A C counts where every fold tried it.
         by_C[name] = [[sum(counts) / used for counts in zip(*folds_of[psi], strict=False)] for psi in psis]
-    accuracy = {name: [max(row) for row in by_C[name]] for name in params.learners}
+    accuracy = {name: [max(by_psi) for by_psi in by_C[name]] for name in params.learners}
     best = {name: int(np.argmax(accuracy[name])) for name in params.learners}
     chosen = {name: psis[best[name]] if params.psi == "auto" else int(params.psi) for name in params.learners}
     found: dict[str, Any] = {"psi": psis, "accuracy": accuracy, "chosen": chosen, "rows": used, "folds": FOLDS}
     if "C" in wanted:
-        by_C = {name: rows for name, rows in by_C.items() if name not in WITHOUT_C}
-        chosen_C = {name: CS[int(np.argmax(rows[best[name]]))] for name, rows in by_C.items()}
-        found |= {"C": list(CS), "accuracy_by_C": by_C, "chosen_C": chosen_C}
+        by_C = {name: by_psi for name, by_psi in by_C.items() if name not in WITHOUT_C}
+        Cs = values_of_C(len(rows.preparation.classes))
+        chosen_C = {name: Cs[int(np.argmax(by_psi[best[name]]))] for name, by_psi in by_C.items()}
+        found |= {"C": list(Cs), "accuracy_by_C": by_C, "chosen_C": chosen_C}
     return stage.finish(**found)
 
 
@@ -134,12 +136,14 @@ def _learner(name: str, params: Params, n_classes: int) -> Learner:
         return svm_model(fit, classes, asked, divisor=math.sqrt(params.t)).predict_index
 
     def path(cells: Cells, y: np.ndarray) -> Iterator[Predictor]:
-        asked = svm_params(replace(params, C=CS[0], tol=max(params.tol, PATH_TOL)), name)
+        Cs = values_of_C(n_classes)
+        asked = svm_params(replace(params, C=Cs[0], tol=max(params.tol, PATH_TOL)), name)
         asked = replace(asked, max_iter=PATH_SWEEPS)
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="duality gap")
-            for fit in fit_linear_svm_path([Block(cells, y)], n_classes, asked, CS):
+            for fit in fit_linear_svm_path([Block(cells, y)], n_classes, asked, Cs):
                 yield svm_model(fit, classes, asked, divisor=math.sqrt(params.t)).predict_index
+                del fit  # Nobody needs the weights of two C at a time.
 
     if name in WITHOUT_C:
         return ogd

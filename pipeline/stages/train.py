@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ikmap.learners.class_descent import LANES
 from pipeline.engine import Context, Stage, Task
 from pipeline.layout import choose_parts, choose_solver, packed_bytes
 from pipeline.models import MODELS
@@ -20,6 +21,8 @@ __all__ = ["CLASS_GROUPS", "MODELS", "PASS_STREAM", "svm_params", "train"]
 
 CLASS_GROUPS = 16
 """One-vs-rest problems are solved in at most this many tasks."""
+SHARING = 5
+"""From so many classes on, problems that share their passes over the rows are worth more than tasks of their own."""
 
 
 def train(context: Context, learner: str, fitted: Fitted) -> dict[str, Any]:
@@ -56,7 +59,11 @@ def _train_batch(context: Context, learner: str, fitted: Fitted) -> dict[str, An
     solver = choose_solver(cells_bytes, params.solver)
     details: dict[str, Any] = {"solver": solver}
     k = 1 if len(classes) == 2 else len(classes)
-    most = -(-k // PROBLEMS_AT_ONCE) if solver == "distributed" else CLASS_GROUPS
+    most = CLASS_GROUPS
+    if solver == "distributed":
+        most = -(-k // PROBLEMS_AT_ONCE)
+    elif solver == "memory" and k >= SHARING:
+        most = min(most, -(-k // LANES))
     groups = [group.tolist() for group in np.array_split(np.arange(k), min(k, most))]
     if solver == "distributed":
         details["parts"] = choose_parts(n, cells_bytes, params.parts)
