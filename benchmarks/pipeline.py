@@ -13,7 +13,6 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from math import sqrt
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -23,13 +22,14 @@ from ikmap.learners.linear_svm import SVMParams, fit_linear_svm, svm_model
 from ikmap.learners.ogd import OGDState
 from ikmap.learners.rows import Block
 from ikmap.partitioners import draw_subsamples, fit_partitions
-from pipeline.readers import open_source
+from pipeline.readers import Piece, Source, open_source
+from pipeline.readers.base import Block as ReadBlock
 
 TITLE = "The whole pipeline"
 ABOUT = (
     "`python -m flows.batch` from the moment its workers are up to the last stage (reading, partitioning, mapping, "
-    "svm, ogd, evaluation, every result stored), against the bare kernels on the same files: parse both files side by "
-    "side, fit, map, train, predict"
+    "svm, ogd, evaluation, every result stored), against the bare kernels on the same files: parse the pieces of both "
+    "files side by side, fit, map, train, predict"
 )
 T = 100
 
@@ -90,12 +90,13 @@ def run_kernels(name: str, method: str, psi: int, options: Options) -> tuple[dic
     seconds: dict[str, float] = {}
     clock = _Clock(seconds)
 
-    def read(url: str) -> list[Any]:
-        source = open_source(url, found.format, found.label, found.n_columns)
-        return [block for piece in source.pieces() for block in source.read(piece)]
+    def read(source: Source, piece: Piece) -> list[ReadBlock]:
+        return list(source.read(piece))
 
+    sources = [open_source(url, found.format, found.label, found.n_columns) for url in urls]
+    pieces = [(source, piece) for source in sources for piece in source.pieces()]
     with ThreadPoolExecutor(options.threads) as pool:
-        list(pool.map(read, urls))
+        list(pool.map(read, *zip(*pieces, strict=True)))
     clock("read")
     # What is read is used as `data` holds it: dense or sparse as the pipeline decides, class numbers for labels.
     model = fit_partitions(

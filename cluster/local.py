@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 
@@ -16,6 +15,7 @@ from distributed import Client, LocalCluster
 from distributed.system import MEMORY_LIMIT
 
 from cluster._quiet import interrupts_held, quiet_logs
+from cluster._scratch import scratch_folder
 from cluster.handle import ClusterHandle
 from pipeline.errors import InputError
 
@@ -81,7 +81,7 @@ def start(*, workers: int | None = None, memory_limit: str | None = None) -> Clu
     with ExitStack() as stack:
         with interrupts_held():
             stack.enter_context(quiet_logs())
-            scratch = stack.enter_context(tempfile.TemporaryDirectory(prefix="ikmap-dask-", ignore_cleanup_errors=True))
+            scratch = stack.enter_context(scratch_folder())
             stack.enter_context(dask.config.set({"temporary-directory": scratch}))
             stack.enter_context(_worker_environment())
             cluster = stack.enter_context(

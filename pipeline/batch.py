@@ -87,6 +87,7 @@ def run_batch(
     run, params = context.run, context.params
     (run.path / "run.toml").write_text(invocation.config_toml)
     done_before = set(run.manifest["stages"])
+    run.begin_session()
 
     def step(name: str, work: Callable[[], Result]) -> Result:
         finished = run.stage(name)
@@ -133,8 +134,8 @@ def run_batch(
             trained = step(f"train:{name}", partial(train, asked, name, fitted[psi]))
             tested = step(f"evaluate:{name}", partial(evaluate, context, name, fitted[psi], trained["content_hash"]))
             learners[name] = {**tested, **trained}
+        run.end_session(context.elapsed)  # what follows tells of the run, and is none of its work
 
-    run.manifest["seconds"] += round(context.elapsed, 3)
     metrics = _metrics(context, data, invocation, ingested, mapped, selection, learners, done_before)
     write_json(run.path / "metrics.json", metrics)
     write_report(metrics, run.path / "report.html")

@@ -86,7 +86,7 @@ class Stage:
 
     def __init__(self, context: Context, name: str, tasks: int | None, rows: int | None = None) -> None:
         self.context, self.name, self.rows = context, name, rows
-        self.started = context.elapsed
+        self.began = context.elapsed
         context.events.stage_started(name, tasks, rows)
         self.records: list[Record] = []
         self.skipped = 0
@@ -143,8 +143,9 @@ class Stage:
 
     def finish(self, **result: Any) -> dict[str, Any]:
         """Write the stage's summary to the manifest; `result` is what later stages need of it."""
-        seconds = self.context.elapsed - self.started
-        summary = summarise(self.name, self.records, self.started, seconds, self.rows, self.skipped)
+        seconds = self.context.elapsed - self.began
+        started = self.context.run.manifest["seconds"] + self.began  # after the processes that worked on it before
+        summary = summarise(self.name, self.records, started, seconds, self.rows, self.skipped)
         self.context.run.finish_stage(self.name, summary, result)
         self.context.events.stage_finished(self.name, summary)
         return result

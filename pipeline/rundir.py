@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -134,6 +135,26 @@ class RunDirectory:
     @property
     def finished(self) -> bool:
         return bool(self.manifest["status"] == "finished")
+
+    def begin_session(self) -> None:
+        """Note that a process begins to work on the run, and count the seconds of one that was stopped before.
+
+        Nobody knows when that one was stopped; its time is counted up to the last file that it wrote here.
+        """
+        if "session" in self.manifest:
+            self.manifest["seconds"] += round(max(0.0, self._last_written() - self.manifest["session"]), 3)
+        self.manifest["session"] = time.time()
+        self.save()
+
+    def end_session(self, seconds: float) -> None:
+        """Count the seconds of this process, whose work is done; :meth:`save` is left to the caller."""
+        del self.manifest["session"]
+        self.manifest["seconds"] = round(self.manifest["seconds"] + seconds, 3)
+
+    def _last_written(self) -> float:
+        """When a file of the stages was written last, in seconds since the epoch."""
+        files = [self.path / MANIFEST, *(self.path / RECORDS).rglob("*")]
+        return max(file.stat().st_mtime for file in files)
 
     def save(self) -> None:
         """Write the manifest."""

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import zarr
+from fsspec.core import url_to_fs
 from zarr.codecs import BloscCodec
 
 from pipeline.errors import InputError
@@ -68,7 +69,7 @@ def read_written(array: zarr.Array, rows: slice) -> np.ndarray:
 
 
 def _stamps(folder: Path, members: bool) -> Stamps:
-    """What changes when a group or array is rewritten: Zarr replaces the files that describe them.
+    """What changes when a group or array on a local disk is rewritten: Zarr replaces the files that describe them.
 
     With `members`, also when one of the arrays in a group is.
     """
@@ -81,7 +82,7 @@ def _stamps(folder: Path, members: bool) -> Stamps:
             status = os.stat(path / "zarr.json")
         except FileNotFoundError:
             continue
-        stamps[path.name] = status.st_mtime_ns, status.st_ino, status.st_size
+        stamps[str(path)] = status.st_mtime_ns, status.st_ino, status.st_size
     return stamps
 
 
@@ -90,12 +91,17 @@ class Store:
 
     Parameters
     ----------
-    path : str
-        Directory of the hierarchy.
+    path : str or Path
+        Directory of the hierarchy, or its URL (any of fsspec's).
     """
 
     def __init__(self, path: str | Path) -> None:
         self.path = str(path)
+
+    @property
+    def local(self) -> bool:
+        """Whether the hierarchy is a directory of this machine."""
+        return "://" not in self.path
 
     def create(self) -> None:
         """Make the root group, where there is none yet."""
@@ -157,7 +163,10 @@ class Store:
     def holds(self, output: str) -> bool:
         """Whether an output of a task is there whole: a shard, or a complete group."""
         if "/c/" in output:
-            return (Path(self.path) / output).exists()
+            if self.local:
+                return (Path(self.path) / output).exists()
+            files, root = url_to_fs(self.path)
+            return bool(files.exists(f"{root}/{output}"))
         if self.attributes(output) is None:
             return False
         return all(array.nchunks_initialized == array.nchunks for array in self.open_arrays(output).values())
@@ -169,7 +178,12 @@ class Store:
         )
 
     def _kept_open[T](self, kind: str, name: str, open_it: Callable[[], T]) -> T:
-        """What `open_it` gives, from this process's cache as long as the files that describe it are the same."""
+        """What `open_it` gives, from this process's cache as long as the files that describe it are the same.
+
+        Threads may open the same thing twice; what they find in the cache is whole.
+        """
+        if not self.local:  # to learn whether it has changed would take as long as to open it
+            return open_it()
         # Taken before it is opened: what changes in between is opened again next time.
         stamps = _stamps(Path(self.path, name), members=kind == "arrays")
         kept = _opened.get((kind, self.path, name))

@@ -1,7 +1,8 @@
-"""Let every worker load its libraries as it starts, not in its first tasks."""
+"""Let every worker load its libraries and compiled loops as it starts, not in its first tasks."""
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from typing import Any
 
@@ -19,6 +20,7 @@ MODULES = (
     "pipeline.stages.evaluate",
     "pipeline.score",
 )
+_OURS = ("ikmap", "pipeline")
 
 
 class WarmUp(WorkerPlugin):
@@ -26,7 +28,8 @@ class WarmUp(WorkerPlugin):
 
     Small runs win most: each stage of theirs may meet a worker that has done nothing before. The imports (about half
     a second) stand in the worker's way, for two threads that import packages with circular imports at the same time
-    can get to see half of a module. Compiling is left to the tasks: with nothing cached it takes far longer.
+    can get to see half of a module. So does the loading of what has been compiled (as long again, most of it Numba's
+    own start). Compiling is left to the tasks: with nothing cached it takes far longer.
     """
 
     name = "ikmap-warm-up"
@@ -36,3 +39,36 @@ class WarmUp(WorkerPlugin):
         """Called by Dask when a worker starts, or when the plugin is registered."""
         for module in MODULES:
             import_module(module)
+        load_compiled()
+
+
+def load_compiled() -> int:
+    """Load the compiled loops that Numba's cache on disk holds; compile nothing. Returns how many there are.
+
+    Which loops a run needs for which types, its data and plans decide; what earlier runs needed is the best guess.
+    """
+    from numba.core.dispatcher import Dispatcher
+
+    loops = {
+        value
+        for name, module in list(sys.modules.items())
+        if name.partition(".")[0] in _OURS
+        for value in list(vars(module).values())
+        if isinstance(value, Dispatcher)
+    }
+    loaded = 0
+    for loop in loops:
+        for signature in _cached_signatures(loop):
+            loop.compile(signature)
+            loaded += 1
+    return loaded
+
+
+def _cached_signatures(loop: Any) -> list[Any]:
+    """Types for which a loop, as it stands and on this kind of processor, is in the cache."""
+    # Numba has no public way to ask; without these attributes, or with a cache that cannot be read, tasks load loops.
+    try:
+        cache, codegen = loop._cache, loop.targetctx.codegen()
+        return [key[0] for key in cache._cache_file._load_index() if key == cache._index_key(key[0], codegen)]
+    except (AttributeError, OSError, EOFError, ValueError):
+        return []

@@ -148,6 +148,7 @@ def test_kill_at_any_moment_and_resume_to_the_same_bits(tmp_path: Path) -> None:
     expected = results(tmp_path / "whole")
     directory = tmp_path / "killed"
     killed_at = []
+    seconds_before = 0.0
     for stage in ("ingest", "cells", "train-svm"):
         process = subprocess.Popen(
             command(*words, "--run-dir", str(directory)), env=environment(), cwd=tmp_path, start_new_session=True,
@@ -162,6 +163,9 @@ def test_kill_at_any_moment_and_resume_to_the_same_bits(tmp_path: Path) -> None:
             killed_at.append(stage)
         process.wait()
         # Whatever was being written may be there in part.
+        counted = json.loads((directory / "manifest.json").read_text())["seconds"]
+        assert counted >= seconds_before
+        seconds_before = counted
     assert killed_at
     assert not (directory / "metrics.json").exists() or len(killed_at) < 3
     again = subprocess.run(
@@ -169,8 +173,13 @@ def test_kill_at_any_moment_and_resume_to_the_same_bits(tmp_path: Path) -> None:
     )
     assert again.returncode == 0, again.stderr.decode()
     assert results(directory) == expected
-    stages = {s["name"]: s for s in json.loads((directory / "metrics.json").read_text())["stages"]}
+    metrics = json.loads((directory / "metrics.json").read_text())
+    stages = {s["name"]: s for s in metrics["stages"]}
     assert stages["ingest"]["tasks_skipped"] == stages["ingest"]["tasks"]
+    # Every session counts, the killed ones up to their last event: a stage of a later one begins after those before.
+    last = stages["evaluate:ogd"]
+    assert (seconds_before > 0) == (len(killed_at) > 1)
+    assert seconds_before < last["started"] < metrics["run"]["seconds"] - last["seconds"] + 0.01
 
 
 def test_a_worker_killed_in_the_middle_changes_nothing(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 from pathlib import Path
 from urllib.request import urlopen
@@ -17,6 +18,7 @@ import pytest
 import cluster
 from cluster import address, local
 from cluster._quiet import interrupts_held
+from cluster._scratch import scratch_folder
 from pipeline.errors import InputError
 
 ROOT = Path(__file__).parents[1]
@@ -216,3 +218,28 @@ def test_script_with_dying_worker_ends_without_noise(tmp_path):
     assert (done.stderr, done.returncode) == ("", 0)
     assert done.stdout.splitlines() == ["KilledWorker", "True []"]
     assert list(here.iterdir()) == []
+
+
+def test_scratch_folders_of_dead_processes_are_removed_and_no_others(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    script = """
+import os
+from cluster._scratch import scratch_folder
+with scratch_folder() as folder:
+    open(folder + "/spilled", "w").close()
+    print(folder, flush=True)
+    os.kill(os.getpid(), 9)
+"""
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    killed = subprocess.run([sys.executable, "-c", script], cwd=ROOT, env=environment, capture_output=True, text=True)
+    leftover = Path(killed.stdout.strip())
+    unknown = tmp_path / "ikmap-dask-unknown"
+    unknown.mkdir()
+    (tmp_path / "other").mkdir()
+    assert (leftover / "spilled").exists()
+    with scratch_folder() as mine:
+        assert not leftover.exists()
+        with scratch_folder() as second:  # as another process would: what lives stays
+            assert Path(mine).exists()
+        assert not Path(second).exists()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["ikmap-dask-unknown", "other"]

@@ -49,6 +49,36 @@ def test_a_new_directory_and_the_same_again(tmp_path: Path) -> None:
     assert again.task_record("cells", "shard-1").exists()
 
 
+def at(run: RunDirectory, begin: float, last: float) -> None:
+    """Let the session have begun, and its files have been written, at these times."""
+    run.manifest["session"] = begin
+    run.save()
+    for file in (run.path / "manifest.json", *(run.path / "records").rglob("*")):
+        os.utime(file, (last, last))
+
+
+def test_the_seconds_of_sessions_that_were_stopped_are_counted_up_to_their_last_file(tmp_path: Path) -> None:
+    used(tmp_path)
+    first = make(tmp_path)
+    first.begin_session()
+    assert first.manifest["seconds"] == 0
+    at(first, 1000.0, 1002.0)
+    os.utime(tmp_path / "records" / "cells" / "shard-1.json", (1030.5, 1030.5))
+    os.utime(tmp_path / ".lock", (9000.0, 9000.0))
+    second = make(tmp_path)
+    second.begin_session()
+    assert second.manifest["seconds"] == 30.5
+    at(second, 2000.0, 2000.0)  # stopped before it had done anything
+    third = make(tmp_path)
+    third.begin_session()
+    assert third.manifest["seconds"] == 30.5
+    third.end_session(7.25)
+    third.save()
+    fourth = make(tmp_path)
+    fourth.begin_session()
+    assert fourth.manifest["seconds"] == 37.75
+
+
 def test_values_that_json_changes_are_no_difference(tmp_path: Path) -> None:
     identity = {"learners": ("svm", "ogd"), "sides": {1: "x"}}
     make(tmp_path, identity)

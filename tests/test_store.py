@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
 import pytest
@@ -14,7 +16,7 @@ from ikmap.partitioners import IForestPartitions, VoronoiPartitions
 from ikmap.partitioners.voronoi import fit_voronoi
 from pipeline import models
 from pipeline.models import load_model, save_model
-from pipeline.store import CHUNK_BYTES, Store
+from pipeline.store import CHUNK_BYTES, COMPLETE, Store
 from tests.runs import new_store
 
 ARRAYS = {
@@ -262,3 +264,43 @@ def test_what_is_kept_open_follows_what_others_write(store: Store) -> None:
     assert len(store.write_shards(name, 3, np.ones((6, 3), dtype=np.int32))) == 2
     zarr.open_group(store.path, mode="r+").__delitem__("g")
     assert store.attributes("g") is None
+
+
+def test_groups_behind_a_url_follow_what_others_write() -> None:
+    """Nothing tells cheaply whether a remote group has changed, so none is kept open."""
+    store = Store(f"memory://{uuid4().hex}")
+    store.create()
+    for k in range(3):
+        store.write_group("g", {"x": np.full(4, k)}, {"k": k})
+        attributes, arrays = store.read_group("g")
+        assert attributes["k"] == k
+        assert (arrays["x"] == k).all()
+        assert (store.open_arrays("g")["x"][:] == k).all()
+    store.delete("g")
+    assert store.attributes("g") is None
+
+
+def test_shards_behind_a_url() -> None:
+    store = Store(f"memory://{uuid4().hex}")
+    store.create()
+    store.create_sharded("c/codes", (5, 2), np.int32, shard_rows=4, chunk_rows=2)
+    (output,) = store.write_shards("c/codes", 0, np.ones((4, 2), dtype=np.int32))
+    assert store.holds(output)
+    assert not store.holds(output.replace("/c/0", "/c/1"))
+
+
+def test_threads_share_what_is_kept_open(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pipeline.store.KEPT_OPEN", 3)  # emptied all the time
+    for k in range(5):
+        store.write_group(f"g{k}", {"x": np.full(4, k)}, {"k": k})
+
+    def look(k: int) -> bool:
+        name = f"g{k % 5}"
+        found = store.attributes(name)
+        return found is not None and found["k"] == k % 5 and (store.open_arrays(name)["x"][:] == k % 5).all()
+
+    with ThreadPoolExecutor(4) as pool:
+        assert all(pool.map(look, range(200)))
+    store.write_group("g0", {"x": np.full(4, 9)}, {"k": 9})
+    with ThreadPoolExecutor(4) as pool:
+        assert all(pool.map(lambda _: store.attributes("g0") == {"k": 9, COMPLETE: True}, range(20)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import subprocess
 import sys
 from pathlib import Path
 
@@ -35,5 +36,24 @@ def test_every_module_with_tasks_is_named() -> None:
 def test_the_plugin_itself_is_light() -> None:
     """A worker unpickles it by importing its module, which must not take the stages with it."""
     tree = ast.parse((PIPELINE / "warm.py").read_text())
-    names = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    names = {node.module for node in tree.body if isinstance(node, ast.ImportFrom)}
     assert names == {"__future__", "importlib", "typing", "distributed"}
+
+
+def test_what_was_compiled_before_is_loaded_and_nothing_is_compiled() -> None:
+    script = """
+import numpy as np
+from pipeline.readers import _libsvm_loops as loops
+from pipeline.warm import load_compiled
+if {first}:
+    loops.count(np.zeros(8, dtype=np.uint8))
+else:
+    assert not loops.count.signatures
+    loaded = load_compiled()
+    ours = [loop for loop in vars(loops).values() if hasattr(loop, "stats")]
+    assert loops.count.signatures, "not loaded"
+    assert loaded >= sum(len(loop.signatures) for loop in ours)
+    assert not any(loop.stats.cache_misses for loop in ours)
+"""
+    for first in (True, False):
+        subprocess.run([sys.executable, "-c", script.format(first=first)], cwd=PIPELINE.parent, check=True)

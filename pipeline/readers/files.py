@@ -54,6 +54,12 @@ class File:
             with _DECOMPRESS[self.compression](raw) as stream:
                 yield io.BufferedReader(stream, MEBIBYTE)
 
+    @contextmanager
+    def open_compressed(self) -> Iterator[io.BufferedReader]:
+        """The content as it is; a failure to read is an `InputError`."""
+        with _failures(self.url), _open_raw(self.path, self.local) as raw:
+            yield raw
+
     def identity(self) -> dict[str, Any]:
         """Size, and SHA-256 (local) or the version tag that the remote file system gives."""
         if not self.local:

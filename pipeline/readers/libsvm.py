@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import ClassVar
 
 import numpy as np
@@ -13,6 +14,7 @@ import scipy.sparse as sp
 
 from pipeline.errors import InputError
 from pipeline.readers import _libsvm_loops as loops
+from pipeline.readers import bzip2
 from pipeline.readers.base import Block, Piece, Source, row_pieces
 from pipeline.readers.files import MEBIBYTE, File, text_blocks
 
@@ -24,7 +26,7 @@ _NOT_FINITE = re.compile(rb"[+-]?(nan|inf|infinity)", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class LibsvmSource(Source):
-    """LIBSVM text, plain (pieces are byte ranges) or compressed (one piece)."""
+    """LIBSVM text: plain or in bzip2, pieces are byte ranges of the file; otherwise compressed, it is one piece."""
 
     format: ClassVar[str] = "libsvm"
 
@@ -35,19 +37,30 @@ class LibsvmSource(Source):
         return True
 
     def pieces(self) -> list[Piece]:
+        if self.file.compression == "bz2":
+            starts = bzip2.piece_starts(self.size)
+            if len(starts) > 2:
+                return [Piece(k, start, stop) for k, (start, stop) in enumerate(pairwise(starts))]
         if self.file.compression:
             return [Piece(0, 0, None)]
         return row_pieces(self.size, self.piece_bytes)
 
     def read(self, piece: Piece, skip: int = 0) -> Iterator[Block]:
+        if self.file.compression and piece.stop is not None:
+            with bzip2.lines_of_piece(self.file, piece.start, piece.stop) as stream:
+                yield from self._blocks(text_blocks(stream, self.url, 0, None, self.block_bytes), piece, skip)
+            return
         with self.file.open() as stream:
             _seek_line(stream, piece.start)
-            line = 1
             blocks = text_blocks(stream, self.url, piece.start, piece.stop, self.block_bytes)
-            for k, text in enumerate(blocks):
-                if k >= skip:
-                    yield self._parse(text, line, piece)
-                line += text.count(b"\n")
+            yield from self._blocks(blocks, piece, skip)
+
+    def _blocks(self, texts: Iterable[bytes], piece: Piece, skip: int) -> Iterator[Block]:
+        line = 1
+        for k, text in enumerate(texts):
+            if k >= skip:
+                yield self._parse(text, line, piece)
+            line += text.count(b"\n")
 
     def _parse(self, text: bytes, line: int, piece: Piece) -> Block:
         n_bytes = len(text)
@@ -115,6 +128,8 @@ class LibsvmSource(Source):
         if piece.start == 0:
             return 0
         lines = 1  # the one that runs into the piece, or ends where it starts
+        if self.file.compression:
+            return lines + sum(text.count(b"\n") for text in bzip2.text_before(self.file, piece.start))
         left = piece.start - 1
         with self.file.open() as stream:
             while left and (chunk := stream.read(min(left, MEBIBYTE))):

@@ -20,7 +20,9 @@ from pipeline.stages.cells import cells_name
 from pipeline.stages.partition import Fitted
 from pipeline.store import Store
 
-SOLUTION = ("problems", "coef", "intercept", "primal", "dual", "gap", "n_iter", "converged", "n_support")
+WEIGHTS = ("coef", "intercept")
+OF_PROBLEMS = ("problems", "primal", "dual", "gap", "n_iter", "converged", "n_support")
+"""A number for each problem: kept in attributes, for arrays of a few numbers take longer to store than to compute."""
 
 
 def svm_params(params: Params, learner: str) -> SVMParams:
@@ -61,7 +63,8 @@ def solve_classes(
 def store_solution(store: Store, learner: str, number: int, fit: SVMFit) -> Record:
     """Store the solutions of a group of classes until they are merged; return what a record says of them."""
     name = solved_name(learner, number)
-    written = store.write_group(name, {name: getattr(fit, name) for name in SOLUTION}, {})
+    numbers = {key: getattr(fit, key).tolist() for key in OF_PROBLEMS}
+    written = store.write_group(name, {key: getattr(fit, key) for key in WEIGHTS}, numbers)
     return {
         "bytes_written": written,
         "outputs": [name],
@@ -80,8 +83,9 @@ def merge_classes(store: Store, params: Params, learner: str, classes: list[Any]
     """Task: make one model of the solutions of all groups."""
     fits = []
     for name in names:
-        _, arrays = store.read_group(name)
-        fits.append(SVMFit(**arrays, alphas=np.empty((arrays["problems"].size, 0)), history=()))
+        attributes, arrays = store.read_group(name)
+        numbers = {key: np.array(attributes[key]) for key in OF_PROBLEMS}
+        fits.append(SVMFit(**arrays, **numbers, alphas=np.empty((numbers["problems"].size, 0)), history=()))
     model = svm_model(fits, classes, svm_params(params, learner), divisor=math.sqrt(params.t))
     output = f"{MODELS}/{learner}"
     return {
