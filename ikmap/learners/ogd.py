@@ -44,7 +44,7 @@ def ogd_divisor(rows: Rows, scale: Literal["kernel", "raw"]) -> float:
 
 INTEGERS = (np.int8, np.int16, np.int32, np.int64)
 """Types for the net number of steps, from the one that needs the least memory."""
-LOOK = 4
+LOOK = 8
 """Integers are looked through for the largest one when so many times as many have been changed, or later."""
 
 
