@@ -87,10 +87,10 @@ class Problem:
 
 
 @lru_cache(maxsize=1)
-def mapped(name: str, options: Options) -> tuple[Cells, np.ndarray]:
+def mapped(name: str, options: Options, psi: int = PSI) -> tuple[Cells, np.ndarray]:
     """Cells of the training rows as the pipeline hands them to a learner, and two classes."""
     data = load(name, options)
-    psi = min(PSI, data.y.size // 4)
+    psi = min(psi, data.y.size // 4)
     model = fit_partitions(data.X, draw_subsamples(data.y.size, T, psi, 0), method="anne", seed=0)
     return model.cells(data.X, options.threads).packed(), data.two_classes
 

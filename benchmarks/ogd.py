@@ -23,11 +23,12 @@ ETA = 0.37
 
 def cases(options: Options) -> Iterator[Case]:
     for name in options.datasets or ("a9a", "covtype-93k"):
-        yield Case(name, partial(one_pass, name, options))
+        for psi in (256,) if options.quick else (256, 4096):
+            yield Case(f"{name}, psi {psi}", partial(one_pass, name, psi, options))
 
 
-def one_pass(name: str, options: Options) -> Comparison:
-    cells, y = mapped(name, options)
+def one_pass(name: str, psi: int, options: Options) -> Comparison:
+    cells, y = mapped(name, options, psi)
     rows = cells.to_csr()
 
     def ours() -> np.ndarray:
