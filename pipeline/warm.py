@@ -40,6 +40,7 @@ class WarmUp(WorkerPlugin):
         for module in MODULES:
             import_module(module)
         load_compiled()
+        import_module("pipeline.allocator").keep_freed_memory()
 
 
 def load_compiled() -> int:

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import ast
+import platform
+import resource
 import subprocess
 import sys
 from pathlib import Path
+
+import numpy as np
+import pytest
 
 from cluster import connect
 from pipeline.warm import MODULES, WarmUp
@@ -26,6 +31,28 @@ def test_workers_present_and_restarted_have_imported_the_stages() -> None:
         assert set(MODULES) <= set(cluster.client.submit(loaded, pure=False).result())
         cluster.client.restart()
         assert set(MODULES) <= set(cluster.client.submit(loaded, pure=False).result())
+
+
+ARRAYS, SIZE = 50, 1 << 20
+
+
+def new_pages() -> int:
+    """Pages that the kernel had to find for arrays of a MiB, one after the other."""
+    np.ones(SIZE // 8)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    for _ in range(ARRAYS):
+        np.ones(SIZE // 8)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other C libraries have no such setting")
+def test_workers_keep_memory_that_they_will_need_again() -> None:
+    with connect("local", workers=1, memory_limit="1GB") as cluster:
+        returned = cluster.client.submit(new_pages, pure=False).result()
+        cluster.client.register_plugin(WarmUp())
+        kept = cluster.client.submit(new_pages, pure=False).result()
+    assert returned > ARRAYS * SIZE // resource.getpagesize() // 2
+    assert kept < returned // 10
 
 
 def test_every_module_with_tasks_is_named() -> None:
