@@ -305,7 +305,7 @@ class Search:
         number_of = level * center_of.size + place_of[center]
         counts = np.bincount(number_of, minlength=len(plan.levels) * center_of.size)
         ends = np.concatenate([[0], np.cumsum(counts)])
-        order = np.lexsort((part, position, number_of))
+        order = np.argsort(number_of, kind="stable")
         entries = np.stack([part[order], position[order]], axis=1).astype(np.int32)
         start = np.stack([ends[i * center_of.size : (i + 1) * center_of.size + 1] for i in range(len(plan.levels))])
         plan.membership = start.astype(np.int32), entries, center_of
