@@ -31,18 +31,20 @@ ABOUT = (
     "svm, ogd, evaluation, every result stored), against the bare kernels on the same files: parse the pieces of both "
     "files side by side, fit, map, train, predict"
 )
-T = 100
+SIZES = {100: ("anne", "iforest"), 400: ("anne",)}
+"""Partitionings: the usual number, and four times the work beside the same waiting."""
 
 
 def cases(options: Options) -> Iterator[Case]:
     for name in options.datasets or ("covtype-93k",):
         psi = 16 if options.quick else 4096
-        for method in ("anne", "iforest"):
-            text = f"{name}, {method}, psi {psi}"
-            yield Case(text, rows=partial(whole_against_kernels, text, name, method, psi, options))
+        for t, methods in SIZES.items():
+            for method in methods:
+                text = f"{name}, {method}, psi {psi}" + (f", t {t}" if t != min(SIZES) else "")
+                yield Case(text, rows=partial(whole_against_kernels, text, name, method, psi, t, options))
 
 
-def whole_against_kernels(case: str, name: str, method: str, psi: int, options: Options) -> list[Row]:
+def whole_against_kernels(case: str, name: str, method: str, psi: int, t: int, options: Options) -> list[Row]:
     """Both in turn, each once beforehand so that nothing is compiled; then the stages beside their kernels."""
     repeats = min(options.repeats, 2)
     whole, bare = [], []
@@ -50,8 +52,8 @@ def whole_against_kernels(case: str, name: str, method: str, psi: int, options: 
     kernels: dict[str, float] = {}
     with tempfile.TemporaryDirectory(prefix="ikmap-benchmarks-") as folder:
         for k in range(repeats + 1):
-            seconds, stages, accuracy = run_pipeline(name, method, psi, Path(folder) / str(k), options)
-            kernels, found = run_kernels(name, method, psi, options)
+            seconds, stages, accuracy = run_pipeline(name, method, psi, t, Path(folder) / str(k), options)
+            kernels, found = run_kernels(name, method, psi, t, options)
             if k:
                 whole.append(seconds)
                 bare.append(sum(kernels.values()))
@@ -68,12 +70,12 @@ def whole_against_kernels(case: str, name: str, method: str, psi: int, options: 
 
 
 def run_pipeline(
-    name: str, method: str, psi: int, folder: Path, options: Options
+    name: str, method: str, psi: int, t: int, folder: Path, options: Options
 ) -> tuple[float, dict[str, float], dict[str, float]]:
     """Seconds in all, seconds by stage, accuracy by learner: as its `metrics.json` says."""
     command = [
         sys.executable, "-m", "flows.batch", "--dataset", name, "--data-dir", str(options.data_dir),
-        "--partitioner", method, "--psi", str(psi), "--t", str(T), "--workers", str(options.threads),
+        "--partitioner", method, "--psi", str(psi), "--t", str(t), "--workers", str(options.threads),
         "--run-dir", str(folder),
         "--quiet",
     ]  # fmt: skip
@@ -83,7 +85,7 @@ def run_pipeline(
     return metrics["run"]["seconds"], stages, {key: value["accuracy"] for key, value in metrics["learners"].items()}
 
 
-def run_kernels(name: str, method: str, psi: int, options: Options) -> tuple[dict[str, float], float]:
+def run_kernels(name: str, method: str, psi: int, t: int, options: Options) -> tuple[dict[str, float], float]:
     """Seconds of each kernel, and the accuracy of the svm."""
     found, data = find(name, options), load(name, _whole(options))
     urls = [url for url in (found.train_url, found.test_url) if url is not None]
@@ -100,7 +102,7 @@ def run_kernels(name: str, method: str, psi: int, options: Options) -> tuple[dic
     clock("read")
     # What is read is used as `data` holds it: dense or sparse as the pipeline decides, class numbers for labels.
     model = fit_partitions(
-        data.X, draw_subsamples(data.y.size, T, psi, 0), method=method, seed=0, n_threads=options.threads
+        data.X, draw_subsamples(data.y.size, t, psi, 0), method=method, seed=0, n_threads=options.threads
     )
     clock("partition")
     train, test = model.cells(data.X, options.threads).packed(), model.cells(data.X_test, options.threads)
@@ -110,10 +112,10 @@ def run_kernels(name: str, method: str, psi: int, options: Options) -> tuple[dic
         fit_linear_svm([Block(train, data.y)], data.n_classes, params),
         list(range(data.n_classes)),
         params,
-        divisor=sqrt(T),
+        divisor=sqrt(t),
     )
     clock("svm")
-    state = OGDState.start(train.n_columns, data.n_classes, 0.5, float(T))
+    state = OGDState.start(train.n_columns, data.n_classes, 0.5, float(t))
     state.partial_fit(train, data.y)
     clock("ogd")
     predicted = svm.predict_index(test)

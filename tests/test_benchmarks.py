@@ -137,7 +137,7 @@ def test_pipeline_against_its_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
         "learners": {"svm": {"accuracy": accuracy}, "ogd": {"accuracy": 0.0}},
     }
     asked = pretend_to_run(monkeypatch, metrics)
-    (row,) = pipeline_benchmark.whole_against_kernels("case", "digits", "iforest", 16, LARGE)
+    (row,) = pipeline_benchmark.whole_against_kernels("case", "digits", "iforest", 16, 100, LARGE)
     assert (asked[-1].dataset, asked[-1].partitioner, asked[-1].psi, asked[-1].workers) == ("digits", "iforest", 16, 1)
     assert row.ours == [10.0]
     assert row.value == pytest.approx(10.0 / row.theirs[0])
@@ -145,7 +145,7 @@ def test_pipeline_against_its_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
     metrics["learners"]["svm"]["accuracy"] -= 0.02  # type: ignore[index]
     monkeypatch.setattr(pipeline_benchmark, "run_kernels", lambda *_: ({"cells": 1.0}, accuracy))
     with pytest.raises(Disagreement, match="accuracy"):
-        pipeline_benchmark.whole_against_kernels("case", "digits", "iforest", 16, LARGE)
+        pipeline_benchmark.whole_against_kernels("case", "digits", "iforest", 16, 100, LARGE)
 
 
 def test_scaling_generates_the_same_rows_whatever_their_number(tmp_path: Path) -> None:

@@ -76,7 +76,7 @@ class Block:
 class DenseScores:
     """Dense rows and centres, shifted to the middle of the centres.
 
-    ``cost`` is what a tile takes for a row, in processor cycles, roughly.
+    ``cost`` is what a tile takes for a row, in processor cycles, and ``row_bytes`` what a row takes, both roughly.
     """
 
     def __init__(self, centers: np.ndarray) -> None:
@@ -90,6 +90,7 @@ class DenseScores:
         self.reach = float(np.sqrt(self.squared.max(initial=0.0)))
         self.n_lines = d
         self.cost = 1.5 * d + 30.0
+        self.row_bytes = 16 * d
 
     def scaled(self, numbers: np.ndarray | slice = _ALL) -> np.ndarray:
         """Centres, shifted and scaled."""
@@ -150,6 +151,7 @@ class SparseScores:
         self.line_of[lined] = np.arange(1, self.n_lines + 1)
         self.has_lists = bool(used[listed].any())
         self.cost = 6.0 * centers.nnz / max(n, 1) + 30.0
+        self.row_bytes = 32 * self.longest
 
     def scaled(self, numbers: np.ndarray | slice = _ALL) -> sp.csr_array:
         """Centres, scaled."""

@@ -110,7 +110,7 @@ class Search:
 
     def rows_at_once(self, plan: Plan) -> int:
         """How many rows to give to :meth:`find` at a time."""
-        row_bytes = 8 * plan.room + 16 * self.n_features + 8 * self.members.shape[0]
+        row_bytes = 8 * plan.room + self.scores.row_bytes + 8 * self.members.shape[0]
         if plan.guess:
             row_bytes += 4 * plan.guess[0].center_of.size
         if plan.tiles is not None:  # scores that are begun elsewhere; who visits a tile
