@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from ikmap.cells import Cells
 from ikmap.learners.ogd import OGDState, ogd_divisor
@@ -296,3 +297,20 @@ def test_bad_input_is_named_and_nothing_is_learned():
         ogd_divisor(cells, "other")
     with pytest.raises(ValueError, match="2 classes"):
         OGDState.start(3, 1)
+
+
+def test_columns_of_one_row_may_stand_at_any_place_in_the_next() -> None:
+    """Cells read back from CSR with as many ones in every row: no position belongs to a partitioning."""
+    rng = np.random.default_rng(0)
+    rows = np.zeros((80, 12))
+    np.put_along_axis(rows, np.argsort(rng.random((80, 12)), axis=1)[:, :4], 1.0, axis=1)
+    y = (rows[:, :6].sum(axis=1) + rng.normal(size=80) > 2).astype(int)
+    cells, _ = Cells.from_csr(sp.csr_array(rows))
+    whole, single = OGDState.start(12, 2, 0.5, 1.0), OGDState.start(12, 2, 0.5, 1.0)
+    progress = whole.partial_fit(cells, y)
+    f, support, _ = naive.ogd_primal(cells.codes, cells.offsets, np.where(y == 1, 1, -1), 0.5, 1.0)
+    np.testing.assert_array_equal(progress.predicted, f >= 0)
+    assert progress.n_support == len(support)
+    for r in range(80):
+        single.partial_fit(cells[r : r + 1], y[r : r + 1])
+    np.testing.assert_array_equal(single.table, whole.table)

@@ -14,6 +14,7 @@ from ikmap.learners.rows import (
     check_classes,
     check_rows,
     check_weights,
+    concatenated,
     n_columns,
     n_rows,
     row_arrays,
@@ -31,7 +32,7 @@ class CompiledBlock(NamedTuple):
 
 
 class BlockReader:
-    """Reads blocks on demand, keeps the latest one only, and checks each when it is first seen.
+    """Reads blocks on demand, keeps the latest only, and checks each when it is first seen.
 
     Parameters
     ----------
@@ -46,18 +47,30 @@ class BlockReader:
         self.cell_value, self.normalize = cell_value, normalize
         self.columns: int | None = None
         self.sizes: dict[int, int] = {}
-        self._number: int | None = None
+        self.largest = 0
+        self._numbers: tuple[int, ...] = ()
         self._loaded: CompiledBlock | None = None
 
     def __len__(self) -> int:
         return len(self.blocks)
 
     def __getitem__(self, number: int) -> CompiledBlock:
-        if self._number != number or self._loaded is None:
+        return self.together((number,))
+
+    def together(self, numbers: tuple[int, ...]) -> CompiledBlock:
+        """The rows of some blocks, one block after the other."""
+        if self._numbers != numbers or self._loaded is None:
             self._loaded = None  # Before the next block is read: never two in memory.
-            block = self.blocks[number]
-            self._check(number, block)
+            parts = []
+            for number in numbers:
+                part = self.blocks[number]
+                self._check(number, part)
+                parts.append(part)
+            block = concatenated(parts)
+            del parts, part
             rows = row_arrays(block.rows, self._value(block.rows))
+            if len(numbers) == 1:
+                self.largest = max(self.largest, sum(getattr(array, "nbytes", 0) for array in rows))
             weight = np.empty(0) if block.sample_weight is None else block.sample_weight
             self._loaded = CompiledBlock(
                 rows,
@@ -65,12 +78,12 @@ class BlockReader:
                 np.ascontiguousarray(block.y, dtype=np.int32),
                 np.ascontiguousarray(weight, dtype=np.float64),
             )
-            self._number = number
+            self._numbers = numbers
         return self._loaded
 
     def release(self) -> None:
         """Let go of the block in memory; it is read again when it is asked for."""
-        self._loaded = self._number = None
+        self._loaded, self._numbers = None, ()
 
     def _value(self, rows: Rows) -> float:
         if self.cell_value is not None:

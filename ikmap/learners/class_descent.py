@@ -83,7 +83,10 @@ class _Group:
         if self.apart:
             self.W, self.alpha = np.zeros((slots.size, problems.n_columns + 1)), alpha
         else:
-            self.W = spare.pop() if spare else _aligned_zeros(problems.n_columns + 1, LANES)
+            try:  # another thread may take the last one at the same moment
+                self.W = spare.pop()
+            except IndexError:
+                self.W = _aligned_zeros(problems.n_columns + 1, LANES)
             self.alpha = _aligned_zeros(block.y.size, LANES)
             self.alpha[:, : slots.size] = alpha.T
         if alpha.any():
@@ -147,7 +150,9 @@ class _Group:
     def _consider_going_apart(self) -> None:
         rows = self.problems.block.rows
         visits = np.count_nonzero(self.active)
-        self.in_vain += max(0.0, SHARED * visits - self.size[self.unsolved].sum()) * rows[0].size / self.active.size
+        self.in_vain += (
+            max(0.0, SHARED * visits - self.size[self.unsolved].sum()) * rows[0].size / max(1, self.active.size)
+        )
         if self.in_vain > MOVE * len(self.unsolved) * self.W.shape[0]:
             self.apart, W = True, self.W
             self.W, self.alpha = np.ascontiguousarray(W.T), np.ascontiguousarray(self.alpha.T)

@@ -45,7 +45,7 @@ def ogd_divisor(rows: Rows, scale: Literal["kernel", "raw"]) -> float:
 INTEGERS = (np.int8, np.int16, np.int32, np.int64)
 """Types for the net number of steps, from the one that needs the least memory."""
 LOOK = 8
-"""Integers are looked through for the largest one when so many times as many have been changed, or later."""
+"""At most so many integers are looked through, in search of the largest, for each one that has been changed."""
 
 
 @dataclass
@@ -140,7 +140,7 @@ class OGDState:
             return OGDProgress(predicted, 0)
         arrays, y = row_arrays(rows, complete=complete), y.astype(np.int32, copy=False)
         if isinstance(rows, Cells) and sample_weight is None and self._counts:
-            support = self._integer_pass(arrays, y, rows.n_partitions, predicted)
+            support = self._integer_pass(arrays, y, rows, predicted)
         else:
             self.table = self._float_weights()
             support = int(
@@ -150,11 +150,14 @@ class OGDState:
         self.n_support += support
         return OGDProgress(predicted, support)
 
-    def _integer_pass(self, arrays: Any, y: np.ndarray, t: int, predicted: np.ndarray) -> int:
+    def _integer_pass(self, arrays: Any, y: np.ndarray, rows: Cells, predicted: np.ndarray) -> int:
         """Learn from cells, in wider integers whenever they need it; return the number of rows stepped on."""
+        t = rows.n_partitions
         least_room = max(1, self.table.shape[0] // (LOOK * t))
         enough = _steps_to_margin(self.eta, self.divisor)
-        binary = self.table.shape[1] == 1 and arrays[0].ndim == 2  # Not so for cells with missing entries.
+        # Not so for cells with missing entries, nor where a column may stand at any place of a row (from CSR).
+        in_place = arrays[0].ndim == 2 and bool((np.diff(rows.offsets) > 0).all())
+        binary = self.table.shape[1] == 1 and in_place
         done, support = 0, 0
         while done < y.size:
             limit = np.iinfo(self.table.dtype).max
@@ -196,6 +199,8 @@ class OGDState:
         """State from a :meth:`checkpoint`; the arrays are copied."""
         eta, divisor = (float(v) for v in arrays["scalars"])
         n_seen, n_support = (int(v) for v in arrays["counts"])
+        if "table" not in arrays:
+            raise ValueError("found a checkpoint of an earlier version, expected one with a table of steps")
         table = np.array(arrays["table"], order="C")
         return cls(table, eta, divisor, np.array(arrays["n_updates"], dtype=np.int64), n_seen, n_support)
 

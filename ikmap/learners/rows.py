@@ -36,6 +36,24 @@ class Block(NamedTuple):
 type Blocks = Sequence[Block]
 
 
+def concatenated(blocks: Blocks) -> Block:
+    """The rows of some blocks of one training set, in one block."""
+    if len(blocks) == 1:
+        return blocks[0]
+    rows: Any = [block.rows for block in blocks]
+    if isinstance(rows[0], Cells):
+        together: Rows = Cells(np.concatenate([part.codes for part in rows]), rows[0].offsets)
+    elif isinstance(rows[0], np.ndarray):
+        together = np.concatenate(rows)
+    else:
+        together = sp.vstack(rows, format="csr")
+    weights = None
+    if any(block.sample_weight is not None for block in blocks):
+        ones = (np.ones(block.y.size) if block.sample_weight is None else block.sample_weight for block in blocks)
+        weights = np.concatenate(list(ones))
+    return Block(together, np.concatenate([block.y for block in blocks]), weights)
+
+
 def n_rows(rows: Rows) -> int:
     """Number of rows, whatever the layout."""
     return rows.n_rows if isinstance(rows, Cells) else int(rows.shape[0])

@@ -13,7 +13,7 @@ U = np.uint64
 EVERYTHING = np.finfo(np.float32).max
 """The limit that every centre's score is within; padding, which scores infinity, is not."""
 NOBODY = np.int64(2**63 - 1)
-"""The key of no member at all, farther than any; see :func:`key_of`."""
+"""The key of no member at all, farther than any; see :func:`_key_of`."""
 
 
 def squared_distance(r, u, rows, centers):

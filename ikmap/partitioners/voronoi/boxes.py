@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ikmap.partitioners.voronoi._scores_loops import LEAST_ERROR, TILE
+from ikmap.partitioners.voronoi.scores import squared_norms
 from ikmap.rows import Rows, as_dense
 
 AXES = 16
@@ -30,10 +31,11 @@ class Frame:
 
     axes: np.ndarray
 
-    def points(self, X: Rows, lengths: np.ndarray) -> np.ndarray:
-        """Coordinates of rows of these lengths, then the length of the rest: (n, k + 1)."""
+    def points(self, X: Rows) -> np.ndarray:
+        """Coordinates of float64 rows, then the length of the rest: (n, k + 1)."""
         along = X @ self.axes
-        rest = lengths**2 - np.einsum("ij,ij->i", along, along)
+        # Of the very numbers that have the coordinates: a length of rows rounded otherwise could exceed any bound.
+        rest = squared_norms(X) - squared_norms(along)
         return np.concatenate([along, np.sqrt(np.maximum(rest, 0.0))[:, None]], axis=1)
 
 

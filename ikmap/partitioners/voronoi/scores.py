@@ -119,7 +119,7 @@ class DenseScores:
 
     def points(self, block: Block) -> np.ndarray:
         """The rows in the frame of :meth:`scaled`."""
-        return block.left[0] * -0.5
+        return block.left[0] * np.float64(-0.5)
 
 
 class SparseScores:

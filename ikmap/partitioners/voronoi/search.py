@@ -29,11 +29,10 @@ BLOCK_ROWS = 64
 ROWS = 512
 """Rows searched together, at most: tiles are read from memory once for all of them."""
 SCRATCH_BYTES = 32 << 20
-TRIAL_ROWS = 96
-TRIAL_MEMBERS = 1 << 24
+TRIAL_ROWS, TRIAL_MEMBERS = 96, 1 << 24
+"""Rows that a plan is tried on, and how many memberships are looked at for all of them, at most."""
 SAMPLE, SAMPLE_SHARE = (256, 2048), 16
 """Size of the sample that limits are guessed from: psi, but no more than a share of the centres, within a range."""
-"""Rows that a plan is tried on, and how many memberships are looked at for all of them, at most."""
 SPARSE_COST = 2.5
 """What an entry of a sparse row costs, in multiples of a coordinate of a dense row."""
 LAST_ATTEMPT = 2
@@ -225,8 +224,7 @@ class Search:
 
     def _points_of(self, block: Block) -> np.ndarray:
         assert self.frame is not None
-        points = self.frame.points(self.scores.points(block), np.maximum(block.lengths, 0.0))
-        return points.astype(np.float32)
+        return self.frame.points(self.scores.points(block)).astype(np.float32)
 
     # -- planning ----------------------------------------------------------------------------------------------------
 
@@ -279,8 +277,9 @@ class Search:
 
         if self.n_features <= MOST_FEATURES and self.frame is None:
             scaled = self.scores.scaled()
-            self.frame = principal_frame(scaled)
-            self.points = self.frame.points(scaled, np.sqrt(self.scores.squared))
+            frame = principal_frame(scaled)
+            self.points = frame.points(scaled)
+            self.frame = frame  # last: another thread may be planning
         orders, first_tile = [], 0
         for number, (begin, end) in enumerate(pairwise(edges)):
             new = np.flatnonzero(first_level == number)
@@ -308,6 +307,10 @@ class Search:
         order = np.argsort(number_of, kind="stable")
         entries = np.stack([part[order], position[order]], axis=1).astype(np.int32)
         start = np.stack([ends[i * center_of.size : (i + 1) * center_of.size + 1] for i in range(len(plan.levels))])
+        if entries.shape[0] > np.iinfo(np.int32).max:
+            raise MemoryError(
+                f"{entries.shape[0]:,} members are more than one search can hold; give a smaller t or psi"
+            )
         plan.membership = start.astype(np.int32), entries, center_of
 
     def _try(self, plan: Plan, psis: tuple[int, ...]) -> None:
