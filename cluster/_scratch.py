@@ -5,14 +5,18 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
+import socket
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 PREFIX = "ikmap-dask-"
 LOCK = ".owner"
-"""Locked by the process that made the folder, as long as it lives: the system unlocks it however the process ends."""
+"""Locked by the process that made the folder, as long as it lives: the system unlocks it however the process ends.
+
+Names the machine, for on a shared file system locks may hold on one machine only.
+"""
 
 
 @contextmanager
@@ -22,18 +26,29 @@ def scratch_folder() -> Iterator[str]:
     with tempfile.TemporaryDirectory(prefix=PREFIX, ignore_cleanup_errors=True) as folder:
         unlocked = Path(folder, f"{LOCK}.new")
         with open(unlocked, "w") as owner:
-            fcntl.flock(owner, fcntl.LOCK_EX)
-            unlocked.rename(unlocked.with_name(LOCK))  # others see it locked or not at all
+            owner.write(_this_machine())
+            owner.flush()
+            with suppress(OSError):  # a file system without locks: nobody removes a folder without one
+                fcntl.flock(owner, fcntl.LOCK_EX)
+                unlocked.rename(unlocked.with_name(LOCK))  # others see it locked or not at all
             yield folder
 
 
+def _this_machine() -> str:
+    """Host, and the number that Linux gives to each start of a system."""
+    boot = Path("/proc/sys/kernel/random/boot_id")
+    return f"{socket.gethostname()} {boot.read_text().strip() if boot.exists() else ''}"
+
+
 def remove_leftovers(parent: Path) -> None:
-    """Remove the folders of this user whose owners are dead. One without a lock is left alone: nobody knows."""
+    """Remove this user's folders whose owners, on this machine, are dead. One without a lock is left: nobody knows."""
     for folder in parent.glob(f"{PREFIX}*"):
         try:
             if folder.is_symlink() or folder.stat().st_uid != os.geteuid():
                 continue
             with open(folder / LOCK, "r+") as owner:
+                if owner.read() != _this_machine():
+                    continue
                 fcntl.flock(owner, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 shutil.rmtree(folder, ignore_errors=True)
         except OSError:  # alive, being removed by somebody else, or without a lock

@@ -233,9 +233,14 @@ def versions() -> dict[str, str]:
     return found
 
 
+LAYOUT = 2
+"""Raised when what unfinished runs have stored can no longer be gone on from: parts have other names or contents."""
+
+
 def run_identity(params: Mapping[str, Any], data: ResolvedDataset, sources: list[dict[str, Any]]) -> dict[str, Any]:
     """What makes two runs the same: parameters, preparation, and the contents of the files; not their places."""
     return {
+        "layout": LAYOUT,
         "params": dict(params),
         "data": {
             "name": data.name,

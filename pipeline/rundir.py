@@ -9,6 +9,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any
@@ -154,7 +155,11 @@ class RunDirectory:
     def _last_written(self) -> float:
         """When a file of the stages was written last, in seconds since the epoch."""
         files = [self.path / MANIFEST, *(self.path / RECORDS).rglob("*")]
-        return max(file.stat().st_mtime for file in files)
+        times = [0.0]
+        for file in files:
+            with suppress(FileNotFoundError):  # a worker that has outlived its killed client may still be renaming
+                times.append(file.stat().st_mtime)
+        return max(times)
 
     def save(self) -> None:
         """Write the manifest."""

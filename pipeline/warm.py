@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from importlib import import_module
 from typing import Any
 
@@ -59,17 +60,16 @@ def load_compiled() -> int:
     }
     loaded = 0
     for loop in loops:
-        for signature in _cached_signatures(loop):
-            loop.compile(signature)
-            loaded += 1
+        # Whatever goes wrong (a damaged file in the cache, another Numba), the task that needs the loop sees to it.
+        with suppress(Exception):
+            for signature in _cached_signatures(loop):
+                loop.compile(signature)
+                loaded += 1
     return loaded
 
 
 def _cached_signatures(loop: Any) -> list[Any]:
     """Types for which a loop, as it stands and on this kind of processor, is in the cache."""
-    # Numba has no public way to ask; without these attributes, or with a cache that cannot be read, tasks load loops.
-    try:
-        cache, codegen = loop._cache, loop.targetctx.codegen()
-        return [key[0] for key in cache._cache_file._load_index() if key == cache._index_key(key[0], codegen)]
-    except (AttributeError, OSError, EOFError, ValueError):
-        return []
+    # Numba has no public way to ask.
+    cache, codegen = loop._cache, loop.targetctx.codegen()
+    return [key[0] for key in cache._cache_file._load_index() if key == cache._index_key(key[0], codegen)]

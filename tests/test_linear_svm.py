@@ -13,6 +13,7 @@ from sklearn.svm import LinearSVC
 
 from ikmap.cells import Cells
 from ikmap.learners import _linear_svm_loops as loops
+from ikmap.learners import block_minimization
 from ikmap.learners.linear_svm import LOSSES, SVMParams, fit_linear_svm, svm_model
 from ikmap.learners.linear_svm_path import fit_linear_svm_path
 from ikmap.learners.rows import Block, row_arrays, squared_norms
@@ -283,7 +284,9 @@ def test_problems_solved_apart_are_the_same_bits(bounds):
 
 @EVERY_LOSS
 @pytest.mark.parametrize("inner_sweeps", [1, 4])
-def test_blocks_reach_the_objective_of_one_block(loss, inner_sweeps):
+@pytest.mark.parametrize("together", [1, 2, 4])
+def test_blocks_reach_the_objective_of_one_block(loss, inner_sweeps, together, monkeypatch):
+    monkeypatch.setattr(block_minimization, "TOGETHER_BYTES", together * 4100)  # the largest block has 4004
     cells, y = problem(n_classes=3)
     rng = np.random.default_rng(0)
     weight = rng.uniform(0, 2, 200)
@@ -298,10 +301,13 @@ def test_blocks_reach_the_objective_of_one_block(loss, inner_sweeps):
         np.testing.assert_allclose(fit.coef[:, k], X.T @ (fit.alphas[k] * signs(y, k)), atol=1e-10)
         assert fit.primal[k] == pytest.approx(naive.svm_primal(X, signs(y, k), weight, loss, fit.coef[:, k]), rel=1e-10)
     same(fit, fit_linear_svm(Reread(cells, y, [1, 90, 150], weight), 3, params))
-    # Each pass asks for every block once, at most the block that is in memory already is not asked for again.
+    # Each pass asks for every block once, at most the blocks that are in memory already are not asked for again.
     passes = fit.n_iter.max() + max(len(h) for h in fit.history)
     assert set(several.asked) == {0, 1, 2, 3}
-    assert all(a != b for a, b in zip(several.asked, several.asked[1:], strict=False))
+    if together == 1:
+        assert all(a != b for a, b in zip(several.asked, several.asked[1:], strict=False))
+    if together == 4:
+        assert several.asked == [0, 1, 2, 3] * 2
     assert len(several.asked) <= 4 * (passes + max(len(h) for h in fit.history) + 1)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import platform
 import resource
 import subprocess
@@ -64,7 +65,24 @@ def test_the_plugin_itself_is_light() -> None:
     """A worker unpickles it by importing its module, which must not take the stages with it."""
     tree = ast.parse((PIPELINE / "warm.py").read_text())
     names = {node.module for node in tree.body if isinstance(node, ast.ImportFrom)}
-    assert names == {"__future__", "importlib", "typing", "distributed"}
+    assert names == {"__future__", "contextlib", "importlib", "typing", "distributed"}
+
+
+def test_a_damaged_cache_is_no_matter(tmp_path: Path) -> None:
+    script = """
+import numpy as np
+from pipeline.readers import _libsvm_loops as loops
+from pipeline.warm import load_compiled
+load_compiled()
+loops.count(np.zeros(8, dtype=np.uint8))
+"""
+    for damage in (b"", b"\0" * 200, b"garbage"):
+        for index in tmp_path.rglob("*.nbi"):
+            index.write_bytes(damage)
+        environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+        command = [sys.executable, "-W", "ignore", "-c", script if not damage else script.rpartition("loops.count")[0]]
+        subprocess.run(command, cwd=PIPELINE.parent, env=environment, check=True)
+    assert any(tmp_path.rglob("*.nbi"))
 
 
 def test_what_was_compiled_before_is_loaded_and_nothing_is_compiled() -> None:

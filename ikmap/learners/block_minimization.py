@@ -80,8 +80,10 @@ def _groups(reader: BlockReader, seed: int, cycle: int) -> list[tuple[int, ...]]
     count = len(reader)
     if cycle == 0:
         return [(b,) for b in range(count)]
-    order = generator(seed, cycle).permutation(count).tolist()
     size = max(1, TOGETHER_BYTES // max(1, reader.largest))
+    if size >= count:
+        return [tuple(range(count))]  # which then stay in memory
+    order = generator(seed, cycle).permutation(count).tolist()
     return [tuple(order[k : k + size]) for k in range(0, count, size)]
 
 

@@ -26,7 +26,10 @@ _NOT_FINITE = re.compile(rb"[+-]?(nan|inf|infinity)", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class LibsvmSource(Source):
-    """LIBSVM text: plain or in bzip2, pieces are byte ranges of the file; otherwise compressed, it is one piece."""
+    """LIBSVM text: plain or in bzip2, pieces are byte ranges of the file; otherwise compressed, it is one piece.
+
+    So is bzip2 behind a URL: servers need not serve parts of files, and each piece would fetch the blocks of others.
+    """
 
     format: ClassVar[str] = "libsvm"
 
@@ -37,7 +40,7 @@ class LibsvmSource(Source):
         return True
 
     def pieces(self) -> list[Piece]:
-        if self.file.compression == "bz2":
+        if self.file.compression == "bz2" and self.file.local:
             starts = bzip2.piece_starts(self.size)
             if len(starts) > 2:
                 return [Piece(k, start, stop) for k, (start, stop) in enumerate(pairwise(starts))]
