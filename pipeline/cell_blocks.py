@@ -14,8 +14,7 @@ from ikmap.learners.rows import Block
 from pipeline.store import Store, read_written
 
 VISIT_ROWS = 1024
-"""Rows of a block where data is larger than memory. Small blocks visited in random order mix the rows well: with a
-few large ones, each pulled to its own solution in turn, coordinate descent needs several times as many passes."""
+"""Rows of a block where data is larger than memory: small, so that the solver can put others together every time."""
 
 
 class CellBlocks(Sequence[Block]):
