@@ -3,8 +3,8 @@
 Yu, Hsieh, Chang, Lin (2010); algorithms.md 8.2. Every problem not solved yet is served while a block is in memory.
 
 Blocks that never change are each pulled to a solution of their own, which takes many times as many sweeps as rows in
-random order: ten times, where rows are many and columns few. So as many of them as memory may hold are put together,
-others every time, and a sweep visits their rows in one random order.
+random order: ten times, where rows are many and columns few. So small blocks are put together, others every time, and a
+sweep visits their rows in one random order.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ class Block(NamedTuple):
 
 
 #: A training set: ``blocks[k]`` may read from disk, and gives the same rows in the same order each time.
-#: Learners hold one block at a time.
+#: Learners hold one block at a time, or several small ones put together.
 type Blocks = Sequence[Block]
 
 
