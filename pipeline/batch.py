@@ -233,7 +233,7 @@ def versions() -> dict[str, str]:
     return found
 
 
-LAYOUT = 2
+LAYOUT = 3
 """Raised when what unfinished runs have stored can no longer be gone on from: parts have other names or contents."""
 
 
