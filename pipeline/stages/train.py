@@ -41,6 +41,14 @@ def train(context: Context, learner: str, fitted: Fitted) -> dict[str, Any]:
     return result
 
 
+def wants_all_workers(context: Context, learner: str, psi: int) -> bool:
+    """Whether a learner's tasks go to every worker in rounds, so that another's would keep them all waiting."""
+    n = PreparedRows(context.store, "train").n_rows
+    return learner != "ogd" and choose_solver(packed_bytes(n, context.params.t, psi), context.params.solver) == (
+        "distributed"
+    )
+
+
 def _train_ogd(context: Context, fitted: Fitted) -> dict[str, Any]:
     rows = PreparedRows(context.store, "train")
     stage = Stage(context, "train:ogd", 1, rows.n_rows)
