@@ -7,6 +7,8 @@ from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextvars import ContextVar, copy_context
 from threading import Event
 
+LOOK_SECONDS = 0.5
+
 _stop: ContextVar[Event | None] = ContextVar("stop", default=None)
 
 
@@ -25,11 +27,13 @@ def side_by_side[T](chains: Mapping[str, Callable[[], T]]) -> dict[str, T]:
         return chain()
 
     with ThreadPoolExecutor(len(chains), thread_name_prefix="stages") as pool:
-        running = {name: pool.submit(copy_context().run, begin, chain) for name, chain in chains.items()}
         try:
-            done, _ = wait(running.values(), return_when=FIRST_EXCEPTION)
-            for future in running.values():
-                if future in done:
+            running = {name: pool.submit(copy_context().run, begin, chain) for name, chain in chains.items()}
+            left = set(running.values())
+            while left:
+                # Not for ever: an interrupt that another thread received is seen by this one only as it wakes.
+                done, left = wait(left, timeout=LOOK_SECONDS, return_when=FIRST_EXCEPTION)
+                for future in done:
                     future.result()  # raises what went wrong, not what came of telling the others
         finally:
             told.set()

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from ikmap.cells import Cells
-from pipeline.cell_blocks import CellBlocks, SpooledBlocks
+from pipeline.cell_blocks import CellBlocks, SpooledBlocks, joined
 from pipeline.layout import Layout, learning_blocks
 from pipeline.stages.cells import create_cells
 from pipeline.store import Store
@@ -48,6 +48,13 @@ def test_blocks_hold_what_was_stored(stored: tuple[Store, Cells, np.ndarray], bl
         assert np.array_equal(found.codes, cells.codes[rows])
         assert np.array_equal(y, labels[rows])
         assert weight is None
+
+
+def test_neighbouring_ranges_are_read_together() -> None:
+    ranges = [(0, 4), (4, 8), (8, 9), (20, 24), (24, 28), (30, 90)]
+    assert list(joined(ranges, 8)) == [(0, 8), (8, 9), (20, 28), (30, 90)]
+    assert list(joined(ranges, 100)) == [(0, 9), (20, 28), (30, 90)]
+    assert list(joined(ranges, 1)) == ranges
 
 
 def test_a_block_is_read_when_it_is_asked_for_and_once_in_a_row(stored: tuple[Store, Cells, np.ndarray]) -> None:
