@@ -13,6 +13,7 @@ import scipy.sparse as sp
 
 MODELS: dict[str, type[Model]] = {}
 _CSR_PARTS = ("data", "indices", "indptr")
+_WITHIN = ":"
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,13 +34,15 @@ class Model:
             MODELS[cls.kind] = cls
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """The array fields, by name; a CSR field gives three, named ``field.data`` and so on."""
+        """The array fields, by name; a CSR field gives three, ``field.data`` and so on, a model's are ``field:name``."""
         arrays: dict[str, np.ndarray] = {}
         for name, value in self._values().items():
             if isinstance(value, np.ndarray):
                 arrays[name] = value
             elif isinstance(value, sp.csr_array):
                 arrays |= {f"{name}.{part}": getattr(value, part) for part in _CSR_PARTS}
+            elif isinstance(value, Model):
+                arrays |= {f"{name}{_WITHIN}{inner}": array for inner, array in value.arrays().items()}
         return arrays
 
     def metadata(self) -> dict[str, Any]:
@@ -48,6 +51,8 @@ class Model:
         for name, value in self._values().items():
             if isinstance(value, sp.csr_array):
                 plain[name] = {"csr_shape": list(value.shape)}
+            elif isinstance(value, Model):
+                plain[name] = {"model": value.metadata()}
             elif not isinstance(value, np.ndarray):
                 plain[name] = value
         return plain
@@ -92,5 +97,9 @@ def from_parts(metadata: dict[str, Any], arrays: dict[str, np.ndarray]) -> Model
         if isinstance(value, dict) and "csr_shape" in value:
             parts = tuple(arrays[f"{name}.{part}"] for part in _CSR_PARTS)
             values[name] = sp.csr_array(parts, shape=tuple(value["csr_shape"]))
-    dense = {name: array for name, array in arrays.items() if "." not in name}
+        elif isinstance(value, dict) and "model" in value:
+            begin = name + _WITHIN
+            inner = {key.removeprefix(begin): array for key, array in arrays.items() if key.startswith(begin)}
+            values[name] = from_parts(value["model"], inner)
+    dense = {name: array for name, array in arrays.items() if "." not in name and _WITHIN not in name}
     return MODELS[kind](**values, **dense)
