@@ -19,7 +19,7 @@ from ikmap.model import Model
 
 @dataclass(frozen=True, eq=False)
 class KernelModel(Model):
-    """Support points and coefficients of a binary (K = 1) or one-vs-rest classifier.
+    """Support points and coefficients of a binary (K = 1), one-vs-rest or one-vs-one classifier.
 
     Parameters
     ----------
@@ -35,7 +35,9 @@ class KernelModel(Model):
     learner : str
         Name of the learner that made it.
     classes : list
-        Class labels, as JSON values. With K = 1 a decision >= 0 means ``classes[1]``.
+        Class labels, as JSON values. With K = 1 a decision >= 0 means ``classes[1]``. From three classes on there is an
+        output for each, or one for each pair (0, 1), (0, 2), ..., (1, 2), ...: > 0 is then a vote for the first.
+    one_vs_one : bool
     params : dict
         What the learner was asked to do, as JSON values.
     """
@@ -51,6 +53,7 @@ class KernelModel(Model):
     kernel: dict[str, Any]
     learner: str
     classes: list[Any]
+    one_vs_one: bool = False
     params: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -66,7 +69,9 @@ class KernelModel(Model):
         return support
 
     def decision_function(self, rows: Rows, n_threads: int | None = None) -> np.ndarray:
-        """Decision values, float64: shape (n,) for two classes, else (n, K). Each row stands for itself.
+        """Decision values, float64: shape (n,) for two classes, else (n, n_classes). Each row stands for itself.
+
+        Of a one-vs-one classifier these are the numbers of votes.
 
         Raises
         ------
@@ -77,7 +82,9 @@ class KernelModel(Model):
         support = self._support
         support.n_threads = n_threads
         out = self.scale * support.sums(rows) / support.kernel.unit + self.intercept
-        return out[:, 0] if out.shape[1] == 1 else out
+        if out.shape[1] == 1:
+            return out[:, 0]
+        return votes(out, len(self.classes)) if self.one_vs_one else out
 
     def predict_index(self, rows: Rows) -> np.ndarray:
         """Class number of every row, int32; sign(0) = +1, ties go to the lowest number."""
@@ -86,3 +93,14 @@ class KernelModel(Model):
     def predict(self, rows: Rows) -> np.ndarray:
         """Class label of every row."""
         return np.asarray(self.classes)[self.predict_index(rows)]
+
+
+def votes(decisions: np.ndarray, n_classes: int) -> np.ndarray:
+    """Votes for each class, float64, shape (n, n_classes), from the decisions of all pairs of classes."""
+    out = np.zeros((decisions.shape[0], n_classes))
+    pairs = [(a, b) for a in range(n_classes) for b in range(a + 1, n_classes)]
+    for column, (a, b) in enumerate(pairs):
+        first = decisions[:, column] > 0
+        out[:, a] += first
+        out[:, b] += ~first
+    return out
