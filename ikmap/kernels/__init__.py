@@ -7,9 +7,8 @@ from typing import Any
 
 from ikmap.kernels.base import Kernel
 from ikmap.kernels.chi2 import AdditiveChi2Kernel
-from ikmap.kernels.gaussian import GaussianKernel
 from ikmap.kernels.isolation import IsolationKernel, isolation_kernel
-from ikmap.kernels.laplacian import LaplacianKernel
+from ikmap.kernels.radial import GaussianKernel, LaplacianKernel
 
 __all__ = [
     "KERNELS",

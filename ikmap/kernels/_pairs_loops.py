@@ -135,7 +135,9 @@ def bit_sums(left, columns, common, out):
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def sparse_sums(data, place, indptr, norms, entries, entry_of, begin_of, entry_norms, measure, out):
-    """Sums for pairs of sparse rows: what both would give alone, corrected where they share a column.
+    """Sums for pairs of sparse rows, from what they have in common: |x - y| = |x| + |y| - 2 common, and squares so too.
+
+    Rows that are equal have a sum of exactly 0, for what they have in common then is their norm, added up alike.
 
     Parameters
     ----------
@@ -150,7 +152,7 @@ def sparse_sums(data, place, indptr, norms, entries, entry_of, begin_of, entry_n
     for i in range(indptr.size - 1):
         row = out[i]
         for j in range(row.size):
-            row[j] = norms[i] + entry_norms[j]
+            row[j] = 0.0
         for p in range(indptr[i], indptr[i + 1]):
             if place[p] < 0:
                 continue
@@ -158,11 +160,12 @@ def sparse_sums(data, place, indptr, norms, entries, entry_of, begin_of, entry_n
             for q in range(begin_of[place[p]], begin_of[place[p] + 1]):
                 b = entries[q]
                 if measure == L1:
-                    row[entry_of[q]] += abs(a - b) - abs(a) - abs(b)
+                    if (a > 0.0) == (b > 0.0):
+                        row[entry_of[q]] += min(abs(a), abs(b))
                 elif measure == SQUARES:
-                    row[entry_of[q]] -= 2.0 * a * b
+                    row[entry_of[q]] += a * b
                 else:
                     row[entry_of[q]] += 2.0 * (a * b) / (a + b)
         if measure != CHI2:
             for j in range(row.size):
-                row[j] = max(row[j], 0.0)
+                row[j] = max((norms[i] + entry_norms[j]) - 2.0 * row[j], 0.0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -22,15 +22,28 @@ class Kernel(ABC):
     Subclasses are frozen dataclasses of JSON values, whose ``name`` stands for them in a store.
     """
 
-    name: str
+    name: ClassVar[str]
+
+    @abstractmethod
+    def checked(self, rows: Any) -> Any:
+        """Rows in the one form that :meth:`points` takes.
+
+        Raises
+        ------
+        ValueError
+            If the kernel is not defined for them; row and column are named, counted from 0.
+        """
 
     @abstractmethod
     def points(self, rows: Any) -> Any:
-        """Rows prepared for :meth:`values`; it has a length."""
+        """Checked rows prepared for :meth:`values`, of which there are len(...)."""
 
     @abstractmethod
     def values(self, left: Any, right: Any, out: np.ndarray) -> None:
-        """Kernel values of all pairs of two sets of prepared rows, to `out`: float64, shape (n, m)."""
+        """Kernel values of all pairs of two sets of prepared rows, to `out`: float64, shape (n, m).
+
+        Bit for bit the same for a pair whatever else is in the sets, and for (x, y) and (y, x).
+        """
 
     @property
     def unit(self) -> float:
@@ -51,6 +64,11 @@ class Kernel(ABC):
         """Kernel matrix between the rows of X and of Y (default: of X): float64, shape (n, m).
 
         Tiles are computed on up to `n_threads` threads; of the matrix of X with itself, one half.
+
+        Raises
+        ------
+        ValueError
+            If the kernel is not defined for these rows; row and column are named, counted from 0.
         """
         left = self._tiles(X)
         right = left if Y is None else self._tiles(Y)
@@ -70,5 +88,6 @@ class Kernel(ABC):
         return out
 
     def _tiles(self, rows: Any) -> list[Any]:
+        rows = self.checked(rows)
         n = len(rows) if isinstance(rows, Cells) else rows.shape[0]
         return [self.points(rows[i : i + TILE]) for i in range(0, n, TILE)]

@@ -3,31 +3,31 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
-from ikmap.kernels.base import Kernel
-from ikmap.kernels.points import CHI2, Points, pair_sums
+from ikmap.kernels.points import CHI2, PointKernel, Points, pair_sums
 from ikmap.rows import Rows
 
 
 @dataclass(frozen=True)
-class AdditiveChi2Kernel(Kernel):
+class AdditiveChi2Kernel(PointKernel):
     """K(x, y) = sum_j 2 x_j y_j / (x_j + y_j), where a term 0 / 0 counts 0."""
 
     name: ClassVar[str] = "chi2"
 
-    def points(self, rows: Rows) -> Points:
-        """Prepared rows.
+    def checked(self, rows: Any) -> Rows:
+        """Rows as float64, C order, or canonical csr_array.
 
         Raises
         ------
         ValueError
-            If a value is negative: the kernel is not defined there.
+            If they are cells, or a value is not finite, or negative: the kernel is not defined there.
         """
+        rows = super().checked(rows)
         refuse_negative(rows)
-        return Points(rows)
+        return rows
 
     def values(self, left: Points, right: Points, out: np.ndarray) -> None:
         """Kernel values of all pairs."""
@@ -40,10 +40,10 @@ def refuse_negative(rows: Rows) -> None:
     if (values >= 0).all():
         return
     if isinstance(rows, np.ndarray):
-        row, column = np.argwhere(~(rows >= 0))[0]
+        row, column = np.argwhere(rows < 0)[0]
         value = rows[row, column]
     else:
-        entry = int(np.flatnonzero(~(values >= 0))[0])
+        entry = int(np.flatnonzero(values < 0)[0])
         row = np.searchsorted(rows.indptr, entry, side="right") - 1
         column, value = rows.indices[entry], values[entry]
     raise ValueError(

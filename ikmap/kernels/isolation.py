@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -56,6 +56,20 @@ class IsolationKernel(Kernel):
 
     n_partitions: int
 
+    def checked(self, rows: Any) -> Cells:
+        """The cells.
+
+        Raises
+        ------
+        ValueError
+            If they are something else, or cells of another number of partitionings.
+        """
+        if not isinstance(rows, Cells):
+            raise ValueError(f"the isolation kernel takes cells, got {type(rows).__name__}")
+        if rows.n_partitions != self.n_partitions:
+            raise ValueError(f"cells of {rows.n_partitions} partitionings, expected {self.n_partitions}")
+        return rows
+
     def points(self, rows: Cells) -> Cells:
         """Cells with packed codes."""
         return rows.packed()
@@ -71,5 +85,5 @@ class IsolationKernel(Kernel):
         return float(self.n_partitions)
 
     def steps(self, left: Cells, right: Cells, out: np.ndarray) -> None:
-        """Number of equal cells of all pairs."""
+        """Number of equal cells of all pairs; "no cell" (-1) equals nothing."""
         count_equal(left.codes, right.codes, out)

@@ -81,7 +81,7 @@ def step_size(eta, level):
 
 
 @numba.njit(cache=True, nogil=True)
-def adaraker_pass(z, y, t, theta, u, log_h, adaptive, eta, decay, loss, script, decisions):
+def adaraker_pass(z, y, t, theta, u, log_h, adaptive, eta, decay, loss, script, decisions, stepped):
     """Predict each row, then learn from it.
 
     Parameters
@@ -102,15 +102,11 @@ def adaraker_pass(z, y, t, theta, u, log_h, adaptive, eta, decay, loss, script, 
     script : bool
         Weights of kernels and intervals by the rules of the reference script.
     decisions : ndarray of float64, shape (n,)
-
-    Returns
-    -------
-    int
-        Rows on which some learner took a step.
+    stepped : ndarray of bool, shape (n,)
+        Set where some learner took a step.
     """
     n, n_kernels = z.shape[0], z.shape[1]
     of_kernel, of_interval = np.empty((log_h.size, n_kernels)), np.empty(log_h.size)
-    support = 0
     for i in range(n):
         levels = active_levels(t + i) if adaptive else 1
         for j in range(levels if adaptive else 0):
@@ -122,14 +118,15 @@ def adaraker_pass(z, y, t, theta, u, log_h, adaptive, eta, decay, loss, script, 
         c = float(y[i])
         f = decide(z[i], theta, u, log_h, levels, of_kernel, of_interval)
         decisions[i] = f
-        stepped, own, largest = False, _bounded(f, c, loss), -np.inf
+        own, largest = _bounded(f, c, loss), -np.inf
         for j in range(levels):
             step = step_size(eta, j) if adaptive else eta
             keep = 1.0 - step * decay
             for p in range(n_kernels):
                 value = of_kernel[j, p]
                 slope = _slope(value, c, loss)
-                stepped |= slope != 0.0
+                if slope != 0.0:
+                    stepped[i] = True
                 for k in range(z.shape[2]):
                     theta[j, p, k] = keep * theta[j, p, k] - step * slope * z[i, p, k]
                 if not script:
@@ -146,5 +143,3 @@ def adaraker_pass(z, y, t, theta, u, log_h, adaptive, eta, decay, loss, script, 
         if script:
             for j in range(levels):
                 log_h[j] = max(log_h[j] - largest, math.log(INTERVAL_FLOOR))
-        support += stepped
-    return support

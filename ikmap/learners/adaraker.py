@@ -65,7 +65,8 @@ class AdaRakerState:
         Factor lambda >= 0 of the penalty.
     adaptive : bool
         False: Raker, one learner of every kernel for all the stream.
-    loss : {"hinge", "logistic"}
+    loss : {"hinge", "logistic"}, optional
+        Default: hinge, as for the other online learners; for the script's flavour logistic, as there.
     flavour : {"published", "script"}
         "script": a new interval keeps the weights of the last one of its length, and weights of kernels and intervals
         are halved on mistakes, as in the authors' reference script.
@@ -77,7 +78,7 @@ class AdaRakerState:
     eta: float = 0.5
     decay: float = 1e-3
     adaptive: bool = True
-    loss: Literal["hinge", "logistic"] = "hinge"
+    loss: Literal["hinge", "logistic"] | None = None
     flavour: Literal["published", "script"] = "published"
     n_threads: int | None = None
     n_seen: int = field(default=0, init=False)
@@ -86,8 +87,16 @@ class AdaRakerState:
     def __post_init__(self) -> None:
         if not 0 < self.eta < np.inf or not 0 <= self.decay < np.inf:
             raise ValueError(f"eta must be > 0 and decay >= 0, got {self.eta!r} and {self.decay!r}")
-        if self.loss not in ("hinge", "logistic") or self.flavour not in ("published", "script"):
+        if self.loss not in (None, "hinge", "logistic") or self.flavour not in ("published", "script"):
             raise ValueError(f"unknown loss {self.loss!r} or flavour {self.flavour!r}")
+        if self.n_classes < 2:
+            raise ValueError(f"at least 2 classes are needed, got {self.n_classes}")
+        if self.n_kernels < 1 or self.map.frequencies.shape[0] % self.n_kernels:
+            raise ValueError(
+                f"{self.map.frequencies.shape[0]} frequencies are not as many for {self.n_kernels} kernels"
+            )
+        if self.loss is None:
+            self.loss = "hinge" if self.flavour == "published" else "logistic"
         outputs = 1 if self.n_classes == 2 else self.n_classes
         width, levels = self.map.n_features // self.n_kernels, 1
         self._theta = np.zeros((outputs, levels, self.n_kernels, width))
@@ -127,25 +136,22 @@ class AdaRakerState:
         n, y = n_rows(rows), np.asarray(y)
         check_classes(y, n, self.n_classes)
         self._grow(self.n_seen + n)
-        decisions, before = np.empty((n, self._u.shape[0])), self.n_support
+        decisions, before = np.empty((self._u.shape[0], n)), self.n_support
+        stepped = np.zeros(n, dtype=np.bool_)
+        loss = HINGE if self.loss == "hinge" else LOGISTIC
         for start in range(0, n, BLOCK):
-            z = self.features(rows[start : start + BLOCK])
-            inside, stepped = slice(start, start + z.shape[0]), 0
+            inside = slice(start, start + BLOCK)
+            z = self.features(rows[inside])
             for k in range(self._u.shape[0]):
                 signs = np.where(y[inside] == (k if self.n_classes > 2 else 1), 1, -1).astype(np.int8)
-                of_class = np.empty(z.shape[0])
-                stepped = max(
-                    stepped,
-                    adaraker_pass(
-                        z, signs, self.n_seen + 1, self._theta[k], self._u[k], self._log_h[k], self.adaptive,
-                        self.eta, self.decay, HINGE if self.loss == "hinge" else LOGISTIC, self.flavour == "script",
-                        of_class,
-                    ),
+                adaraker_pass(
+                    z, signs, self.n_seen + 1, self._theta[k], self._u[k], self._log_h[k], self.adaptive, self.eta,
+                    self.decay, loss, self.flavour == "script", decisions[k, inside], stepped[inside],
                 )  # fmt: skip
-                decisions[inside, k] = of_class
             self.n_seen += z.shape[0]
-            self.n_support += stepped
-        return OGDProgress(decision_to_index(_flat(decisions)), self.n_support - before)
+        self.n_support += int(stepped.sum())
+        by_row = decisions[0] if self.n_classes == 2 else decisions.T
+        return OGDProgress(decision_to_index(by_row), self.n_support - before)
 
     def weights(self) -> np.ndarray:
         """The ensemble as one linear function of the features: float64, shape (P, 2 D, K)."""
@@ -183,5 +189,21 @@ class AdaRakerState:
         return self
 
 
-def _flat(decisions: np.ndarray) -> np.ndarray:
-    return decisions[:, 0] if decisions.shape[1] == 1 else decisions
+def adaraker_bytes(
+    n: int, d: int, n_kernels: int = len(SIGMAS), n_frequencies: int = 50, n_classes: int = 2, adaptive: bool = True
+) -> int:
+    """Memory that a run over n rows takes, beside the rows: mostly the P D d random numbers.
+
+    Parameters
+    ----------
+    n, d : int
+        Numbers of rows and columns.
+    n_kernels, n_frequencies : int
+        P and D.
+    n_classes, adaptive
+        As of :class:`AdaRakerState`.
+    """
+    R, outputs = n_kernels * n_frequencies, 1 if n_classes == 2 else n_classes
+    levels = max(1, n.bit_length()) if adaptive else 1
+    # Frequencies are put together from a part for each kernel, and turned round once for the product with rows.
+    return 8 * (3 * R * d + 2 * 2 * R * outputs * levels + 5 * BLOCK * 2 * R)

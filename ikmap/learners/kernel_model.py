@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import combinations
 from typing import Any, ClassVar
 
 import numpy as np
-import scipy.sparse as sp
 
-from ikmap.cells import Cells
 from ikmap.kernels import kernel_from
 from ikmap.learners.linear_model import decision_to_index
 from ikmap.learners.rows import Rows, check_rows, n_columns
@@ -23,9 +22,7 @@ class KernelModel(Model):
 
     Parameters
     ----------
-    points : ndarray of float64 (s, d), csr_array (s, d), or for the isolation kernel codes of integers (s, t)
-    offsets : ndarray of int64
-        Of the cells; of length 0 for other rows.
+    points : ndarray of float64 or csr_array, shape (s, d), or Cells for the isolation kernel, s rows
     coef : ndarray of float64, shape (s, K)
     intercept : ndarray of float64, shape (K,)
     scale : float
@@ -45,8 +42,7 @@ class KernelModel(Model):
     kind: ClassVar[str] = "kernel"
     version: ClassVar[int] = 1
 
-    points: np.ndarray | sp.csr_array
-    offsets: np.ndarray
+    points: Any
     coef: np.ndarray
     intercept: np.ndarray
     scale: float
@@ -56,16 +52,12 @@ class KernelModel(Model):
     one_vs_one: bool = False
     params: dict[str, Any] = field(default_factory=dict)
 
-    @property
-    def _rows(self) -> Rows:
-        return Cells(self.points, self.offsets) if self.offsets.size else self.points  # type: ignore[arg-type]
-
     @cached_property
     def _support(self) -> SupportSet:
         whole = bool((self.coef == np.rint(self.coef)).all())
         support = SupportSet(kernel_from(self.kernel), self.coef.shape[1], whole)
         if self.coef.shape[0]:
-            support.append(self._rows, self.coef)
+            support.append(self.points, self.coef)
         return support
 
     def decision_function(self, rows: Rows, n_threads: int | None = None) -> np.ndarray:
@@ -78,11 +70,9 @@ class KernelModel(Model):
         ValueError
             If ``rows`` do not fit the model; row and column are named.
         """
-        check_rows(rows, n_columns(self._rows))
-        support = self._support
-        support.n_threads = n_threads
-        out = self.scale * support.sums(rows) / support.kernel.unit + self.intercept
-        if out.shape[1] == 1:
+        check_rows(rows, n_columns(self.points))
+        out = self.scale * self._support.sums(rows, n_threads) / self._support.unit + self.intercept
+        if len(self.classes) == 2:
             return out[:, 0]
         return votes(out, len(self.classes)) if self.one_vs_one else out
 
@@ -98,8 +88,7 @@ class KernelModel(Model):
 def votes(decisions: np.ndarray, n_classes: int) -> np.ndarray:
     """Votes for each class, float64, shape (n, n_classes), from the decisions of all pairs of classes."""
     out = np.zeros((decisions.shape[0], n_classes))
-    pairs = [(a, b) for a in range(n_classes) for b in range(a + 1, n_classes)]
-    for column, (a, b) in enumerate(pairs):
+    for column, (a, b) in enumerate(combinations(range(n_classes), 2)):
         first = decisions[:, column] > 0
         out[:, a] += first
         out[:, b] += ~first

@@ -10,16 +10,15 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
-import scipy.sparse as sp
 
-from ikmap.cells import Cells
-from ikmap.kernels import kernel_as_dict, kernel_from
+from ikmap.kernels import kernel_as_dict
 from ikmap.kernels.base import TILE, Kernel
 from ikmap.learners._kernel_ogd_loops import dual_pass
 from ikmap.learners.kernel_model import KernelModel
 from ikmap.learners.ogd import OGDProgress, steps_to_margin
 from ikmap.learners.rows import Rows, check_classes, check_rows, n_columns, n_rows
 from ikmap.learners.support_set import SupportSet
+from ikmap.model import row_parts, rows_of_parts
 
 
 @dataclass
@@ -64,7 +63,7 @@ class KernelOGDState:
             raise ValueError(f"at least 2 classes are needed, got {self.n_classes}")
         outputs = 1 if self.n_classes == 2 else self.n_classes
         self.n_updates = np.zeros(outputs, dtype=np.int64)
-        self.support = SupportSet(self.kernel, outputs, n_threads=self.n_threads)
+        self.support = SupportSet(self.kernel, outputs)
 
     @property
     def n_support(self) -> int:
@@ -90,6 +89,7 @@ class KernelOGDState:
         check_rows(rows, self._columns)
         n, y = n_rows(rows), np.asarray(y)
         check_classes(y, n, self.n_classes)
+        rows = self.kernel.checked(rows)
         self._columns = n_columns(rows)
         predicted, before = np.empty(n, dtype=np.int32), self.n_support
         margin = steps_to_margin(self.eta, self.kernel.unit)
@@ -97,7 +97,7 @@ class KernelOGDState:
         while done < n and (most is None or self.n_support < most):
             block = rows[done : done + TILE]
             inside = slice(done, done + n_rows(block))
-            sums = self.support.sums(block)
+            sums = self.support.sums(block, self.n_threads)
             points = self.kernel.points(block)
             kernel = np.empty((sums.shape[0], sums.shape[0]))
             self.kernel.steps(points, points, kernel)
@@ -114,18 +114,16 @@ class KernelOGDState:
     def decision_function(self, rows: Rows) -> np.ndarray:
         """Decision values with the support set as it is now: shape (n,) for two classes, else (n, K)."""
         check_rows(rows, self._columns)
-        out = self.eta * self.support.sums(rows) / self.kernel.unit
-        return out[:, 0] if out.shape[1] == 1 else out
+        out = self.eta * self.support.sums(rows, self.n_threads) / self.support.unit
+        return out[:, 0] if self.n_classes == 2 else out
 
     def model(self, classes: list[Any], params: dict[str, Any] | None = None) -> KernelModel:
         """The classifier with the support set as it is now; its decisions equal :meth:`decision_function`."""
         found = self.support.arrays()
-        points: Any = np.zeros((0, self._columns or 0)) if found is None else found[0]
-        on_cells = isinstance(points, Cells)
+        points, coef = found or (np.zeros((0, self._columns or 0)), np.zeros((0, self.n_updates.size)))
         return KernelModel(
-            points=points.codes if on_cells else points,
-            offsets=points.offsets if on_cells else np.zeros(0, dtype=np.int64),
-            coef=np.zeros((0, self.n_updates.size)) if found is None else found[1],
+            points=points,
+            coef=coef,
             intercept=np.zeros(self.n_updates.size),
             scale=self.eta,
             kernel=kernel_as_dict(self.kernel),
@@ -136,35 +134,36 @@ class KernelOGDState:
 
     def checkpoint(self) -> dict[str, np.ndarray]:
         """State as plain arrays, for :meth:`restore`."""
-        counts = np.array([self.n_classes, self.n_seen, -1 if self._columns is None else self._columns])
-        arrays = {"counts": counts, "eta": np.array(self.eta), "n_updates": self.n_updates.copy()}
+        counts = np.array([self.n_seen, -1 if self._columns is None else self._columns])
+        arrays = {"counts": counts, "n_updates": self.n_updates.copy()}
         found = self.support.arrays()
         if found is not None:
-            rows, coefficients = found
-            arrays["coef"] = coefficients.astype(np.int8)
-            if isinstance(rows, Cells):
-                arrays |= {"codes": rows.codes, "offsets": rows.offsets}
-            elif isinstance(rows, np.ndarray):
-                arrays["rows"] = rows
-            else:
-                arrays |= {"data": rows.data, "indices": rows.indices, "indptr": rows.indptr}
+            points, coef = found
+            arrays |= {**row_parts("points", points), "coef": coef.astype(np.int8)}
         return arrays
 
-    @classmethod
-    def restore(cls, kernel: Kernel | dict[str, Any], arrays: Mapping[str, np.ndarray]) -> Self:
-        """State of a run with this kernel from a :meth:`checkpoint`."""
-        kernel = kernel_from(kernel) if isinstance(kernel, dict) else kernel
-        n_classes, n_seen, columns = (int(v) for v in arrays["counts"])
-        state = cls(kernel, n_classes, float(arrays["eta"]))
-        state.n_seen, state._columns = n_seen, None if columns < 0 else columns
-        state.n_updates[:] = arrays["n_updates"]
+    def restore(self, arrays: Mapping[str, np.ndarray]) -> Self:
+        """Go on from a :meth:`checkpoint` of a run with the same parameters; return the state."""
+        n_seen, columns = (int(v) for v in arrays["counts"])
+        self.__post_init__()
+        self.n_seen, self._columns = n_seen, None if columns < 0 else columns
+        self.n_updates[:] = arrays["n_updates"]
         if "coef" in arrays:
-            if "codes" in arrays:
-                rows: Rows = Cells(np.array(arrays["codes"]), np.array(arrays["offsets"]))
-            elif "rows" in arrays:
-                rows = np.array(arrays["rows"])
-            else:
-                parts = tuple(np.array(arrays[name]) for name in ("data", "indices", "indptr"))
-                rows = sp.csr_array(parts, shape=(parts[2].size - 1, columns))
-            state.support.append(rows, arrays["coef"].astype(np.float64))
-        return state
+            self.support.append(rows_of_parts("points", arrays, columns), arrays["coef"].astype(np.float64))
+        return self
+
+
+def kernel_ogd_bytes(n: int, d: int, nnz: int | None = None, n_classes: int = 2) -> int:
+    """Memory that a run over n rows takes at most, beside the rows: all become support points.
+
+    Parameters
+    ----------
+    n, d : int
+        Numbers of rows and columns. Of cells: t columns.
+    nnz : int, optional
+        Entries of CSR rows; None: the rows are dense, or cells.
+    n_classes : int
+    """
+    # Rows are kept as they came and laid out for the loop over pairs; then coefficients, and blocks under way.
+    row = 2 * (8 * n * d if nnz is None else 20 * nnz + 24 * n)
+    return row + 8 * n * (1 if n_classes == 2 else n_classes) + (4 << 20)

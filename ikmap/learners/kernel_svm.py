@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any, Literal
 
 import numpy as np
 
-from ikmap.cells import Cells
 from ikmap.kernels import kernel_as_dict
 from ikmap.kernels.base import Kernel
 from ikmap.learners.kernel_model import KernelModel
+from ikmap.learners.kernel_ogd import kernel_ogd_bytes
 from ikmap.learners.rows import Rows, check_classes, check_rows, n_rows
+
+CACHE_MB = 200
+"""Memory in which LIBSVM keeps kernel values times signs, in float32."""
 
 
 @dataclass(frozen=True)
@@ -39,9 +43,17 @@ class KernelSVMParams:
             raise ValueError(f"C and tol must be positive numbers, got {self.C!r} and {self.tol!r}")
 
 
-def kernel_matrix_bytes(n: int) -> int:
-    """Memory that training on n rows takes: all kernel values, float64."""
-    return 8 * n * n
+def kernel_svm_bytes(n: int, d: int, nnz: int | None = None) -> int:
+    """Memory that training on n rows takes, beside the rows: all kernel values, float64, and LIBSVM's cache.
+
+    Parameters
+    ----------
+    n, d : int
+        Numbers of rows and columns. Of cells: t columns.
+    nnz : int, optional
+        Entries of CSR rows; None: the rows are dense, or cells.
+    """
+    return 8 * n * n + kernel_ogd_bytes(n, d, nnz) + min(CACHE_MB << 20, 4 * n * n)
 
 
 def fit_kernel_svm(
@@ -56,7 +68,7 @@ def fit_kernel_svm(
     """Train on rows in memory.
 
     The matrix of all kernel values is computed on `n_threads` threads and handed to LIBSVM, which takes
-    :func:`kernel_matrix_bytes` of memory.
+    :func:`kernel_svm_bytes` of memory.
 
     Parameters
     ----------
@@ -81,16 +93,14 @@ def fit_kernel_svm(
     found = np.unique(y)
     if found.size < n_classes:
         raise ValueError(f"rows of {n_classes} classes are needed, found {found.size}")
+    rows = kernel.checked(rows)
     K = kernel.matrix(rows, n_threads=n_threads)
     svc = SVC(C=params.C, kernel="precomputed", tol=params.tol, class_weight=params.class_weight,
-              max_iter=params.max_iter, decision_function_shape="ovo").fit(K, y)  # fmt: skip
+              max_iter=params.max_iter, cache_size=CACHE_MB, decision_function_shape="ovo").fit(K, y)  # fmt: skip
     del K
-    support = rows[svc.support_]
-    on_cells = isinstance(support, Cells)
     binary = n_classes == 2
     return KernelModel(
-        points=support.codes if on_cells else support,
-        offsets=support.offsets if on_cells else np.zeros(0, dtype=np.int64),
+        points=rows[svc.support_],
         coef=np.ascontiguousarray(svc.dual_coef_.T) if binary else _pairwise(svc, n_classes),
         intercept=np.array(svc.intercept_, dtype=np.float64),
         scale=1.0,
@@ -109,9 +119,8 @@ def _pairwise(svc: Any, n_classes: int) -> np.ndarray:
     """
     ends = np.cumsum(svc.n_support_)
     of = [slice(end - count, end) for end, count in zip(ends, svc.n_support_, strict=True)]
-    pairs = [(a, b) for a in range(n_classes) for b in range(a + 1, n_classes)]
-    coef = np.zeros((int(ends[-1]), len(pairs)))
-    for column, (a, b) in enumerate(pairs):
+    coef = np.zeros((int(ends[-1]), n_classes * (n_classes - 1) // 2))
+    for column, (a, b) in enumerate(combinations(range(n_classes), 2)):
         coef[of[a], column] = svc.dual_coef_[b - 1, of[a]]
         coef[of[b], column] = svc.dual_coef_[a, of[b]]
     return coef

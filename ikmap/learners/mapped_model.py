@@ -44,7 +44,13 @@ class MappedModel(Model):
         return self.linear.classes
 
     def decision_function(self, rows: Rows, n_threads: int | None = None) -> np.ndarray:
-        """Decision values, float64: shape (n,) for two classes, else (n, K). Each row stands for itself."""
+        """Decision values, float64: shape (n,) for two classes, else (n, K). Each row stands for itself.
+
+        Raises
+        ------
+        ValueError
+            If ``rows`` do not fit the model; row and column are named.
+        """
         check_rows(rows)
         blocks = [
             self.linear.decision_function(self.map.transform(rows[start : start + BLOCK], n_threads))

@@ -10,11 +10,12 @@ import numpy as np
 
 from ikmap.kernels import kernel_as_dict
 from ikmap.kernels.base import Kernel
-from ikmap.learners.kernel_ogd import KernelOGDState
+from ikmap.learners.kernel_ogd import KernelOGDState, kernel_ogd_bytes
 from ikmap.learners.mapped_model import MappedModel
 from ikmap.learners.ogd import OGDProgress, OGDState
-from ikmap.learners.rows import n_rows
+from ikmap.learners.rows import check_classes, check_rows, n_columns, n_rows
 from ikmap.maps.nystroem import NystroemMap
+from ikmap.maps.projection import project
 from ikmap.rows import Rows
 
 BLOCK = 1024
@@ -44,8 +45,8 @@ class NOGDState:
         The model has the average of the weights after each update.
     map : NystroemMap, optional
         A map from points chosen before. Without one, the run begins as :class:`KernelOGDState` until it has b support
-        points; these are the points of the map, and the weights go on from what the support points add up to, as far
-        as the features can say it.
+        points (`points="violators"` of the paper's library); these are the points of the map, and the weights go on
+        from the sum of their features, each times the step taken on it.
     n_threads : int, optional
         No matter of the result.
     """
@@ -94,35 +95,37 @@ class NOGDState:
         Raises
         ------
         ValueError
-            If rows or classes are not valid.
+            If rows or classes are not valid; nothing has been learned then.
         """
-        n, before, predicted = n_rows(rows), self.n_support, []
-        start = 0
+        n, y, before = n_rows(rows), np.asarray(y), self.n_support
+        check_rows(rows, None if self.map is None else n_columns(self.map.points))
+        check_classes(y, n, self.n_classes)
+        rows = self.kernel.checked(rows)
+        predicted, done = [np.zeros(0, dtype=np.int32)], 0
         if self._linear is None:
             assert self._dual is not None
-            progress = self._dual.partial_fit(rows, y, self.b)
-            predicted.append(progress.predicted)
-            start = progress.predicted.size
+            predicted.append(self._dual.partial_fit(rows, y, self.b).predicted)
+            done = predicted[-1].size
             if self._dual.n_support >= self.b:
                 self._turn()
-        while start < n:
-            assert self._linear is not None and self.map is not None
-            block = slice(start, start + BLOCK)
-            z = self.map.transform(rows[block], self.n_threads)
-            predicted.append(self._linear.partial_fit(z, y[block]).predicted)
-            start += z.shape[0]
-        return OGDProgress(np.concatenate(predicted or [np.zeros(0, np.int32)]), self.n_support - before)
+        for start in range(done, n, BLOCK):
+            assert self._linear is not None
+            assert self.map is not None
+            z = self.map.transform(rows[start : start + BLOCK], self.n_threads)
+            predicted.append(self._linear.partial_fit(z, y[start : start + BLOCK]).predicted)
+        return OGDProgress(np.concatenate(predicted), self.n_support - before)
 
     def _turn(self) -> None:
-        """Go on with features from the support points found so far."""
+        """Go on with features, of the support points found so far."""
         assert self._dual is not None
         found = self._dual.support.arrays()
         assert found is not None
         points, signs = found
         self.map = NystroemMap.fit(points, self.kernel, self.rank or rank_of(self.b), self.n_threads)
         self._linear = self._start(self.map)
-        # The weights whose features come closest to sum_i beta_i K(x_i, .): beta times the pseudo-inverse of M.
-        self._linear.table = np.ascontiguousarray((self.eta * signs.T @ np.linalg.pinv(self.map.matrix)).T)
+        # sum_i beta_i xhat_i, which is beta times the pseudo-inverse of M: what the library starts from.
+        steps = self.map.transform(points, self.n_threads)
+        self._linear.table = self.eta * project(np.ascontiguousarray(steps.T), signs, self.n_threads)
 
     def model(self, classes: list[Any], params: dict[str, Any] | None = None) -> Any:
         """The classifier as it is now: a :class:`MappedModel`, or a :class:`KernelModel` while there is no map."""
@@ -135,6 +138,9 @@ class NOGDState:
 
     def decision_function(self, rows: Rows) -> np.ndarray:
         """Decision values of the model as it is now: shape (n,) for two classes, else (n, K)."""
+        if self._linear is None:
+            assert self._dual is not None
+            return self._dual.decision_function(rows)
         values: np.ndarray = self.model(list(range(self.n_classes))).decision_function(rows)
         return values
 
@@ -144,19 +150,41 @@ class NOGDState:
         for name, state in (("dual", self._dual), ("linear", self._linear)):
             if state is not None:
                 arrays |= {f"{name}-{key}": array for key, array in state.checkpoint().items()}
+        if self._dual is not None and self.map is not None:
+            arrays["matrix"] = self.map.matrix
         return arrays
 
     def restore(self, arrays: Mapping[str, np.ndarray]) -> Self:
-        """Go on from a :meth:`checkpoint` of a run with the same parameters (and the same map, if it had one)."""
-
-        def of(name: str) -> dict[str, np.ndarray]:
-            begin = f"{name}-"
-            return {key.removeprefix(begin): array for key, array in arrays.items() if key.startswith(begin)}
-
-        if of("dual"):
-            self._dual = KernelOGDState.restore(self.kernel, of("dual"))
-        if of("linear"):
-            if self.map is None:
-                self._turn()
-            self._linear = OGDState.restore(of("linear"))
+        """Go on from a :meth:`checkpoint` of a run with the same parameters (and the same map, if it was given one)."""
+        parts: dict[str, dict[str, np.ndarray]] = {"dual": {}, "linear": {}, "matrix": {}}
+        for key, array in arrays.items():
+            name, _, inner = key.partition("-")
+            parts[name][inner] = array
+        if self._dual is not None:
+            found = self._dual.restore(parts["dual"]).support.arrays()
+            self.map = self._linear = None
+            if "matrix" in arrays and found is not None:
+                self.map = NystroemMap(found[0], arrays["matrix"], kernel_as_dict(self.kernel))
+        if parts["linear"]:
+            self._linear = OGDState.restore(parts["linear"])
         return self
+
+
+def nogd_bytes(
+    d: int, nnz_per_row: float | None = None, b: int = 100, rank: int | None = None, n_classes: int = 2
+) -> int:
+    """Memory that a run takes at most, beside the rows, however many these are.
+
+    Parameters
+    ----------
+    d : int
+        Number of columns. Of cells: t.
+    nnz_per_row : float, optional
+        Entries of a CSR row; None: the rows are dense, or cells.
+    b, rank, n_classes
+        As of :class:`NOGDState`.
+    """
+    r, outputs = rank or rank_of(b), 1 if n_classes == 2 else n_classes
+    points = kernel_ogd_bytes(b, d, None if nnz_per_row is None else int(b * nnz_per_row), n_classes)
+    # The matrix of the points, its eigenvectors and LAPACK's workspace; then kernel and features of a block.
+    return points + 8 * (4 * b * b + r * b + BLOCK * (b + 2 * r) + 2 * r * outputs)

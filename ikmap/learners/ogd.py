@@ -91,9 +91,7 @@ class OGDState:
                 raise ValueError(f"{name} must be a positive number, got {getattr(self, name)!r}")
 
     @classmethod
-    def start(
-        cls, columns: int, n_classes: int, eta: float = 0.5, divisor: float = 1.0, average: bool = False
-    ) -> Self:
+    def start(cls, columns: int, n_classes: int, eta: float = 0.5, divisor: float = 1.0, average: bool = False) -> Self:
         """State before the first row: all weights 0."""
         if n_classes < 2:
             raise ValueError(f"at least 2 classes are needed, got {n_classes}")
@@ -219,12 +217,11 @@ class OGDState:
     def model(self, classes: list[Any], params: dict[str, Any] | None = None, learner: str = "ogd") -> LinearModel:
         """The classifier with the weights as they are now, or with their average.
 
-        Without an average its decisions equal :meth:`decision_function` up to rounding, and bit for bit on cells where ``eta`` is a power
-        of two, as by default.
+        Without an average its decisions equal :meth:`decision_function` up to rounding, and bit for bit on cells where
+        ``eta`` is a power of two, as by default.
         """
-        averaged = self.total is not None and self.n_support > 0
         return LinearModel(
-            coef=self.total / self.n_support if averaged else self.weights,
+            coef=self.weights if self.total is None or self.n_support == 0 else self.total / self.n_support,
             intercept=np.zeros(self.table.shape[1]),
             divisor=self.divisor,
             learner=learner,

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 from ikmap.kernels.chi2 import refuse_negative
 from ikmap.model import Model
-from ikmap.rows import Rows
+from ikmap.rows import Rows, as_rows, check_finite
 
 PERIODS = (0.8, 0.5, 0.4)
 """Period parameter for the orders 0, 1, 2: those of the implementation that the paper names."""
@@ -50,8 +50,10 @@ class Chi2Map(Model):
         Raises
         ------
         ValueError
-            If a value is negative: the kernel is not defined there.
+            If a value is not finite, or negative: the kernel is not defined there.
         """
+        X = as_rows(X)
+        check_finite(X)
         refuse_negative(X)
         width = 2 * self.order + 1
         if isinstance(X, np.ndarray):
@@ -60,9 +62,10 @@ class Chi2Map(Model):
             return out.reshape(X.shape[0], -1)
         values = np.empty((X.data.size, width))
         self._features(X.data, values)
-        indices = X.indices.astype(np.int64)[:, None] * width + np.arange(width)
         shape = (X.shape[0], X.shape[1] * width)
-        return sp.csr_array((values.ravel(), indices.ravel(), X.indptr.astype(np.int64) * width), shape=shape)
+        index = np.int32 if max(shape[1], values.size) <= np.iinfo(np.int32).max else np.int64
+        indices = X.indices.astype(index)[:, None] * width + np.arange(width, dtype=index)
+        return sp.csr_array((values.ravel(), indices.ravel(), X.indptr.astype(index) * width), shape=shape)
 
     def _features(self, x: np.ndarray, out: np.ndarray) -> None:
         period = PERIODS[self.order] if self.period is None else self.period

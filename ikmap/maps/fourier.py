@@ -8,6 +8,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 
+from ikmap._threads import single_threaded_blas
 from ikmap.maps.projection import project
 from ikmap.model import Model
 from ikmap.rows import Rows
@@ -51,7 +52,13 @@ class FourierMap(Model):
         return 2 * int(self.frequencies.shape[0])
 
     def transform(self, X: Rows, n_threads: int | None = None) -> np.ndarray:
-        """Features of rows: float64, shape (n, 2 R), all sines first."""
+        """Features of rows: float64, shape (n, 2 R), all sines first.
+
+        Raises
+        ------
+        ValueError
+            If a value is not finite or the number of columns is not d.
+        """
         angles = project(X, self.frequencies.T, n_threads)
         return np.hstack([np.sin(angles), np.cos(angles)]) / math.sqrt(self.frequencies.shape[0])
 
@@ -70,7 +77,8 @@ def orthogonal_normals(n: int, n_columns: int, seed: int, *path: int) -> np.ndar
     blocks = []
     for block, start in enumerate(range(0, n, n_columns)):
         rng, rows = generator(seed, *path, block), min(n_columns, n - start)
-        Q, R = np.linalg.qr(rng.standard_normal((n_columns, rows)))
+        with single_threaded_blas:  # whose last bits depend on the number of threads
+            Q, R = np.linalg.qr(rng.standard_normal((n_columns, rows)))
         Q *= np.sign(np.diagonal(R))  # uniform over all directions, which QR alone is not
         blocks.append(Q.T * np.sqrt(rng.chisquare(n_columns, rows))[:, None])
     return np.concatenate(blocks) if blocks else np.zeros((0, n_columns))

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import scipy.sparse as sp
 
-from ikmap.cells import Cells
+from ikmap._threads import single_threaded_blas
 from ikmap.kernels import kernel_as_dict, kernel_from
 from ikmap.kernels.base import Kernel
 from ikmap.maps.projection import project
@@ -26,9 +24,7 @@ class NystroemMap(Model):
 
     Parameters
     ----------
-    points : ndarray of float64 or csr_array, shape (b, d), or codes of integers, shape (b, t)
-    offsets : ndarray of int64
-        Of the cells; of length 0 for other rows.
+    points : ndarray of float64 or csr_array, shape (b, d), or Cells, b rows
     matrix : ndarray of float64, shape (r, b)
         M.
     kernel : dict
@@ -43,8 +39,7 @@ class NystroemMap(Model):
     kind: ClassVar[str] = "nystroem"
     version: ClassVar[int] = 1
 
-    points: np.ndarray | sp.csr_array
-    offsets: np.ndarray
+    points: Any
     matrix: np.ndarray
     kernel: dict[str, Any]
 
@@ -57,37 +52,35 @@ class NystroemMap(Model):
         ValueError
             If there are no points, the rank is not positive, or the kernel is 0 everywhere.
         """
+        points = kernel.checked(points)
         K = kernel.matrix(points, n_threads=n_threads)
         if K.size == 0 or rank < 1:
             raise ValueError(f"a Nystroem map needs points and a rank >= 1, got {K.shape[0]} points, rank {rank}")
-        values, vectors = np.linalg.eigh(K)
+        with single_threaded_blas:  # whose last bits depend on the number of threads
+            values, vectors = np.linalg.eigh(K)
         values, vectors = values[::-1][:rank], vectors[:, ::-1][:, :rank]
         kept = values > max(0.0, SMALLEST * values[0])
         if not kept.any():
             raise ValueError("the kernel of the points has no positive eigenvalue")
         matrix = vectors[:, kept].T / np.sqrt(values[kept])[:, None]
-        on_cells = isinstance(points, Cells)
-        return cls(
-            points=points.codes if on_cells else points,
-            offsets=points.offsets if on_cells else np.zeros(0, dtype=np.int64),
-            matrix=np.ascontiguousarray(matrix),
-            kernel=kernel_as_dict(kernel),
-        )
+        return cls(points, np.ascontiguousarray(matrix), kernel_as_dict(kernel))
 
     @property
     def n_features(self) -> int:
         """Number r of features."""
         return int(self.matrix.shape[0])
 
-    @cached_property
-    def _rows(self) -> Any:
-        return Cells(self.points, self.offsets) if self.offsets.size else self.points
-
     def transform(self, X: Any, n_threads: int | None = None) -> np.ndarray:
-        """Features of rows: float64, shape (n, r)."""
-        return project(kernel_from(self.kernel).matrix(X, self._rows, n_threads), self.matrix.T, n_threads)
+        """Features of rows: float64, shape (n, r).
+
+        Raises
+        ------
+        ValueError
+            If the kernel is not defined for the rows, or they have another number of columns than the points.
+        """
+        return project(kernel_from(self.kernel).matrix(X, self.points, n_threads), self.matrix.T, n_threads)
 
 
 def draw_points(n: int, b: int, seed: int) -> np.ndarray:
-    """Ascending numbers of at most b of n rows, drawn without replacement."""
+    """Ascending numbers of b of n rows (of all, if there are fewer), drawn uniformly without replacement."""
     return np.sort(generator(seed).choice(n, min(b, n), replace=False, shuffle=False))
