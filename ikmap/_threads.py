@@ -68,7 +68,7 @@ def _on_a_thread_of_its_own(change: Callable[[], Any]) -> None:
     thread.join()
 
 
-_single_threaded_blas = _SingleThreadedBLAS()
+single_threaded_blas = _SingleThreadedBLAS()
 
 
 def for_each_block(work: Callable[[int, int], None], n: int, block: int, n_threads: int | None = None) -> None:
@@ -79,7 +79,7 @@ def for_each_block(work: Callable[[int, int], None], n: int, block: int, n_threa
     """
     starts = range(0, n, block)
     n_threads = min(n_threads or usable_cores(), len(starts))
-    with _single_threaded_blas:
+    with single_threaded_blas:
         if n_threads <= 1:
             for start in starts:
                 work(start, min(start + block, n))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any, ClassVar
@@ -11,17 +12,21 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse as sp
 
+from ikmap.cells import Cells
+
 MODELS: dict[str, type[Model]] = {}
 _CSR_PARTS = ("data", "indices", "indptr")
+_CELLS_PARTS = ("codes", "offsets")
+_WITHIN = ":"
 
 
 @dataclass(frozen=True, eq=False)
 class Model:
     """Base of every fitted model.
 
-    A subclass is a frozen dataclass whose fields are arrays or JSON values, with ``kind`` (its name in a store)
-    and ``version`` (raised when the meaning of a field changes). Whoever stores models needs only
-    :meth:`arrays`, :meth:`metadata` and :func:`from_parts`.
+    A subclass is a frozen dataclass whose fields are arrays, CSR matrices, cells, models or JSON values, with ``kind``
+    (its name in a store) and ``version`` (raised when the meaning of a field changes). Whoever stores models needs
+    only :meth:`arrays`, :meth:`metadata` and :func:`from_parts`.
     """
 
     kind: ClassVar[str]
@@ -33,13 +38,13 @@ class Model:
             MODELS[cls.kind] = cls
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """The array fields, by name; a CSR field gives three, named ``field.data`` and so on."""
+        """The arrays of all fields: ``field``, ``field.data`` and so on of CSR and cells, ``field:...`` of a model."""
         arrays: dict[str, np.ndarray] = {}
         for name, value in self._values().items():
-            if isinstance(value, np.ndarray):
-                arrays[name] = value
-            elif isinstance(value, sp.csr_array):
-                arrays |= {f"{name}.{part}": getattr(value, part) for part in _CSR_PARTS}
+            if isinstance(value, Model):
+                arrays |= {f"{name}{_WITHIN}{inner}": array for inner, array in value.arrays().items()}
+            else:
+                arrays |= row_parts(name, value)
         return arrays
 
     def metadata(self) -> dict[str, Any]:
@@ -48,6 +53,10 @@ class Model:
         for name, value in self._values().items():
             if isinstance(value, sp.csr_array):
                 plain[name] = {"csr_shape": list(value.shape)}
+            elif isinstance(value, Cells):
+                plain[name] = {"cells_shape": list(value.codes.shape)}
+            elif isinstance(value, Model):
+                plain[name] = {"model_within": value.metadata()}
             elif not isinstance(value, np.ndarray):
                 plain[name] = value
         return plain
@@ -89,8 +98,32 @@ def from_parts(metadata: dict[str, Any], arrays: dict[str, np.ndarray]) -> Model
     if version != MODELS[kind].version:
         raise ValueError(f"model {kind!r} has version {version}, this software reads {MODELS[kind].version}")
     for name, value in values.items():
-        if isinstance(value, dict) and "csr_shape" in value:
-            parts = tuple(arrays[f"{name}.{part}"] for part in _CSR_PARTS)
-            values[name] = sp.csr_array(parts, shape=tuple(value["csr_shape"]))
-    dense = {name: array for name, array in arrays.items() if "." not in name}
+        match value:
+            case {"csr_shape": [_, columns]}:
+                values[name] = rows_of_parts(name, arrays, columns)
+            case {"cells_shape": _}:
+                values[name] = rows_of_parts(name, arrays)
+            case {"model_within": inside}:
+                begin = name + _WITHIN
+                inner = {key.removeprefix(begin): array for key, array in arrays.items() if key.startswith(begin)}
+                values[name] = from_parts(inside, inner)
+    dense = {name: array for name, array in arrays.items() if "." not in name and _WITHIN not in name}
     return MODELS[kind](**values, **dense)
+
+
+def row_parts(name: str, rows: Any) -> dict[str, np.ndarray]:
+    """Arrays of rows of any layout, named after them; none of anything else."""
+    if isinstance(rows, np.ndarray):
+        return {name: rows}
+    parts = {sp.csr_array: _CSR_PARTS, Cells: _CELLS_PARTS}.get(type(rows), ())
+    return {f"{name}.{part}": getattr(rows, part) for part in parts}
+
+
+def rows_of_parts(name: str, arrays: Mapping[str, np.ndarray], n_columns: int | None = None) -> Any:
+    """Return the rows of which :func:`row_parts` made these arrays; `n_columns` is for CSR."""
+    if name in arrays:
+        return arrays[name]
+    if f"{name}.codes" in arrays:
+        return Cells(*(arrays[f"{name}.{part}"] for part in _CELLS_PARTS))
+    parts = tuple(arrays[f"{name}.{part}"] for part in _CSR_PARTS)
+    return sp.csr_array(parts, shape=(parts[2].size - 1, n_columns))

@@ -1,0 +1,39 @@
+"""Exact kernels."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from ikmap.kernels.base import Kernel
+from ikmap.kernels.chi2 import AdditiveChi2Kernel
+from ikmap.kernels.isolation import IsolationKernel, isolation_kernel
+from ikmap.kernels.radial import GaussianKernel, LaplacianKernel
+
+__all__ = [
+    "KERNELS",
+    "AdditiveChi2Kernel",
+    "GaussianKernel",
+    "IsolationKernel",
+    "Kernel",
+    "LaplacianKernel",
+    "isolation_kernel",
+    "kernel_as_dict",
+    "kernel_from",
+]
+
+KERNELS: dict[str, type[Any]] = {
+    kind.name: kind for kind in (AdditiveChi2Kernel, GaussianKernel, IsolationKernel, LaplacianKernel)
+}
+
+
+def kernel_as_dict(kernel: Kernel) -> dict[str, Any]:
+    """Name and parameters of a kernel, as JSON values."""
+    return {"name": kernel.name, **asdict(kernel)}  # type: ignore[call-overload]
+
+
+def kernel_from(values: dict[str, Any]) -> Kernel:
+    """Return the kernel that :func:`kernel_as_dict` described."""
+    parameters = dict(values)
+    kernel: Kernel = KERNELS[parameters.pop("name")](**parameters)
+    return kernel

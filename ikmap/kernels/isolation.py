@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
 import numpy as np
 
-from ikmap._threads import for_each_block
 from ikmap.cells import Cells
-from ikmap.kernels._isolation_loops import TILE, count_equal
+from ikmap.kernels._isolation_loops import count_equal
+from ikmap.kernels.base import Kernel
 
 
 def isolation_kernel(a: Cells, b: Cells | None = None, n_threads: int | None = None) -> np.ndarray:
@@ -36,8 +39,51 @@ def isolation_kernel(a: Cells, b: Cells | None = None, n_threads: int | None = N
             f"cells of different partitionings: {a.n_partitions} of {a.n_columns} cells in all, "
             f"{b.n_partitions} of {b.n_columns}"
         )
-    left, right = a.packed().codes, b.packed().codes
-    kernel = np.empty((a.n_rows, b.n_rows))
-    for_each_block(lambda i, j: count_equal(left[i:j], right, kernel[i:j]), a.n_rows, TILE, n_threads)
-    kernel /= a.n_partitions
-    return kernel
+    return IsolationKernel(a.n_partitions).matrix(a, None if b is a else b, n_threads)
+
+
+@dataclass(frozen=True)
+class IsolationKernel(Kernel):
+    """The Isolation Kernel as a function of cells, for learners that want kernel values: IK-OGD(dual), kernel SVM.
+
+    Parameters
+    ----------
+    n_partitions : int
+        Number t of partitionings.
+    """
+
+    name: ClassVar[str] = "isolation"
+
+    n_partitions: int
+
+    def checked(self, rows: Any) -> Cells:
+        """The cells.
+
+        Raises
+        ------
+        ValueError
+            If they are something else, or cells of another number of partitionings.
+        """
+        if not isinstance(rows, Cells):
+            raise ValueError(f"the isolation kernel takes cells, got {type(rows).__name__}")
+        if rows.n_partitions != self.n_partitions:
+            raise ValueError(f"cells of {rows.n_partitions} partitionings, expected {self.n_partitions}")
+        return rows
+
+    def points(self, rows: Cells) -> Cells:
+        """Cells with packed codes."""
+        return rows.packed()
+
+    def values(self, left: Cells, right: Cells, out: np.ndarray) -> None:
+        """Kernel values of all pairs."""
+        self.steps(left, right, out)
+        out /= self.n_partitions
+
+    @property
+    def unit(self) -> float:
+        """t: counts of equal cells are whole numbers as they are."""
+        return float(self.n_partitions)
+
+    def steps(self, left: Cells, right: Cells, out: np.ndarray) -> None:
+        """Number of equal cells of all pairs; "no cell" (-1) equals nothing."""
+        count_equal(left.codes, right.codes, out)

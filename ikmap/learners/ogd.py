@@ -70,6 +70,9 @@ class OGDState:
         Steps taken by each class: the size of its support set.
     n_seen, n_support : int
         Rows seen, and rows on which some class took a step.
+    total : ndarray of float64, shape (n_columns, K), optional
+        Sum of the weights as they were after each row that was stepped on. Predictions on the way are made with the
+        weights as they are; the model, if there is a sum, with their average.
     """
 
     table: np.ndarray
@@ -78,6 +81,7 @@ class OGDState:
     n_updates: np.ndarray
     n_seen: int = 0
     n_support: int = 0
+    total: np.ndarray | None = None
     #: Steps that the integers' type has room for, at least; 0 when they were not looked through yet.
     _room: int = field(default=0, init=False, repr=False)
 
@@ -87,12 +91,15 @@ class OGDState:
                 raise ValueError(f"{name} must be a positive number, got {getattr(self, name)!r}")
 
     @classmethod
-    def start(cls, columns: int, n_classes: int, eta: float = 0.5, divisor: float = 1.0) -> Self:
+    def start(cls, columns: int, n_classes: int, eta: float = 0.5, divisor: float = 1.0, average: bool = False) -> Self:
         """State before the first row: all weights 0."""
         if n_classes < 2:
             raise ValueError(f"at least 2 classes are needed, got {n_classes}")
         k = 1 if n_classes == 2 else n_classes
-        return cls(np.zeros((columns, k), INTEGERS[0]), float(eta), float(divisor), np.zeros(k, dtype=np.int64))
+        state = cls(np.zeros((columns, k), INTEGERS[0]), float(eta), float(divisor), np.zeros(k, dtype=np.int64))
+        if average:
+            state.total = np.zeros((columns, k))
+        return state
 
     @property
     def n_classes(self) -> int:
@@ -139,12 +146,13 @@ class OGDState:
         if n == 0:
             return OGDProgress(predicted, 0)
         arrays, y = row_arrays(rows, complete=complete), y.astype(np.int32, copy=False)
-        if isinstance(rows, Cells) and sample_weight is None and self._counts:
+        if isinstance(rows, Cells) and sample_weight is None and self._counts and self.total is None:
             support = self._integer_pass(arrays, y, rows, predicted)
         else:
             self.table = self._float_weights()
+            total = np.empty((0, 0)) if self.total is None else self.total
             support = int(
-                weighted_pass(arrays, y, weight, self.table, self.eta, self.divisor, predicted, self.n_updates)
+                weighted_pass(arrays, y, weight, self.table, total, self.eta, self.divisor, predicted, self.n_updates)
             )
         self.n_seen += n
         self.n_support += support
@@ -154,7 +162,7 @@ class OGDState:
         """Learn from cells, in wider integers whenever they need it; return the number of rows stepped on."""
         t = rows.n_partitions
         least_room = max(1, self.table.shape[0] // (LOOK * t))
-        enough = _steps_to_margin(self.eta, self.divisor)
+        enough = steps_to_margin(self.eta, self.divisor)
         # Not so for cells with missing entries, nor where a column may stand at any place of a row (from CSR).
         in_place = arrays[0].ndim == 2 and bool((np.diff(rows.offsets) > 0).all())
         binary = self.table.shape[1] == 1 and in_place
@@ -188,6 +196,7 @@ class OGDState:
     def checkpoint(self) -> dict[str, np.ndarray]:
         """Copy of the state as plain arrays, for :meth:`restore`."""
         return {
+            **({} if self.total is None else {"total": self.total.copy()}),
             "table": self.table.copy(),
             "n_updates": self.n_updates.copy(),
             "scalars": np.array([self.eta, self.divisor]),
@@ -202,25 +211,26 @@ class OGDState:
         if "table" not in arrays:
             raise ValueError("found a checkpoint of an earlier version, expected one with a table of steps")
         table = np.array(arrays["table"], order="C")
-        return cls(table, eta, divisor, np.array(arrays["n_updates"], dtype=np.int64), n_seen, n_support)
+        total = np.array(arrays["total"], order="C") if "total" in arrays else None
+        return cls(table, eta, divisor, np.array(arrays["n_updates"], dtype=np.int64), n_seen, n_support, total)
 
-    def model(self, classes: list[Any], params: dict[str, Any] | None = None) -> LinearModel:
-        """The classifier with the weights as they are now.
+    def model(self, classes: list[Any], params: dict[str, Any] | None = None, learner: str = "ogd") -> LinearModel:
+        """The classifier with the weights as they are now, or with their average.
 
-        Its decisions equal :meth:`decision_function` up to rounding, and bit for bit on cells where ``eta`` is a power
-        of two, as by default.
+        Without an average its decisions equal :meth:`decision_function` up to rounding, and bit for bit on cells where
+        ``eta`` is a power of two, as by default.
         """
         return LinearModel(
-            coef=self.weights,
+            coef=self.weights if self.total is None or self.n_support == 0 else self.total / self.n_support,
             intercept=np.zeros(self.table.shape[1]),
             divisor=self.divisor,
-            learner="ogd",
+            learner=learner,
             classes=classes,
             params={"eta": self.eta, "divisor": self.divisor, **(params or {})},
         )
 
 
-def _steps_to_margin(eta: float, divisor: float) -> int:
+def steps_to_margin(eta: float, divisor: float) -> int:
     """Smallest sum of steps s at which ``eta * s / divisor``, as computed, is 1 or more; at most 2^53."""
     steps = math.ceil(min(divisor / eta, 2.0**53))
     while steps > 1 and eta * (steps - 1) / divisor >= 1.0:

@@ -1,0 +1,93 @@
+"""What every exact kernel offers: the matrix of its values, and tiles of it that add up exactly."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ikmap._threads import for_each_block
+from ikmap.cells import Cells
+
+TILE = 256
+"""Points of a tile's side; what a tile holds stays in the second level cache."""
+QUANTUM = 2.0**32
+"""Kernel values that are to be summed up are rounded to a multiple of 1/QUANTUM: see :meth:`Kernel.steps`."""
+
+
+class Kernel(ABC):
+    """A symmetric function of two rows.
+
+    Subclasses are frozen dataclasses of JSON values, whose ``name`` stands for them in a store.
+    """
+
+    name: ClassVar[str]
+
+    @abstractmethod
+    def checked(self, rows: Any) -> Any:
+        """Rows in the one form that :meth:`points` takes.
+
+        Raises
+        ------
+        ValueError
+            If the kernel is not defined for them; row and column are named, counted from 0.
+        """
+
+    @abstractmethod
+    def points(self, rows: Any) -> Any:
+        """Checked rows prepared for :meth:`values`, of which there are len(...)."""
+
+    @abstractmethod
+    def values(self, left: Any, right: Any, out: np.ndarray) -> None:
+        """Kernel values of all pairs of two sets of prepared rows, to `out`: float64, shape (n, m).
+
+        Bit for bit the same for a pair whatever else is in the sets, and for (x, y) and (y, x).
+        """
+
+    @property
+    def unit(self) -> float:
+        """Number of steps that are one, see :meth:`steps`."""
+        return QUANTUM
+
+    def steps(self, left: Any, right: Any, out: np.ndarray) -> None:
+        """As :meth:`values`, in whole steps of ``1 / unit``.
+
+        Sums of whole numbers are exact in float64, up to 2^53: they do not depend on the order of their terms, and
+        so neither on blocks nor on threads. The rounding, of at most 2^-33, is the price.
+        """
+        self.values(left, right, out)
+        out *= QUANTUM
+        np.rint(out, out=out)
+
+    def matrix(self, X: Any, Y: Any = None, n_threads: int | None = None) -> np.ndarray:
+        """Kernel matrix between the rows of X and of Y (default: of X): float64, shape (n, m).
+
+        Tiles are computed on up to `n_threads` threads; of the matrix of X with itself, one half.
+
+        Raises
+        ------
+        ValueError
+            If the kernel is not defined for these rows; row and column are named, counted from 0.
+        """
+        left = self._tiles(X)
+        right = left if Y is None else self._tiles(Y)
+        out = np.empty((sum(map(len, left)), sum(map(len, right))))
+
+        def row_of_tiles(i: int, _: int) -> None:
+            rows = slice(i * TILE, i * TILE + len(left[i]))
+            for j in range(i if Y is None else 0, len(right)):
+                tile = np.empty((len(left[i]), len(right[j])))
+                self.values(left[i], right[j], tile)
+                columns = slice(j * TILE, j * TILE + len(right[j]))
+                out[rows, columns] = tile
+                if Y is None and j > i:
+                    out[columns, rows] = tile.T
+
+        for_each_block(row_of_tiles, len(left), 1, n_threads)
+        return out
+
+    def _tiles(self, rows: Any) -> list[Any]:
+        rows = self.checked(rows)
+        n = len(rows) if isinstance(rows, Cells) else rows.shape[0]
+        return [self.points(rows[i : i + TILE]) for i in range(0, n, TILE)]

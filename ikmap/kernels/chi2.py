@@ -1,0 +1,52 @@
+"""The additive chi-square kernel of non-negative rows (algorithms.md 8.5)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ikmap.kernels.points import CHI2, PointKernel, Points, pair_sums
+from ikmap.rows import Rows
+
+
+@dataclass(frozen=True)
+class AdditiveChi2Kernel(PointKernel):
+    """K(x, y) = sum_j 2 x_j y_j / (x_j + y_j), where a term 0 / 0 counts 0."""
+
+    name: ClassVar[str] = "chi2"
+
+    def checked(self, rows: Any) -> Rows:
+        """Rows as float64, C order, or canonical csr_array.
+
+        Raises
+        ------
+        ValueError
+            If they are cells, or a value is not finite, or negative: the kernel is not defined there.
+        """
+        rows = super().checked(rows)
+        refuse_negative(rows)
+        return rows
+
+    def values(self, left: Points, right: Points, out: np.ndarray) -> None:
+        """Kernel values of all pairs."""
+        pair_sums(left, right, CHI2, out)
+
+
+def refuse_negative(rows: Rows) -> None:
+    """Raise ValueError if a value is below 0, naming row, column and value."""
+    values = rows if isinstance(rows, np.ndarray) else rows.data
+    if (values >= 0).all():
+        return
+    if isinstance(rows, np.ndarray):
+        row, column = np.argwhere(rows < 0)[0]
+        value = rows[row, column]
+    else:
+        entry = int(np.flatnonzero(values < 0)[0])
+        row = np.searchsorted(rows.indptr, entry, side="right") - 1
+        column, value = rows.indices[entry], values[entry]
+    raise ValueError(
+        f"row {int(row)}, column {int(column)}: found {value}, expected a value >= 0: chi-square is not defined "
+        "for negative ones (scale the columns to [0, 1])"
+    )

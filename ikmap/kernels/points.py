@@ -1,0 +1,159 @@
+"""Kernels of sums over columns, on rows laid out for whichever loop is the fastest that gives the same values."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ikmap.cells import Cells
+from ikmap.kernels._pairs_loops import (
+    CHI2,
+    L1,
+    SQUARES,
+    bit_sums,
+    dense_sums,
+    pack_bits,
+    pack_entries,
+    sparse_sums,
+)
+from ikmap.kernels.base import Kernel
+from ikmap.rows import Rows, as_csr, as_rows, check_finite
+
+__all__ = ["CHI2", "L1", "SQUARES", "PointKernel", "Points", "pair_sums"]
+
+PACKED_COLUMNS = 4096
+"""Zeros and ones of at most so many columns are packed to bits; sparse rows of more are faster by their entries."""
+
+
+class PointKernel(Kernel):
+    """A kernel of dense or CSR rows. Subclasses turn sums over columns into its values."""
+
+    def checked(self, rows: Any) -> Rows:
+        """Rows as float64, C order, or canonical csr_array.
+
+        Raises
+        ------
+        ValueError
+            If they are cells, or a value is not finite.
+        """
+        if isinstance(rows, Cells):
+            raise ValueError(f"the {self.name} kernel takes dense or CSR rows, got cells")
+        rows = as_rows(rows)
+        check_finite(rows)
+        return rows
+
+    def points(self, rows: Rows) -> Points:
+        """Prepared rows."""
+        return Points(rows)
+
+
+class Points:
+    """Some rows, with the layouts that loops over pairs want, each made when it is first asked for.
+
+    Parameters
+    ----------
+    rows : ndarray of float64, C order, or canonical csr_array, shape (n, d)
+    """
+
+    def __init__(self, rows: Rows) -> None:
+        self.rows: Any = rows
+
+    def __len__(self) -> int:
+        return int(self.rows.shape[0])
+
+    @property
+    def n_columns(self) -> int:
+        """Number d of columns."""
+        return int(self.rows.shape[1])
+
+    @property
+    def dense(self) -> bool:
+        """Whether the rows are an array."""
+        return isinstance(self.rows, np.ndarray)
+
+    @cached_property
+    def binary(self) -> bool:
+        """Whether all values are 0 or 1, in few enough columns to be packed."""
+        if self.n_columns > PACKED_COLUMNS:
+            return False
+        values = self.rows if self.dense else self.rows.data
+        return bool(((values == 0) | (values == 1)).all())
+
+    @cached_property
+    def words(self) -> np.ndarray:
+        """Rows of zeros and ones as bits: uint64, shape (n, words)."""
+        words = np.zeros((len(self), -(-self.n_columns // 64)), dtype=np.uint64)
+        if self.dense:
+            pack_bits(self.rows, words)
+        else:
+            pack_entries(self.rows.indices, self.rows.indptr, words)
+        return words
+
+    @cached_property
+    def word_columns(self) -> np.ndarray:
+        """The words transposed."""
+        return np.ascontiguousarray(self.words.T)
+
+    @cached_property
+    def columns(self) -> np.ndarray:
+        """Dense rows transposed."""
+        return np.ascontiguousarray(self.rows.T)
+
+    @cached_property
+    def sparse(self) -> Points:
+        """The same rows as CSR."""
+        return Points(as_csr(self.rows)) if self.dense else self
+
+    @cached_property
+    def inverted(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Sparse rows by column: the columns in use, their values, whose these are, where each column begins."""
+        order = np.argsort(self.rows.indices, kind="stable")
+        used, begin = np.unique(self.rows.indices[order], return_index=True)
+        return used, self.rows.data[order], self._owners()[order], np.append(begin, order.size)
+
+    def norms(self, measure: int) -> np.ndarray:
+        """Each sparse row's sum against the row of zeros, in the order of its columns; of nothing for CHI2."""
+        if measure == CHI2:
+            return np.zeros(len(self))
+        weights = np.abs(self.rows.data) if measure == L1 else np.square(self.rows.data)
+        return np.bincount(self._owners(), weights=weights, minlength=len(self))
+
+    def _owners(self) -> np.ndarray:
+        """Row of every entry."""
+        return np.repeat(np.arange(len(self)), np.diff(self.rows.indptr))
+
+
+def pair_sums(left: Points, right: Points, measure: int, out: np.ndarray) -> None:
+    """Sum over columns for all pairs of points: float64, shape (n, m), written to `out`.
+
+    Zeros and ones, and whole numbers, give the same sums as dense and as CSR; others differ in the last bits, for of
+    sparse rows only those columns are visited that both have.
+
+    Parameters
+    ----------
+    left, right : Points
+    measure : {L1, SQUARES, CHI2}
+
+    Raises
+    ------
+    ValueError
+        If their numbers of columns differ.
+    """
+    if left.n_columns != right.n_columns:
+        raise ValueError(f"rows have {left.n_columns} columns, those that they are compared with {right.n_columns}")
+    if left.binary and right.binary:
+        bit_sums(left.words, right.word_columns, measure == CHI2, out)
+    elif left.dense and right.dense:
+        dense_sums(left.rows, right.columns, measure, out)
+    else:
+        left, right = left.sparse, right.sparse
+        used, entries, owner, begin = right.inverted
+        indices = left.rows.indices
+        place = np.minimum(np.searchsorted(used, indices), max(0, used.size - 1))
+        place = np.where(used[place] == indices, place, -1) if used.size else np.full(indices.size, -1)
+        sparse_sums(
+            left.rows.data, place, left.rows.indptr, left.norms(measure),
+            entries, owner, begin, right.norms(measure), measure, out,
+        )  # fmt: skip

@@ -1,0 +1,67 @@
+"""A fitted classifier on the features of a dense map: NOGD, Raker, linear SVM on approximate features."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ikmap.learners.linear_model import LinearModel, decision_to_index
+from ikmap.learners.rows import check_rows, n_rows
+from ikmap.model import Model
+from ikmap.rows import Rows
+
+BLOCK = 1024
+"""Rows whose features are in memory at a time."""
+
+
+@dataclass(frozen=True, eq=False)
+class MappedModel(Model):
+    """A map of rows to dense features, and a linear classifier of these.
+
+    Parameters
+    ----------
+    map : Model
+        With ``transform(X, n_threads)``.
+    linear : LinearModel
+    """
+
+    kind: ClassVar[str] = "mapped"
+    version: ClassVar[int] = 1
+
+    map: Any
+    linear: LinearModel
+
+    @property
+    def learner(self) -> str:
+        """Name of the learner that made it."""
+        return self.linear.learner
+
+    @property
+    def classes(self) -> list[Any]:
+        """Class labels."""
+        return self.linear.classes
+
+    def decision_function(self, rows: Rows, n_threads: int | None = None) -> np.ndarray:
+        """Decision values, float64: shape (n,) for two classes, else (n, K). Each row stands for itself.
+
+        Raises
+        ------
+        ValueError
+            If ``rows`` do not fit the model; row and column are named.
+        """
+        check_rows(rows)
+        blocks = [
+            self.linear.decision_function(self.map.transform(rows[start : start + BLOCK], n_threads))
+            for start in range(0, max(1, n_rows(rows)), BLOCK)
+        ]
+        return np.concatenate(blocks)
+
+    def predict_index(self, rows: Rows) -> np.ndarray:
+        """Class number of every row, int32; sign(0) = +1, ties go to the lowest number."""
+        return decision_to_index(self.decision_function(rows))
+
+    def predict(self, rows: Rows) -> np.ndarray:
+        """Class label of every row."""
+        return np.asarray(self.classes)[self.predict_index(rows)]

@@ -1,0 +1,84 @@
+"""Random Fourier features of the Gaussian and the Laplacian kernel (algorithms.md 7.1 and 13.1)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+import numpy as np
+
+from ikmap._threads import single_threaded_blas
+from ikmap.maps.projection import project
+from ikmap.model import Model
+from ikmap.rows import Rows
+from ikmap.seeds import generator
+
+
+@dataclass(frozen=True, eq=False)
+class FourierMap(Model):
+    """Features (sin(V x), cos(V x)) / sqrt(R): pairs of unit length in R random frequencies.
+
+    Parameters
+    ----------
+    frequencies : ndarray of float64, shape (R, d)
+        V.
+
+    Notes
+    -----
+    Source: Rahimi and Recht, "Random features for large-scale kernel machines"; orthogonal rows: Yu et al.,
+    "Orthogonal random features".
+    """
+
+    kind: ClassVar[str] = "fourier"
+    version: ClassVar[int] = 1
+
+    frequencies: np.ndarray
+
+    @classmethod
+    def gaussian(cls, n_frequencies: int, n_columns: int, gamma: float, seed: int, *, orthogonal: bool = False) -> Self:
+        """Features of exp(-gamma |x - y|^2)."""
+        directions = (orthogonal_normals if orthogonal else normals)(n_frequencies, n_columns, seed)
+        return cls(math.sqrt(2.0 * gamma) * directions)
+
+    @classmethod
+    def laplacian(cls, n_frequencies: int, n_columns: int, gamma: float, seed: int) -> Self:
+        """Features of exp(-gamma |x - y|_1)."""
+        return cls(gamma * generator(seed).standard_cauchy((n_frequencies, n_columns)))
+
+    @property
+    def n_features(self) -> int:
+        """Number 2 R of features."""
+        return 2 * int(self.frequencies.shape[0])
+
+    def transform(self, X: Rows, n_threads: int | None = None) -> np.ndarray:
+        """Features of rows: float64, shape (n, 2 R), all sines first.
+
+        Raises
+        ------
+        ValueError
+            If a value is not finite or the number of columns is not d.
+        """
+        angles = project(X, self.frequencies.T, n_threads)
+        return np.hstack([np.sin(angles), np.cos(angles)]) / math.sqrt(self.frequencies.shape[0])
+
+
+def normals(n: int, n_columns: int, seed: int, *path: int) -> np.ndarray:
+    """n independent standard normal vectors: float64, shape (n, d)."""
+    return generator(seed, *path).standard_normal((n, n_columns))
+
+
+def orthogonal_normals(n: int, n_columns: int, seed: int, *path: int) -> np.ndarray:
+    """n vectors of the same law, orthogonal to each other within blocks of d: float64, shape (n, d).
+
+    Each block is the Q of a normal matrix of only as many columns as are needed; lengths are drawn from the chi
+    distribution of d degrees of freedom.
+    """
+    blocks = []
+    for block, start in enumerate(range(0, n, n_columns)):
+        rng, rows = generator(seed, *path, block), min(n_columns, n - start)
+        with single_threaded_blas:  # whose last bits depend on the number of threads
+            Q, R = np.linalg.qr(rng.standard_normal((n_columns, rows)))
+        Q *= np.sign(np.diagonal(R))  # uniform over all directions, which QR alone is not
+        blocks.append(Q.T * np.sqrt(rng.chisquare(n_columns, rows))[:, None])
+    return np.concatenate(blocks) if blocks else np.zeros((0, n_columns))
