@@ -20,7 +20,7 @@ class Params:
     max_depth : {None, "log2"}
     cv_rows : int
         Cross-validation looks at no more training rows than this.
-    learners : tuple of {"svm", "ogd", "logistic"}
+    learners : tuple of names of :data:`pipeline.learners.LEARNERS`
     C : float or "auto"
         Weight of the losses of the SVM and of logistic regression; "auto" chooses by the same cross-validation.
     loss, tol, class_weight, solver, parts
@@ -28,6 +28,18 @@ class Params:
         distributed solver; None goes by size.
     eta, feature_scale, order
         Of online gradient descent.
+    kernel : {"laplacian", "gaussian"}
+        Of learners with a kernel on the rows themselves.
+    gamma : "psi", "auto" or float
+        Inverse width of that kernel: ln(psi) / columns, chosen by cross-validation, or given.
+    b, rank, points, average
+        Of NOGD.
+    features : int
+        Random frequencies (AdaRaker: of each kernel).
+    decay, flavour, online_loss, sigma_is
+        Of AdaRaker and Raker; `decay`, "auto" or float, is the papers' lambda.
+    chi2_order : int
+        Of the chi-square map.
     task : {"auto", "binary", "multiclass"}
     scale : {"none", "minmax"}
     seed : int
@@ -50,6 +62,18 @@ class Params:
     eta: float = 0.5
     feature_scale: str = "kernel"
     order: str = "shuffled"
+    kernel: str = "laplacian"
+    gamma: str | float = "psi"
+    b: int = 100
+    rank: int | None = None
+    points: str = "uniform"
+    average: bool = False
+    features: int = 50
+    decay: str | float = "auto"
+    flavour: str = "published"
+    online_loss: str = "hinge"
+    sigma_is: str = "frequency"
+    chi2_order: int = 0
     task: str = "auto"
     scale: str = "none"
     seed: int = 0

@@ -1,0 +1,200 @@
+"""The learners of ``pipeline.learners`` as the mathematics has them: states that learn online, and fits."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ikmap.cells import Cells
+from ikmap.kernels import AdditiveChi2Kernel, GaussianKernel, IsolationKernel, Kernel, LaplacianKernel
+from ikmap.learners.adaraker import SIGMAS, AdaRakerState, adaraker_bytes, adaraker_map
+from ikmap.learners.kernel_ogd import KernelOGDState, kernel_ogd_bytes
+from ikmap.learners.kernel_svm import KernelSVMParams, fit_kernel_svm, kernel_svm_bytes
+from ikmap.learners.linear_svm import SVMParams, fit_linear_svm, svm_model
+from ikmap.learners.mapped_model import MappedModel
+from ikmap.learners.naive_ogd import NaiveOGDState
+from ikmap.learners.nogd import NOGDState, nogd_bytes, rank_of
+from ikmap.learners.ogd import OGDState
+from ikmap.learners.rows import Block, Rows
+from ikmap.maps import Chi2Map, FourierMap, NystroemMap
+from ikmap.maps.nystroem import draw_points
+from ikmap.model import Model
+from pipeline.learners import LEARNERS
+from pipeline.params import Params
+
+LAMBDAS = tuple(sorted(10.0**m / half for m in (-2, -3, -4, -5) for half in (1, 2)))
+"""Search range of AdaRaker, the paper's Table 3."""
+GAMMAS = tuple(2.0**m for m in range(-10, 6))
+"""Search range of a kernel's width that is not given by psi."""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """What a learner may look at before it begins: rows to train on.
+
+    Attributes
+    ----------
+    n_rows, n_columns, n_classes : int
+    take : callable
+        Rows by ascending number.
+    """
+
+    n_rows: int
+    n_columns: int
+    n_classes: int
+    take: Callable[[np.ndarray], Any]
+
+
+def kernel_of(name: str, params: Params, value: float | None, n_columns: int) -> Kernel:
+    """Kernel of a learner.
+
+    Parameters
+    ----------
+    value : float or None
+        What was chosen for it: psi, or gamma.
+    """
+    if name in ("ogd-dual", "isolation-svm"):
+        return IsolationKernel(params.t)
+    if name == "chi2-svm":
+        return AdditiveChi2Kernel()
+    if params.kernel == "gaussian":
+        return GaussianKernel(float(value if params.gamma in ("auto", "psi") else params.gamma))
+    if params.gamma == "psi":
+        return LaplacianKernel.of_psi(int(value), n_columns)
+    return LaplacianKernel(float(value if params.gamma == "auto" else params.gamma))
+
+
+def searched(name: str, params: Params) -> str | None:
+    """What cross-validation is to choose for a learner, beside C: "psi", "gamma", "lambda" or nothing."""
+    learner = LEARNERS[name]
+    if learner.width == "lambda":
+        return "lambda" if params.decay == "auto" else None
+    if learner.width == "psi" and learner.on == "rows" and params.gamma != "psi":
+        return "gamma" if params.gamma == "auto" else None
+    return "psi" if learner.width == "psi" and params.psi == "auto" else None
+
+
+def given(name: str, params: Params) -> float | None:
+    """What the options say in place of a choice."""
+    learner = LEARNERS[name]
+    if learner.width == "lambda":
+        return None if params.decay == "auto" else float(params.decay)
+    if learner.width == "psi" and (learner.on == "cells" or params.gamma == "psi"):
+        return None if params.psi == "auto" else int(params.psi)
+    return None if params.gamma in ("auto", "psi") else float(params.gamma)
+
+
+def start_online(
+    name: str, params: Params, value: float | None, sample: Sample, offsets: np.ndarray | None = None
+) -> Any:
+    """State of an online learner before the first row.
+
+    Parameters
+    ----------
+    value : float or None
+        psi, gamma or lambda, as :func:`searched` has it.
+    sample : Sample
+        Rows to train on: NOGD draws its points from them.
+    offsets : ndarray of int64, shape (t + 1,)
+        Feature columns, for learners on cells.
+
+    Returns
+    -------
+    state
+        With ``partial_fit(rows, y)``, ``decision_function(rows)``, ``model(classes, params)``, ``checkpoint()``,
+        ``restore(arrays)``, ``n_seen``, ``n_support``.
+    """
+    K, eta = sample.n_classes, params.eta
+    if name in ("ogd", "ogd-naive"):
+        assert offsets is not None
+        kind = OGDState if name == "ogd" else NaiveOGDState
+        divisor = float(params.t) if params.feature_scale == "kernel" else 1.0
+        return kind.start(int(offsets[-1]), K, eta=eta, divisor=divisor)
+    if name in ("adaraker", "raker"):
+        frequencies = adaraker_map(sample.n_columns, params.seed, params.features, sigma_is=params.sigma_is)
+        return AdaRakerState(
+            frequencies, len(SIGMAS), K, eta, float(value or 0.0), name == "adaraker", params.online_loss, params.flavour
+        )
+    kernel = kernel_of(name, params, value, sample.n_columns)
+    if name in ("kernel-ogd", "ogd-dual"):
+        return KernelOGDState(kernel, K, eta, n_threads=1)
+    assert name == "nogd", name
+    points = None
+    if params.points == "uniform":
+        drawn = sample.take(draw_points(sample.n_rows, params.b, params.seed))
+        points = NystroemMap.fit(drawn, kernel, params.rank or rank_of(params.b), n_threads=1)
+    return NOGDState(kernel, K, params.b, params.rank, eta, params.average, points, n_threads=1)
+
+
+def fit_batch(name: str, params: Params, value: float | None, rows: Rows, y: np.ndarray, n_classes: int) -> Model:
+    """Model of a batch learner that takes all rows at once.
+
+    Raises
+    ------
+    ValueError
+        The rows do not suit the learner.
+    """
+    if name.endswith("-svm"):
+        kernel = kernel_of(name, params, value, rows.n_partitions if isinstance(rows, Cells) else rows.shape[1])
+        weight: Any = "balanced" if params.class_weight == "balanced" else None
+        asked = KernelSVMParams(C=C_of(params), tol=params.tol, class_weight=weight)
+        return fit_kernel_svm(rows, y, n_classes, kernel, asked, n_threads=1)
+    features: Any = map_of(name, params, value, rows.shape[1])  # type: ignore[union-attr]
+    linear = SVMParams(
+        loss=params.loss,  # type: ignore[arg-type]
+        C=C_of(params),
+        tol=params.tol,
+        class_weight="balanced" if params.class_weight == "balanced" else None,
+        fit_intercept=False,
+        seed=params.seed,
+    )
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="duality gap")  # ConvergenceWarning: slow to import
+        fit = fit_linear_svm([Block(features.transform(rows, 1), y)], n_classes, linear)
+    return MappedModel(features, svm_model(fit, list(range(n_classes)), linear, divisor=1.0))
+
+
+def map_of(name: str, params: Params, value: float | None, n_columns: int) -> Any:
+    """Map to dense features of a learner that has one."""
+    if name == "chi2-linear":
+        return Chi2Map(params.chi2_order)
+    kernel = kernel_of(name, params, value, n_columns)
+    make = FourierMap.gaussian if isinstance(kernel, GaussianKernel) else FourierMap.laplacian
+    return make(params.features, n_columns, kernel.gamma, params.seed)
+
+
+def C_of(params: Params) -> float:
+    """Weight of the losses; 1 as in the libraries where nothing is chosen for a learner."""
+    return 1.0 if params.C == "auto" else float(params.C)
+
+
+def needed_bytes(name: str, params: Params, *, n: int, d: int, nnz: int | None, n_classes: int) -> int:
+    """Memory that training takes in a worker, beside what every task has.
+
+    Parameters
+    ----------
+    n, d : int
+        Training rows and columns.
+    nnz : int or None
+        Entries of sparse training rows; None: they are dense.
+    """
+    if LEARNERS[name].on == "cells":
+        d, nnz = params.t, None
+    rows = 8 * n * d if nnz is None else 12 * nnz
+    if name.endswith("-svm"):
+        return rows + kernel_svm_bytes(n, d, nnz)
+    if name in ("kernel-ogd", "ogd-dual"):
+        return kernel_ogd_bytes(n, d, nnz, n_classes)
+    if name == "nogd":
+        return nogd_bytes(d, None if nnz is None else nnz / max(1, n), params.b, params.rank, n_classes)
+    if name in ("adaraker", "raker"):
+        return adaraker_bytes(n, d, len(SIGMAS), params.features, n_classes, name == "adaraker")
+    if name == "chi2-linear":
+        return 3 * rows * (2 * params.chi2_order + 1)
+    if name == "fourier-linear":
+        return rows + 8 * (3 * 2 * params.features * n + 3 * params.features * d)
+    return 0

@@ -1,0 +1,41 @@
+"""Blocks of prepared rows to learn from, read from the store as they are visited."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from ikmap.learners.rows import Block
+from pipeline.prepared import PreparedRows
+from pipeline.store import Store
+
+
+class RowBlocks(Sequence[Block]):
+    """Training rows in blocks that fit in memory.
+
+    Parameters
+    ----------
+    store : Store
+    blocks : list of lists of (start, stop)
+        Which rows make a block (:func:`~pipeline.layout.learning_blocks`).
+    side : {"train", "test"}
+    """
+
+    def __init__(self, store: Store, blocks: list[list[tuple[int, int]]], side: str = "train") -> None:
+        self._rows = PreparedRows(store, side)
+        self._blocks = blocks
+        self.bytes_read = 0
+
+    def __len__(self) -> int:
+        return len(self._blocks)
+
+    def __getitem__(self, k: int) -> Block:  # type: ignore[override]
+        read: list[Any] = [self._rows.read(start, stop) for start, stop in self._blocks[k]]
+        parts = [rows for rows, _ in read]
+        dense = isinstance(parts[0], np.ndarray)
+        rows = parts[0] if len(parts) == 1 else np.concatenate(parts) if dense else sp.csr_array(sp.vstack(parts))
+        self.bytes_read += rows.nbytes if dense else rows.data.nbytes + rows.indices.nbytes
+        return Block(rows, np.concatenate([y for _, y in read]))
