@@ -63,20 +63,20 @@ class Integer:
 
 @dataclass(frozen=True)
 class Real:
-    """A finite number in the open interval (low, high); where `word` is given, that word instead."""
+    """A finite number in the open interval (low, high), or one of the words."""
 
     low: float
     high: float = math.inf
-    word: str | None = None
+    words: tuple[str, ...] = ()
 
     @property
     def metavar(self) -> str:
-        return f"X|{self.word}" if self.word else "X"
+        return "|".join(("X", *self.words))
 
     @property
     def expected(self) -> str:
         limits = f"a number > {self.low:g}" + (f" and < {self.high:g}" if math.isfinite(self.high) else "")
-        return f"{limits}, or {self.word!r}" if self.word else limits
+        return " or ".join((limits + "," * bool(self.words), *map(repr, self.words)))
 
     def parse(self, text: str) -> float | str:
         try:
@@ -86,7 +86,7 @@ class Real:
         return self.check(value)
 
     def check(self, value: Any) -> float | str:
-        if isinstance(value, str) and value == self.word:
+        if isinstance(value, str) and value in self.words:
             return value
         if isinstance(value, bool) or not isinstance(value, int | float):
             _refuse(value, self.expected)

@@ -8,11 +8,14 @@ from typing import ClassVar
 from flows._declare import Options, option
 from flows._kinds import Choice, ClusterName, Flag, Integer, Real, Several, Text
 from pipeline.errors import InputError
+from pipeline.learners import LEARNERS
 
-DATA, FEATURES, LEARNING, RUN, CLUSTER, OUTPUT = "Data", "Features", "Learning", "Run", "Cluster", "Output"
+DATA, FEATURES, LEARNING, BASELINES = "Data", "Features", "Learning", "Baselines"
+RUN, CLUSTER, OUTPUT = "Run", "Cluster", "Output"
 
 FORMATS = Choice(("auto", "libsvm", "csv", "parquet", "npy"))
-LEARNERS = Choice(("svm", "ogd", "logistic"))
+NAMES = tuple(LEARNERS)
+LEARNER = Choice(NAMES)
 CLUSTERS = Choice(("local",), later=("cuda", "slurm", "kubernetes"))
 
 
@@ -20,7 +23,7 @@ CLUSTERS = Choice(("local",), later=("cuda", "slurm", "kubernetes"))
 class CommonOptions(Options):
     """What both commands share."""
 
-    GROUPS: ClassVar[tuple[str, ...]] = (DATA, FEATURES, LEARNING, RUN, CLUSTER, OUTPUT)
+    GROUPS: ClassVar[tuple[str, ...]] = (DATA, FEATURES, LEARNING, BASELINES, RUN, CLUSTER, OUTPUT)
 
     cluster: str = option(
         "local",
@@ -128,18 +131,18 @@ class BatchOptions(CommonOptions):
     )
 
     learner: tuple[str, ...] = option(
-        ("svm", "ogd"), Several(LEARNERS), group=LEARNING, help="what to train: any of svm, ogd, logistic"
+        ("svm", "ogd"), Several(LEARNER), group=LEARNING, help=f"what to train: any of {', '.join(NAMES)}"
     )
     C: float | str | None = option(
         None,
-        Real(0, word="auto"),
+        Real(0, words=("auto",)),
         group=LEARNING,
         help="weight of the loss (svm, logistic), for features scaled so that K(x, x) = 1; auto chooses it by "
         "cross-validation, with psi (default: auto with --psi auto, else 5)",
     )
     loss: str = option("squared_hinge", Choice(("squared_hinge", "hinge")), group=LEARNING, help="loss of the svm")
     tol: float = option(1e-3, Real(0), group=LEARNING, help="certified relative duality gap to stop at (svm, logistic)")
-    eta: float = option(0.5, Real(0), group=LEARNING, help="step size of ogd")
+    eta: float = option(0.5, Real(0), group=LEARNING, help="step size of the online learners")
     feature_scale: str = option(
         "kernel",
         Choice(("kernel", "raw")),
@@ -149,6 +152,52 @@ class BatchOptions(CommonOptions):
     order: str = option(
         "shuffled", Choice(("shuffled", "file")), group=LEARNING, help="order of ogd's pass over the rows"
     )
+    kernel: str = option(
+        "laplacian",
+        Choice(("laplacian", "gaussian")),
+        group=BASELINES,
+        help="kernel on the rows themselves, for kernel-ogd, kernel-svm, nogd and fourier-linear",
+    )
+    gamma: float | str = option(
+        "psi",
+        Real(0, words=("psi", "auto")),
+        group=BASELINES,
+        help="inverse width of that kernel: psi means ln(psi) / columns, auto chooses it by cross-validation",
+    )
+    b: int = option(100, Integer(1), group=BASELINES, help="points of nogd's map")
+    rank: int | None = option(None, Integer(1), group=BASELINES, help="features of nogd (default: a fifth of b)")
+    points: str = option(
+        "uniform",
+        Choice(("uniform", "violators")),
+        group=BASELINES,
+        help="nogd's points: drawn from the training rows, or the first rows with a margin below 1",
+    )
+    average: bool = option(False, Flag(), group=BASELINES, help="nogd predicts with the average of its weights")
+    features: int = option(
+        50, Integer(1), group=BASELINES, help="random frequencies of fourier-linear and of each kernel of adaraker"
+    )
+    decay: float | str = option(
+        "auto",
+        Real(0, words=("auto",)),
+        group=BASELINES,
+        help="lambda of adaraker and raker; auto chooses it by cross-validation",
+    )
+    flavour: str = option(
+        "published",
+        Choice(("published", "script")),
+        group=BASELINES,
+        help="adaraker as published, or as in its authors' reference script",
+    )
+    online_loss: str = option(
+        "hinge", Choice(("hinge", "logistic")), group=BASELINES, help="loss of adaraker and raker"
+    )
+    sigma_is: str = option(
+        "frequency",
+        Choice(("frequency", "width")),
+        group=BASELINES,
+        help="what the sixteen numbers of adaraker's kernels are: factors of the frequencies, or widths",
+    )
+    chi2_order: int = option(0, Integer(0, 2), group=BASELINES, help="order of chi2-linear's map; the paper has 0")
     class_weight: str = option(
         "none",
         Choice(("none", "balanced")),
@@ -207,6 +256,8 @@ class BatchOptions(CommonOptions):
             raise InputError(f"--max-depth {self.max_depth}: found --partitioner {self.partitioner}, expected iforest")
         if self.parts is not None and self.solver not in ("auto", "distributed"):
             raise InputError(f"--parts {self.parts}: found --solver {self.solver}, expected distributed")
+        if self.kernel == "gaussian" and self.gamma == "psi":
+            raise InputError("--kernel gaussian: found --gamma psi, expected a number or auto: psi is Laplacian")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -225,7 +276,7 @@ class ScoreOptions(CommonOptions):
 
     model: str = option(MISSING, Text("RUN"), group=RUN, help="directory of a finished run")
     learner: str | None = option(
-        None, LEARNERS, group=RUN, help="which of the run's learners predicts (default: the first it trained)"
+        None, LEARNER, group=RUN, help="which of the run's learners predicts (default: the first it trained)"
     )
     input: str = option(
         MISSING, Text("PATH|URL"), group=DATA, help="data to score: a file, or a URL that fsspec can open"

@@ -84,10 +84,10 @@ def _annotation(spec: Spec) -> Any:
             kind = Annotated[int, Field(ge=low, le=high)]
             if word is not None:
                 kind = kind | Literal[word]
-        case Real(low=low, high=high, word=word):
+        case Real(low=low, high=high, words=words):
             kind = Annotated[float, Field(gt=low, lt=high, allow_inf_nan=False)]
-            if word is not None:
-                kind = kind | Literal[word]
+            if words:
+                kind = kind | Literal[words]
     return kind | None if spec.default is None else kind
 
 

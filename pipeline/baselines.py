@@ -22,7 +22,6 @@ from ikmap.learners.ogd import OGDState
 from ikmap.learners.rows import Block, Rows
 from ikmap.maps import Chi2Map, FourierMap, NystroemMap
 from ikmap.maps.nystroem import draw_points
-from ikmap.model import Model
 from pipeline.learners import LEARNERS
 from pipeline.params import Params
 
@@ -61,35 +60,49 @@ def kernel_of(name: str, params: Params, value: float | None, n_columns: int) ->
         return IsolationKernel(params.t)
     if name == "chi2-svm":
         return AdditiveChi2Kernel()
+    by_psi = params.gamma == "psi"
     if params.kernel == "gaussian":
-        return GaussianKernel(float(value if params.gamma in ("auto", "psi") else params.gamma))
-    if params.gamma == "psi":
-        return LaplacianKernel.of_psi(int(value), n_columns)
-    return LaplacianKernel(float(value if params.gamma == "auto" else params.gamma))
+        return GaussianKernel(_number(value))
+    return LaplacianKernel.of_psi(int(_number(value)), n_columns) if by_psi else LaplacianKernel(_number(value))
+
+
+def _number(value: float | None) -> float:
+    assert value is not None
+    return float(value)
 
 
 def searched(name: str, params: Params) -> str | None:
     """What cross-validation is to choose for a learner, beside C: "psi", "gamma", "lambda" or nothing."""
+    parameter = parameter_of(name, params)
+    asked = {"lambda": params.decay, "gamma": params.gamma, "psi": params.psi}
+    return parameter if parameter is not None and asked[parameter] == "auto" else None
+
+
+def parameter_of(name: str, params: Params) -> str | None:
+    """Name of the number that a learner's width is given by: "psi", "gamma", "lambda", or None."""
     learner = LEARNERS[name]
-    if learner.width == "lambda":
-        return "lambda" if params.decay == "auto" else None
     if learner.width == "psi" and learner.on == "rows" and params.gamma != "psi":
-        return "gamma" if params.gamma == "auto" else None
-    return "psi" if learner.width == "psi" and params.psi == "auto" else None
+        return "gamma"
+    return learner.width
 
 
 def given(name: str, params: Params) -> float | None:
-    """What the options say in place of a choice."""
-    learner = LEARNERS[name]
-    if learner.width == "lambda":
-        return None if params.decay == "auto" else float(params.decay)
-    if learner.width == "psi" and (learner.on == "cells" or params.gamma == "psi"):
-        return None if params.psi == "auto" else int(params.psi)
-    return None if params.gamma in ("auto", "psi") else float(params.gamma)
+    """What the options say in place of a choice; None where there is none."""
+    parameter = parameter_of(name, params)
+    if parameter is None or searched(name, params):
+        return None
+    return {"lambda": float, "gamma": float, "psi": int}[parameter](
+        {"lambda": params.decay, "gamma": params.gamma, "psi": params.psi}[parameter]
+    )
 
 
 def start_online(
-    name: str, params: Params, value: float | None, sample: Sample, offsets: np.ndarray | None = None
+    name: str,
+    params: Params,
+    value: float | None,
+    sample: Sample,
+    offsets: np.ndarray | None = None,
+    n_threads: int = 1,
 ) -> Any:
     """State of an online learner before the first row.
 
@@ -115,22 +128,24 @@ def start_online(
         divisor = float(params.t) if params.feature_scale == "kernel" else 1.0
         return kind.start(int(offsets[-1]), K, eta=eta, divisor=divisor)
     if name in ("adaraker", "raker"):
-        frequencies = adaraker_map(sample.n_columns, params.seed, params.features, sigma_is=params.sigma_is)
-        return AdaRakerState(
-            frequencies, len(SIGMAS), K, eta, float(value or 0.0), name == "adaraker", params.online_loss, params.flavour
-        )
+        sigma_is: Any = params.sigma_is
+        frequencies = adaraker_map(sample.n_columns, params.seed, params.features, sigma_is=sigma_is)
+        asked: Any = {"loss": params.online_loss, "flavour": params.flavour, "n_threads": n_threads}
+        return AdaRakerState(frequencies, len(SIGMAS), K, eta, float(value or 0.0), name == "adaraker", **asked)
     kernel = kernel_of(name, params, value, sample.n_columns)
     if name in ("kernel-ogd", "ogd-dual"):
-        return KernelOGDState(kernel, K, eta, n_threads=1)
+        return KernelOGDState(kernel, K, eta, n_threads=n_threads)
     assert name == "nogd", name
     points = None
     if params.points == "uniform":
         drawn = sample.take(draw_points(sample.n_rows, params.b, params.seed))
-        points = NystroemMap.fit(drawn, kernel, params.rank or rank_of(params.b), n_threads=1)
-    return NOGDState(kernel, K, params.b, params.rank, eta, params.average, points, n_threads=1)
+        points = NystroemMap.fit(drawn, kernel, params.rank or rank_of(params.b), n_threads)
+    return NOGDState(kernel, K, params.b, params.rank, eta, params.average, points, n_threads=n_threads)
 
 
-def fit_batch(name: str, params: Params, value: float | None, rows: Rows, y: np.ndarray, n_classes: int) -> Model:
+def fit_batch(
+    name: str, params: Params, value: float | None, rows: Rows, y: np.ndarray, classes: list[Any], n_threads: int = 1
+) -> Any:
     """Model of a batch learner that takes all rows at once.
 
     Raises
@@ -142,7 +157,7 @@ def fit_batch(name: str, params: Params, value: float | None, rows: Rows, y: np.
         kernel = kernel_of(name, params, value, rows.n_partitions if isinstance(rows, Cells) else rows.shape[1])
         weight: Any = "balanced" if params.class_weight == "balanced" else None
         asked = KernelSVMParams(C=C_of(params), tol=params.tol, class_weight=weight)
-        return fit_kernel_svm(rows, y, n_classes, kernel, asked, n_threads=1)
+        return fit_kernel_svm(rows, y, len(classes), kernel, asked, classes, n_threads)
     features: Any = map_of(name, params, value, rows.shape[1])  # type: ignore[union-attr]
     linear = SVMParams(
         loss=params.loss,  # type: ignore[arg-type]
@@ -154,15 +169,15 @@ def fit_batch(name: str, params: Params, value: float | None, rows: Rows, y: np.
     )
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="duality gap")  # ConvergenceWarning: slow to import
-        fit = fit_linear_svm([Block(features.transform(rows, 1), y)], n_classes, linear)
-    return MappedModel(features, svm_model(fit, list(range(n_classes)), linear, divisor=1.0))
+        fit = fit_linear_svm([Block(features.transform(rows, n_threads), y)], len(classes), linear)
+    return MappedModel(features, svm_model(fit, classes, linear, divisor=1.0))
 
 
 def map_of(name: str, params: Params, value: float | None, n_columns: int) -> Any:
     """Map to dense features of a learner that has one."""
     if name == "chi2-linear":
         return Chi2Map(params.chi2_order)
-    kernel = kernel_of(name, params, value, n_columns)
+    kernel: Any = kernel_of(name, params, value, n_columns)
     make = FourierMap.gaussian if isinstance(kernel, GaussianKernel) else FourierMap.laplacian
     return make(params.features, n_columns, kernel.gamma, params.seed)
 

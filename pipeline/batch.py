@@ -13,17 +13,19 @@ from typing import Any
 from distributed import performance_report
 
 from ikmap.model_selection import psis_that_fit
+from pipeline.baselines import given
 from pipeline.datasets import ResolvedDataset
 from pipeline.engine import Context, peak_rss_bytes, stage_is_whole
+from pipeline.learners import LEARNERS
 from pipeline.plan import make_plan
-from pipeline.prepared import DATA
+from pipeline.prepared import DATA, class_counts
 from pipeline.report import write_report
 from pipeline.rundir import write_json
 from pipeline.side_by_side import side_by_side
 from pipeline.stages.cells import cells
 from pipeline.stages.evaluate import evaluate
 from pipeline.stages.ingest import ingest
-from pipeline.stages.partition import Fitted, partition
+from pipeline.stages.partition import Fitted, cores_of_a_host, partition
 from pipeline.stages.select import searches, select
 from pipeline.stages.train import train, wants_all_workers
 
@@ -102,45 +104,49 @@ def run_batch(
 
     with performance_report(filename=str(run.path / "dask-report.html")):
         ingested = step("ingest", partial(ingest, context, data))
+        on_cells = [name for name in params.learners if LEARNERS[name].on == "cells"]
         selection = None
         if searches(params):
-            tried = (
-                psis_that_fit(min(ingested["rows_train"], params.cv_rows))
-                if params.psi == "auto"
-                else [int(params.psi)]
-            )
-            if max(tried) <= ingested["rows_train"]:  # else a later stage says what is wrong
-                _plan(context, ingested, max(tried), invocation)
+            _check_largest(context, ingested, invocation)
             selection = step("select", partial(select, context))
-        psis = {name: int(params.psi) for name in params.learners} if selection is None else selection["chosen"]
-        if selection:
-            for what, key in (("psi", "chosen"), ("C", "chosen_C")):
-                if what in searches(params):
-                    chosen = ", ".join(f"{value:g} for {name}" for name, value in selection[key].items())
-                    context.events.message(f"{what} by {selection['folds']}-fold cross-validation: {chosen}")
+            _say_chosen(context, selection)
+        selected, tuned = (selection or {}).get("chosen", {}), (selection or {}).get("tuned", {})
+        psis = {name: selected[name] if name in selected else int(params.psi) for name in on_cells}
+        values = {
+            name: tuned[name]["chosen"] if name in tuned else given(name, params)
+            for name in params.learners
+            if name not in psis
+        }
         Cs = (selection or {}).get("chosen_C", {})
-        largest = max(psis.values())
+        largest = max(psis.values(), default=0)
         if largest <= ingested["rows_train"]:  # else the next stage says what is wrong
             _plan(context, ingested, largest, invocation, show=invocation.explain)
-        partitioned = step("partition", partial(partition, context, list(psis.values())))
-        fitted = {model["psi"]: Fitted(**model) for model in partitioned["fitted"]}
-        if invocation.explain:
-            for model in fitted.values():
-                for line in model.load(context.store).explain():
-                    context.events.message(f"cells, psi {model.psi}: {line}")
-        mapped = step("cells", partial(cells, context, list(fitted.values())))
+        fitted: dict[int, Fitted] = {}
+        if psis:
+            partitioned = step("partition", partial(partition, context, list(psis.values())))
+            fitted = {model["psi"]: Fitted(**model) for model in partitioned["fitted"]}
+            if invocation.explain:
+                for model in fitted.values():
+                    for line in model.load(context.store).explain():
+                        context.events.message(f"cells, psi {model.psi}: {line}")
+            mapped = step("cells", partial(cells, context, list(fitted.values())))
+        else:
+            mapped = {"class_counts_train": class_counts(context.store, "train")}
+        threads = cores_of_a_host(context)
 
-        def learn(name: str, psi: int) -> Result:
+        def learn(name: str) -> Result:
             asked = replace(context, params=replace(params, C=Cs[name])) if name in Cs else context
-            trained = step(f"train:{name}", partial(train, asked, name, fitted[psi]))
-            tested = step(f"evaluate:{name}", partial(evaluate, context, name, fitted[psi], trained["content_hash"]))
+            of = fitted[psis[name]] if name in psis else None
+            trained = step(f"train:{name}", partial(train, asked, name, of, values.get(name), threads))
+            tested = step(f"evaluate:{name}", partial(evaluate, context, name, of, trained["content_hash"]))
             return {**tested, **trained}
 
-        chains = {name: partial(learn, name, psi) for name, psi in psis.items()}
+        chains = {name: partial(learn, name) for name in params.learners}
         # With a worker for each, none waits for another's tasks: then its seconds are its own.
         if len(chains) <= int(invocation.cluster["workers"]) and not any(
             wants_all_workers(context, name, psi) for name, psi in psis.items()
         ):
+            threads = max(1, threads // len(chains))
             learners = side_by_side(chains)
         else:
             learners = {name: chain() for name, chain in chains.items()}
@@ -152,6 +158,27 @@ def run_batch(
     run.manifest["status"] = "finished"
     run.save()
     return metrics
+
+
+def _check_largest(context: Context, ingested: Result, invocation: Invocation) -> None:
+    """Refuse, before cross-validation, what the largest psi that it may choose cannot fit."""
+    params = context.params
+    tried = [0]
+    if any(LEARNERS[name].on == "cells" for name in params.learners):
+        found = min(ingested["rows_train"], params.cv_rows)
+        tried = psis_that_fit(found) if params.psi == "auto" else [int(params.psi)]
+    if max(tried) <= ingested["rows_train"]:  # else a later stage says what is wrong
+        _plan(context, ingested, max(tried), invocation)
+
+
+def _say_chosen(context: Context, selection: Result) -> None:
+    for what, key in (("psi", "chosen"), ("C", "chosen_C")):
+        if what in searches(context.params) and selection.get(key):
+            chosen = ", ".join(f"{value:g} for {name}" for name, value in selection[key].items())
+            context.events.message(f"{what} by {selection['folds']}-fold cross-validation: {chosen}")
+    for name, found in selection.get("tuned", {}).items():
+        said = f"{found['parameter']} by {selection['folds']}-fold cross-validation: {found['chosen']:g} for {name}"
+        context.events.message(said)
 
 
 def _plan(context: Context, ingested: Result, psi: int, invocation: Invocation, *, show: bool = False) -> None:
@@ -194,9 +221,9 @@ def _metrics(
         if name in done_before:
             record["tasks_skipped"] = record["tasks"]
         stages.append(record)
-    psis = {name: result["psi"] for name, result in learners.items()}
+    psis = {name: result["psi"] for name, result in learners.items() if "psi" in result}
     # One number where the learners agree, as they do unless cross-validation chose for each.
-    psi = psis if len(set(psis.values())) > 1 else next(iter(psis.values()))
+    psi = psis if len(set(psis.values())) > 1 else next(iter(psis.values()), context.params.psi)
     C: Any = context.params.C
     if Cs := (selection or {}).get("chosen_C", {}):
         C = Cs if len(set(Cs.values())) > 1 else next(iter(Cs.values()))

@@ -55,16 +55,15 @@ def cell_layout(n_rows: int, t: int, shard_rows: int | None = None) -> Layout:
 
 
 def learning_blocks(
-    n_rows: int, offsets: np.ndarray, seed: int, *, shuffled: bool = True, block_bytes: int = BLOCK_BYTES
+    n_rows: int, row_bytes: int, seed: int, *, shuffled: bool = True, block_bytes: int = BLOCK_BYTES
 ) -> list[list[tuple[int, int]]]:
     """Cut training rows into blocks that fit in memory, each a list of row ranges.
 
-    The cut depends on the rows and the width of the cells only, never on shards or workers, so a learner that goes
+    The cut depends on the rows and the bytes of each only, never on shards or workers, so a learner that goes
     block by block gives the same bits on any cluster. With `shuffled`, blocks are made of random runs of rows: a file
     sorted by class is then no worse than any other.
     """
-    itemsize = packed_dtype(offsets).itemsize
-    pieces_per_block = max(1, block_bytes // (PIECE_ROWS * (offsets.size - 1) * itemsize))
+    pieces_per_block = max(1, block_bytes // (PIECE_ROWS * row_bytes))
     pieces = [(start, min(start + PIECE_ROWS, n_rows)) for start in range(0, n_rows, PIECE_ROWS)]
     n_blocks = -(-len(pieces) // pieces_per_block)
     order = np.arange(len(pieces))
@@ -73,9 +72,9 @@ def learning_blocks(
     return [[pieces[p] for p in np.sort(block)] for block in np.array_split(order, n_blocks)]
 
 
-def stored_dtype(psi: int) -> np.dtype:
-    """Type of stored cells: the smallest signed integer that holds psi of them, and -1 for what is not there."""
-    return np.dtype(np.min_scalar_type(-psi))
+def packed_row_bytes(offsets: np.ndarray) -> int:
+    """Bytes of a row of packed cells."""
+    return int((offsets.size - 1) * packed_dtype(offsets).itemsize)
 
 
 def packed_bytes(n_rows: int, t: int, psi: int) -> int:

@@ -10,8 +10,10 @@ from pathlib import Path
 from ikmap.learners.class_descent import LANES
 from ikmap.partitioners.voronoi.scores import DENSE_BYTES
 from ikmap.partitioners.voronoi.search import SCRATCH_BYTES
+from pipeline.baselines import needed_bytes
 from pipeline.errors import InputError
 from pipeline.layout import BLOCK_BYTES, cell_layout, choose_parts, choose_solver, packed_bytes
+from pipeline.learners import LEARNERS
 from pipeline.params import Params
 from pipeline.prepared import READ_BYTES
 from pipeline.stages.train import CLASS_GROUPS
@@ -35,11 +37,14 @@ class Plan:
         Largest memory of one worker.
     output_bytes : int
         What the run will add to its directory.
+    largest : str
+        The learner that needs so much memory, where it is one of them and not the cells.
     """
 
     lines: tuple[str, ...]
     worker_bytes: int
     output_bytes: int
+    largest: str = ""
 
     def check(self, memory_limit: int | None, directory: Path) -> None:
         """Refuse a run that cannot fit.
@@ -50,9 +55,11 @@ class Plan:
             Naming what is needed, what there is and which options change it.
         """
         if memory_limit is not None and self.worker_bytes > memory_limit:
+            who = f"training {self.largest}" if self.largest else "a worker"
+            less = f"without {self.largest}" if self.largest else "a smaller --psi or --t"
             raise InputError(
-                f"a worker would need about {_size(self.worker_bytes)}, found a limit of {_size(memory_limit)}; "
-                "give fewer --workers, a larger --memory-limit, or a smaller --psi or --t"
+                f"{who} would need about {_size(self.worker_bytes)}, found a limit of {_size(memory_limit)}; "
+                f"give fewer --workers, a larger --memory-limit, or {less}"
             )
         free = shutil.disk_usage(directory).free
         if self.output_bytes > free:
@@ -115,7 +122,13 @@ def make_plan(
         distributed = HELD_BYTES + 2 * part + 8 * t * psi * 8 * together + (4 + 32 * together) * rows_train / parts
         # OGD goes block by block, and the model is put together, whatever the solver.
         training = max(distributed, 2 * min(cells, BLOCK_BYTES) + 3 * weights + 4 * rows_train / parts)
-    worker = int(PROCESS_BYTES + max(mapping, training))
+    on_rows = {
+        name: needed_bytes(name, params, n=rows_train, d=columns, nnz=None if dense else nnz, n_classes=n_classes)
+        for name in params.learners
+    }
+    if not any(LEARNERS[name].on == "cells" for name in params.learners):
+        mapping = training = 3 * READ_BYTES
+    worker = int(PROCESS_BYTES + max(mapping, training, *on_rows.values()))
     output = int(n * t * 4 / COMPRESSION + model + 2 * weights)
     lines = (
         f"data: {rows_train:,} training and {rows_test:,} test rows x {columns:,} columns, "
@@ -126,7 +139,8 @@ def make_plan(
         f"training: {_size(cells)} of packed cells, {held} (solver {solver}); weights {_size(weights)} a learner",
         f"memory: at most about {_size(worker)} in a worker; output: about {_size(output)}",
     )
-    return Plan(lines, worker, output)
+    heaviest = max(on_rows, key=on_rows.__getitem__)
+    return Plan(lines, worker, output, heaviest if on_rows[heaviest] > max(mapping, training) else "")
 
 
 def _size(n: float) -> str:

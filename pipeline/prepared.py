@@ -151,11 +151,22 @@ class PreparedRows:
         """Rows ``start .. stop - 1``: features and int32 class numbers."""
         return self.take(np.arange(start, stop))
 
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of a row in memory; of a sparse one, about."""
+        return 8 * min(self.preparation.n_columns, 4096)
+
     def blocks(self, start: int, stop: int) -> Iterator[tuple[int, Rows, np.ndarray]]:
         """Yield ``(first row, features, class numbers)`` of consecutive rows, a bounded number of bytes each."""
-        step = max(1, READ_BYTES // (8 * min(self.preparation.n_columns, 4096)))
+        step = max(1, READ_BYTES // self.row_bytes)
         for begin in range(start, stop, step):
             yield begin, *self.read(begin, min(begin + step, stop))
+
+    def labels(self) -> Iterator[np.ndarray]:
+        """Yield the class numbers of the rows of one part after the other."""
+        for part, first in zip(self._parts, self._first, strict=False):
+            numbers = self._split.of_part(int(first), part.rows)
+            yield read_classes(self.store, part.name, self.preparation)[numbers]
 
     def take(self, rows: np.ndarray) -> tuple[Rows, np.ndarray]:
         """Rows by ascending number: features and int32 class numbers. One part is in memory at a time."""
@@ -180,6 +191,15 @@ class PreparedRows:
         return joined, np.concatenate(labels)
 
 
+def class_counts(store: Store, name: str) -> list[int]:
+    """Number of rows of each class on one side, from the labels alone."""
+    rows = PreparedRows(store, name)
+    total = np.zeros(len(rows.preparation.classes), dtype=np.int64)
+    for y in rows.labels():
+        total += np.bincount(y, minlength=total.size)
+    return [int(count) for count in total]
+
+
 def write_part(
     store: Store, name: str, X: Rows, labels: Sequence[Any], codes: np.ndarray, more: Mapping[str, Any]
 ) -> int:
@@ -197,14 +217,27 @@ def read_part(store: Store, name: str, start: int, stop: int, preparation: Prepa
     attributes = store.attributes(name)
     assert attributes is not None, f"{store.path}/{name} is missing"
     arrays = _arrays_of_part(store, name)
-    number = [preparation.class_of(label) for label in attributes["label_values"]]
-    y = np.array([-1 if k is None else k for k in number], dtype=np.int32)[arrays["labels"][start:stop]]
+    y = _numbers(attributes["label_values"], preparation)[arrays["labels"][start:stop]]
     if "indptr" not in arrays:
         return arrays["values"][start:stop], y
     indptr = arrays["indptr"][start : stop + 1]
     inside = slice(int(indptr[0]), int(indptr[-1]))
     parts = arrays["values"][inside], arrays["indices"][inside], indptr - indptr[0]
     return sp.csr_array(parts, shape=(stop - start, preparation.n_columns)), y
+
+
+def read_classes(store: Store, name: str, preparation: Preparation) -> np.ndarray:
+    """Class number of every row of a part: int32."""
+    attributes = store.attributes(name)
+    assert attributes is not None, f"{store.path}/{name} is missing"
+    codes = store.open_arrays(name)["labels"]
+    return _numbers(attributes["label_values"], preparation)[read(codes, slice(0, codes.shape[0]))]
+
+
+def _numbers(labels: Sequence[Any], preparation: Preparation) -> np.ndarray:
+    """Class numbers of labels, -1 where there is none."""
+    numbers = [preparation.class_of(label) for label in labels]
+    return np.array([-1 if k is None else k for k in numbers], dtype=np.int32)
 
 
 def _arrays_of_part(store: Store, name: str) -> dict[str, np.ndarray]:

@@ -36,6 +36,6 @@ class RowBlocks(Sequence[Block]):
         read: list[Any] = [self._rows.read(start, stop) for start, stop in self._blocks[k]]
         parts = [rows for rows, _ in read]
         dense = isinstance(parts[0], np.ndarray)
-        rows = parts[0] if len(parts) == 1 else np.concatenate(parts) if dense else sp.csr_array(sp.vstack(parts))
+        rows: Any = parts[0] if len(parts) == 1 else np.concatenate(parts) if dense else sp.csr_array(sp.vstack(parts))
         self.bytes_read += rows.nbytes if dense else rows.data.nbytes + rows.indices.nbytes
         return Block(rows, np.concatenate([y for _, y in read]))

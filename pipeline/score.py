@@ -18,9 +18,10 @@ import pyarrow.parquet as pq
 from distributed import Client
 from fsspec.core import url_to_fs
 
-from ikmap.learners.linear_model import LinearModel, decision_to_index
+from ikmap.learners.linear_model import decision_to_index
+from ikmap.model import Model
 from ikmap.partitioners import Partitions
-from ikmap.rows import Rows, as_csr
+from ikmap.rows import Rows, as_csr, as_rows
 from pipeline.engine import Record, Task, run_tasks, summarise
 from pipeline.errors import InputError
 from pipeline.models import load_model
@@ -48,8 +49,8 @@ class TrainedModel:
     learner : str
     content_hash : str
         Of the learner's model.
-    fitted : Fitted
-        The partitionings it was trained on.
+    fitted : Fitted or None
+        The partitionings whose cells it was trained on; None: it takes the rows themselves.
     label : str, int or None
         The label column that the run was told of.
     """
@@ -57,7 +58,7 @@ class TrainedModel:
     store: Store
     learner: str
     content_hash: str
-    fitted: Fitted
+    fitted: Fitted | None
     label: str | int | None
 
     def preparation(self) -> Preparation:
@@ -66,10 +67,10 @@ class TrainedModel:
         assert attributes is not None
         return Preparation(**attributes["preparation"])
 
-    def load(self) -> tuple[Partitions, LinearModel]:
+    def load(self) -> tuple[Partitions | None, Any]:
         """The models, from this process's cache or the store."""
-        model = load_model(self.store, f"{MODELS}/{self.learner}", LinearModel, self.content_hash)
-        return self.fitted.load(self.store), model
+        model = load_model(self.store, f"{MODELS}/{self.learner}", Model, self.content_hash)
+        return None if self.fitted is None else self.fitted.load(self.store), model
 
 
 def open_run(folder: str, learner: str | None = None) -> TrainedModel:
@@ -98,11 +99,12 @@ def open_run(folder: str, learner: str | None = None) -> TrainedModel:
     if learner not in learners:
         raise InputError(f"--learner {learner}: not in this run, which has {', '.join(learners)}")
     trained = stages[f"train:{learner}"]["result"]
-    fitted = next(
-        Fitted(**model) for model in stages["partition"]["result"]["fitted"] if model["psi"] == trained["psi"]
-    )
+    fitted = None
+    if "psi" in trained:
+        found = stages["partition"]["result"]["fitted"]
+        fitted = next(Fitted(**model) for model in found if model["psi"] == trained["psi"])
     store = Store(path / "store.zarr")
-    for name in (DATA, fitted.name, f"{MODELS}/{learner}"):
+    for name in (DATA, *([fitted.name] if fitted else []), f"{MODELS}/{learner}"):
         if store.attributes(name) is None:
             raise InputError(f"{store.path}: found no complete {name}, expected the store of a finished run")
     return TrainedModel(store, learner, trained["content_hash"], fitted, identity["data"]["label"])
@@ -359,15 +361,17 @@ def _predict(model: TrainedModel, X: Rows, preparation: Preparation) -> tuple[np
 
     With two classes the decision value is positive for the second one; with more it is that of the predicted class.
     """
-    partitions, linear = model.load()
+    partitions, predictor = model.load()
     n = X.shape[0]
     X = X if preparation.dense else as_csr(X)
-    width = max(8 * min(preparation.n_columns, 4096), 4 * partitions.n_partitions, 8 * linear.coef.shape[1])
+    outputs = 1 if len(preparation.classes) == 2 else len(preparation.classes)
+    width = max(8 * min(preparation.n_columns, 4096), 4 * partitions.n_partitions if partitions else 0, 8 * outputs)
     step = max(1, READ_BYTES // width)
     index, score = np.empty(n, dtype=np.int32), np.empty(n)
     for begin in range(0, n, step):
         rows = slice(begin, min(begin + step, n))
-        decision = linear.decision_function(partitions.cells(X[rows], n_threads=1))
+        given: Any = partitions.cells(X[rows], n_threads=1) if partitions else as_rows(X[rows])
+        decision = predictor.decision_function(given)
         index[rows] = decision_to_index(decision)
         score[rows] = decision if decision.ndim == 1 else decision[np.arange(len(decision)), index[rows]]
     return index, score

@@ -11,7 +11,7 @@ import pytest
 
 from ikmap.cells import Cells
 from pipeline.cell_blocks import CellBlocks, SpooledBlocks, joined
-from pipeline.layout import Layout, learning_blocks
+from pipeline.layout import Layout, learning_blocks, packed_row_bytes
 from pipeline.stages.cells import create_cells
 from pipeline.store import Store
 from tests.runs import new_store
@@ -37,7 +37,7 @@ def stored(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 @pytest.mark.parametrize("block_bytes", [1, 1 << 30])
 def test_blocks_hold_what_was_stored(stored: tuple[Store, Cells, np.ndarray], block_bytes: int, shuffled: bool) -> None:
     store, cells, labels = stored
-    ranges = learning_blocks(N, cells.offsets, 1, shuffled=shuffled, block_bytes=block_bytes)
+    ranges = learning_blocks(N, packed_row_bytes(cells.offsets), 1, shuffled=shuffled, block_bytes=block_bytes)
     blocks = CellBlocks(store, "cells", cells.offsets, ranges)
     assert len(blocks) == len(ranges) == (3 if block_bytes == 1 else 1)
     for number in [*range(len(ranges)), 0]:
@@ -59,7 +59,9 @@ def test_neighbouring_ranges_are_read_together() -> None:
 
 def test_a_block_is_read_when_it_is_asked_for_and_once_in_a_row(stored: tuple[Store, Cells, np.ndarray]) -> None:
     store, cells, _ = stored
-    blocks = CellBlocks(store, "cells", cells.offsets, learning_blocks(N, cells.offsets, 0, block_bytes=1))
+    blocks = CellBlocks(
+        store, "cells", cells.offsets, learning_blocks(N, packed_row_bytes(cells.offsets), 0, block_bytes=1)
+    )
     assert blocks.bytes_read == 0
     first = blocks[0]
     read = blocks.bytes_read
@@ -77,7 +79,7 @@ def test_the_spool_holds_the_same_rows_in_the_same_order(
     stored: tuple[Store, Cells, np.ndarray], block_bytes: int, visit_rows: int | None
 ) -> None:
     store, cells, labels = stored
-    ranges = learning_blocks(N, cells.offsets, 1, shuffled=False, block_bytes=block_bytes)
+    ranges = learning_blocks(N, packed_row_bytes(cells.offsets), 1, shuffled=False, block_bytes=block_bytes)
     blocks = SpooledBlocks(CellBlocks(store, "cells", cells.offsets, ranges), cells.offsets, visit_rows)
     found = [blocks[k] for k in range(len(blocks))]
     if visit_rows is None:  # the blocks of the source
@@ -97,7 +99,9 @@ def test_the_spool_is_gone_with_its_object(
 ) -> None:
     store, cells, _ = stored
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    source = CellBlocks(store, "cells", cells.offsets, learning_blocks(N, cells.offsets, 0, block_bytes=1))
+    source = CellBlocks(
+        store, "cells", cells.offsets, learning_blocks(N, packed_row_bytes(cells.offsets), 0, block_bytes=1)
+    )
     blocks = SpooledBlocks(source, cells.offsets)
     file = blocks._file
     assert list(tmp_path.iterdir()) == []  # a kill leaves nothing either: the file has no name

@@ -24,9 +24,8 @@ from pipeline.layout import (
     learning_blocks,
     learning_parts,
     packed_bytes,
-    stored_dtype,
+    packed_row_bytes,
 )
-from pipeline.store import ABSENT
 
 rows = st.integers(1, 20_000_000)
 partitions = st.integers(1, 5000)
@@ -87,7 +86,9 @@ def test_the_cut_knows_nothing_of_workers() -> None:
 )
 def test_blocks_hold_every_row_once(n: int, t: int, psi: int, block_bytes: int, shuffled: bool, seed: int) -> None:
     offsets = np.arange(t + 1, dtype=np.int64) * psi
-    blocks = learning_blocks(n, offsets, seed, shuffled=shuffled, block_bytes=block_bytes) if n else []
+    blocks = (
+        learning_blocks(n, packed_row_bytes(offsets), seed, shuffled=shuffled, block_bytes=block_bytes) if n else []
+    )
     seen = np.zeros(n, dtype=int)
     row = t * packed_dtype(offsets).itemsize
     for block in blocks:
@@ -103,12 +104,14 @@ def test_blocks_hold_every_row_once(n: int, t: int, psi: int, block_bytes: int, 
     assert (seen == 1).all()
     if not shuffled:
         assert [piece for block in blocks for piece in block] == sorted(piece for block in blocks for piece in block)
-    assert blocks == (learning_blocks(n, offsets, seed, shuffled=shuffled, block_bytes=block_bytes) if n else [])
+    assert blocks == (
+        learning_blocks(n, packed_row_bytes(offsets), seed, shuffled=shuffled, block_bytes=block_bytes) if n else []
+    )
 
 
 def test_shuffled_blocks_mix_the_file_and_seeds_differ() -> None:
     offsets = np.arange(101, dtype=np.int64) * 256
-    cuts = [learning_blocks(10**6, offsets, seed, block_bytes=8 << 20) for seed in (0, 1)]
+    cuts = [learning_blocks(10**6, packed_row_bytes(offsets), seed, block_bytes=8 << 20) for seed in (0, 1)]
     assert cuts[0] != cuts[1]
     for block in cuts[0]:
         assert min(start for start, _ in block) < 500_000 < max(start for start, _ in block)
@@ -117,7 +120,7 @@ def test_shuffled_blocks_mix_the_file_and_seeds_differ() -> None:
 def test_what_fits_is_one_block_in_the_order_of_the_file() -> None:
     offsets = np.arange(101, dtype=np.int64) * 256
     assert BLOCK_BYTES == 64 << 20
-    (block,) = learning_blocks(600_000, offsets, 0)
+    (block,) = learning_blocks(600_000, packed_row_bytes(offsets), 0)
     assert block[0] == (0, PIECE_ROWS)
     assert block[-1][1] == 600_000
 
@@ -168,9 +171,3 @@ def test_parts_mix_the_file() -> None:
     for part in learning_parts(10**6, 8, 0):
         assert part[0][0] < 200_000
         assert part[-1][1] > 800_000
-
-
-@pytest.mark.parametrize(("psi", "dtype"), [(1, "i1"), (128, "i1"), (129, "i2"), (1 << 15, "i2"), ((1 << 15) + 1, "i4")])
-def test_stored_cells_leave_room_for_absent_ones(psi: int, dtype: str) -> None:
-    assert stored_dtype(psi) == np.dtype(dtype)
-    assert np.array([psi - 1, ABSENT]).astype(stored_dtype(psi)).tolist() == [psi - 1, ABSENT]

@@ -19,7 +19,7 @@ from ikmap.seeds import generator
 from pipeline import cell_blocks, layout
 from pipeline.engine import Context
 from pipeline.errors import InputError
-from pipeline.layout import PIECE_ROWS, learning_blocks
+from pipeline.layout import PIECE_ROWS, learning_blocks, packed_row_bytes
 from pipeline.models import load_model
 from pipeline.params import Params
 from pipeline.prepared import PreparedRows
@@ -111,7 +111,7 @@ def reference_pass(ctx: Context, fitted: Fitted, classes: int) -> OGDState:
     params = ctx.params
     state = OGDState.start(int(offsets[-1]), classes, eta=params.eta, divisor=float(params.t))
     shuffled = params.order == "shuffled"
-    for k, ranges in enumerate(learning_blocks(y.size, offsets, params.seed, shuffled=shuffled)):
+    for k, ranges in enumerate(learning_blocks(y.size, packed_row_bytes(offsets), params.seed, shuffled=shuffled)):
         rows = np.concatenate([np.arange(start, stop) for start, stop in ranges])
         if shuffled:
             rows = rows[generator(params.seed, PASS_STREAM, k).permutation(rows.size)]
@@ -161,7 +161,14 @@ def test_ogd_goes_on_after_a_kill_to_the_same_bits(
     expected = train(whole, "ogd", fitted)
     ctx, _ = mapped(tmp_path / "killed", ROWS, params, classes=3)
     partial_fit, calls = OGDState.partial_fit, 0
-    last = len(learning_blocks(PreparedRows(ctx.store, "train").n_rows, fitted.load(ctx.store).offsets, 0)) - 1
+    last = (
+        len(
+            learning_blocks(
+                PreparedRows(ctx.store, "train").n_rows, packed_row_bytes(fitted.load(ctx.store).offsets), 0
+            )
+        )
+        - 1
+    )
     assert last >= 1
     deadly = {"in block 0": 0, "in block 1": 1, "in the last block": last}.get(moment)
 

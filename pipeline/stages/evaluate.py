@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ikmap.cells import Cells
-from ikmap.learners.linear_model import LinearModel
+from ikmap.model import Model
 from pipeline.engine import Context, Record, Stage, Task
 from pipeline.models import load_model
 from pipeline.prepared import PreparedRows
@@ -20,8 +20,8 @@ TASK_BYTES = 16 << 20
 """Stored cells that a task predicts, or one shard: to predict them takes no longer than a task's way to a worker."""
 
 
-def evaluate(context: Context, learner: str, fitted: Fitted, content_hash: str) -> dict[str, Any]:
-    """Predict the test rows.
+def evaluate(context: Context, learner: str, fitted: Fitted | None, content_hash: str) -> dict[str, Any]:
+    """Predict the test rows, by their cells where the learner works on cells.
 
     Returns
     -------
@@ -30,10 +30,7 @@ def evaluate(context: Context, learner: str, fitted: Fitted, content_hash: str) 
     """
     store = context.store
     labels = PreparedRows(store, "test").preparation.classes
-    codes = store.open_arrays(cells_name(fitted.psi, "test"))["codes"]
-    assert codes.shards is not None
-    n, step = codes.shape[0], codes.shards[0]
-    step *= max(1, TASK_BYTES // (codes.dtype.itemsize * codes.shape[1] * step))
+    n, step = _tasks_of(store, fitted)
     tasks = [
         Task(f"test-{start:09d}", (store, learner, fitted, content_hash, start, min(start + step, n)))
         for start in range(0, n, step)
@@ -48,20 +45,37 @@ def evaluate(context: Context, learner: str, fitted: Fitted, content_hash: str) 
     return stage.finish(accuracy=accuracy, confusion=confusion.tolist(), labels=labels)
 
 
-def confusion_of_rows(store: Store, learner: str, fitted: Fitted, content_hash: str, start: int, stop: int) -> Record:
-    """Task: count (true, predicted, rows) over some shards of test cells."""
-    offsets = fitted.load(store).offsets
-    model = load_model(store, f"{MODELS}/{learner}", LinearModel, content_hash)
-    arrays = store.open_arrays(cells_name(fitted.psi, "test"))
-    codes = read_written(arrays["codes"], slice(start, stop))
-    true = read_written(arrays["labels"], slice(start, stop))
-    predicted = model.predict_index(Cells(codes, offsets).packed())
+def _tasks_of(store: Store, fitted: Fitted | None) -> tuple[int, int]:
+    """Number of test rows, and of the rows of a task."""
+    if fitted is None:
+        rows = PreparedRows(store, "test")
+        return rows.n_rows, max(1, min(rows.n_rows, TASK_BYTES // rows.row_bytes))
+    codes = store.open_arrays(cells_name(fitted.psi, "test"))["codes"]
+    assert codes.shards is not None
+    n, step = codes.shape[0], codes.shards[0]
+    return n, step * max(1, TASK_BYTES // (codes.dtype.itemsize * codes.shape[1] * step))
+
+
+def confusion_of_rows(
+    store: Store, learner: str, fitted: Fitted | None, content_hash: str, start: int, stop: int
+) -> Record:
+    """Task: count (true, predicted, rows) over some test rows."""
+    model: Any = load_model(store, f"{MODELS}/{learner}", Model, content_hash)
+    if fitted is None:
+        rows, true = PreparedRows(store, "test").read(start, stop)
+        read = rows.nbytes if isinstance(rows, np.ndarray) else rows.data.nbytes + rows.indices.nbytes
+    else:
+        arrays = store.open_arrays(cells_name(fitted.psi, "test"))
+        codes = read_written(arrays["codes"], slice(start, stop))
+        true, read = read_written(arrays["labels"], slice(start, stop)), codes.nbytes
+        rows = Cells(codes, fitted.load(store).offsets).packed()
+    predicted = model.predict_index(rows)
     n_classes = len(model.classes)
     counts = np.bincount(n_classes * true + predicted, minlength=n_classes**2)
     found = np.flatnonzero(counts)
     return {
         "rows": stop - start,
-        "bytes_read": codes.nbytes + true.nbytes,
+        "bytes_read": int(read) + true.nbytes,
         "bytes_written": 0,
         "confusion": np.column_stack([*np.divmod(found, n_classes), counts[found]]).tolist(),
     }

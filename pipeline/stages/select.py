@@ -17,24 +17,27 @@ from ikmap.learners.ogd import OGDState
 from ikmap.learners.rows import Block
 from ikmap.model_selection import FOLDS, Learner, Predictor, folds, psis_that_fit, score_fold, values_of_C
 from ikmap.seeds import generator
+from pipeline.baselines import fit_batch, searched
 from pipeline.engine import Context, Record, Stage, Task
+from pipeline.learners import LEARNERS
 from pipeline.params import Params
 from pipeline.prepared import PreparedRows
+from pipeline.stages.select_rows import cv_sample, select_rows, some_of
 from pipeline.stages.train import PASS_STREAM, svm_params
 from pipeline.store import Store
 
-STREAM = 2_000_004
 PATH_TOL = 1e-2
 """Duality gap that suffices to compare values of C: accuracy no longer moves where the objective is that close."""
 PATH_SWEEPS = 100
 """Most sweeps for one C: a C that needs more is too large to be worth choosing."""
-WITHOUT_C = ("ogd",)
 
 
 def searches(params: Params) -> list[str]:
-    """Names of what cross-validation is to choose: "psi", "C", both or nothing."""
-    C = params.C == "auto" and any(name not in WITHOUT_C for name in params.learners)
-    return [name for name, wanted in (("psi", params.psi == "auto"), ("C", C)) if wanted]
+    """Names of what cross-validation is to choose: "psi", "C", "gamma", "lambda", or nothing."""
+    wanted = {searched(name, params) for name in params.learners}
+    if params.C == "auto" and any(LEARNERS[name].takes_C for name in params.learners):
+        wanted.add("C")
+    return [name for name in ("psi", "C", "gamma", "lambda") if name in wanted]
 
 
 def select(context: Context) -> dict[str, Any]:
@@ -46,7 +49,8 @@ def select(context: Context) -> dict[str, Any]:
         psi (values tried), accuracy (of each learner, by psi), chosen (for each learner the psi of its best accuracy;
         ties go to the smaller), rows, folds. Where C is searched too: C (values tried), accuracy_by_C (of each learner
         that has a C, by psi, then by C, as far as every fold tried them), chosen_C (ties go to the smaller psi, then to
-        the smaller C); accuracy is then that of the best C.
+        the smaller C); accuracy is then that of the best C. tuned: what :func:`select_rows` found, for the learners
+        on rows.
     """
     params, store = context.params, context.store
     rows = PreparedRows(store, "train")
@@ -56,47 +60,65 @@ def select(context: Context) -> dict[str, Any]:
     if used < n:
         verb = "is" if len(wanted) == 1 else "are"
         context.events.message(f"{' and '.join(wanted)} {verb} chosen on {used:,} of {n:,} training rows (--cv-rows)")
+    stage = Stage(context, "select", None, used)
+    found: dict[str, Any] = {"rows": used, "folds": FOLDS, "chosen": {}}
+    if learners := cell_learners(params):
+        found |= _select_cells(stage, learners, used, len(rows.preparation.classes))
+    if tuned := select_rows(stage, params, used):
+        found["tuned"] = tuned
+    return stage.finish(**found)
+
+
+def cell_learners(params: Params) -> tuple[str, ...]:
+    """Learners on cells that there is something to choose for, one of each set with the same decisions."""
+    wanted = [
+        LEARNERS[name].same_as or name
+        for name in params.learners
+        if LEARNERS[name].on == "cells" and (params.psi == "auto" or (LEARNERS[name].takes_C and params.C == "auto"))
+    ]
+    return tuple(dict.fromkeys(wanted))
+
+
+def _select_cells(stage: Stage, learners: tuple[str, ...], used: int, n_classes: int) -> dict[str, Any]:
+    params, store = stage.context.params, stage.context.store
     # A given psi may be more than the rows that a fold leaves: then it is cut there, for the comparison only.
     psis = psis_that_fit(used) if params.psi == "auto" else psis_that_fit(used, psis=[int(params.psi)])
     # Trees are grown anew for each psi, so each psi is a task; one nearest-neighbour search serves all psi.
     groups = [[psi] for psi in psis] if params.partitioner == "iforest" else [psis]
     tasks = [
-        Task(f"fold-{k}-psi-{group[0]}", (store, params, k, group, used))
+        Task(f"fold-{k}-psi-{group[0]}", (store, params, learners, k, group, used))
         for group in reversed(groups)
         for k in range(FOLDS)
     ]
-    stage = Stage(context, "select", len(tasks), used)
     records = stage.run(score, tasks)
     by_C: dict[str, list[list[float]]] = {}
-    for name in params.learners:
+    for name in learners:
         folds_of = {psi: [] for psi in psis}  # type: dict[int, list[list[int]]]
         for record in records:
             for psi, counts in zip(record["psis"], record["correct"][name], strict=True):
                 folds_of[psi].append(counts)
         # A C counts where every fold tried it.
         by_C[name] = [[sum(counts) / used for counts in zip(*folds_of[psi], strict=False)] for psi in psis]
-    accuracy = {name: [max(by_psi) for by_psi in by_C[name]] for name in params.learners}
-    best = {name: int(np.argmax(accuracy[name])) for name in params.learners}
-    chosen = {name: psis[best[name]] if params.psi == "auto" else int(params.psi) for name in params.learners}
-    found: dict[str, Any] = {"psi": psis, "accuracy": accuracy, "chosen": chosen, "rows": used, "folds": FOLDS}
-    if "C" in wanted:
-        by_C = {name: by_psi for name, by_psi in by_C.items() if name not in WITHOUT_C}
-        Cs = values_of_C(len(rows.preparation.classes))
+    accuracy = {name: [max(by_psi) for by_psi in by_C[name]] for name in learners}
+    best = {name: int(np.argmax(accuracy[name])) for name in learners}
+    of = {name: psis[best[name]] if params.psi == "auto" else int(params.psi) for name in learners}
+    same = {name: LEARNERS[name].same_as or name for name in params.learners}
+    chosen = {name: of[known] for name, known in same.items() if known in of}
+    found: dict[str, Any] = {"psi": psis, "accuracy": accuracy, "chosen": chosen}
+    if params.C == "auto" and any(LEARNERS[name].takes_C for name in learners):
+        by_C = {name: by_psi for name, by_psi in by_C.items() if LEARNERS[name].takes_C}
+        Cs = values_of_C(n_classes)
         chosen_C = {name: Cs[int(np.argmax(by_psi[best[name]]))] for name, by_psi in by_C.items()}
         found |= {"C": list(Cs), "accuracy_by_C": by_C, "chosen_C": chosen_C}
-    return stage.finish(**found)
+    return found
 
 
-def score(store: Store, params: Params, fold: int, psis: list[int], n_rows: int) -> Record:
-    """Task: one fold."""
-    train = PreparedRows(store, "train")
-    rows = np.arange(train.n_rows)
-    if n_rows < train.n_rows:
-        drawn = generator(params.seed, STREAM).choice(train.n_rows, n_rows, replace=False, shuffle=False)
-        rows = np.sort(drawn)
-    X, y = train.take(rows)
+def score(store: Store, params: Params, names: tuple[str, ...], fold: int, psis: list[int], n_rows: int) -> Record:
+    """Task: one fold of the learners on cells."""
+    X, y = cv_sample(store, params, n_rows)
     fit, held_out = folds(n_rows, params.seed)[fold]
-    learners = {name: _learner(name, params, len(train.preparation.classes)) for name in params.learners}
+    n_classes = len(PreparedRows(store, "train").preparation.classes)
+    learners = {name: _learner(name, params, n_classes) for name in names}
     options = {"max_depth": params.max_depth} if params.partitioner == "iforest" else {}
     correct = score_fold(
         X,
@@ -145,6 +167,12 @@ def _learner(name: str, params: Params, n_classes: int) -> Learner:
                 yield svm_model(fit, classes, asked, divisor=math.sqrt(params.t)).predict_index
                 del fit  # Nobody needs the weights of two C at a time.
 
-    if name in WITHOUT_C:
+    def kernel_svm(cells: Cells, y: np.ndarray) -> Predictor:
+        some = some_of(np.arange(y.size))
+        return fit_batch(name, params, None, cells[some], y[some], classes).predict_index
+
+    if name == "isolation-svm":
+        return kernel_svm
+    if LEARNERS[name].way == "online":
         return ogd
     return path if params.C == "auto" else batch

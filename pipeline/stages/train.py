@@ -8,32 +8,59 @@ from typing import Any
 import numpy as np
 
 from ikmap.learners.class_descent import LANES
+from pipeline.baselines import parameter_of
 from pipeline.engine import Context, Stage, Task
 from pipeline.layout import choose_parts, choose_solver, packed_bytes
+from pipeline.learners import LEARNERS
 from pipeline.models import MODELS
 from pipeline.prepared import PreparedRows
 from pipeline.stages.partition import Fitted
 from pipeline.stages.train_batch import merge_classes, solve_classes, solved_name, sum_up, svm_params
 from pipeline.stages.train_distributed import PROBLEMS_AT_ONCE, solve_distributed
-from pipeline.stages.train_ogd import PASS_STREAM, train_ogd
+from pipeline.stages.train_online import PASS_STREAM, train_online
+from pipeline.stages.train_rows import fit_rows
 
 __all__ = ["CLASS_GROUPS", "MODELS", "PASS_STREAM", "svm_params", "train"]
 
+LINEAR = ("svm", "logistic")
+"""Solved by dual coordinate descent on cells, however many rows there are."""
 CLASS_GROUPS = 16
 """One-vs-rest problems are solved in at most this many tasks."""
 SHARING = 5
 """From so many classes on, problems that share their passes over the rows are worth more than tasks of their own."""
 
 
-def train(context: Context, learner: str, fitted: Fitted) -> dict[str, Any]:
-    """Train "svm", "logistic" or "ogd" on the cells of one model.
+def train(
+    context: Context, learner: str, fitted: Fitted | None, value: float | None = None, n_threads: int = 1
+) -> dict[str, Any]:
+    """Train a learner of :data:`~pipeline.learners.LEARNERS` on the cells of one model, or on the rows.
+
+    Parameters
+    ----------
+    fitted : Fitted or None
+        Of the cells; None for a learner on rows.
+    value : float or None
+        What was chosen or given for a learner on rows: psi, gamma or lambda.
+    n_threads : int
+        For those whose only task may use them.
 
     Returns
     -------
     dict
-        psi, content_hash of the learner's model, and what the learner has to say of itself.
+        psi of the cells, or parameter and value; content_hash of the learner's model, and what the learner has to say
+        of itself.
     """
-    result = _train_ogd(context, fitted) if learner == "ogd" else _train_batch(context, learner, fitted)
+    if fitted is not None:
+        of: dict[str, Any] = {"psi": fitted.psi}
+    else:
+        of = {"parameter": parameter_of(learner, context.params), "value": value}
+    if LEARNERS[learner].way == "online":
+        result = _train_online(context, learner, fitted, value, n_threads, of)
+    elif learner in LINEAR:
+        assert fitted is not None
+        result = _train_batch(context, learner, fitted)
+    else:
+        result = _train_rows(context, learner, fitted, value, n_threads, of)
     if not result.get("converged", True):
         context.events.message(
             f"{learner}: duality gap {result['duality_gap']:.2g} is above --tol {context.params.tol:g}"
@@ -44,19 +71,31 @@ def train(context: Context, learner: str, fitted: Fitted) -> dict[str, Any]:
 def wants_all_workers(context: Context, learner: str, psi: int) -> bool:
     """Whether a learner's tasks go to every worker in rounds, so that another's would keep them all waiting."""
     n = PreparedRows(context.store, "train").n_rows
-    return learner != "ogd" and choose_solver(packed_bytes(n, context.params.t, psi), context.params.solver) == (
+    return learner in LINEAR and choose_solver(packed_bytes(n, context.params.t, psi), context.params.solver) == (
         "distributed"
     )
 
 
-def _train_ogd(context: Context, fitted: Fitted) -> dict[str, Any]:
+def _train_online(
+    context: Context, learner: str, fitted: Fitted | None, value: float | None, n_threads: int, of: dict[str, Any]
+) -> dict[str, Any]:
     rows = PreparedRows(context.store, "train")
-    stage = Stage(context, "train:ogd", 1, rows.n_rows)
+    stage = Stage(context, f"train:{learner}", 1, rows.n_rows)
     checkpoint = str(context.run.task_record(stage.name, "checkpoint").with_suffix(".npz"))
-    task = Task("pass", (context.store, context.params, fitted, rows.preparation.classes, checkpoint))
-    (record,) = stage.run(train_ogd, [task])
+    args = (context.store, context.params, learner, fitted, value, rows.preparation.classes, checkpoint, n_threads)
+    (record,) = stage.run(train_online, [Task("pass", args)])
     Path(checkpoint).unlink(missing_ok=True)
-    return stage.finish(psi=fitted.psi, content_hash=record["content_hash"], **record["learner"])
+    return stage.finish(**of, content_hash=record["content_hash"], **record["learner"])
+
+
+def _train_rows(
+    context: Context, learner: str, fitted: Fitted | None, value: float | None, n_threads: int, of: dict[str, Any]
+) -> dict[str, Any]:
+    rows = PreparedRows(context.store, "train")
+    stage = Stage(context, f"train:{learner}", 1, rows.n_rows)
+    args = (context.store, context.params, learner, fitted, value, rows.preparation.classes, n_threads)
+    (record,) = stage.run(fit_rows, [Task("fit", args)])
+    return stage.finish(**of, content_hash=record["content_hash"], **record["learner"])
 
 
 def _train_batch(context: Context, learner: str, fitted: Fitted) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import numpy as np
 from ikmap.learners.linear_svm import SVMFit, SVMParams, fit_linear_svm, svm_model
 from pipeline.cell_blocks import CellBlocks, SpooledBlocks
 from pipeline.engine import Record
-from pipeline.layout import learning_blocks
+from pipeline.layout import learning_blocks, packed_row_bytes
 from pipeline.models import MODELS, save_model
 from pipeline.params import Params
 from pipeline.prepared import PreparedRows
@@ -50,7 +50,7 @@ def solve_classes(
     offsets, n_rows = fitted.load(store).offsets, PreparedRows(store, "train").n_rows
     in_memory = solver == "memory"
     whole = {"block_bytes": sys.maxsize} if in_memory else {}
-    ranges = learning_blocks(n_rows, offsets, params.seed, shuffled=False, **whole)
+    ranges = learning_blocks(n_rows, packed_row_bytes(offsets), params.seed, shuffled=False, **whole)
     stored = CellBlocks(store, cells_name(fitted.psi, "train"), offsets, ranges)
     blocks = stored if in_memory else SpooledBlocks(stored, offsets)
     with warnings.catch_warnings():

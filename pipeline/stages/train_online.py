@@ -1,4 +1,4 @@
-"""Online gradient descent over the stored cells: one pass in one task, with checkpoints."""
+"""Learners that take one row after the other: one pass over stored cells or rows in one task, with checkpoints."""
 
 from __future__ import annotations
 
@@ -9,14 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from ikmap.learners.ogd import OGDState
 from ikmap.seeds import generator
+from pipeline.baselines import Sample, start_online
 from pipeline.cell_blocks import CellBlocks
 from pipeline.engine import Record
-from pipeline.layout import learning_blocks
+from pipeline.layout import learning_blocks, packed_row_bytes
+from pipeline.learners import LEARNERS
 from pipeline.models import MODELS, save_model
 from pipeline.params import Params
 from pipeline.prepared import PreparedRows
+from pipeline.row_blocks import RowBlocks
 from pipeline.stages.cells import cells_name
 from pipeline.stages.partition import Fitted
 from pipeline.store import Store
@@ -25,23 +27,39 @@ CURVE_POINTS = 200
 PASS_STREAM = 2_000_003
 
 
-def train_ogd(store: Store, params: Params, fitted: Fitted, classes: list[Any], checkpoint: str) -> Record:
-    """Task: one pass of online gradient descent, going on from the checkpoint of an interrupted attempt.
+def train_online(
+    store: Store,
+    params: Params,
+    learner: str,
+    fitted: Fitted | None,
+    value: float | None,
+    classes: list[Any],
+    checkpoint: str,
+    n_threads: int = 1,
+) -> Record:
+    """Task: one pass of an online learner, going on from the checkpoint of an interrupted attempt.
 
     Blocks are visited in a fixed order and rows within a block in a seeded shuffle of their own, so the pass is the
     same wherever and however often it was interrupted.
     """
-    offsets, n_rows = fitted.load(store).offsets, PreparedRows(store, "train").n_rows
-    name = cells_name(fitted.psi, "train")
-    ranges = learning_blocks(n_rows, offsets, params.seed, shuffled=params.order == "shuffled")
-    blocks = CellBlocks(store, name, offsets, ranges)
-    divisor = float(params.t) if params.feature_scale == "kernel" else 1.0
-    state = OGDState.start(int(offsets[-1]), len(classes), eta=params.eta, divisor=divisor)
+    train = PreparedRows(store, "train")
+    n_rows, shuffled = train.n_rows, params.order == "shuffled"
+    offsets: np.ndarray | None = None
+    if LEARNERS[learner].on == "cells":
+        assert fitted is not None
+        offsets = fitted.load(store).offsets
+        ranges = learning_blocks(n_rows, packed_row_bytes(offsets), params.seed, shuffled=shuffled)
+        blocks: CellBlocks | RowBlocks = CellBlocks(store, cells_name(fitted.psi, "train"), offsets, ranges)
+    else:
+        ranges = learning_blocks(n_rows, train.row_bytes, params.seed, shuffled=shuffled)
+        blocks = RowBlocks(store, ranges)
+    sample = Sample(n_rows, train.preparation.n_columns, len(classes), lambda numbers: train.take(numbers)[0])
+    state = start_online(learner, params, value, sample, offsets, n_threads)
     first, mistakes = 0, np.zeros(0, dtype=np.int64)
     per_point = max(1, -(-n_rows // CURVE_POINTS))
     if Path(checkpoint).exists():
         with np.load(checkpoint, allow_pickle=False) as saved:
-            state = OGDState.restore(saved)
+            state = state.restore({name: saved[name] for name in saved})
             first, mistakes = int(saved["next_block"]), saved["mistakes"]
     for k in range(first, len(blocks)):
         rows, y, _ = blocks[k]
@@ -56,16 +74,17 @@ def train_ogd(store: Store, params: Params, fitted: Fitted, classes: list[Any], 
         if k + 1 < len(blocks):
             _save_checkpoint(checkpoint, {**state.checkpoint(), "next_block": np.array(k + 1), "mistakes": mistakes})
     model = state.model(classes, {"feature_scale": params.feature_scale, "order": params.order, "seed": params.seed})
-    content_hash = save_model(store, f"{MODELS}/ogd", model)
+    output = f"{MODELS}/{learner}"
+    content_hash = save_model(store, output, model)
     ends = np.minimum(np.arange(1, mistakes.size + 1) * per_point, n_rows)
     return {
         "rows": n_rows,
         "bytes_read": blocks.bytes_read,
         "bytes_written": model.nbytes,
-        "outputs": [f"{MODELS}/ogd"],
+        "outputs": [output],
         "content_hash": content_hash,
         "learner": {
-            "updates": int(state.n_updates.sum()),
+            **({"updates": int(state.n_updates.sum())} if learner == "ogd" else {}),
             "n_support": int(state.n_support),
             "curve": {"rows": ends.tolist(), "accuracy": (1 - np.cumsum(mistakes) / ends).round(6).tolist()},
         },

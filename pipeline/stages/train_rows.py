@@ -1,0 +1,51 @@
+"""Batch learners that take all rows at once: SVMs with a kernel, linear ones on dense maps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ikmap.cells import Cells
+from ikmap.learners.kernel_model import KernelModel
+from pipeline.baselines import fit_batch
+from pipeline.engine import Record
+from pipeline.learners import LEARNERS
+from pipeline.models import MODELS, save_model
+from pipeline.params import Params
+from pipeline.prepared import PreparedRows
+from pipeline.stages.cells import cells_name
+from pipeline.stages.partition import Fitted
+from pipeline.store import Store, read_written
+
+
+def fit_rows(
+    store: Store,
+    params: Params,
+    learner: str,
+    fitted: Fitted | None,
+    value: float | None,
+    classes: list[Any],
+    n_threads: int = 1,
+) -> Record:
+    """Task: train on all training rows, or cells, and store the model."""
+    train = PreparedRows(store, "train")
+    if LEARNERS[learner].on == "cells":
+        assert fitted is not None
+        arrays = store.open_arrays(cells_name(fitted.psi, "train"))
+        every = slice(0, train.n_rows)
+        rows: Any = Cells(read_written(arrays["codes"], every), fitted.load(store).offsets).packed()
+        y, read = read_written(arrays["labels"], every), rows.codes.nbytes
+    else:
+        rows, y = train.read(0, train.n_rows)
+        read = rows.nbytes if isinstance(rows, np.ndarray) else rows.data.nbytes + rows.indices.nbytes
+    model: Any = fit_batch(learner, params, value, rows, y, classes, n_threads)
+    content_hash = save_model(store, f"{MODELS}/{learner}", model)
+    return {
+        "rows": train.n_rows,
+        "bytes_read": int(read),
+        "bytes_written": model.nbytes,
+        "outputs": [f"{MODELS}/{learner}"],
+        "content_hash": content_hash,
+        "learner": {"n_support": int(model.coef.shape[0])} if isinstance(model, KernelModel) else {},
+    }
