@@ -17,7 +17,7 @@ MODULES = (
     "pipeline.stages.train",
     "pipeline.stages.train_batch",
     "pipeline.stages.train_distributed",
-    "pipeline.stages.train_ogd",
+    "pipeline.stages.train_online",
     "pipeline.stages.evaluate",
     "pipeline.score",
 )
