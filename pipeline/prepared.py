@@ -16,6 +16,8 @@ from pipeline.permutation import position_in_shuffle
 from pipeline.store import Store, read
 
 DATA = "data"
+STREAM_DATA = "stream"
+"""Where a run on a stream says what its initial rows are; they then are the training rows."""
 SCALE = "data/scale"
 READ_BYTES = 16 << 20
 """Rows are read in blocks of about this size."""
@@ -124,6 +126,8 @@ class PreparedRows:
     ----------
     store : Store
     name : {"train", "test"}
+    group : str, optional
+        Where it is said which rows these are; default: the stream, where there is one, else the files ingested.
 
     Attributes
     ----------
@@ -131,8 +135,10 @@ class PreparedRows:
     preparation : Preparation
     """
 
-    def __init__(self, store: Store, name: str) -> None:
-        attributes = store.attributes(DATA)
+    def __init__(self, store: Store, name: str, group: str | None = None) -> None:
+        attributes = store.attributes(group or STREAM_DATA)
+        if attributes is None and group is None:
+            attributes = store.attributes(DATA)
         if attributes is None:
             raise KeyError(f"{store.path}: nothing has been ingested")
         side = attributes["sides"][name]
@@ -218,20 +224,34 @@ def read_part(store: Store, name: str, start: int, stop: int, preparation: Prepa
     assert attributes is not None, f"{store.path}/{name} is missing"
     arrays = _arrays_of_part(store, name)
     y = _numbers(attributes["label_values"], preparation)[arrays["labels"][start:stop]]
+    return _values(arrays, start, stop, preparation), y
+
+
+def read_values(store: Store, name: str, preparation: Preparation) -> Rows:
+    """Read all rows of a part, as found, without their labels."""
+    arrays = {key: read(array, slice(0, array.shape[0])) for key, array in store.open_arrays(name).items()
+              if key != "labels"}  # fmt: skip
+    n = arrays["indptr"].size - 1 if "indptr" in arrays else arrays["values"].shape[0]
+    return _values(arrays, 0, n, preparation)
+
+
+def _values(arrays: Mapping[str, np.ndarray], start: int, stop: int, preparation: Preparation) -> Rows:
     if "indptr" not in arrays:
-        return arrays["values"][start:stop], y
+        return arrays["values"][start:stop]
     indptr = arrays["indptr"][start : stop + 1]
     inside = slice(int(indptr[0]), int(indptr[-1]))
     parts = arrays["values"][inside], arrays["indices"][inside], indptr - indptr[0]
-    return sp.csr_array(parts, shape=(stop - start, preparation.n_columns)), y
+    return sp.csr_array(parts, shape=(stop - start, preparation.n_columns))
 
 
-def read_classes(store: Store, name: str, preparation: Preparation) -> np.ndarray:
-    """Class number of every row of a part: int32."""
+def read_classes(
+    store: Store, name: str, preparation: Preparation, start: int = 0, stop: int | None = None
+) -> np.ndarray:
+    """Class numbers of rows of a part: int32."""
     attributes = store.attributes(name)
     assert attributes is not None, f"{store.path}/{name} is missing"
     codes = store.open_arrays(name)["labels"]
-    return _numbers(attributes["label_values"], preparation)[read(codes, slice(0, codes.shape[0]))]
+    return _numbers(attributes["label_values"], preparation)[read(codes, slice(start, stop or codes.shape[0]))]
 
 
 def _numbers(labels: Sequence[Any], preparation: Preparation) -> np.ndarray:

@@ -97,7 +97,7 @@ def ingest(context: Context, data: ResolvedDataset) -> dict[str, Any]:
     attributes = {"preparation": preparation.as_json(), "sides": sides}
     context.store.set_attributes(DATA, attributes)
     if params.scale == "minmax":
-        _fit_scaling(stage, preparation)
+        fit_scaling(stage, preparation)
         scaled = replace(preparation, scale="minmax")
         context.store.set_attributes(DATA, {**attributes, "preparation": scaled.as_json()})
     return stage.finish(
@@ -217,7 +217,7 @@ def _side(parts: list[Record], split: Split) -> dict[str, Any]:
     return {"parts": kept, "counts": counts, "split": asdict(split)}
 
 
-def _fit_scaling(stage: Stage, preparation: Preparation) -> None:
+def fit_scaling(stage: Stage, preparation: Preparation) -> None:
     """Find the range of every column over the training rows."""
     if not preparation.dense:
         raise InputError(

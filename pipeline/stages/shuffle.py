@@ -1,0 +1,109 @@
+"""Shuffle: the rows of all files as a stream, in a seeded order or that of the files, chunk by chunk."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from pipeline.engine import Context, Record, Stage, Task
+from pipeline.errors import InputError
+from pipeline.permutation import position_in_shuffle
+from pipeline.prepared import DATA, STREAM_DATA, PreparedRows, write_part
+from pipeline.stages.ingest import fit_scaling
+from pipeline.store import Store
+from pipeline.stream_data import chunk_name
+
+CHUNK_BYTES = 16 << 20
+MOST_BLOCKS = 16
+TASK_BYTES = 128 << 20
+"""Rows that a task puts in order, at most; it looks through all files for them."""
+
+
+def chunk_rows_of(block_rows: int, row_bytes: int) -> int:
+    """Rows of a chunk: whole blocks, of at most about 16 MiB unless a single one has more."""
+    return block_rows * int(np.clip(CHUNK_BYTES // (block_rows * row_bytes), 1, MOST_BLOCKS))
+
+
+def shuffle(context: Context, n_initial: int, block_rows: int, order: str) -> dict[str, Any]:
+    """Write the stream; its first rows are from now on the training rows of the run.
+
+    Parameters
+    ----------
+    n_initial : int
+        Rows of the initial set.
+    order : {"shuffled", "file"}
+        "file": training file before test file.
+
+    Returns
+    -------
+    dict
+        rows_initial, rows_stream, block_rows, chunk_rows, chunks.
+    """
+    store, seed = context.store, context.params.seed
+    sides = [PreparedRows(store, side, DATA) for side in ("train", "test")]
+    n = sum(side.n_rows for side in sides)
+    if not 0 < n_initial < n:
+        raise InputError(f"--initial {n_initial}: found {n} rows in all, expected some of them, not all")
+    chunk_rows = chunk_rows_of(block_rows, sides[0].row_bytes)
+    starts = [(f"stream/initial/{k:06d}", start, min(start + chunk_rows, n_initial))
+              for k, start in enumerate(range(0, n_initial, chunk_rows))]  # fmt: skip
+    chunks = [(chunk_name(k), start, min(start + chunk_rows, n))
+              for k, start in enumerate(range(n_initial, n, chunk_rows))]  # fmt: skip
+    parts = starts + chunks
+    together = max(1, TASK_BYTES // (chunk_rows * sides[0].row_bytes))
+    tasks = [
+        Task(f"parts-{k:06d}", (store, parts[k : k + together], n, seed if order == "shuffled" else None))
+        for k in range(0, len(parts), together)
+    ]
+    stage = Stage(context, "shuffle", None)
+    stage.run(write_parts, tasks)
+    found = sides[0].preparation
+    preparation = replace(found, two_class=None, divide=1.0, scale="none")
+    rows = [stop - start for _, start, stop in starts]
+    side = {
+        "parts": [{"name": name, "rows": count} for (name, _, _), count in zip(starts, rows, strict=True)],
+        "counts": rows,
+        "split": {"rule": "all", "n_rows": n_initial},
+    }
+    attributes = {"preparation": preparation.as_json(), "sides": {"train": side}}
+    store.set_attributes(STREAM_DATA, attributes)
+    if context.params.scale == "minmax":
+        fit_scaling(stage, preparation)
+        scaled = replace(preparation, scale="minmax")
+        store.set_attributes(STREAM_DATA, {**attributes, "preparation": scaled.as_json()})
+    return stage.finish(
+        rows_initial=n_initial,
+        rows_stream=n - n_initial,
+        block_rows=block_rows,
+        chunk_rows=chunk_rows,
+        chunks=len(chunks),
+    )
+
+
+def write_parts(store: Store, parts: list[tuple[str, int, int]], n: int, seed: int | None) -> Record:
+    """Task: write some neighbouring parts of the stream, by name, first row and end."""
+    sides = [PreparedRows(store, side, DATA) for side in ("train", "test")]
+    first, end = parts[0][1], parts[-1][2]
+    numbers = np.arange(n, dtype=np.int64)
+    place = numbers if seed is None else position_in_shuffle(numbers, n, seed)
+    wanted = np.flatnonzero((place >= first) & (place < end))
+    cut = np.searchsorted(wanted, sides[0].n_rows)
+    read = [side.take(rows) for side, rows in zip(sides, (wanted[:cut], wanted[cut:] - sides[0].n_rows), strict=True)]
+    X: Any = [rows for rows, _ in read]
+    X = np.concatenate(X) if isinstance(X[0], np.ndarray) else sp.csr_array(sp.vstack(X, format="csr"))
+    y = np.concatenate([classes for _, classes in read])
+    order = np.argsort(place[wanted])
+    classes = sides[0].preparation.classes
+    written = 0
+    for name, start, stop in parts:
+        rows = order[start - first : stop - first]
+        written += write_part(store, name, X[rows], classes, y[rows], {"rows": stop - start})
+    return {
+        "rows": end - first,
+        "bytes_read": int(X.nbytes if isinstance(X, np.ndarray) else X.data.nbytes + X.indices.nbytes),
+        "bytes_written": written,
+        "outputs": [name for name, _, _ in parts],
+    }

@@ -1,0 +1,183 @@
+"""Stream: every block is predicted, then learned from, by several learners side by side; cells are made ahead of them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+import numpy as np
+
+from ikmap.cells import Cells
+from ikmap.learners.linear_model import decision_to_index
+from pipeline.baselines import Sample, start_online
+from pipeline.engine import Record
+from pipeline.learners import LEARNERS
+from pipeline.params import Params
+from pipeline.prepared import PreparedRows
+from pipeline.stages.partition import Fitted
+from pipeline.store import Store
+from pipeline.stream_data import Stream, save_checkpoint
+
+CHECKPOINT_SHARE = 0.05
+"""Share of its time that a learner may spend on checkpoints."""
+
+
+@dataclass(frozen=True)
+class Contestant:
+    """One learner on the stream: small enough to travel with every task.
+
+    Attributes
+    ----------
+    learner : str
+    fitted : Fitted or None
+        Partitionings of the initial rows, for a learner on cells.
+    value : float or None
+        What was chosen or given for a learner on rows.
+    predictions, checkpoint : str
+        Its files.
+    """
+
+    learner: str
+    fitted: Fitted | None
+    value: float | None
+    predictions: str
+    checkpoint: str
+
+
+def stream_cells(psi: int, k: int) -> str:
+    """Where the cells of chunk k stand in the store."""
+    return f"cells/psi-{psi}/stream/{k:06d}"
+
+
+def map_chunk(stream: Stream, fitted: list[Fitted], k: int) -> Record:
+    """Task: the cells of chunk k in all models."""
+    X = stream.features(k)
+    written, outputs = 0, []
+    for model in fitted:
+        codes = model.load(stream.store).cells(X, n_threads=1).codes
+        name = stream_cells(model.psi, k)
+        written += stream.store.write_group(name, {"codes": codes.astype(np.int32, copy=False)}, {})
+        outputs.append(name)
+    read = X.nbytes if isinstance(X, np.ndarray) else X.data.nbytes + X.indices.nbytes
+    return {"rows": int(X.shape[0]), "bytes_read": int(read), "bytes_written": written, "outputs": outputs}
+
+
+def learn_initial(stream: Stream, params: Params, contestant: Contestant, n_threads: int = 1) -> Record:
+    """Task: one pass over the initial rows; what has been learned is kept in the checkpoint."""
+    began = time.perf_counter()
+    state = _after_initial(stream, params, contestant, n_threads)
+    save_checkpoint(contestant.checkpoint, {**state.checkpoint(), "next_chunk": np.array(0)})
+    _keep(contestant, 0, state)
+    return {
+        "rows": state.n_seen,
+        "train_seconds": round(time.perf_counter() - began, 6),
+        "n_support": int(state.n_support),
+    }
+
+
+def learn_chunk(stream: Stream, params: Params, contestant: Contestant, k: int, n_threads: int = 1) -> Record:
+    """Task: predict and then learn from every block of chunk k.
+
+    The state is that of this process, if it did the chunk before; else it is made from the checkpoint, by learning anew
+    from the chunks since then, whose predictions are on disk.
+    """
+    state, saved = _state_before(stream, params, contestant, k, n_threads)
+    rows = _rows(stream, contestant, k)
+    labels = stream.labels(k, contestant.predictions)
+    n, blocks = stream.rows_of(k), []
+    for start in range(0, n, stream.block_rows):
+        stop = min(start + stream.block_rows, n)
+        block = rows[start:stop]
+        began = time.perf_counter()
+        predicted = decision_to_index(state.decision_function(block))
+        between = time.perf_counter()
+        y = labels.reveal(start, stop, predicted)
+        shown = time.perf_counter()
+        state.partial_fit(block, y)
+        end = time.perf_counter()
+        correct = int((predicted == y).sum())
+        seconds = (round(between - began, 6), round(end - shown, 6))
+        blocks.append([stop - start, correct, *seconds, int(state.n_support)])
+    spent = sum(block[2] + block[3] for block in blocks)
+    saved = _checkpoint_if_due(contestant, k + 1, state, spent, saved)
+    _keep(contestant, k + 1, state, saved)
+    return {"rows": n, "bytes_read": 0, "bytes_written": 4 * n, "blocks": blocks}
+
+
+def _rows(stream: Stream, contestant: Contestant, k: int) -> Any:
+    """What a learner sees of chunk k."""
+    if contestant.fitted is None:
+        return stream.features(k)
+    _, arrays = stream.store.read_group(stream_cells(contestant.fitted.psi, k))
+    return Cells(arrays["codes"], contestant.fitted.load(stream.store).offsets).packed()
+
+
+def _after_initial(stream: Stream, params: Params, contestant: Contestant, n_threads: int) -> Any:
+    train = PreparedRows(stream.store, "train")
+    classes = train.preparation.classes
+    sample = Sample(train.n_rows, train.preparation.n_columns, len(classes), lambda numbers: train.take(numbers)[0])
+    model = None if contestant.fitted is None else contestant.fitted.load(stream.store)
+    offsets = None if model is None else model.offsets
+    state = start_online(contestant.learner, params, contestant.value, sample, offsets, n_threads)
+    for _, X, y in train.blocks(0, train.n_rows):
+        state.partial_fit(X if model is None else model.cells(X, n_threads).packed(), y)
+    return state
+
+
+# --- states that stay in this process between the tasks of a learner
+
+
+@dataclass
+class _Saved:
+    """When a state was last saved: seconds of learning since then, and seconds that saving took."""
+
+    since: float = 0.0
+    cost: float = 0.0
+
+
+_kept: dict[str, tuple[int, Any, _Saved]] = {}
+_lock = Lock()
+
+
+def _keep(contestant: Contestant, next_chunk: int, state: Any, saved: _Saved | None = None) -> None:
+    with _lock:
+        _kept[contestant.checkpoint] = next_chunk, state, saved or _Saved()
+
+
+def _state_before(
+    stream: Stream, params: Params, contestant: Contestant, k: int, n_threads: int
+) -> tuple[Any, _Saved]:
+    with _lock:
+        # Taken out, not copied: a task that fails half-way must not leave a state that has learned too much.
+        next_chunk, state, saved = _kept.pop(contestant.checkpoint, (-1, None, _Saved()))
+    if next_chunk == k:
+        return state, saved
+    train = PreparedRows(stream.store, "train")
+    classes = train.preparation.classes
+    sample = Sample(train.n_rows, train.preparation.n_columns, len(classes), lambda numbers: train.take(numbers)[0])
+    offsets = None if contestant.fitted is None else contestant.fitted.load(stream.store).offsets
+    state = start_online(contestant.learner, params, contestant.value, sample, offsets, n_threads)
+    with np.load(contestant.checkpoint, allow_pickle=False) as arrays:
+        first = int(arrays["next_chunk"])
+        state = state.restore({name: arrays[name] for name in arrays if name != "next_chunk"})
+    for done in range(first, k):
+        rows, labels = _rows(stream, contestant, done), stream.labels(done, contestant.predictions)
+        predicted = stream.predicted(done, contestant.predictions)
+        for start in range(0, predicted.size, stream.block_rows):
+            stop = min(start + stream.block_rows, predicted.size)
+            state.partial_fit(rows[start:stop], labels.reveal(start, stop, predicted[start:stop]))
+    return state, _Saved()
+
+
+def _checkpoint_if_due(contestant: Contestant, next_chunk: int, state: Any, spent: float, saved: _Saved) -> _Saved:
+    """Save the state where that costs little beside what it would take to learn it again."""
+    since = saved.since + spent
+    if saved.cost > CHECKPOINT_SHARE * since:
+        return _Saved(since, saved.cost)
+    began = time.perf_counter()
+    save_checkpoint(contestant.checkpoint, {**state.checkpoint(), "next_chunk": np.array(next_chunk)})
+    return _Saved(0.0, time.perf_counter() - began)

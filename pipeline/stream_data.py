@@ -1,0 +1,119 @@
+"""A stream in the store: rows in the order of their arrival, chunk by chunk, each chunk whole blocks of rows."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pipeline.prepared import Preparation, PreparedRows, load_scaling, read_classes, read_values
+from pipeline.rundir import replace_file
+from pipeline.store import Store
+
+CHUNKS = "stream/chunks"
+
+
+def chunk_name(k: int) -> str:
+    """Where chunk k stands in the store."""
+    return f"{CHUNKS}/{k:06d}"
+
+
+class PredictionFile:
+    """Class numbers that a learner has given to the rows of a stream: int32, row after row.
+
+    Writing the same rows again is harmless: an attempt that is repeated predicts the same.
+
+    Parameters
+    ----------
+    path : str
+        Workers and client must see it.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    def write(self, first: int, predicted: np.ndarray) -> None:
+        """Put the predictions of rows ``first, first + 1, ...`` on disk."""
+        Path(self.path).parent.mkdir(parents=True, exist_ok=True)
+        handle = os.open(self.path, os.O_WRONLY | os.O_CREAT, 0o666)
+        try:
+            os.pwrite(handle, np.ascontiguousarray(predicted, dtype="<i4").tobytes(), 4 * first)
+        finally:
+            os.close(handle)
+
+    def read(self) -> np.ndarray:
+        """Everything written so far."""
+        return np.fromfile(self.path, dtype="<i4") if Path(self.path).exists() else np.zeros(0, dtype=np.int32)
+
+
+class HiddenLabels:
+    """The labels of a chunk, given out block by block, each in exchange for the predictions of its rows.
+
+    There is no other way to them here: what a learner is shown of a block, it is shown after its predictions are on disk
+    (algorithms.md 9.4, PR1).
+    """
+
+    def __init__(self, store: Store, chunk: int, first: int, preparation: Preparation, file: PredictionFile) -> None:
+        self._open = lambda start, stop: read_classes(store, chunk_name(chunk), preparation, start, stop)
+        self._first, self._file = first, file
+
+    def reveal(self, start: int, stop: int, predicted: np.ndarray) -> np.ndarray:
+        """Store the predictions of rows ``start .. stop - 1`` of the chunk and return these rows' class numbers.
+
+        Raises
+        ------
+        ValueError
+            If there is not one prediction for each row.
+        """
+        if np.shape(predicted) != (stop - start,):
+            raise ValueError(f"predictions have shape {np.shape(predicted)}, expected ({stop - start},)")
+        self._file.write(self._first + start, predicted)
+        return self._open(start, stop)
+
+
+@dataclass(frozen=True)
+class Stream:
+    """What is known of a stream whose beginning has been taken in. Small and picklable.
+
+    Attributes
+    ----------
+    store : Store
+    block_rows : int
+        Rows of a block: predicted together, then learned from.
+    chunk_rows : int
+        Rows of a chunk, a multiple.
+    """
+
+    store: Store
+    block_rows: int
+    chunk_rows: int
+
+    def features(self, k: int) -> Any:
+        """Rows of chunk k, without their labels."""
+        rows = PreparedRows(self.store, "train")  # the initial rows: what was prepared for them holds for all
+        scaling = load_scaling(self.store) if rows.preparation.scale == "minmax" else None
+        return rows.preparation.features(read_values(self.store, chunk_name(k), rows.preparation), scaling)
+
+    def labels(self, k: int, predictions: str) -> HiddenLabels:
+        """Labels of chunk k, for a learner whose predictions go to a file of that path."""
+        preparation = PreparedRows(self.store, "train").preparation
+        return HiddenLabels(self.store, k, k * self.chunk_rows, preparation, PredictionFile(predictions))
+
+    def predicted(self, k: int, predictions: str) -> np.ndarray:
+        """What a learner has predicted for the rows of chunk k."""
+        first = k * self.chunk_rows
+        return PredictionFile(predictions).read()[first : first + self.rows_of(k)]
+
+    def rows_of(self, k: int) -> int:
+        """Number of rows of chunk k."""
+        attributes = self.store.attributes(chunk_name(k))
+        assert attributes is not None, f"{self.store.path}/{chunk_name(k)} is missing"
+        return int(attributes["rows"])
+
+
+def save_checkpoint(path: str, arrays: dict[str, np.ndarray]) -> None:
+    """Replace the checkpoint in one step."""
+    replace_file(Path(path), lambda file: np.savez(file, allow_pickle=False, **arrays))
