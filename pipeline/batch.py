@@ -109,7 +109,7 @@ def run_batch(
         if searches(params):
             _check_largest(context, ingested, invocation)
             selection = step("select", partial(select, context))
-            _say_chosen(context, selection)
+            say_chosen(context, selection)
         selected, tuned = (selection or {}).get("chosen", {}), (selection or {}).get("tuned", {})
         psis = {name: selected[name] if name in selected else int(params.psi) for name in on_cells}
         values = {
@@ -171,7 +171,8 @@ def _check_largest(context: Context, ingested: Result, invocation: Invocation) -
         _plan(context, ingested, max(tried), invocation)
 
 
-def _say_chosen(context: Context, selection: Result) -> None:
+def say_chosen(context: Context, selection: Result) -> None:
+    """Tell what cross-validation has chosen."""
     for what, key in (("psi", "chosen"), ("C", "chosen_C")):
         if what in searches(context.params) and selection.get(key):
             chosen = ", ".join(f"{value:g} for {name}" for name, value in selection[key].items())

@@ -7,7 +7,7 @@ import os
 import resource
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -238,6 +238,38 @@ def run_tasks(
                 if task.worker is None:
                     in_flight = 1 + min(IN_FLIGHT_PER_WORKER - 1, int(AHEAD_SECONDS * n_done / max(seconds, 1e-9)))
                 fill()
+                yield task, record
+    finally:
+        client.cancel(list(running), force=True)
+
+
+def run_ready(
+    client: Client, key: str, ready: Callable[[], Iterable[tuple[Callable[..., Record], Task]]]
+) -> Iterator[tuple[Task, Record]]:
+    """Run tasks that depend on each other; yield each as it finishes.
+
+    Parameters
+    ----------
+    key : str
+        As of :func:`run_tasks`.
+    ready : callable
+        Functions and tasks that may begin and have not been given out before; asked again whenever a finished task has
+        been yielded. The end is reached when nothing runs and nothing is ready.
+    """
+    running: dict[Future, Task] = {}
+    try:
+        while True:
+            for function, task in ready():
+                name = f"{key}-{task.name}-{time.time_ns()}"
+                home = {"workers": [task.worker], "allow_other_workers": True} if task.worker else {}
+                future = client.submit(_measured, function, task.args, key=name, pure=False, **home)
+                running[future] = task
+            if not running:
+                return
+            for future in _next_done(client, running):
+                task = running.pop(future)
+                record = future.result()
+                future.release()
                 yield task, record
     finally:
         client.cancel(list(running), force=True)
