@@ -10,12 +10,13 @@ from flows._kinds import Choice, ClusterName, Flag, Integer, Real, Several, Text
 from pipeline.errors import InputError
 from pipeline.learners import LEARNERS
 
-DATA, FEATURES, LEARNING, BASELINES = "Data", "Features", "Learning", "Baselines"
+DATA, STREAM, FEATURES, LEARNING, BASELINES = "Data", "Stream", "Features", "Learning", "Baselines"
 RUN, CLUSTER, OUTPUT = "Run", "Cluster", "Output"
 
 FORMATS = Choice(("auto", "libsvm", "csv", "parquet", "npy"))
 NAMES = tuple(LEARNERS)
 LEARNER = Choice(NAMES)
+ONLINE_LEARNER = Choice(tuple(name for name, learner in LEARNERS.items() if learner.way == "online"))
 CLUSTERS = Choice(("local",), later=("cuda", "slurm", "kubernetes"))
 
 
@@ -258,6 +259,43 @@ class BatchOptions(CommonOptions):
             raise InputError(f"--parts {self.parts}: found --solver {self.solver}, expected distributed")
         if self.kernel == "gaussian" and self.gamma == "psi":
             raise InputError("--kernel gaussian: found --gamma psi, expected a number or auto: psi is Laplacian")
+
+
+@dataclass(frozen=True, kw_only=True)
+class OnlineOptions(BatchOptions):
+    """Options of ``python -m flows.online``: a stream, every block predicted before it is learned from.
+
+    Raises
+    ------
+    InputError
+        As `BatchOptions`.
+    """
+
+    PROGRAM: ClassVar[str] = "flows.online"
+    DESCRIPTION: ClassVar[str] = (
+        "Predict and then learn from one block of rows after the other, with several learners on one stream. "
+        "The first rows choose parameters and the map, which then stays as it is."
+    )
+
+    learner: tuple[str, ...] = option(
+        ("ogd",), Several(ONLINE_LEARNER), group=LEARNING, help=f"what learns: any of {', '.join(ONLINE_LEARNER.names)}"
+    )
+    initial: int | None = option(
+        None, Integer(2), group=STREAM, help="rows of the initial set (default: as many as there are training rows)"
+    )
+    block_rows: int = option(
+        1000, Integer(1), group=STREAM, help="rows that are predicted, then learned from, together"
+    )
+    order: str = option(
+        "shuffled",
+        Choice(("shuffled", "file")),
+        group=STREAM,
+        help="order of the stream; file: training before test file",
+    )
+    limit_seconds: float | None = option(
+        None, Real(0), group=STREAM, help="stop a learner that has predicted and learned for so long"
+    )
+    GROUPS: ClassVar[tuple[str, ...]] = (DATA, STREAM, FEATURES, LEARNING, BASELINES, RUN, CLUSTER, OUTPUT)
 
 
 @dataclass(frozen=True, kw_only=True)

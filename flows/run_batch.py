@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,8 +26,30 @@ def run(
 ) -> dict[str, Any]:
     """Do what the options ask for and return the contents of ``metrics.json``.
 
+    Parameters and exceptions are those of :func:`run_pipeline`.
+    """
+    from pipeline.batch import run_batch
+
+    return run_pipeline(options, run_batch, {}, call=call, events=events, on_cluster=on_cluster)
+
+
+def run_pipeline(
+    options: BatchOptions,
+    pipeline: Any,
+    more: Mapping[str, Any],
+    *,
+    call: Any = None,
+    events: Events | None = None,
+    on_cluster: Callable[[ClusterHandle, Path], None] | None = None,
+) -> dict[str, Any]:
+    """Find the data, open the run directory, connect to the cluster and run a pipeline on it.
+
     Parameters
     ----------
+    pipeline : callable
+        Of (context, data, invocation, call=...); returns the contents of ``metrics.json``.
+    more : mapping
+        JSON values that decide the result, beside the parameters of a batch run.
     call : callable, optional
         How a stage is called (:data:`pipeline.batch.Call`).
     events : Events, optional
@@ -46,7 +68,7 @@ def run(
     from datetime import datetime
 
     from cluster import connect
-    from pipeline.batch import Invocation, call_directly, default_run_directory, run_batch, run_identity
+    from pipeline.batch import Invocation, call_directly, default_run_directory, run_identity
     from pipeline.engine import Context
     from pipeline.progress import choose_progress
     from pipeline.rundir import RunDirectory
@@ -62,7 +84,8 @@ def run(
             if options.run_dir
             else default_run_directory(data.name, f"{datetime.now():%Y%m%d-%H%M%S}")
         )
-        directory = RunDirectory(path, run_identity(params.as_json(), data, contents), fresh=options.fresh)
+        identity = {**run_identity(params.as_json(), data, contents), **more}
+        directory = RunDirectory(path, identity, fresh=options.fresh)
         try:
             if directory.finished:
                 events.message(f"{path}: this run is finished; --fresh does it again")
@@ -83,7 +106,7 @@ def run(
                     sources=sources,
                 )
                 context = Context(cluster.client, directory, params, events)
-                metrics = run_batch(context, data, invocation, call=call or call_directly)
+                metrics: dict[str, Any] = pipeline(context, data, invocation, call=call or call_directly)
             events.message(f"report: {path / 'report.html'}")
             return metrics
         except KeyboardInterrupt:

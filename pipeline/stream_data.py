@@ -52,7 +52,7 @@ class PredictionFile:
 class HiddenLabels:
     """The labels of a chunk, given out block by block, each in exchange for the predictions of its rows.
 
-    There is no other way to them here: what a learner is shown of a block, it is shown after its predictions are on disk
+    There is no other way to them here: a learner is shown the labels of a block when its predictions are on disk
     (algorithms.md 9.4, PR1).
     """
 

@@ -1,11 +1,9 @@
-"""Stream: every block is predicted, then learned from, by several learners side by side; cells are made ahead of them."""
+"""Stream: every block is predicted, then learned from, by learners side by side; cells are made ahead of them."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from threading import Lock
 from typing import Any
 
@@ -15,11 +13,9 @@ from ikmap.cells import Cells
 from ikmap.learners.linear_model import decision_to_index
 from pipeline.baselines import Sample, start_online
 from pipeline.engine import Record
-from pipeline.learners import LEARNERS
 from pipeline.params import Params
 from pipeline.prepared import PreparedRows
 from pipeline.stages.partition import Fitted
-from pipeline.store import Store
 from pipeline.stream_data import Stream, save_checkpoint
 
 CHECKPOINT_SHARE = 0.05
@@ -148,9 +144,7 @@ def _keep(contestant: Contestant, next_chunk: int, state: Any, saved: _Saved | N
         _kept[contestant.checkpoint] = next_chunk, state, saved or _Saved()
 
 
-def _state_before(
-    stream: Stream, params: Params, contestant: Contestant, k: int, n_threads: int
-) -> tuple[Any, _Saved]:
+def _state_before(stream: Stream, params: Params, contestant: Contestant, k: int, n_threads: int) -> tuple[Any, _Saved]:
     with _lock:
         # Taken out, not copied: a task that fails half-way must not leave a state that has learned too much.
         next_chunk, state, saved = _kept.pop(contestant.checkpoint, (-1, None, _Saved()))
