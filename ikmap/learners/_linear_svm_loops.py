@@ -185,6 +185,33 @@ def one_pass(
 
 
 @njit(cache=True, nogil=True)
+def take_up(y, class_cost, sample_weight, alpha, order):
+    """Take the marks of :func:`lay_down` off alpha; put the rows without one that count at all into the order.
+
+    Returns (how many these are, how many had a mark).
+    """
+    size, marked = 0, 0
+    for i in range(y.size):
+        if np.signbit(alpha[i]):
+            alpha[i] = -alpha[i]
+            marked += 1
+        elif row_cost(i, y, class_cost, sample_weight) > 0.0:
+            order[size] = i
+            size += 1
+    return size, marked
+
+
+@njit(cache=True, nogil=True)
+def lay_down(y, class_cost, sample_weight, alpha, order, size):
+    """Mark rows that count, but are not among order[:size], by a minus sign: no dual variable is negative."""
+    for i in range(y.size):
+        if row_cost(i, y, class_cost, sample_weight) > 0.0:
+            alpha[i] = -alpha[i]
+    for s in range(size):
+        alpha[order[s]] = -alpha[order[s]]
+
+
+@njit(cache=True, nogil=True)
 def sweeps(
     rows,
     norms,
