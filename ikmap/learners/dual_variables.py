@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+import weakref
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -22,6 +23,7 @@ class DualVariables:
         self._starts = np.cumsum([0, *sizes]).tolist()
         self._shape = n_problems, self._starts[-1]
         self._file = tempfile.TemporaryFile(prefix="ikmap-duals-")  # noqa: SIM115 - lives as long as this object
+        weakref.finalize(self, self._file.close)
         self._file.truncate(8 * max(1, n_problems * self._starts[-1]))
 
     def read(self, problem: int, numbers: Sequence[int]) -> np.ndarray:
