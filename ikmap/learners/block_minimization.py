@@ -128,7 +128,7 @@ class BlockProblem:
             self.phase = "done" if self.progress.certified(sums.losses, sums.gap, sums.length) else "sweep"
 
 
-def _groups(reader: BlockReader, seed: int, cycle: int) -> list[tuple[int, ...]]:
+def draw_groups(reader: BlockReader, seed: int, cycle: int) -> list[tuple[int, ...]]:
     """Which blocks are put together in a pass."""
     count = len(reader)
     size = max(1, TOGETHER_BYTES // max(1, reader.largest))
@@ -160,7 +160,7 @@ def descend_blocks(
     """
     cycle = 0
     while unsolved := [problem for problem in problems if problem.phase != "done"]:
-        groups = _groups(reader, seed, cycle)
+        groups = draw_groups(reader, seed, cycle)
         for k, (numbers, block) in enumerate(zip(groups, reader.each(groups), strict=True)):
             for problem in unsolved:
                 alpha = duals.read(problem.slot, numbers)
