@@ -67,7 +67,7 @@ class SpooledBlocks(Sequence[Block]):
     blocks are those of `source`.
     """
 
-    def __init__(self, source: CellBlocks, offsets: np.ndarray, visit_rows: int | None = VISIT_ROWS) -> None:
+    def __init__(self, source: Sequence[Block], offsets: np.ndarray, visit_rows: int | None = VISIT_ROWS) -> None:
         self._offsets = offsets
         self._dtype = packed_dtype(offsets)
         self._file = tempfile.TemporaryFile(prefix="ikmap-cells-")  # noqa: SIM115 - lives as long as this object

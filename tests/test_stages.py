@@ -41,7 +41,7 @@ ROWS = 5 * PIECE_ROWS // 2
 @pytest.fixture
 def _small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """One piece a block, as if cells were larger than memory."""
-    assert layout.learning_blocks.__kwdefaults__["block_bytes"] == layout.BLOCK_BYTES
+    assert layout.learning_blocks.__kwdefaults__["block_bytes"] == layout.STREAM_BYTES
     monkeypatch.setitem(layout.learning_blocks.__kwdefaults__, "block_bytes", 1)
 
 
@@ -122,7 +122,10 @@ def reference_pass(ctx: Context, fitted: Fitted, classes: int) -> OGDState:
 @pytest.mark.parametrize("classes", [2, 3])
 @pytest.mark.parametrize("order", ["shuffled", "file"])
 @pytest.mark.usefixtures("_small_blocks")
-def test_ogd_visits_rows_in_the_order_it_says(order: str, classes: int, tmp_path: Path) -> None:
+def test_ogd_visits_rows_in_the_order_it_says(
+    order: str, classes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(train_ogd, "AT_ONCE", 1000)
     ctx, fitted = mapped(tmp_path, ROWS, Params(t=7, order=order, seed=3), classes=classes)
     found = learner(ctx, "ogd", train(ctx, "ogd", fitted)["content_hash"])
     assert np.array_equal(found.coef, reference_pass(ctx, fitted, classes).weights)

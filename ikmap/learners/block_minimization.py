@@ -24,7 +24,7 @@ from ikmap.learners.progress import Progress
 from ikmap.seeds import generator
 
 TOGETHER_BYTES = 4 << 20
-"""Size of the groups: near that of a core's own cache, so that rows in random order cost no more than rows in file order.
+"""Size of the groups: near that of a core's own cache, where rows in random order cost no more than in file order.
 
 It decides the order of the rows, so it is the same on every machine.
 """
@@ -94,11 +94,11 @@ class BlockProblem:
             sums.n_support += int(np.count_nonzero(alpha))
             return left_out > 0
         state, active = np.uint64(seed), size
+        threshold = self.threshold if shrinking else np.inf
         for sweep in range(inner_sweeps):
             state = np.uint64(loops.shuffle(order, size, state))
-            kept, losses, gap, most, rms, growth = loops.one_pass(
-                rows, norms, y, *common, order, size, self.threshold if shrinking else np.inf
-            )  # fmt: skip
+            arrays: Any = (rows, norms, y, *common, order, size, threshold)
+            kept, losses, gap, most, rms, growth = loops.one_pass(*arrays)
             sums.growth += growth
             if sweep == 0:
                 sums.losses += losses

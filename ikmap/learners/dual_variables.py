@@ -31,7 +31,7 @@ class DualVariables:
         alpha = np.empty(sum(self._starts[b + 1] - self._starts[b] for b in numbers))
         for place, rows in self._runs(problem, numbers):
             self._file.seek(place)
-            self._file.readinto(alpha[rows].data)  # type: ignore[attr-defined]
+            self._file.readinto(alpha[rows].data)
         return alpha
 
     def write(self, problem: int, numbers: Sequence[int], alpha: np.ndarray) -> None:

@@ -281,9 +281,7 @@ def _fit_in_memory(
     return _result(numbers, coef, intercept, alphas, np.count_nonzero(alphas > 0, axis=1), histories, params)
 
 
-def _class_weights(
-    counts: np.ndarray, class_weight: Mapping[int, float] | Literal["balanced"] | None
-) -> np.ndarray:
+def _class_weights(counts: np.ndarray, class_weight: Mapping[int, float] | Literal["balanced"] | None) -> np.ndarray:
     """Weight of every class, of which there are so many rows by weight."""
     weights = np.ones(counts.size)
     if isinstance(class_weight, Mapping):

@@ -51,8 +51,9 @@ def solve_classes(
     in_memory = solver == "memory"
     whole = {"block_bytes": sys.maxsize} if in_memory else {}
     ranges = learning_blocks(n_rows, offsets, params.seed, shuffled=False, **whole)
-    stored = CellBlocks(store, cells_name(fitted.psi, "train"), offsets, ranges)
-    blocks = stored if in_memory else SpooledBlocks(stored, offsets)
+    blocks: CellBlocks | SpooledBlocks = CellBlocks(store, cells_name(fitted.psi, "train"), offsets, ranges)
+    if not in_memory:
+        blocks = SpooledBlocks(blocks, offsets)
     with warnings.catch_warnings():
         # A ConvergenceWarning, told by its text: the class takes a second to import, and the gap is in the result.
         warnings.filterwarnings("ignore", message="duality gap")
