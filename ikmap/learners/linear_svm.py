@@ -171,7 +171,8 @@ def fit_linear_svm(
 
     Notes
     -----
-    Memory: one block, and per problem in flight a weight per column and 8 bytes per row. Time of a sweep: the
+    Memory: per problem in flight a weight per column. One block: that, and 8 bytes per row and problem. Several: some
+    blocks, and those 8 bytes in a temporary file, of which ``alphas`` is a view. Time of a sweep: the
     number of entries of the rows that are not shrunk; on one block, eight one-vs-rest problems share it.
     """
     params = params or SVMParams()
