@@ -25,6 +25,7 @@ from ikmap._simd import (
     multiply_add,
     prefetch,
     splat,
+    steps,
     store,
     subtract,
 )
@@ -198,19 +199,19 @@ def begin_scores(values, columns, indptr, list_start, list_position, list_value,
 
 
 @njit(inline="always")
-def _list(scores, g, row, limit, places, listed, found, count):
+def _list(scores, at, row, limit, first_place, listed, found, count):
     """Add the places of a tile that score within the limit to the row's list; without room they are counted only."""
     t = splat(limit)
     width = U(listed.shape[1])
     n = U(count[row])
     for v in range(0, TILE, 16):
-        s = load(scores, U(g * TILE + v))
+        s = load(scores, at + U(v))
         mask = at_most(s, t)
         if mask:
             if n + U(16) <= width:
-                at = U(row) * width + n
-                compress(found, at, s, mask)
-                compress(listed, at, load(places, U(v)), mask)
+                to = U(row) * width + n
+                compress(found, to, s, mask)
+                compress(listed, to, steps(np.int32(first_place + v)), mask)
             elif n <= width:
                 n = width  # full: whatever else comes, this row has more than there is room for
             n += count_bits(mask)
@@ -218,21 +219,27 @@ def _list(scores, g, row, limit, places, listed, found, count):
 
 
 @njit(cache=True, nogil=True)
+def list_scored(scores, start, limit, listed, found, count):
+    """List the places from 0 on that row ``start + q`` scores within its limit, from ``scores[q]``."""
+    for q in range(scores.shape[0]):
+        for c in range(0, scores.shape[1], TILE):
+            at = U(q) * U(scores.shape[1]) + U(c)
+            _list(scores, at, start + q, limit[start + q], c, listed, found, count)
+
+
+@njit(cache=True, nogil=True)
 def collect(rows, tiles, first_tile, limit, listed, found, count):
     """List for each row the places of the centres whose score is at most its limit; every tile is scored."""
     scores = np.empty((GROUP, TILE), dtype=np.float32)
     r = np.empty(GROUP, dtype=np.int64)
-    places = np.empty(TILE, dtype=np.int32)
     for c in range(first_tile, first_tile + tiles.shape[0]):
-        for v in range(TILE):
-            places[v] = c * TILE + v
         tile = tiles[c - first_tile]
         for first in range(0, limit.size, GROUP):
             for g in range(GROUP):
                 r[g] = min(first + g, limit.size - 1)
             score_group(rows, r, tile, c, scores)
             for g in range(min(GROUP, limit.size - first)):
-                _list(scores, g, r[g], limit[r[g]], places, listed, found, count)
+                _list(scores, U(g * TILE), r[g], limit[r[g]], c * TILE, listed, found, count)
 
 
 @njit(cache=True, nogil=True)
@@ -265,11 +272,8 @@ def collect_in_boxes(rows, points, tiles, first_tile, low, high, limit, reach, l
                     n_visitors[c] += 1
     scores = np.empty((GROUP, TILE), dtype=np.float32)
     group = np.empty(GROUP, dtype=np.int64)
-    places = np.empty(TILE, dtype=np.int32)
     visits = 0
     for c in range(n_tiles):
-        for v in range(TILE):
-            places[v] = (first_tile + c) * TILE + v
         tile = tiles[c]
         n = n_visitors[c]
         visits += n
@@ -278,7 +282,9 @@ def collect_in_boxes(rows, points, tiles, first_tile, low, high, limit, reach, l
                 group[g] = visitors[c, min(first + g, n - 1)]
             score_group(rows, group, tile, first_tile + c, scores)
             for g in range(min(GROUP, n - first)):
-                _list(scores, g, group[g], limit[group[g]], places, listed, found, count)
+                _list(
+                    scores, U(g * TILE), group[g], limit[group[g]], (first_tile + c) * TILE, listed, found, count
+                )
     return visits
 
 

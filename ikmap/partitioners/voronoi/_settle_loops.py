@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit, types
 from numba.extending import overload
 
-from ikmap._simd import at_most, choose, compress, count_bits, load, maximum, minimum, pairs, splat, store
+from ikmap._simd import at_most, choose, compress, count_bits, float_of, load, maximum, minimum, splat, store
 from ikmap.partitioners.voronoi._scores_loops import LEAST_ERROR
 
 U = np.uint64
@@ -109,13 +109,13 @@ def scores_of(keys):
 
 
 @njit(cache=True, nogil=True)
-def settle_blocks(scores, first, ends, width, members, lengths, reach, units, rows, centers, codes, keys):
+def settle_blocks(scores, first, ends, members, lengths, reach, units, rows, centers, codes, keys):
     """Nearest member of every partitioning among the first ones, whose scores stand in blocks.
 
-    ``scores[r, k * width + i]`` belongs to member k of partitioning i; row ``first + r`` of the block of rows. After
-    ``ends[e]`` members, ``codes[e]`` gets the answer (not stored where e is beyond `codes`); `keys` keep the last one.
+    ``scores[q, k * t + i]`` belongs to member k of partitioning i and row ``first + q``. After ``ends[e]`` members, ``codes[e]`` gets the answer (not stored where e is beyond `codes`); `keys` keep the last one.
     """
     t = members.shape[0]
+    width = -(-t // 16) * 16
     second = np.empty(width, dtype=np.float32)
     low = np.empty(width, dtype=np.float32)
     at = np.empty(width, dtype=np.float32)
@@ -132,7 +132,7 @@ def settle_blocks(scores, first, ends, width, members, lengths, reach, units, ro
                 lane = np.uint64(v)
                 nearest_of, runner_up, where = load(low, lane), load(second, lane), load(at, lane)
                 for k in range(begin, ends[e]):
-                    s = load(row, np.uint64(k * width) + lane)
+                    s = load(row, np.uint64(k * t) + lane)
                     stays = at_most(nearest_of, s)
                     runner_up = minimum(runner_up, maximum(nearest_of, s))
                     where = choose(stays, where, splat(np.float32(k)))
@@ -150,7 +150,7 @@ def settle_blocks(scores, first, ends, width, members, lengths, reach, units, ro
                     limit = low[i] + margin
                     nearest, chosen = np.inf, -1
                     for k in range(ends[e]):
-                        if row[k * width + i] <= limit:
+                        if row[k * t + i] <= limit:
                             squared = squared_distance(r, members[i, k], rows, centers)
                             if squared < nearest or chosen < 0:  # the first one counts even if it overflows
                                 nearest, chosen = squared, k
@@ -161,65 +161,57 @@ def settle_blocks(scores, first, ends, width, members, lengths, reach, units, ro
                 for i in range(t):
                     codes[e, r, i] = position[i]
         for i in range(t):
-            keys[r, i] = _key_of(bits[q, position[i] * width + i], position[i])
+            keys[r, i] = _key_of(bits[q, position[i] * t + i], position[i])
 
 
-@njit(cache=True, nogil=True)
-def _select(listed, found, n, above, limit, some, score_of):
-    """Copy the listed places that score in (above, limit]; returns their number."""
+@njit(forceinline=True)
+def _select(listed, found, at, n, above, limit, some, score_of, to):
+    """Copy those of the n listed places from ``at`` on that score in (above, limit]; returns their number."""
     lowest, highest = splat(above), splat(limit)
     taken = U(0)
     for first in range(0, n, 16):
-        scores = load(found, U(first))
+        scores = load(found, at + U(first))
         mask = at_most(scores, highest) & ~at_most(scores, lowest)
         if n - first < 16:
             mask &= (U(1) << U(n - first)) - U(1)
-        compress(score_of, taken, scores, mask)
-        compress(some, taken, load(listed, U(first)), mask)
+        compress(score_of, to + taken, scores, mask)
+        compress(some, to + taken, load(listed, at + U(first)), mask)
         taken += count_bits(mask)
     return taken
 
 
-@njit(cache=True, nogil=True)
-def _memberships(places, scores, n, level, start, taken):
-    """Spell out what some places are members of in a level, as pairs: number of the membership, score of the centre.
+@njit(forceinline=True)
+def _memberships(places, scores, at, n, level, start, entries, entry, score):
+    """Spell out what n places are members of in a level: entries, and the score of each. Returns their number.
 
-    Eight pairs are written at once, so that no branch hangs on how many there are, but for more. Returns their number.
+    Sixteen are copied at once, so that no branch hangs on how many there are, but for more.
     """
-    count = U(0)
+    count, first = U(0), U(level) * U(start.shape[1])
+    ends = start.ravel()
     for c in range(n):
-        p, s = U(places[U(c)]), scores[U(c)]
-        m, end = start[level, p], start[level, p + U(1)]
-        store(taken, U(2) * count, pairs(m, s))
-        for more in range(m + 8, end, 8):
-            store(taken, U(2) * (count + U(more - m)), pairs(np.int32(more), s))
+        p, s = first + U(places[at + U(c)]), splat(scores[at + U(c)])
+        m, end = ends[p], ends[p + U(1)]
+        store(entry, count, load(entries, U(m)))
+        store(score, count, s)
+        for more in range(m + 16, end, 16):
+            store(entry, count + U(more - m), load(entries, U(more)))
+            store(score, count + U(more - m), s)
         count += U(end - m)
     return count
 
 
-@njit(cache=True, nogil=True)
-def _compete(taken, count, entries, low, second):
-    """Bring the nearest and second nearest of each partitioning up to date with some memberships, without a branch."""
-    for j in range(count):
-        m = U(taken[U(2) * U(j)])
-        i = U(entries[m, U(0)])
-        key, nearest = _key_of(taken[U(2) * U(j) + U(1)], entries[m, U(1)]), low[i]
-        second[i] = min(second[i], max(nearest, key))
-        low[i] = min(nearest, key)
+@njit(inline="always")
+def _score_of(key):
+    return float_of(_in_order(np.int32(key >> 32)))
 
 
 @njit(inline="always")
-def _largest(values):
-    largest = values[0]
-    for i in range(1, values.size):
-        largest = values[i] if values[i] > largest else largest
-    return largest
-
-
-@njit(inline="always")
-def _scores_of(keys, bits):
-    for i in range(keys.size):
-        bits[i] = _in_order(np.int32(keys[i] >> 32))
+def _farthest(keys):
+    """Score of the farthest of some keys; infinite if one is of nobody."""
+    largest = keys[0]
+    for i in range(1, keys.size):
+        largest = max(largest, keys[i])
+    return np.inf if largest == NOBODY else np.float64(_score_of(largest))
 
 
 @njit(cache=True, nogil=True)
@@ -231,88 +223,116 @@ def settle_lists(
     ``limits`` (n, steps) ascend: a row is done as soon as all its cells are known to lie within one of them; the list
     holds the places of all centres within the last. ``settled[r]`` tells whether that was enough. If `more` levels
     follow, the first limit becomes the score above which a centre cannot change any cell; the list is shortened to it.
+
+    Few of the memberships within the limit, which is that of the farthest cell, come near the cell that they could
+    change: the others are left out first, without a branch.
     """
-    start, entries, center_of = membership
-    t = members.shape[0]
-    low, second = np.empty(t, dtype=np.int64), np.empty(t, dtype=np.int64)
-    score, runner_up = np.empty(t, dtype=np.float32), np.empty(t, dtype=np.float32)
-    score_bits, runner_up_bits = score.view(np.int32), runner_up.view(np.int32)
-    in_doubt, nearest = np.empty(t, dtype=np.bool_), np.empty(t)
-    places, scores = np.empty(listed.shape[1] + 16, dtype=np.int32), np.empty(listed.shape[1] + 16, dtype=np.float32)
-    taken = np.empty(2 * (start[level, start.shape[1] - 1] - start[level, 0]) + 16, dtype=np.int32)
+    start, entries, shift = membership
+    t, width = members.shape[0], listed.shape[1]
+    all_listed, all_found = listed.ravel(), found.ravel()
+    member = (np.uint32(1) << np.uint32(shift)) - np.uint32(1)
+    low, bound = np.empty(t, dtype=np.int64), np.empty(t, dtype=np.float32)
+    places, place_scores = np.empty(width + 16, dtype=np.int32), np.empty(width + 16, dtype=np.float32)
+    most = start[level, start.shape[1] - 1] - start[level, 0] + 16
+    entry, score = np.empty(most, dtype=np.uint32), np.empty(most, dtype=np.float32)
+    near, near_score = np.empty(most, dtype=np.uint32), np.empty(most, dtype=np.float32)
+    bits = near_score.view(np.int32)
     for r in range(count.size):
         settled[r] = False
         n = count[r]
-        if n > listed.shape[1]:
+        if n > width:
             continue
+        at = U(r) * U(width)
         for i in range(t):
-            low[i], second[i] = keys[r, i], NOBODY
-        margin, above, farthest = np.inf, np.float32(-np.inf), np.inf
+            low[i] = keys[r, i]
+        farthest = _farthest(low)
+        margin = margin_of(farthest, lengths[r], reach, units[r])
+        slack, above, taken = margin, np.float32(-np.inf), U(0)
         for step in range(limits.shape[1]):
             limit = limits[r, step]
+            slack = min(slack, margin)
+            for i in range(t):
+                known = low[i] != NOBODY and limit < EVERYTHING
+                bound[i] = _up(np.float64(_score_of(low[i])) + slack) if known else EVERYTHING
             if limits.shape[1] == 1:
-                competitors = _memberships(listed[r], found[r], n, level, start, taken)
+                competitors = _memberships(all_listed, all_found, at, n, level, start, entries, entry, score)
             else:
-                chosen = _select(listed[r], found[r], n, above, limit, places, scores)
-                competitors = _memberships(places, scores, chosen, level, start, taken)
-            _compete(taken, competitors, entries, low, second)
+                chosen = _select(all_listed, all_found, at, n, above, limit, places, place_scores, U(0))
+                competitors = _memberships(places, place_scores, U(0), chosen, level, start, entries, entry, score)
+            before = taken
+            for j in range(competitors):
+                e, s = entry[U(j)], score[U(j)]
+                near[taken], near_score[taken] = e, s
+                taken += U(s <= bound[U(e >> shift)])
+            for j in range(before, taken):
+                e = near[U(j)]
+                i = U(e >> shift)
+                low[i] = min(low[i], _key_of(bits[U(j)], e & member))
             above = limit
-            if _largest(low) != NOBODY:
-                _scores_of(low, score_bits)
-                farthest = np.float64(_largest(score))
+            farthest = _farthest(low)
+            if farthest < np.inf:
                 margin = margin_of(farthest, lengths[r], reach, units[r])
-                if limit >= EVERYTHING or farthest + margin <= limit:
+                if limit >= EVERYTHING or (margin <= slack and farthest + margin <= limit):
                     settled[r] = True
                     break
         if not settled[r]:
             continue
-        doubts, widest = 0, np.float32(-np.inf)
         if margin > 0.0:
-            _scores_of(second, runner_up_bits)
+            rivals = U(0)
             for i in range(t):
-                in_doubt[i] = second[i] != NOBODY and runner_up[i] - score[i] < margin
-                doubts += in_doubt[i]
-        if doubts:
-            for i in range(t):
-                if in_doubt[i]:
-                    runner_up[i] = _up(score[i] + margin)  # from here on: the limit
-                    widest = max(widest, runner_up[i])
-                    low[i] = NOBODY
-                    if keys[r, i] != NOBODY:
-                        score_bits[i] = _in_order(np.int32(keys[r, i] >> 32))
-                        if score[i] <= runner_up[i]:
-                            low[i] = keys[r, i]
-                            nearest[i] = squared_distance(r, members[i, _member_of(low[i])], rows, centers)
-            chosen = _select(listed[r], found[r], n, np.float32(-np.inf), widest, places, scores)
-            for c in range(chosen):
-                squared = -1.0
-                for m in range(start[level, places[c]], start[level, places[c] + 1]):
-                    i, k = entries[m, 0], entries[m, 1]
-                    if in_doubt[i] and scores[c] <= runner_up[i]:
-                        if squared < 0.0:
-                            squared = squared_distance(r, center_of[places[c]], rows, centers)
-                        if (
-                            low[i] == NOBODY
-                            or squared < nearest[i]
-                            or (squared == nearest[i] and k < _member_of(low[i]))
-                        ):
-                            nearest[i] = squared
-                            score[i] = scores[c]
-                            low[i] = _key_of(score_bits[i], k)
+                bound[i] = _up(np.float64(_score_of(low[i])) + margin)
+                rival = keys[r, i] != low[i] and keys[r, i] != NOBODY and _score_of(keys[r, i]) <= bound[i]
+                rivals += U(rival)
+            for j in range(taken):
+                e = near[U(j)]
+                i = U(e >> shift)
+                rivals += U(near_score[U(j)] <= bound[i] and low[i] != _key_of(bits[U(j)], e & member))
+            if rivals:
+                _settle_by_distance(r, near[:taken], near_score[:taken], shift, bound, members, rows, centers, keys, low)
+                farthest = _farthest(low)
+                margin = margin_of(farthest, lengths[r], reach, units[r])
         for i in range(t):
             keys[r, i] = low[i]
         if more:
-            _scores_of(low, score_bits)
-            farthest = np.float64(_largest(score))
-            limits[r, 0] = _up(farthest + margin_of(farthest, lengths[r], reach, units[r]))
-            count[r] = _select(listed[r], found[r], n, np.float32(-np.inf), limits[r, 0], listed[r], found[r])
+            limits[r, 0] = _up(farthest + margin)
+            count[r] = _select(
+                all_listed, all_found, at, n, np.float32(-np.inf), limits[r, 0], all_listed, all_found, at
+            )
 
 
 @njit(cache=True, nogil=True)
-def limits_of(keys, lengths, reach, units, limits):
-    """Scores above which a centre cannot change any cell of the row, rounded up."""
-    score = np.empty(keys.shape[1], dtype=np.float32)
-    for r in range(keys.shape[0]):
-        _scores_of(keys[r], score.view(np.int32))
-        farthest = np.float64(_largest(score))
+def _settle_by_distance(r, entry, score, shift, bound, members, rows, centers, keys, low):
+    """Nearest member, by float64, of each partitioning in which more than one scores within the bound."""
+    t = members.shape[0]
+    bits = score.view(np.int32)
+    contenders, nearest = np.zeros(t, dtype=np.int64), np.empty(t)
+    for i in range(t):
+        contenders[i] = keys[r, i] != NOBODY and _score_of(keys[r, i]) <= bound[i]
+    for j in range(entry.size):
+        i = entry[j] >> shift
+        contenders[i] += score[j] <= bound[i]
+    for i in range(t):
+        if contenders[i] > 1:
+            low[i] = NOBODY
+            if keys[r, i] != NOBODY and _score_of(keys[r, i]) <= bound[i]:
+                low[i] = keys[r, i]
+                nearest[i] = squared_distance(r, members[i, _member_of(low[i])], rows, centers)
+    center, squared = -1, 0.0
+    for j in range(entry.size):
+        i = entry[j] >> shift
+        k = np.int64(entry[j] & ((np.uint32(1) << np.uint32(shift)) - np.uint32(1)))
+        if contenders[i] > 1 and score[j] <= bound[i]:
+            if members[i, k] != center:
+                center = members[i, k]
+                squared = squared_distance(r, center, rows, centers)
+            if low[i] == NOBODY or squared < nearest[i] or (squared == nearest[i] and k < _member_of(low[i])):
+                nearest[i] = squared
+                low[i] = _key_of(bits[j], k)
+
+
+@njit(cache=True, nogil=True)
+def limits_of(keys, start, stop, lengths, reach, units, limits):
+    """Scores above which a centre cannot change any cell of rows ``start .. stop - 1``, rounded up."""
+    for r in range(start, stop):
+        farthest = _farthest(keys[r])
         limits[r, 0] = _up(farthest + margin_of(farthest, lengths[r], reach, units[r]))
