@@ -14,6 +14,8 @@ EVERYTHING = np.finfo(np.float32).max
 """The limit that every centre's score is within; padding, which scores infinity, is not."""
 NOBODY = np.int64(2**63 - 1)
 """The key of no member at all, farther than any; see :func:`_key_of`."""
+NONE, RUN = np.uint32(2**31 - 1), np.uint32(2**31)
+"""Words for what a place is a member of in a level: nothing; several things, in a run that begins at ``word - RUN``."""
 
 
 def squared_distance(r, u, rows, centers):
@@ -181,23 +183,32 @@ def _select(listed, found, at, n, above, limit, some, score_of, to):
 
 
 @njit(forceinline=True)
-def _memberships(places, scores, at, n, level, start, entries, entry, score):
-    """Spell out what n places are members of in a level: entries, and the score of each. Returns their number.
+def _add_near(places, scores, at, n, words, first, runs, shift, bound, several, entry, entry_score, near, near_score, taken):
+    """Append the memberships of n places that score within the bound of their partitioning; returns their number.
 
-    Sixteen are copied at once, so that no branch hangs on how many there are, but for more.
+    No branch hangs on a score, and none on how many memberships a place has, but for more than sixteen.
     """
-    count, first = U(0), U(level) * U(start.shape[1])
-    ends = start.ravel()
+    nowhere, left = U(bound.size - 1), U(0)
     for c in range(n):
-        p, s = first + U(places[at + U(c)]), splat(scores[at + U(c)])
-        m, end = ends[p], ends[p + U(1)]
-        store(entry, count, load(entries, U(m)))
-        store(score, count, s)
-        for more in range(m + 16, end, 16):
-            store(entry, count + U(more - m), load(entries, U(more)))
-            store(score, count + U(more - m), s)
-        count += U(end - m)
-    return count
+        word, s = words[first + U(places[at + U(c)])], scores[at + U(c)]
+        near[taken], near_score[taken] = word, s
+        taken += U(s <= bound[min(U(word >> shift), nowhere)])
+        several[left] = c
+        left += U(word >= RUN)
+    count = U(0)
+    for c in range(left):
+        place = at + U(several[U(c)])
+        m, s = np.int64(words[first + U(places[place])] - RUN), splat(scores[place])
+        size = np.int64(runs[U(m)])
+        for more in range(0, size, 16):
+            store(entry, count + U(more), load(runs, U(m + 1 + more)))
+            store(entry_score, count + U(more), s)
+        count += U(size)
+    for j in range(count):
+        e, s = entry[U(j)], entry_score[U(j)]
+        near[taken], near_score[taken] = e, s
+        taken += U(s <= bound[U(e >> shift)])
+    return taken
 
 
 @njit(inline="always")
@@ -215,6 +226,22 @@ def _farthest(keys):
 
 
 @njit(cache=True, nogil=True)
+def _nearest_of(r, i, near, bits, taken, shift, bound, members, rows, centers, before):
+    """Key of the nearest member of partitioning i, by float64, among those that score within the bound."""
+    best, nearest = NOBODY, np.inf
+    if before != NOBODY and _score_of(before) <= bound:
+        best, nearest = before, squared_distance(r, members[i, _member_of(before)], rows, centers)
+    for j in range(taken):
+        e = near[U(j)]
+        if np.int64(e >> shift) == i and float_of(bits[U(j)]) <= bound:
+            k = np.int64(e & ((np.uint32(1) << shift) - np.uint32(1)))
+            squared = squared_distance(r, members[i, k], rows, centers)
+            if best == NOBODY or squared < nearest or (squared == nearest and k < _member_of(best)):
+                best, nearest = _key_of(bits[U(j)], k), squared
+    return best
+
+
+@njit(cache=True, nogil=True)
 def settle_lists(
     listed, found, count, limits, level, more, membership, members, lengths, reach, units, rows, centers, keys, settled
 ):
@@ -227,16 +254,19 @@ def settle_lists(
     Few of the memberships within the limit, which is that of the farthest cell, come near the cell that they could
     change: the others are left out first, without a branch.
     """
-    start, entries, shift = membership
-    t, width = members.shape[0], listed.shape[1]
+    words, runs, shift, most = membership
+    first, all_words = U(level) * U(words.shape[1]), words.ravel()
     all_listed, all_found = listed.ravel(), found.ravel()
-    member = (np.uint32(1) << np.uint32(shift)) - np.uint32(1)
-    low, bound = np.empty(t, dtype=np.int64), np.empty(t, dtype=np.float32)
+    t, width = members.shape[0], listed.shape[1]
+    member = (np.uint32(1) << shift) - np.uint32(1)
+    low, bound = np.empty(t, dtype=np.int64), np.empty(t + 1, dtype=np.float32)
+    bound[t] = -np.inf
     places, place_scores = np.empty(width + 16, dtype=np.int32), np.empty(width + 16, dtype=np.float32)
-    most = start[level, start.shape[1] - 1] - start[level, 0] + 16
-    entry, score = np.empty(most, dtype=np.uint32), np.empty(most, dtype=np.float32)
-    near, near_score = np.empty(most, dtype=np.uint32), np.empty(most, dtype=np.float32)
+    several = np.empty(width + 1, dtype=np.int32)
+    entry, entry_score = np.empty(most + 16, dtype=np.uint32), np.empty(most + 16, dtype=np.float32)
+    near, near_score = np.empty(most + 16, dtype=np.uint32), np.empty(most + 16, dtype=np.float32)
     bits = near_score.view(np.int32)
+    doubtful = np.empty(most + t + 1, dtype=np.int32)
     for r in range(count.size):
         settled[r] = False
         n = count[r]
@@ -254,16 +284,18 @@ def settle_lists(
             for i in range(t):
                 known = low[i] != NOBODY and limit < EVERYTHING
                 bound[i] = _up(np.float64(_score_of(low[i])) + slack) if known else EVERYTHING
+            before = taken
             if limits.shape[1] == 1:
-                competitors = _memberships(all_listed, all_found, at, n, level, start, entries, entry, score)
+                taken = _add_near(
+                    all_listed, all_found, at, n, all_words, first, runs, shift, bound, several,
+                    entry, entry_score, near, near_score, taken,
+                )  # fmt: skip
             else:
                 chosen = _select(all_listed, all_found, at, n, above, limit, places, place_scores, U(0))
-                competitors = _memberships(places, place_scores, U(0), chosen, level, start, entries, entry, score)
-            before = taken
-            for j in range(competitors):
-                e, s = entry[U(j)], score[U(j)]
-                near[taken], near_score[taken] = e, s
-                taken += U(s <= bound[U(e >> shift)])
+                taken = _add_near(
+                    places, place_scores, U(0), chosen, all_words, first, runs, shift, bound, several,
+                    entry, entry_score, near, near_score, taken,
+                )  # fmt: skip
             for j in range(before, taken):
                 e = near[U(j)]
                 i = U(e >> shift)
@@ -278,17 +310,23 @@ def settle_lists(
         if not settled[r]:
             continue
         if margin > 0.0:
-            rivals = U(0)
+            doubts = U(0)
             for i in range(t):
                 bound[i] = _up(np.float64(_score_of(low[i])) + margin)
-                rival = keys[r, i] != low[i] and keys[r, i] != NOBODY and _score_of(keys[r, i]) <= bound[i]
-                rivals += U(rival)
+                before = keys[r, i]
+                doubtful[doubts] = i
+                doubts += U((before != low[i]) & (before != NOBODY) & (_score_of(before) <= bound[i]))
             for j in range(taken):
                 e = near[U(j)]
                 i = U(e >> shift)
-                rivals += U(near_score[U(j)] <= bound[i] and low[i] != _key_of(bits[U(j)], e & member))
-            if rivals:
-                _settle_by_distance(r, near[:taken], near_score[:taken], shift, bound, members, rows, centers, keys, low)
+                doubtful[doubts] = i
+                doubts += U((near_score[U(j)] <= bound[i]) & (low[i] != _key_of(bits[U(j)], e & member)))
+            for q in range(doubts):
+                i = doubtful[q]
+                if bound[i] >= _score_of(low[i]):
+                    low[i] = _nearest_of(r, i, near, bits, taken, shift, bound[i], members, rows, centers, keys[r, i])
+                    bound[i] = -np.inf
+            if doubts:
                 farthest = _farthest(low)
                 margin = margin_of(farthest, lengths[r], reach, units[r])
         for i in range(t):
@@ -298,36 +336,6 @@ def settle_lists(
             count[r] = _select(
                 all_listed, all_found, at, n, np.float32(-np.inf), limits[r, 0], all_listed, all_found, at
             )
-
-
-@njit(cache=True, nogil=True)
-def _settle_by_distance(r, entry, score, shift, bound, members, rows, centers, keys, low):
-    """Nearest member, by float64, of each partitioning in which more than one scores within the bound."""
-    t = members.shape[0]
-    bits = score.view(np.int32)
-    contenders, nearest = np.zeros(t, dtype=np.int64), np.empty(t)
-    for i in range(t):
-        contenders[i] = keys[r, i] != NOBODY and _score_of(keys[r, i]) <= bound[i]
-    for j in range(entry.size):
-        i = entry[j] >> shift
-        contenders[i] += score[j] <= bound[i]
-    for i in range(t):
-        if contenders[i] > 1:
-            low[i] = NOBODY
-            if keys[r, i] != NOBODY and _score_of(keys[r, i]) <= bound[i]:
-                low[i] = keys[r, i]
-                nearest[i] = squared_distance(r, members[i, _member_of(low[i])], rows, centers)
-    center, squared = -1, 0.0
-    for j in range(entry.size):
-        i = entry[j] >> shift
-        k = np.int64(entry[j] & ((np.uint32(1) << np.uint32(shift)) - np.uint32(1)))
-        if contenders[i] > 1 and score[j] <= bound[i]:
-            if members[i, k] != center:
-                center = members[i, k]
-                squared = squared_distance(r, center, rows, centers)
-            if low[i] == NOBODY or squared < nearest[i] or (squared == nearest[i] and k < _member_of(low[i])):
-                nearest[i] = squared
-                low[i] = _key_of(bits[j], k)
 
 
 @njit(cache=True, nogil=True)

@@ -307,15 +307,23 @@ class Search:
         place_of[center_of[places]] = places  # of some places in blocks, the first
         number_of = level * center_of.size + place_of[center]
         counts = np.bincount(number_of, minlength=len(plan.levels) * center_of.size)
-        ends = np.concatenate([[0], np.cumsum(counts)])
-        order = np.argsort(number_of, kind="stable")
-        start = np.stack([ends[i * center_of.size : (i + 1) * center_of.size + 1] for i in range(len(plan.levels))])
-        if order.size > np.iinfo(np.int32).max:
-            raise MemoryError(f"{order.size:,} members are more than one search can hold; give a smaller t or psi")
         shift = int(position.max(initial=0)).bit_length()
-        entries = np.zeros(order.size + 16, dtype=np.uint32)  # whole vectors are read
-        entries[: order.size] = (part[order] << shift) | position[order]
-        plan.membership = start.astype(np.int32), entries, np.uint32(shift)
+        order = np.argsort(number_of, kind="stable")
+        entries = ((part[order] << shift) | position[order]).astype(np.uint32)
+        ends = np.cumsum(counts)
+        words = np.full(counts.size, settling.NONE)
+        words[counts == 1] = entries[ends[counts == 1] - 1]
+        sizes = counts[counts > 1]
+        begins = np.cumsum(sizes + 1) - sizes - 1
+        words[counts > 1] = begins + settling.RUN
+        is_entry = np.zeros(int((sizes + 1).sum()) + 16, dtype=bool)  # whole vectors are read
+        is_entry[: is_entry.size - 16] = True
+        is_entry[begins] = False
+        runs = np.zeros(is_entry.size, dtype=np.uint32)
+        runs[begins] = sizes
+        runs[is_entry] = entries[np.repeat(counts > 1, counts)]
+        most = int(np.bincount(level, minlength=1).max())
+        plan.membership = words.reshape(len(plan.levels), -1), runs, np.uint32(shift), most
         return plan
 
     def _try(self, plan: Plan, psis: tuple[int, ...]) -> None:
