@@ -200,22 +200,29 @@ def begin_scores(values, columns, indptr, list_start, list_position, list_value,
 
 @njit(inline="always")
 def _list(scores, at, row, limit, first_place, listed, found, count):
-    """Add the places of a tile that score within the limit to the row's list; without room they are counted only."""
+    """Add the places of a tile that score within the limit to the row's list; without room the count exceeds it."""
     t = splat(limit)
-    width = U(listed.shape[1])
-    n = U(count[row])
-    for v in range(0, TILE, 16):
-        s = load(scores, at + U(v))
-        mask = at_most(s, t)
-        if mask:
-            if n + U(16) <= width:
-                to = U(row) * width + n
-                compress(found, to, s, mask)
-                compress(listed, to, steps(np.int32(first_place + v)), mask)
-            elif n <= width:
-                n = width  # full: whatever else comes, this row has more than there is room for
-            n += count_bits(mask)
-    count[row] = n
+    s0, s1, s2, s3 = load(scores, at), load(scores, at + U(16)), load(scores, at + U(32)), load(scores, at + U(48))
+    m0, m1, m2, m3 = at_most(s0, t), at_most(s1, t), at_most(s2, t), at_most(s3, t)
+    if m0 | m1 | m2 | m3:
+        width, n = U(listed.shape[1]), U(count[row])
+        if n + U(TILE) <= width:
+            # Once anything is near, all four: which of them is hard to predict.
+            n = _append(s0, m0, first_place, row, n, listed, found)
+            n = _append(s1, m1, first_place + 16, row, n, listed, found)
+            n = _append(s2, m2, first_place + 32, row, n, listed, found)
+            n = _append(s3, m3, first_place + 48, row, n, listed, found)
+        else:  # full: this row has more than there is room for
+            n = max(n, width) + U(1)
+        count[row] = n
+
+
+@njit(inline="always")
+def _append(s, mask, first_place, row, n, listed, found):
+    to = U(row) * U(listed.shape[1]) + n
+    compress(found, to, s, mask)
+    compress(listed, to, steps(np.int32(first_place)), mask)
+    return n + count_bits(mask)
 
 
 @njit(cache=True, nogil=True)

@@ -125,7 +125,7 @@ class Search:
             if not missing.size:
                 return
             still = [np.empty(0, dtype=np.int64)]
-            step = max(1, SCRATCH_BYTES // (8 * self.n_centers))
+            step = max(1, SCRATCH_BYTES // (8 * self._most(plan)))
             for start in range(0, missing.size, step):
                 some = missing[start : start + step]
                 again = np.empty((codes.shape[0], some.size, codes.shape[2]), dtype=np.int32)
@@ -158,7 +158,7 @@ class Search:
         if plan.guess is not None:
             limits = self._guess(plan, block, attempt)
         left = self.scores.begun(block, plan.tiles)
-        room = plan.room if attempt == 0 else self._most()
+        room = plan.room if attempt == 0 else self._most(plan)
         room += -room % 16  # whole vectors are read
         listed, found = np.empty((n, room), dtype=np.int32), np.empty((n, room), dtype=np.float32)
         count = np.zeros(n, dtype=np.int64)
@@ -333,14 +333,14 @@ class Search:
             order = np.zeros(1, dtype=np.int32)
         n = int(np.clip(TRIAL_MEMBERS // (self.members.shape[0] * psis[-1]), 16, TRIAL_ROWS))
         X = self._rows_of(np.sort(order[:: max(1, order.size // n)][:n]))
-        plan.room = self._most()
+        plan.room = self._most(plan)
         if not plan.ends.size:
             self._add_guess(plan, X, order, psis)
         tally: list[tuple[int, np.ndarray]] = []
         codes = np.empty((len(psis), X.shape[0], self.members.shape[0]), dtype=np.int32)
         self._attempt(plan, X, codes, psis, 0, tally)
         listed = np.max([count for _, count in tally], axis=0)
-        plan.room = int(np.clip(LIST_ROOM * np.quantile(listed, 0.9), 64, self._most()))
+        plan.room = int(np.clip(LIST_ROOM * np.quantile(listed, 0.9), 64, self._most(plan)))
         for level, (visits, _) in zip(plan.levels, tally, strict=True):
             self._keep_boxes_if_worth_while(plan, level, visits / X.shape[0])
 
@@ -372,9 +372,10 @@ class Search:
             level.boxes = None
         plan.why.append(f"{what}, all scored")
 
-    def _most(self) -> int:
-        """Places in a list that all centres find room in."""
-        return self.n_centers + scoring.TILE
+    @staticmethod
+    def _most(plan: Plan) -> int:
+        """Places in a list that all centres find room in, some twice."""
+        return plan.tiles.center_of.size + scoring.TILE
 
     def _rows_of(self, numbers: np.ndarray) -> Rows:
         operand = self.scores.operand
