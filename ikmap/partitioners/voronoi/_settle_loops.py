@@ -6,7 +6,20 @@ import numpy as np
 from numba import njit, types
 from numba.extending import overload
 
-from ikmap._simd import at_most, choose, compress, count_bits, float_of, load, maximum, minimum, splat, store
+from ikmap._simd import (
+    at_most,
+    choose,
+    compress,
+    count_bits,
+    float_of,
+    load,
+    lowest_bit,
+    maximum,
+    minimum,
+    splat,
+    store,
+    subtract,
+)
 from ikmap.partitioners.voronoi._scores_loops import LEAST_ERROR
 
 U = np.uint64
@@ -110,17 +123,25 @@ def scores_of(keys):
     return _in_order.py_func((keys >> 32).astype(np.int32)).view(np.float32)
 
 
+@njit(inline="always")
+def _lanes(n):
+    """Bit mask of the first n lanes."""
+    return (U(1) << U(min(n, 16))) - U(1)
+
+
 @njit(cache=True, nogil=True)
 def settle_blocks(scores, first, ends, members, lengths, reach, units, rows, centers, codes, keys):
     """Nearest member of every partitioning among the first ones, whose scores stand in blocks.
 
-    ``scores[q, k * t + i]`` belongs to member k of partitioning i and row ``first + q``. After ``ends[e]`` members, ``codes[e]`` gets the answer (not stored where e is beyond `codes`); `keys` keep the last one.
+    ``scores[q, k * t + i]`` belongs to member k of partitioning i and row ``first + q``; sixteen scores more are read.
+    After ``ends[e]`` members, ``codes[e]`` gets the answer (not stored where e is beyond `codes`); `keys` keep the last.
     """
     t = members.shape[0]
     width = -(-t // 16) * 16
     second = np.empty(width, dtype=np.float32)
     low = np.empty(width, dtype=np.float32)
     at = np.empty(width, dtype=np.float32)
+    worst = np.empty(16, dtype=np.float32)
     position = np.empty(t, dtype=np.int32)
     bits = scores.view(np.int32)
     for q in range(scores.shape[0]):
@@ -130,6 +151,7 @@ def settle_blocks(scores, first, ends, members, lengths, reach, units, rows, cen
             low[v], second[v], at[v] = np.inf, np.inf, 0.0
         begin = 0
         for e in range(ends.size):
+            farthest = splat(-np.float32(np.inf))
             for v in range(0, width, 16):
                 lane = np.uint64(v)
                 nearest_of, runner_up, where = load(low, lane), load(second, lane), load(at, lane)
@@ -142,13 +164,18 @@ def settle_blocks(scores, first, ends, members, lengths, reach, units, rows, cen
                 store(low, lane, nearest_of)
                 store(second, lane, runner_up)
                 store(at, lane, where)
+                farthest = maximum(farthest, choose(_lanes(t - v), nearest_of, farthest))
             begin = ends[e]
-            worst = -np.inf
+            store(worst, U(0), farthest)
+            margin = margin_of(np.float64(worst.max()), lengths[r], reach, units[r])
             for i in range(t):
-                worst = max(worst, low[i])
-            margin = margin_of(worst, lengths[r], reach, units[r])
-            for i in range(t):
-                if second[i] - low[i] < margin:
+                position[i] = np.int32(at[i])
+            for v in range(0, width if margin > 0.0 else 0, 16):
+                apart = subtract(load(second, U(v)), load(low, U(v)))
+                doubts = at_most(apart, splat(_up(margin))) & _lanes(t - v)
+                while doubts:
+                    i = v + np.int64(lowest_bit(doubts))
+                    doubts &= doubts - U(1)
                     limit = low[i] + margin
                     nearest, chosen = np.inf, -1
                     for k in range(ends[e]):
@@ -157,8 +184,6 @@ def settle_blocks(scores, first, ends, members, lengths, reach, units, rows, cen
                             if squared < nearest or chosen < 0:  # the first one counts even if it overflows
                                 nearest, chosen = squared, k
                     position[i] = chosen
-                else:
-                    position[i] = np.int32(at[i])
             if e < codes.shape[0]:
                 for i in range(t):
                     codes[e, r, i] = position[i]
@@ -174,8 +199,7 @@ def _select(listed, found, at, n, above, limit, some, score_of, to):
     for first in range(0, n, 16):
         scores = load(found, at + U(first))
         mask = at_most(scores, highest) & ~at_most(scores, lowest)
-        if n - first < 16:
-            mask &= (U(1) << U(n - first)) - U(1)
+        mask &= _lanes(n - first)
         compress(score_of, to + taken, scores, mask)
         compress(some, to + taken, load(listed, at + U(first)), mask)
         taken += count_bits(mask)
