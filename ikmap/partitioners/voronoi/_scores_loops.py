@@ -289,9 +289,7 @@ def collect_in_boxes(rows, points, tiles, first_tile, low, high, limit, reach, l
                 group[g] = visitors[c, min(first + g, n - 1)]
             score_group(rows, group, tile, first_tile + c, scores)
             for g in range(min(GROUP, n - first)):
-                _list(
-                    scores, U(g * TILE), group[g], limit[group[g]], (first_tile + c) * TILE, listed, found, count
-                )
+                _list(scores, U(g * TILE), group[g], limit[group[g]], (first_tile + c) * TILE, listed, found, count)
     return visits
 
 

@@ -134,7 +134,7 @@ def settle_blocks(scores, first, ends, members, lengths, reach, units, rows, cen
     """Nearest member of every partitioning among the first ones, whose scores stand in blocks.
 
     ``scores[q, k * t + i]`` belongs to member k of partitioning i and row ``first + q``; sixteen scores more are read.
-    After ``ends[e]`` members, ``codes[e]`` gets the answer (not stored where e is beyond `codes`); `keys` keep the last.
+    After ``ends[e]`` members, ``codes[e]`` gets the answer (not stored beyond `codes`); `keys` keep the last.
     """
     t = members.shape[0]
     width = -(-t // 16) * 16
@@ -207,7 +207,9 @@ def _select(listed, found, at, n, above, limit, some, score_of, to):
 
 
 @njit(forceinline=True)
-def _add_near(places, scores, at, n, words, first, runs, shift, bound, several, entry, entry_score, near, near_score, taken):
+def _add_near(
+    places, scores, at, n, words, first, runs, shift, bound, several, entry, entry_score, near, near_score, taken
+):
     """Append the memberships of n places that score within the bound of their partitioning; returns their number.
 
     No branch hangs on a score, and none on how many memberships a place has, but for more than sixteen.

@@ -70,9 +70,10 @@ class Plan:
     tiles : Tiles
         The blocks, then those of all levels.
     levels : list of Level
-    membership : (ndarray, ndarray, uint32) or None
-        Where the memberships of each place in `tiles` begin, shape (levels, places + 1); all of them, partitioning and
-        member in one number, ``i << shift | k``; that shift.
+    membership : tuple or None
+        What each place in `tiles` is a member of: a word for each level, shape (levels, places), which is a membership
+        ``i << shift | k``, ``NONE``, or ``RUN`` and where several stand in a list, after their number; that list; that
+        shift; how many memberships a level has, at most.
     guess : (Tiles, ndarray of int) or None
         A sample of the centres; its scores of these ranks are the first limits.
     room : int
@@ -85,7 +86,7 @@ class Plan:
     block_tiles: int
     tiles: Tiles
     levels: list[Level] = field(default_factory=list)
-    membership: tuple[np.ndarray, np.ndarray, np.uint32] | None = None
+    membership: tuple[np.ndarray, np.ndarray, np.uint32, int] | None = None
     guess: tuple[Tiles, np.ndarray] | None = None
     room: int = 0
     why: list[str] = field(default_factory=list)
@@ -308,6 +309,8 @@ class Search:
         number_of = level * center_of.size + place_of[center]
         counts = np.bincount(number_of, minlength=len(plan.levels) * center_of.size)
         shift = int(position.max(initial=0)).bit_length()
+        if self.members.shape[0] << shift > settling.NONE:
+            raise MemoryError(f"{part.size:,} members are more than one search can hold; give a smaller t or psi")
         order = np.argsort(number_of, kind="stable")
         entries = ((part[order] << shift) | position[order]).astype(np.uint32)
         ends = np.cumsum(counts)
