@@ -22,7 +22,7 @@ import numpy as np
 from numba import njit, types
 from numba.extending import overload
 
-from ikmap.learners._memory_loops import prefetch
+from ikmap.learners._memory_loops import opaque, prefetch
 from ikmap.learners._tally_loops import nearest
 
 _0, _1, _2, _3, _4 = (np.uint64(k) for k in range(5))
@@ -35,9 +35,14 @@ def _layout(rows):
     return {1: "dense", 3: "csr", 4: "counted"}[len(rows)]
 
 
-def _zero(w):
-    """What a sum of weights of this type begins with."""
-    return 0 if isinstance(w.dtype, types.Integer) else 0.0
+def _summing(w):
+    """What a sum of weights of this type begins with, and what keeps whole ones from being gathered by slow vectors."""
+    return (0, opaque) if isinstance(w.dtype, types.Integer) else (0.0, _position)
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def _position(position):
+    return position
 
 
 def dot(rows, i, w):
@@ -87,7 +92,7 @@ def add_outer(rows, i, step, W):
 
 @overload(dot)
 def _dot(rows, i, w):
-    zero = _zero(w)
+    zero, at = _summing(w)
 
     def cells(rows, i, w):
         codes, base, value = rows[0], rows[1], rows[2]
@@ -95,13 +100,13 @@ def _dot(rows, i, w):
         s0 = s1 = s2 = s3 = zero
         j = _0
         while j + _4 <= t:
-            s0 += w[base[j] + np.uint64(codes[i, j])]
-            s1 += w[base[j + _1] + np.uint64(codes[i, j + _1])]
-            s2 += w[base[j + _2] + np.uint64(codes[i, j + _2])]
-            s3 += w[base[j + _3] + np.uint64(codes[i, j + _3])]
+            s0 += w[at(base[j] + np.uint64(codes[i, j]))]
+            s1 += w[at(base[j + _1] + np.uint64(codes[i, j + _1]))]
+            s2 += w[at(base[j + _2] + np.uint64(codes[i, j + _2]))]
+            s3 += w[at(base[j + _3] + np.uint64(codes[i, j + _3]))]
             j += _4
         while j < t:
-            s0 += w[base[j] + np.uint64(codes[i, j])]
+            s0 += w[at(base[j] + np.uint64(codes[i, j]))]
             j += _1
         return value * ((s0 + s1) + (s2 + s3))
 
@@ -155,7 +160,7 @@ def _axpy(rows, i, a, w):
 @overload(constant)
 def _constant(rows, bias, w):
     def counted(rows, bias, w):
-        return bias * bias / rows[3] * w[w.size - 1]
+        return bias * bias / rows[3] * w[w.size - 1] if bias != 0.0 else 0.0
 
     def other(rows, bias, w):
         return bias * w[w.size - 1]
@@ -175,7 +180,8 @@ def _move(rows, i, old, new, sign, bias, w):
         while j < t:
             w[base[j] + np.uint64(codes[i, j])] += step
             j += _1
-        w[w.size - 1] += step
+        if bias != 0.0:
+            w[w.size - 1] += step
 
     def other(rows, i, old, new, sign, bias, w):
         step = (new - old) * sign
@@ -187,7 +193,7 @@ def _move(rows, i, old, new, sign, bias, w):
 
 @overload(dot_ahead)
 def _dot_ahead(rows, i, ahead, w):
-    zero = _zero(w)
+    zero, at = _summing(w)
 
     def cells(rows, i, ahead, w):
         codes, base, value = rows[0], rows[1], rows[2]
@@ -199,13 +205,13 @@ def _dot_ahead(rows, i, ahead, w):
             prefetch(w, base[j + _1] + np.uint64(codes[ahead, j + _1]))
             prefetch(w, base[j + _2] + np.uint64(codes[ahead, j + _2]))
             prefetch(w, base[j + _3] + np.uint64(codes[ahead, j + _3]))
-            s0 += w[base[j] + np.uint64(codes[i, j])]
-            s1 += w[base[j + _1] + np.uint64(codes[i, j + _1])]
-            s2 += w[base[j + _2] + np.uint64(codes[i, j + _2])]
-            s3 += w[base[j + _3] + np.uint64(codes[i, j + _3])]
+            s0 += w[at(base[j] + np.uint64(codes[i, j]))]
+            s1 += w[at(base[j + _1] + np.uint64(codes[i, j + _1]))]
+            s2 += w[at(base[j + _2] + np.uint64(codes[i, j + _2]))]
+            s3 += w[at(base[j + _3] + np.uint64(codes[i, j + _3]))]
             j += _4
         while j < t:
-            s0 += w[base[j] + np.uint64(codes[i, j])]
+            s0 += w[at(base[j] + np.uint64(codes[i, j]))]
             j += _1
         return value * ((s0 + s1) + (s2 + s3))
 

@@ -14,7 +14,7 @@ import numpy as np
 from numba import njit
 
 from ikmap.learners._linear_svm_loops import loss_and_gap, new_dual, rests, row_cost
-from ikmap.learners._memory_loops import acquire, copy, let_others_run, pause, prefetch, release
+from ikmap.learners._memory_loops import acquire, copy, let_others_run, opaque, pause, prefetch, release
 from ikmap.learners._tally_loops import BYTES, EIGHT, add_multiples, nearest, tally
 
 LINE = 8
@@ -154,13 +154,13 @@ def shared_pass(
             line = (slot + r) * stride
             j = _0
             while j + _4 <= wide:
-                s0 += w[base[lo + j] + np.uint64(cells[line + j])]
-                s1 += w[base[lo + j + _1] + np.uint64(cells[line + j + _1])]
-                s2 += w[base[lo + j + _2] + np.uint64(cells[line + j + _2])]
-                s3 += w[base[lo + j + _3] + np.uint64(cells[line + j + _3])]
+                s0 += w[opaque(base[lo + j] + np.uint64(cells[line + j]))]
+                s1 += w[opaque(base[lo + j + _1] + np.uint64(cells[line + j + _1]))]
+                s2 += w[opaque(base[lo + j + _2] + np.uint64(cells[line + j + _2]))]
+                s3 += w[opaque(base[lo + j + _3] + np.uint64(cells[line + j + _3]))]
                 j += _4
             while j < wide:
-                s0 += w[base[lo + j] + np.uint64(cells[line + j])]
+                s0 += w[opaque(base[lo + j] + np.uint64(cells[line + j]))]
                 j += _1
             sums[_2 * slot + np.uint64(helper) * _8 + r] = (s0 + s1) + (s2 + s3)
         release(flags, mine + np.uint64(SUMMED), eight + _1)
@@ -169,5 +169,5 @@ def shared_pass(
         return
     told[0, MOST], told[0, SQUARES], told[0, GROWTH], told[0, MOVES] = most, squares, growth, moves
     told[0, KEPT], told[0, VISITED] = left, min(eights, stop) * _8
-    # The helper does not read it any more: it has a number of its own.
-    w[w.size - 1] = last
+    if bias != 0.0:
+        w[w.size - 1] = last  # which the helper does not read any more: it counts with a number of its own
