@@ -64,7 +64,7 @@ def copy(typingctx, target, i, source, j, count):
 
 @intrinsic
 def acquire(typingctx, flags, position):
-    """``flags[position]`` of uint64: what its writer wrote before :func:`release` is seen by what is read after this."""
+    """``flags[position]`` of uint64: what its writer wrote before :func:`release` is seen by what reads later."""
 
     def codegen(context, builder, signature, args):
         data = context.make_array(signature.args[0])(context, builder, args[0]).data

@@ -65,16 +65,14 @@ def shared_pass(
     stride = (t - half + per - _1) // per * per
     cells = np.zeros(_2 * _8 * stride, codes.dtype)
     nothing = counts.dtype.type(0) - counts.dtype.type(stride - wide)  # the ends of the lines are equal, too
-    old, cost, sign, before, ids = (
-        np.empty(2 * EIGHT), np.empty(2 * EIGHT), np.empty(2 * EIGHT), np.empty(2 * EIGHT, np.int64),
-        np.empty(2 * EIGHT, np.int32),
-    )  # fmt: skip
+    old, cost, sign = np.empty(2 * EIGHT), np.empty(2 * EIGHT), np.empty(2 * EIGHT)
+    before, ids = np.empty(2 * EIGHT, np.int64), np.empty(2 * EIGHT, np.int32)
     current = np.zeros(EIGHT + 1, np.int64)
     norm, constant = norms[0] + bias * bias, bias * bias / unit
     last = w[w.size - 1]
     left, moves, losses, gap, most, squares, growth = 0, 0, 0.0, 0.0, 0.0, 0.0, 0.0
     n = np.uint64(size)
-    eights, stop = (n + _7) // _8, np.uint64(NEVER)
+    eights, stop = (n + _7) // _8, acquire(flags, np.uint64(STOP))
     for eight in range(eights + _1):
         start = eight * _8
         here = min(_8, n - start) if eight < eights else _0

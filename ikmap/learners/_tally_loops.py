@@ -70,9 +70,7 @@ def add_multiples(typingctx, sums, i, counts, j, k, step):
     def codegen(context, builder, signature, args):
         wide = ir.VectorType(_LONG, EIGHT)
         narrow = ir.VectorType(ir.IntType(counts.dtype.bitwidth), EIGHT)
-        one, two = (
-            builder.zext(_load(context, builder, signature, args, 2, args[p], narrow), wide) for p in (3, 4)
-        )
+        one, two = (builder.zext(_load(context, builder, signature, args, 2, args[p], narrow), wide) for p in (3, 4))
         nothing = ir.Constant(wide, ir.Undefined)
         first = builder.insert_element(nothing, args[5], ir.Constant(_INT, 0))
         steps = builder.shuffle_vector(first, nothing, ir.Constant(ir.VectorType(_INT, EIGHT), [0] * EIGHT))

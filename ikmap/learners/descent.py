@@ -24,6 +24,10 @@ AT_REST = 3.0
 """Rows are left out whose margin is further from its bound than so many times the typical step."""
 
 
+COARSEST = 2.0**30
+"""Weights are counted in whole numbers if so many, of a row, are worth no more than a margin of 1."""
+
+
 @dataclass(frozen=True)
 class Problem:
     """What is solved: the rows of one block, one class against the rest.
@@ -72,34 +76,34 @@ class _Sweeps:
         self.state, self.shrinking = np.uint64(seed), shrinking
         if len(self.rows) == 3 and isinstance(self.rows[2], float):
             self._count()
-            if n_threads > 1 and SharedPass.suits(self.rows, problem.n_columns):
-                self.shared = SharedPass(self.rows[0])
+        if n_threads > 1 and len(self.rows) == 4 and SharedPass.suits(self.rows, problem.n_columns):
+            self.shared = SharedPass(self.rows[0])
         self.activate()
 
     def _count(self) -> None:
-        """Go over to whole numbers, as fine as int64 allows for: neither a weight nor a row's sum can overflow.
+        """Go over to whole numbers as fine as int64 allows for, unless rounding to them could ever be seen.
 
-        The dual objective is at most sum_i C_i and falls in every step, which bounds |w|, hence sums of weights and
-        dual variables.
+        The dual objective rises in every step and is at most sum_i C_i. That bounds |w|, and with it every sum of
+        weights and every dual variable.
         """
         codes, base, value = self.rows
-        problem, alpha = self.problem, self.alpha
-        cost = _costs(problem)
-        curved = alpha[cost > 0] ** 2 / (2.0 * cost[cost > 0]) if problem.loss == loops.SQUARED_HINGE else np.zeros(1)
-        length = np.sqrt(2.0 * cost.sum() + loops.squared_length(self.w) + curved.sum())
-        C = float(cost.max(initial=0.0))
-        largest = max(
-            np.sqrt(codes.shape[1]) / value * length,
-            length / problem.bias if problem.bias else 0.0,
-            4.0 * C + 2.0 * np.sqrt(C) * length,
-        )
-        # int64 ends at 2^63: what is left is for rounding.
-        self.unit = float(np.ldexp(1.0, min(60 - int(np.frexp(largest)[1]), 1000)))
-        self.rows = codes, base, value * value / self.unit, self.unit
-        self.sizes = value / self.unit, problem.bias / self.unit
-        with np.errstate(divide="ignore", invalid="ignore"):
-            w = self.w / np.append(np.broadcast_to(self.sizes[0], self.w.size - 1), self.sizes[1])
-        self.w = np.rint(np.where(np.isfinite(w), w, 0.0)).astype(np.int64)
+        problem, alpha, cost = self.problem, self.alpha, _costs(self.problem)
+        length = 2.0 * cost.sum() + loops.squared_length(self.w)
+        if problem.loss == loops.SQUARED_HINGE:
+            length += (alpha[cost > 0] ** 2 / (2.0 * cost[cost > 0])).sum()
+        length, C = np.sqrt(length), cost.max(initial=0.0)
+        largest = max(length * np.sqrt(codes.shape[1]) / value, 4.0 * C + 2.0 * np.sqrt(C) * length)
+        if problem.bias:
+            largest = max(largest, length / problem.bias)
+        # int64 ends at 2^63; three bits are left for the rounding of all this.
+        unit = float(np.ldexp(1.0, 60 - int(np.frexp(largest)[1]))) if largest < np.finfo(float).max else 0.0
+        if not COARSEST * (problem.block.norms[0] + problem.bias**2) < unit < np.inf:
+            return
+        self.rows = codes, base, value * value / unit, unit
+        self.sizes = value / unit, problem.bias / unit
+        w = self.w / self.sizes[0]
+        w[-1] = self.w[-1] / self.sizes[1] if problem.bias else 0.0
+        self.w = np.rint(w).astype(np.int64)
 
     def weights(self) -> np.ndarray:
         """The weights, in float64."""

@@ -34,6 +34,7 @@ class SharedPass:
         self.kept = np.empty(codes.shape[0], np.int32)
         self.told = _lines(2 * loops.LINE, np.float64).reshape(2, loops.LINE)
         self.patience = PATIENCE
+        self.pool = ThreadPoolExecutor(1)
 
     @staticmethod
     def suits(rows: tuple[Any, ...], n_columns: int) -> bool:
@@ -52,13 +53,13 @@ class SharedPass:
         self.flags[:] = 0
         self.flags[loops.STOP] = loops.NEVER
         exchanged = (self.flags, self.sums, self.counts)
-        with ThreadPoolExecutor(1) as pool:
-            try:
-                helper = pool.submit(loops.shared_pass, 1, *exchanged, *arrays, self.kept, self.told)
-                loops.shared_pass(0, *exchanged, *arrays, self.kept, self.told)
-            except BaseException:
-                self.flags[loops.STOP] = 0  # Nobody else tells the helper not to wait.
-                raise
+        helper = self.pool.submit(loops.shared_pass, 1, *exchanged, *arrays, self.kept, self.told)
+        try:
+            loops.shared_pass(0, *exchanged, *arrays, self.kept, self.told)
+        except BaseException:
+            self.flags[loops.STOP] = 0  # Nobody else tells the helper not to wait.
+            raise
+        finally:
             helper.result()
         (most, squares, growth, moves, kept, visited, _, _), (*_, losses, gap) = self.told.tolist()
         order[: int(kept)] = self.kept[: int(kept)]
@@ -75,5 +76,3 @@ def _lines(size: int, dtype: Any) -> np.ndarray:
     buffer = np.zeros(size * width + line, np.uint8)
     start = -buffer.ctypes.data % line
     return buffer[start : start + size * width].view(dtype)
-
-
