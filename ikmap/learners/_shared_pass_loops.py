@@ -17,15 +17,15 @@ from ikmap.learners._linear_svm_loops import loss_and_gap, new_dual, rests, row_
 from ikmap.learners._memory_loops import acquire, copy, let_others_run, opaque, pause, prefetch, release
 from ikmap.learners._tally_loops import BYTES, EIGHT, add_multiples, nearest, tally
 
-LINE = 8
-"""Numbers of eight bytes in a cache line: what one thread writes and the other reads has lines of its own."""
+LINE = 16
+"""Numbers of eight bytes in two cache lines, which processors fetch together: what each thread writes has its own."""
 SUMMED, WAITED, STOP = 0, 1, 2 * LINE
 """Positions in ``flags``: for each thread, in its own line, the eights it has summed up and whether it has waited long;
 the number of eights after which both stop."""
 NEVER = 2**62
 SUMS, COUNTS = 4 * EIGHT, 8 * EIGHT * EIGHT
-"""Sizes of what is exchanged: two eights of sums, one being written while the other is read, and four of counts, which
-are made one eight ahead."""
+"""Sizes of what is exchanged: of each thread two eights of sums, one being written while the other is read, and four of
+counts, which are made one eight ahead."""
 MOST, SQUARES, GROWTH, MOVES, KEPT, VISITED, LOSSES, GAP = range(8)
 """What a shared pass tells, see :func:`_linear_svm_loops.rest_of_pass`."""
 _PATIENCE = 3000
@@ -58,7 +58,7 @@ def shared_pass(
     """
     codes, base, scale, unit = rows
     flat, t = codes.ravel(), np.uint64(codes.shape[1])
-    mine = np.uint64(LINE) * np.uint64(helper)
+    mine, own = np.uint64(LINE) * np.uint64(helper), _4 * np.uint64(helper)
     half = t // _2
     lo, wide = (half, t - half) if helper else (_0, half)
     per = np.uint64(BYTES // codes.itemsize)
@@ -77,7 +77,7 @@ def shared_pass(
         start = eight * _8
         here = min(_8, n - start) if eight < eights else _0
         slot, other = (eight & _1) * _8, _8 - (eight & _1) * _8
-        table = ((eight & _3) * _2 + np.uint64(helper)) * _8 * _8
+        table = (own + (eight & _3)) * _8 * _8
         # What does not depend on w, while the other thread sums up the rows before.
         for r in range(here):
             if start + _8 + r < n:
@@ -110,8 +110,8 @@ def shared_pass(
                 stop = eight + _1
                 release(flags, np.uint64(STOP), stop)
             for r in range(_8):
-                current[r] = sums[_2 * other + r] + sums[_2 * other + _8 + r]
-            tables = ((eight - _1) & _3) * _2 * _8 * _8
+                current[r] = sums[other + r] + sums[_2 * _8 + other + r]
+            tables = ((eight - _1) & _3) * _8 * _8
             total = current[_0]
             for r in range(min(_8, n + _8 - start)):
                 at, following = other + r, current[r + _1]
@@ -121,7 +121,7 @@ def shared_pass(
                 if sign[at] < 0.0:
                     step = -step
                 # The next row's sum by itself: the others' may arrive later.
-                row, row2 = tables + r * _8, tables + (r + _8) * _8
+                row, row2 = tables + r * _8, tables + (r + _4 * _8) * _8
                 shared = np.int64(counts[row + r + _1]) + np.int64(counts[row2 + r + _1]) if r < _7 else 0
                 total = following + step * shared
                 add_multiples(current, _0, counts, row, row2, step)
@@ -160,7 +160,7 @@ def shared_pass(
             while j < wide:
                 s0 += w[opaque(base[lo + j] + np.uint64(cells[line + j]))]
                 j += _1
-            sums[_2 * slot + np.uint64(helper) * _8 + r] = (s0 + s1) + (s2 + s3)
+            sums[_4 * own + slot + r] = (s0 + s1) + (s2 + s3)
         release(flags, mine + np.uint64(SUMMED), eight + _1)
     if helper:
         told[1, LOSSES], told[1, GAP] = losses, gap

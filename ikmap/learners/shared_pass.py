@@ -61,7 +61,10 @@ class SharedPass:
             raise
         finally:
             helper.result()
-        (most, squares, growth, moves, kept, visited, _, _), (*_, losses, gap) = self.told.tolist()
+        (most, squares, growth, moves, kept, visited), (losses, gap) = (
+            self.told[0, :6].tolist(),
+            self.told[1, 6:8].tolist(),
+        )
         order[: int(kept)] = self.kept[: int(kept)]
         first = min(int(visited), size)
         self.patience -= first < size
@@ -71,8 +74,8 @@ class SharedPass:
 
 
 def _lines(size: int, dtype: Any) -> np.ndarray:
-    """Zeros that begin at a cache line."""
-    width, line = np.dtype(dtype).itemsize, 64
+    """Zeros that begin at a pair of cache lines."""
+    width, line = np.dtype(dtype).itemsize, 8 * loops.LINE
     buffer = np.zeros(size * width + line, np.uint8)
     start = -buffer.ctypes.data % line
     return buffer[start : start + size * width].view(dtype)
