@@ -52,10 +52,10 @@ class SharedPass:
         *common, order, size, threshold = arrays
         self.flags[:] = 0
         self.flags[loops.STOP] = loops.NEVER
-        exchanged = (self.flags, self.sums, self.counts)
-        helper = self.pool.submit(loops.shared_pass, 1, *exchanged, *arrays, self.kept, self.told)
+        everything: Any = (self.flags, self.sums, self.counts, *arrays, self.kept, self.told)
+        helper = self.pool.submit(loops.shared_pass, 1, *everything)
         try:
-            loops.shared_pass(0, *exchanged, *arrays, self.kept, self.told)
+            loops.shared_pass(0, *everything)
         except BaseException:
             self.flags[loops.STOP] = 0  # Nobody else tells the helper not to wait.
             raise
@@ -68,9 +68,8 @@ class SharedPass:
         order[: int(kept)] = self.kept[: int(kept)]
         first = min(int(visited), size)
         self.patience -= first < size
-        return rest_of_pass(
-            *common, order, size, threshold, first, int(kept), int(moves), losses, gap, most, squares, growth
-        )  # fmt: skip
+        so_far: Any = (first, int(kept), int(moves), losses, gap, most, squares, growth)
+        return rest_of_pass(*common, order, size, threshold, *so_far)
 
 
 def _lines(size: int, dtype: Any) -> np.ndarray:
