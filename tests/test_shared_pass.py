@@ -92,7 +92,7 @@ def test_whole_weights_are_sums_of_rounded_dual_variables(loss):
 def test_a_fit_on_two_threads_is_that_on_one(loss, warm, monkeypatch):
     monkeypatch.setattr("ikmap.learners.linear_svm.usable_cores", lambda: 2)
     monkeypatch.setattr(shared_pass, "FEWEST_ROWS", 20)
-    monkeypatch.setattr(shared_pass, "PATIENCE", 10**6)
+    monkeypatch.setattr(shared_pass, "PATIENCE", 1e6)
     made = []
     original = SharedPass.__call__
     monkeypatch.setattr(SharedPass, "__call__", lambda self, *a: made.append(1) or original(self, *a))
@@ -124,7 +124,7 @@ def test_sweeps_that_are_broken_off_are_given_up(monkeypatch):
     cells, _ = problem(64, np.full(33, 5))
     rows, shared = counted(cells, 1.0), SharedPass(cells.codes)
     monkeypatch.setattr(shared_loops, "NEVER", 2)
-    for _ in range(shared_pass.PATIENCE):
+    for _ in range(int(shared_pass.PATIENCE)):
         assert shared.pays(10**6)
         shared(rows, np.array([33.0]), *begin(cells, 0.0, "hinge", 0), 64, np.inf)
     assert not shared.pays(10**6)

@@ -14,8 +14,9 @@ FEWEST_ROWS = 4096
 """Fewer are swept by one thread before the other has begun."""
 FEWEST_PARTITIONS = 32
 """With fewer, the threads would do little but meet."""
-PATIENCE = 3
-"""Sweeps that may be broken off because a thread was not let run, before all are left to one."""
+PATIENCE, REGAINED = 3.0, 0.25
+"""Sweeps that may be broken off because a thread was not let run, before all are left to one; what one adds that was
+not."""
 
 
 class SharedPass:
@@ -49,7 +50,7 @@ class SharedPass:
 
     def __call__(self, *arrays: Any) -> tuple[int, float, float, float, float, float]:
         """As :func:`_linear_svm_loops.one_pass`."""
-        *common, order, size, threshold = arrays
+        order, size = arrays[-3:-1]
         self.flags[:] = 0
         self.flags[loops.STOP] = loops.NEVER
         everything: Any = (self.flags, self.sums, self.counts, *arrays, self.kept, self.told)
@@ -67,9 +68,9 @@ class SharedPass:
         )
         order[: int(kept)] = self.kept[: int(kept)]
         first = min(int(visited), size)
-        self.patience -= first < size
-        so_far: Any = (first, int(kept), int(moves), losses, gap, most, squares, growth)
-        return rest_of_pass(*common, order, size, threshold, *so_far)
+        self.patience = self.patience - 1.0 if first < size else min(PATIENCE, self.patience + REGAINED)
+        everything = (*arrays, first, int(kept), int(moves), losses, gap, most, squares, growth)
+        return rest_of_pass(*everything)
 
 
 def _lines(size: int, dtype: Any) -> np.ndarray:
