@@ -431,10 +431,14 @@ def test_more_weights_than_the_cache_holds_make_no_difference(loss):
 
 
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
-def test_one_sweep_is_a_sweep_of_the_listing(loss):
+@pytest.mark.parametrize("whole", [False, True])
+def test_one_sweep_is_a_sweep_of_the_listing(loss, whole):
     cells, y = problem(60)
     rows, X, c = row_arrays(cells, VALUE), cells.to_csr().toarray(), signs(y)
+    norms = squared_norms(rows)
     alpha, w = np.zeros(60), np.zeros(X.shape[1] + 1)
+    if whole:  # weights in whole numbers
+        rows, w = (*rows[:2], VALUE**2 / 2.0**50, 2.0**50), w.astype(np.int64)
     order, threshold, size, state = np.arange(60, dtype=np.int32), np.inf, 60, np.uint64(99)
     expected, v, left = np.zeros(60), np.zeros(X.shape[1]), list(range(60))
     their_state = 99
@@ -442,7 +446,7 @@ def test_one_sweep_is_a_sweep_of_the_listing(loss):
         state = np.uint64(loops.shuffle(order, size, np.uint64(state)))
         size, losses, gap, most, rms, growth = loops.one_pass(
             rows,
-            squared_norms(rows),
+            norms,
             y,
             1,
             np.ones(2),

@@ -157,8 +157,9 @@ def fit_linear_svm(
     cell_value : float, optional
         Feature value of a cell, where neither 1/sqrt(t) nor 1 is meant.
     n_threads : int, optional
-        Threads to use on one block: groups of eight one-vs-rest problems are solved side by side, and of the problem of
-        two classes the certificate is shared. None: as many as there are cores. The result is the same bit for bit.
+        Threads to use on one block: groups of eight one-vs-rest problems are solved side by side; of the problem of two
+        classes the certificate is shared and, between two threads, each sweep over many rows of cells. None: as many
+        as there are cores. The result is the same bit for bit.
 
     Returns
     -------

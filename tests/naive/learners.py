@@ -214,6 +214,15 @@ def cocoa(X, c, cost, loss, rounds, random):
     return alpha
 
 
+def whole_weights(columns, n_columns, c, alpha, unit):
+    """Sums of c_i times the whole number nearest alpha_i unit: of every column, and of the constant feature."""
+    w = [0] * (n_columns + 1)
+    for row, sign, a in zip(columns.tolist(), c.tolist(), alpha.tolist(), strict=True):
+        for column in [*row, n_columns]:
+            w[column] += sign * round(a * unit)
+    return w
+
+
 def svm_gram(K, c, C, loss, n_sweeps):
     """Coordinate descent on the dual without offset, from the Gram matrix alone; the coefficients a_i c_i."""
     diag, upper = (0.5 / C, np.inf) if loss == "squared_hinge" else (0.0, C)
