@@ -170,7 +170,9 @@ def test_parts_mix_the_file() -> None:
         assert part[-1][1] > 800_000
 
 
-@pytest.mark.parametrize(("psi", "dtype"), [(1, "i1"), (128, "i1"), (129, "i2"), (1 << 15, "i2"), ((1 << 15) + 1, "i4")])
+@pytest.mark.parametrize(
+    ("psi", "dtype"), [(1, "i1"), (128, "i1"), (129, "i2"), (1 << 15, "i2"), ((1 << 15) + 1, "i4")]
+)
 def test_stored_cells_leave_room_for_absent_ones(psi: int, dtype: str) -> None:
     assert stored_dtype(psi) == np.dtype(dtype)
     assert np.array([psi - 1, ABSENT]).astype(stored_dtype(psi)).tolist() == [psi - 1, ABSENT]
