@@ -34,7 +34,7 @@ class Layout:
 
 
 def cell_layout(n_rows: int, t: int, shard_rows: int | None = None) -> Layout:
-    """Choose the cut of an (n, t) array of int32.
+    """Choose the cut of an (n, t) array of cells; sizes are those of int32, as which they are mapped.
 
     Chunks hold about 2 MiB. Shards are whole chunks, few enough to make objects worth writing (at most 32 MiB) and
     many enough (about 32, where the rows suffice) to keep every worker busy.
