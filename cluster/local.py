@@ -33,6 +33,13 @@ WORKER_ENVIRONMENT = {
     "NUMBA_NUM_THREADS": "1",
     "DASK_LOGGING__DISTRIBUTED": "critical",
 }
+#: Dask looks after itself up to a hundred times a second in every process: a twentieth of the time of two cores.
+CALM = {
+    "distributed.admin.tick.interval": "500ms",
+    "distributed.admin.system-monitor.interval": "2s",
+    "distributed.worker.memory.monitor-interval": "250ms",
+    "distributed.worker.profile.interval": "100ms",
+}
 _LOOPBACK = "127.0.0.1"
 
 
@@ -82,7 +89,7 @@ def start(*, workers: int | None = None, memory_limit: str | None = None) -> Clu
         with interrupts_held():
             stack.enter_context(quiet_logs())
             scratch = stack.enter_context(scratch_folder())
-            stack.enter_context(dask.config.set({"temporary-directory": scratch}))
+            stack.enter_context(dask.config.set({"temporary-directory": scratch, **CALM}))
             stack.enter_context(_worker_environment())
             cluster = stack.enter_context(
                 LocalCluster(

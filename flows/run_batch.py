@@ -49,18 +49,13 @@ def run(
     from pipeline.batch import Invocation, call_directly, default_run_directory, run_batch, run_identity
     from pipeline.engine import Context
     from pipeline.progress import choose_progress
-    from pipeline.readers import open_source
     from pipeline.rundir import RunDirectory
     from pipeline.warm import WarmUp
 
     params = batch_params(options)
     with events or choose_progress(options.quiet) as events:
         data = find_data(options, events)
-        sources = [
-            {"url": url, **open_source(url, data.format, data.label, data.n_columns).identity()}
-            for url in (data.train_url, data.test_url)
-            if url is not None
-        ]
+        sources = [{"url": source.url, **source.identity()} for source in data.sources if source is not None]
         contents = [{key: value for key, value in source.items() if key != "url"} for source in sources]
         path = (
             Path(options.run_dir)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import tempfile
 import weakref
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from ikmap.cells import Cells, packed_dtype
 from ikmap.learners.rows import Block
+from pipeline.prepared import READ_BYTES
 from pipeline.store import Store, read_written
 
 VISIT_ROWS = 1024
@@ -51,13 +52,24 @@ class CellBlocks(Sequence[Block]):
         codes = np.empty((rows, self._offsets.size - 1), dtype=packed_dtype(self._offsets))
         labels = np.empty(rows, dtype=np.int32)
         at = 0
-        for start, stop in ranges:
+        for start, stop in joined(ranges, max(1, READ_BYTES // (4 * codes.shape[1]))):
             inside = slice(at, at + stop - start)
             codes[inside] = read_written(self._arrays["codes"], slice(start, stop))
             labels[inside] = read_written(self._arrays["labels"], slice(start, stop))
             at += stop - start
-        self.bytes_read += rows * (4 * codes.shape[1] + 4)
+        self.bytes_read += rows * (self._arrays["codes"].dtype.itemsize * codes.shape[1] + 4)
         return Block(Cells(codes, self._offsets), labels)
+
+
+def joined(ranges: Sequence[tuple[int, int]], most: int) -> Iterator[tuple[int, int]]:
+    """Yield the same rows in fewer ranges: neighbours as one, of at most `most` rows unless one has more."""
+    begin, end = ranges[0]
+    for start, stop in ranges[1:]:
+        if start != end or stop - begin > most:
+            yield begin, end
+            begin = start
+        end = stop
+    yield begin, end
 
 
 class SpooledBlocks(Sequence[Block]):

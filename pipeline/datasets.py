@@ -1,7 +1,8 @@
 """The registry of known data sets: what they are called, where their files are and how to prepare them.
 
 All of it is data (``datasets.toml``, where the keys are explained); users add their own files of the
-same form. Nothing here reads a row: `resolve` ends with the addresses of files that exist.
+same form. Nothing here reads a row: `resolve` ends with the addresses of files that exist, and opening them reads
+what tells their format.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import sys
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from typing import Any
 from pipeline.dataset_spec import COMPRESSION_SUFFIXES, DatasetSpec, Files, Label, Split, is_web, parse_spec
 from pipeline.download import DownloadError, download
 from pipeline.errors import InputError
+from pipeline.readers import Source, open_source
 
 #: Used when the user names neither a data set nor an input: it ships inside a dependency.
 EMBEDDED = "digits"
@@ -63,6 +65,20 @@ class ResolvedDataset:
     two_class: tuple[tuple[Label, ...], tuple[Label, ...]] | None = None
     divide: float = 1.0
     split: Split = field(default_factory=Split)
+
+    @cached_property
+    def sources(self) -> tuple[Source, Source | None]:
+        """The files, opened once: the columns of the first, where they are known, are those of the second.
+
+        Raises
+        ------
+        InputError
+            One of them cannot be read, or they do not fit each other.
+        """
+        train = open_source(self.train_url, self.format, self.label, self.n_columns)
+        if self.test_url is None:
+            return train, None
+        return train, open_source(self.test_url, self.format, self.label, train.n_columns)
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +19,15 @@ from pipeline.errors import InputError
 from pipeline.params import Params
 from pipeline.progress import Events
 from pipeline.rundir import RunDirectory, write_json
+from pipeline.side_by_side import stop_when_told
 from pipeline.store import Store
 
 IN_FLIGHT_PER_WORKER = 3
-"""Enough that no worker waits for the client, few enough that nothing piles up."""
-LOOK_SECONDS = 5.0
-"""How often, while no task finishes, to look whether there are workers."""
+"""At most: enough that no worker waits for the client, few enough that nothing piles up."""
+AHEAD_SECONDS = 0.5
+"""Work that a worker is to have in hand. Long tasks are handed out one at a time, each to the first that is free."""
+LOOK_SECONDS = 1.0
+"""How often, while no task finishes, to look whether there are workers and whether to stop."""
 LOST_SECONDS = 60.0
 """Without any worker for so long, a run is given up; Dask starts a worker that died again within seconds."""
 
@@ -207,7 +211,10 @@ def run_tasks(
     """
     waiting = iter(tasks)
     running: dict[Future, Task] = {}
-    workers = len(client.scheduler_info(n_workers=-1)["workers"])
+    workers = max(1, len(client.scheduler_info(n_workers=-1)["workers"]))
+    # Nobody knows yet how long a task takes; those with a worker of their own need not be shared out.
+    in_flight = IN_FLIGHT_PER_WORKER if any(task.worker for task in tasks) else 1
+    n_done, seconds = 0, 0.0
 
     def submit(task: Task) -> None:
         # Impure, with a key of its own in every attempt: Dask must never answer from an earlier run's result.
@@ -216,17 +223,21 @@ def run_tasks(
         future = client.submit(_measured, function, task.args, key=name, pure=False, **home)
         running[future] = task
 
-    for _, task in zip(range(IN_FLIGHT_PER_WORKER * max(1, workers)), waiting, strict=False):
-        submit(task)
+    def fill() -> None:
+        for task in islice(waiting, max(0, in_flight * workers - len(running))):
+            submit(task)
+
+    fill()
     try:
         while running:
             for future in _next_done(client, running):
                 task = running.pop(future)
                 record = future.result()
                 future.release()
-                for following in waiting:
-                    submit(following)
-                    break
+                n_done, seconds = n_done + 1, seconds + record["seconds"]
+                if task.worker is None:
+                    in_flight = 1 + min(IN_FLIGHT_PER_WORKER - 1, int(AHEAD_SECONDS * n_done / max(seconds, 1e-9)))
+                fill()
                 yield task, record
     finally:
         client.cancel(list(running), force=True)
@@ -239,9 +250,12 @@ def _next_done(client: Client, running: Mapping[Future, Task]) -> list[Future]:
     ------
     InputError
         If there has been no worker for ``LOST_SECONDS``.
+    KeyboardInterrupt
+        If the stage is told to stop.
     """
     last_seen = time.monotonic()
     while True:
+        stop_when_told()
         try:
             with client.as_current():  # else `wait` asks whatever client is Dask's default
                 done = wait(list(running), timeout=LOOK_SECONDS, return_when="FIRST_COMPLETED").done

@@ -36,7 +36,7 @@ class Layout:
 
 
 def cell_layout(n_rows: int, t: int, shard_rows: int | None = None) -> Layout:
-    """Choose the cut of an (n, t) array of int32.
+    """Choose the cut of an (n, t) array of cells; sizes are those of int32, as which they are mapped.
 
     Chunks hold about 2 MiB. Shards are whole chunks, few enough to make objects worth writing (at most 16 MiB) and
     many enough (about 32, where the rows suffice) to keep every worker busy.
@@ -73,6 +73,11 @@ def learning_blocks(
     if shuffled and n_blocks > 1:
         order = generator(seed, STREAM).permutation(order)
     return [[pieces[p] for p in np.sort(block)] for block in np.array_split(order, n_blocks)]
+
+
+def stored_dtype(psi: int) -> np.dtype:
+    """Type of stored cells: the smallest signed integer that holds psi of them, and -1 for what is not there."""
+    return np.dtype(np.min_scalar_type(-psi))
 
 
 def packed_bytes(n_rows: int, t: int, psi: int) -> int:

@@ -21,7 +21,17 @@ def save_model(store: Store, name: str, model: Model) -> str:
     """Write a model and return its content hash, which is kept with it."""
     attributes = {"model": model.metadata(), "content_hash": model.content_hash}
     store.write_group(name, model.arrays(), attributes)
+    with _lock:
+        _keep(model)  # whoever made it is likely to need it next
     return model.content_hash
+
+
+def _keep(model: Model) -> None:
+    """Put a model into the cache, or to the front of it."""
+    _cache[model.content_hash] = model
+    _cache.move_to_end(model.content_hash)
+    if len(_cache) > CACHED_MODELS:
+        _cache.popitem(last=False)
 
 
 def load_model[M: Model](store: Store, name: str, kind: type[M], content_hash: str | None = None) -> M:
@@ -46,10 +56,7 @@ def load_model[M: Model](store: Store, name: str, kind: type[M], content_hash: s
             for expected in (attributes["content_hash"], content_hash):
                 if expected not in (None, model.content_hash):
                     raise ValueError(f"{store.path}/{name}: content hash {model.content_hash}, not {expected}")
-            _cache[model.content_hash] = model
-        _cache.move_to_end(model.content_hash)
-        if len(_cache) > CACHED_MODELS:
-            _cache.popitem(last=False)
+        _keep(model)
     if not isinstance(model, kind):
         raise TypeError(f"{store.path}/{name}: found a {model.kind} model, expected {kind.__name__}")
     return model

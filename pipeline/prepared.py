@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+import zarr
 
 from ikmap.rows import Rows, as_dense
 from pipeline.errors import InputError
@@ -202,19 +203,35 @@ def write_part(
 
 
 def read_part(store: Store, name: str, start: int, stop: int, preparation: Preparation) -> tuple[Rows, np.ndarray]:
-    """Read rows of a part: values as found, int32 class numbers."""
+    """Read rows of a part: values as found, which are not to be written to, and int32 class numbers."""
     attributes = store.attributes(name)
     assert attributes is not None, f"{store.path}/{name} is missing"
-    arrays = store.open_arrays(name)
+    arrays = _arrays_of_part(store, name)
     number = [preparation.class_of(label) for label in attributes["label_values"]]
-    codes = read(arrays["labels"], slice(start, stop))
-    y = np.array([-1 if k is None else k for k in number], dtype=np.int32)[codes]
+    y = np.array([-1 if k is None else k for k in number], dtype=np.int32)[arrays["labels"][start:stop]]
     if "indptr" not in arrays:
-        return read(arrays["values"], slice(start, stop)), y
-    indptr = read(arrays["indptr"], slice(start, stop + 1))
+        return arrays["values"][start:stop], y
+    indptr = arrays["indptr"][start : stop + 1]
     inside = slice(int(indptr[0]), int(indptr[-1]))
-    parts = read(arrays["values"], inside), read(arrays["indices"], inside), indptr - indptr[0]
+    parts = arrays["values"][inside], arrays["indices"][inside], indptr - indptr[0]
     return sp.csr_array(parts, shape=(stop - start, preparation.n_columns)), y
+
+
+def _arrays_of_part(store: Store, name: str) -> dict[str, np.ndarray]:
+    """What a part holds. The process keeps the latest, of which neighbouring rows are likely to be wanted next."""
+    global _latest
+    stored = store.open_arrays(name)
+    kept = _latest  # another thread may replace it at any time
+    # Arrays that are still open are those whose files are the same.
+    if kept is not None and kept[0].keys() == stored.keys() and all(kept[0][key] is stored[key] for key in stored):
+        return kept[1]
+    _latest = None  # before the next is read: never two in memory
+    arrays = {key: read(array, slice(0, array.shape[0])) for key, array in stored.items()}
+    _latest = stored, arrays
+    return arrays
+
+
+_latest: tuple[dict[str, zarr.Array], dict[str, np.ndarray]] | None = None
 
 
 def load_scaling(store: Store) -> tuple[np.ndarray, np.ndarray]:

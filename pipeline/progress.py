@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from threading import Lock
 from types import TracebackType
 from typing import IO, Any, Protocol, Self
 
@@ -185,12 +186,14 @@ class _Stages(_Base):
 
     def __init__(self, clock: Clock = time.monotonic) -> None:
         self._clock = clock
+        self._starting = Lock()  # stages may start at the same time, and there is one terminal
         self.stages: dict[str, StageState] = {}
 
     def stage_started(self, name: str, total_tasks: int | None = None, total_rows: int | None = None) -> None:
         """Begin (or begin again) a stage."""
-        self.stages[name] = StageState(name, total_tasks, total_rows, self._clock())
-        self._show_start(self.stages[name])
+        with self._starting:
+            self.stages[name] = StageState(name, total_tasks, total_rows, self._clock())
+            self._show_start(self.stages[name])
 
     def task_done(self, name: str, record: Mapping[str, Any]) -> None:
         """Count a task; a stage nobody announced begins here."""

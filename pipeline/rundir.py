@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
+from threading import Lock
 from typing import IO, Any
 from uuid import uuid4
 
@@ -70,6 +71,7 @@ class RunDirectory:
     def __init__(self, path: Path, identity: Mapping[str, Any], *, fresh: bool = False) -> None:
         self.path = path
         self.resumed = False
+        self._saving = Lock()  # stages may end at the same time
         try:
             path.mkdir(parents=True, exist_ok=True)
             self._lock = self._hold()
@@ -171,8 +173,9 @@ class RunDirectory:
         return found
 
     def finish_stage(self, name: str, record: Mapping[str, Any], result: Mapping[str, Any]) -> None:
-        self.manifest["stages"][name] = {"record": dict(record), "result": dict(result)}
-        self.save()
+        with self._saving:
+            self.manifest["stages"][name] = {"record": dict(record), "result": dict(result)}
+            self.save()
 
     def task_record(self, stage: str, task: str) -> Path:
         """Where the record of a finished task stands."""

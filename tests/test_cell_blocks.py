@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from ikmap.cells import Cells
-from pipeline.cell_blocks import CellBlocks, SpooledBlocks
+from pipeline.cell_blocks import CellBlocks, SpooledBlocks, joined
 from pipeline.layout import Layout, learning_blocks
 from pipeline.stages.cells import create_cells
 from pipeline.store import Store
@@ -27,7 +27,7 @@ def stored(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     codes = rng.integers(request.param, size=(N, T), dtype=np.int32)
     codes[0] = request.param - 1
     labels = rng.integers(5, size=N, dtype=np.int32)
-    create_cells(store, "cells", N, T, Layout(1000, 250))
+    create_cells(store, "cells", N, T, request.param, Layout(1000, 250))
     store.write_shards("cells/codes", 0, codes)
     store.write_shards("cells/labels", 0, labels)
     return store, Cells(codes, np.arange(T + 1, dtype=np.int64) * request.param), labels
@@ -50,13 +50,21 @@ def test_blocks_hold_what_was_stored(stored: tuple[Store, Cells, np.ndarray], bl
         assert weight is None
 
 
+def test_neighbouring_ranges_are_read_together() -> None:
+    ranges = [(0, 4), (4, 8), (8, 9), (20, 24), (24, 28), (30, 90)]
+    assert list(joined(ranges, 8)) == [(0, 8), (8, 9), (20, 28), (30, 90)]
+    assert list(joined(ranges, 100)) == [(0, 9), (20, 28), (30, 90)]
+    assert list(joined(ranges, 1)) == ranges
+
+
 def test_a_block_is_read_when_it_is_asked_for_and_once_in_a_row(stored: tuple[Store, Cells, np.ndarray]) -> None:
     store, cells, _ = stored
     blocks = CellBlocks(store, "cells", cells.offsets, learning_blocks(N, cells.offsets, 0, block_bytes=1))
     assert blocks.bytes_read == 0
     first = blocks[0]
     read = blocks.bytes_read
-    assert read == first.y.size * 4 * (T + 1)
+    stored_bytes = {7: 1, 300: 2, 70_000: 4}[int(cells.offsets[1])]
+    assert read == first.y.size * (stored_bytes * T + 4)
     assert blocks[0] is first
     assert blocks.bytes_read == read
     blocks[1]

@@ -18,6 +18,7 @@ from cluster import connect
 from pipeline.engine import IN_FLIGHT_PER_WORKER, Stage, Task, peak_rss_bytes, run_tasks, summarise
 from pipeline.errors import InputError
 from pipeline.progress import QuietProgress
+from pipeline.side_by_side import side_by_side
 from tests.runs import context
 
 
@@ -48,6 +49,15 @@ def fail_at(k: int, bad: int) -> dict[str, Any]:
     if k == bad:
         raise InputError(f"row {k}: found nothing")
     time.sleep(0.01)
+    return {}
+
+
+began, released = threading.Event(), threading.Event()
+
+
+def wait() -> dict[str, Any]:
+    began.set()
+    assert released.wait(60)
     return {}
 
 
@@ -88,6 +98,47 @@ def test_no_more_in_flight_than_workers_can_use(client: Client, monkeypatch: pyt
         taken += 1
     assert taken == submitted == 20
     assert most == IN_FLIGHT_PER_WORKER + 1  # one is replaced just before it is handed over
+
+
+def test_long_tasks_are_handed_out_one_at_a_time(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever is free first takes the next one: none waits behind another."""
+    monkeypatch.setattr("pipeline.engine.AHEAD_SECONDS", 0.0)  # however long they take, they are long
+    submitted, most, taken = 0, 0, 0
+    submit = Client.submit
+
+    def counted(self: Client, *args: Any, **options: Any) -> Any:
+        nonlocal submitted, most
+        submitted += 1
+        most = max(most, submitted - taken)
+        return submit(self, *args, **options)
+
+    monkeypatch.setattr(Client, "submit", counted)
+    for _ in run_tasks(client, "square", square, squares(5)):
+        taken += 1
+    assert taken == submitted == 5
+    assert most == 2  # the next is handed out just before the one that is done is given back
+
+
+def test_a_stage_that_is_told_to_stop_cancels_its_tasks(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pipeline.engine.LOOK_SECONDS", 0.05)
+    began.clear()
+    released.clear()
+
+    def failing() -> None:
+        assert began.wait(60)
+        raise InputError("found nothing")
+
+    try:
+        with pytest.raises(InputError, match=r"^found nothing$"):
+            side_by_side(
+                {
+                    "waiting": lambda: list(run_tasks(client, "waiting", wait, [Task(f"k-{k}", ()) for k in range(5)])),
+                    "failing": failing,
+                }
+            )
+    finally:
+        released.set()
+    assert_idle(client)
 
 
 def test_a_failure_gets_out_as_it_was_and_the_rest_is_cancelled(client: Client) -> None:

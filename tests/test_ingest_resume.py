@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipeline import engine
+from pipeline import datasets, engine
 from pipeline.datasets import ResolvedDataset
 from pipeline.engine import Context, Record, Task
 from pipeline.prepared import PreparedRows
@@ -37,9 +37,9 @@ def data(tmp_path: Path) -> ResolvedDataset:
 @pytest.fixture(autouse=True)
 def _small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Several parts a file."""
-    opened = ingest_stage.open_source
+    opened = datasets.open_source
     monkeypatch.setattr(
-        ingest_stage, "open_source", lambda *args, **more: opened(*args, **more, block_bytes=1000, piece_bytes=1 << 20)
+        datasets, "open_source", lambda *args, **more: opened(*args, **more, block_bytes=1000, piece_bytes=1 << 20)
     )
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from ikmap.rows import as_dense
 from pipeline import prepared
 from pipeline.engine import Stage
 from pipeline.errors import InputError
@@ -91,6 +92,29 @@ def test_parts_without_rows(tmp_path: Path) -> None:
     store.set_attributes("data", attributes)
     found, _ = PreparedRows(store, "train").read(0, N - 2)
     assert np.array_equal(found, X[expected_rows("shuffle", N - 2, 0, "train")])
+
+
+@pytest.mark.parametrize("make", [np.asarray, sp.csr_array])
+def test_a_part_is_read_once_and_again_when_it_is_another(
+    make: Callable[[Any], Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, (X, y) = new_store(tmp_path), points(30)
+    store_rows(store, make(X), y, part_rows=10)
+    taken: list[str] = []
+    read = prepared.read
+
+    def counted(array: Any, rows: slice) -> np.ndarray:
+        taken.append(array.name)
+        return read(array, rows)
+
+    monkeypatch.setattr(prepared, "read", counted)
+    rows = PreparedRows(store, "train")
+    for start in range(30):  # neighbours, as tasks ask for them
+        found, _ = rows.read(start, start + 1)
+        assert np.array_equal(as_dense(found), X[start : start + 1])
+    assert len(taken) == len(set(taken))
+    store_rows(store, make(X + 1), y, part_rows=10)
+    assert np.array_equal(as_dense(rows.read(25, 30)[0]), X[25:] + 1)
 
 
 def test_training_and_test_rows_share_none_and_leave_none_out() -> None:

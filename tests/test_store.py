@@ -212,6 +212,8 @@ def test_a_model_comes_back_and_is_read_once(store: Store, monkeypatch: pytest.M
     model = a_model()
     content_hash = save_model(store, "m/a", model)
     assert content_hash == model.content_hash
+    assert load_model(store, "m/a", VoronoiPartitions, content_hash) is model
+    models._cache.clear()
     found = load_model(store, "m/a", VoronoiPartitions, content_hash)
     assert found.content_hash == content_hash
     monkeypatch.setattr(Store, "read_group", lambda *args: pytest.fail("read again"))  # noqa: ARG005
@@ -220,6 +222,7 @@ def test_a_model_comes_back_and_is_read_once(store: Store, monkeypatch: pytest.M
 
 def test_another_model_than_asked_for_is_refused(store: Store) -> None:
     save_model(store, "m/a", a_model())
+    models._cache.clear()
     with pytest.raises(ValueError, match=r"m/a: content hash [0-9a-f]{64}, not 0000"):
         load_model(store, "m/a", VoronoiPartitions, "0000")
     with pytest.raises(TypeError, match="found a anne model, expected IForestPartitions"):
@@ -230,6 +233,7 @@ def test_another_model_than_asked_for_is_refused(store: Store) -> None:
 
 def test_a_damaged_model_is_refused(store: Store) -> None:
     content_hash = save_model(store, "m/a", a_model())
+    models._cache.clear()
     array = zarr.open_array(store.path, path="m/a/centers", mode="r+")
     array[1, 0] += 2.0**-40
     for asked in (content_hash, None):
@@ -239,6 +243,7 @@ def test_a_damaged_model_is_refused(store: Store) -> None:
 
 def test_few_models_are_kept_and_the_latest_used_ones(store: Store) -> None:
     hashes = [save_model(store, f"m/{k}", a_model(k)) for k in range(models.CACHED_MODELS + 1)]
+    assert list(models._cache) == hashes[1:]
     first = load_model(store, "m/0", VoronoiPartitions, hashes[0])
     for k in range(1, models.CACHED_MODELS):
         load_model(store, f"m/{k}", VoronoiPartitions, hashes[k])

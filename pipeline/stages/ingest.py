@@ -23,7 +23,7 @@ from pipeline.prepared import (
     unknown_labels,
     write_part,
 )
-from pipeline.readers import Piece, Source, open_source
+from pipeline.readers import Piece, Source
 from pipeline.store import Store
 
 MOST_LABELS = 1000
@@ -46,16 +46,14 @@ def ingest(context: Context, data: ResolvedDataset) -> dict[str, Any]:
         For anything wrong with a file, labels that cannot be learned, or files that do not fit each other.
     """
     params = context.params
-    train = open_source(data.train_url, data.format, data.label, data.n_columns)
-    n_tasks = len(train.pieces())
-    if data.test_url is not None:
-        n_tasks += len(open_source(data.test_url, data.format, data.label).pieces())
+    train, test = data.sources
+    n_tasks = len(train.pieces()) + (len(test.pieces()) if test else 0)
     # How many tasks finding the ranges takes is known when the rows are counted.
     stage = Stage(context, "ingest", None if params.scale == "minmax" else n_tasks)
     files = [(train, "train")]
     # With the columns known beforehand the files are read side by side, else those of the first are the second's.
-    if data.test_url is not None and train.n_columns is not None:
-        files.append((open_source(data.test_url, data.format, data.label, train.n_columns), "test"))
+    if test is not None and train.n_columns is not None:
+        files.append((test, "test"))
     parts = _ingest_files(stage, files)
     train_parts = parts["train"]
     columns = train.n_columns or max(part["columns"] for part in train_parts)
@@ -74,11 +72,12 @@ def ingest(context: Context, data: ResolvedDataset) -> dict[str, Any]:
     )
     unknown_labels(_labels(train_parts), preparation, train.url)
 
-    if data.test_url is not None:
-        test = open_source(data.test_url, data.format, data.label, columns)
+    if test is not None:
         if train.column_names and test.column_names and train.column_names != test.column_names:
             raise InputError(_other_columns(test.url, test.column_names, train.column_names))
-        test_parts = parts["test"] if "test" in parts else _ingest_files(stage, [(test, "test")])["test"]
+        if "test" not in parts:
+            parts |= _ingest_files(stage, [(replace(test, n_columns=columns), "test")])
+        test_parts = parts["test"]
         test_rows = _total(test_parts, "rows")
         if test_rows == 0:
             raise InputError(f"{test.url}: found no rows, expected some to test on")
@@ -107,7 +106,7 @@ def ingest(context: Context, data: ResolvedDataset) -> dict[str, Any]:
         columns=columns,
         nnz=nnz,
         classes=preparation.classes,
-        test="official" if data.test_url is not None else "split",
+        test="official" if test is not None else "split",
     )
 
 

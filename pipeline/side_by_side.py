@@ -1,0 +1,53 @@
+"""Stages that do not need each other, at the same time: each chain of them in a thread of the client."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from contextvars import ContextVar, copy_context
+from threading import Event
+
+LOOK_SECONDS = 0.5
+
+_stop: ContextVar[Event | None] = ContextVar("stop", default=None)
+
+
+def side_by_side[T](chains: Mapping[str, Callable[[], T]]) -> dict[str, T]:
+    """Call all, each in a copy of the caller's context; return what each gives.
+
+    Where one fails, or the caller is interrupted, the others are told to stop (:func:`stop_when_told`), and only when
+    they have does the error get out.
+    """
+    if len(chains) == 1:
+        return {name: chain() for name, chain in chains.items()}
+    told = Event()
+
+    def begin(chain: Callable[[], T]) -> T:
+        _stop.set(told)
+        return chain()
+
+    with ThreadPoolExecutor(len(chains), thread_name_prefix="stages") as pool:
+        try:
+            running = {name: pool.submit(copy_context().run, begin, chain) for name, chain in chains.items()}
+            left = set(running.values())
+            while left:
+                # Not for ever: an interrupt that another thread received is seen by this one only as it wakes.
+                done, left = wait(left, timeout=LOOK_SECONDS, return_when=FIRST_EXCEPTION)
+                for future in done:
+                    future.result()  # raises what went wrong, not what came of telling the others
+        finally:
+            told.set()
+    return {name: future.result() for name, future in running.items()}
+
+
+def stop_when_told() -> None:
+    """Called now and then where a stage waits.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        In a chain that is to stop.
+    """
+    told = _stop.get()
+    if told is not None and told.is_set():
+        raise KeyboardInterrupt
