@@ -57,7 +57,7 @@ class CellBlocks(Sequence[Block]):
             codes[inside] = read_written(self._arrays["codes"], slice(start, stop))
             labels[inside] = read_written(self._arrays["labels"], slice(start, stop))
             at += stop - start
-        self.bytes_read += rows * (self._arrays["codes"].dtype.itemsize * codes.shape[1] + 4)
+        self.bytes_read += rows * (4 * codes.shape[1] + 4)
         return Block(Cells(codes, self._offsets), labels)
 
 

@@ -75,11 +75,6 @@ def learning_blocks(
     return [[pieces[p] for p in np.sort(block)] for block in np.array_split(order, n_blocks)]
 
 
-def stored_dtype(psi: int) -> np.dtype:
-    """Type of stored cells: the smallest signed integer that holds psi of them, and -1 for what is not there."""
-    return np.dtype(np.min_scalar_type(-psi))
-
-
 def packed_bytes(n_rows: int, t: int, psi: int) -> int:
     """Bytes of so many rows of packed cells."""
     return n_rows * t * packed_dtype(np.array([0, psi], dtype=np.int64)).itemsize

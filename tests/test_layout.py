@@ -25,9 +25,7 @@ from pipeline.layout import (
     learning_blocks,
     learning_parts,
     packed_bytes,
-    stored_dtype,
 )
-from pipeline.store import ABSENT
 
 rows = st.integers(1, 20_000_000)
 partitions = st.integers(1, 5000)
@@ -169,11 +167,3 @@ def test_parts_mix_the_file() -> None:
     for part in learning_parts(10**6, 8, 0):
         assert part[0][0] < 200_000
         assert part[-1][1] > 800_000
-
-
-@pytest.mark.parametrize(
-    ("psi", "dtype"), [(1, "i1"), (128, "i1"), (129, "i2"), (1 << 15, "i2"), ((1 << 15) + 1, "i4")]
-)
-def test_stored_cells_leave_room_for_absent_ones(psi: int, dtype: str) -> None:
-    assert stored_dtype(psi) == np.dtype(dtype)
-    assert np.array([psi - 1, ABSENT]).astype(stored_dtype(psi)).tolist() == [psi - 1, ABSENT]

@@ -123,7 +123,7 @@ import distributed  # as every worker has
 params = Params(t=t, psi=psi, partitioner=partitioner)
 fitted = Fitted(psi, fit(store, params, psi)["content_hash"])
 layout = cell_layout(n - 100, t)
-create_cells(store, cells_name(psi, "train"), n - 100, t, psi, layout)
+create_cells(store, cells_name(psi, "train"), n - 100, t, layout)
 for start in range(0, n - 100, layout.shard_rows):
     map_shard(store, fitted, "train", start, min(start + layout.shard_rows, n - 100))
 solve_classes(store, params, "svm", fitted, classes, [0], 0)

@@ -9,7 +9,7 @@ import numpy as np
 
 from pipeline.engine import Context, Record, Stage, Task
 from pipeline.errors import InputError
-from pipeline.layout import Layout, cell_layout, stored_dtype
+from pipeline.layout import Layout, cell_layout
 from pipeline.prepared import PreparedRows
 from pipeline.stages.partition import Fitted
 from pipeline.store import Store
@@ -37,7 +37,7 @@ def cells(context: Context, fitted: Sequence[Fitted]) -> dict[str, Any]:
         layout = cell_layout(n, params.t, params.shard_rows)
         for model in fitted:
             name = cells_name(model.psi, side)
-            create_cells(store, name, n, params.t, model.psi, layout)
+            create_cells(store, name, n, params.t, layout)
             tasks += [
                 Task(
                     f"{side}-psi-{model.psi}-{start // layout.shard_rows:06d}",
@@ -54,11 +54,11 @@ def cells(context: Context, fitted: Sequence[Fitted]) -> dict[str, Any]:
     return stage.finish(class_counts_train=total.tolist())
 
 
-def create_cells(store: Store, name: str, n: int, t: int, psi: int, layout: Layout) -> None:
-    """Make the arrays that the tasks fill: cells (n, t), and the class number of each row int32 (n,)."""
-    for array, shape, dtype in (("codes", (n, t), stored_dtype(psi)), ("labels", (n,), np.dtype(np.int32))):
+def create_cells(store: Store, name: str, n: int, t: int, layout: Layout) -> None:
+    """Make the arrays that the tasks fill: cells int32 (n, t), and the class number of each row int32 (n,)."""
+    for array, shape in (("codes", (n, t)), ("labels", (n,))):
         store.create_sharded(
-            f"{name}/{array}", shape, dtype, shard_rows=layout.shard_rows, chunk_rows=layout.chunk_rows
+            f"{name}/{array}", shape, np.int32, shard_rows=layout.shard_rows, chunk_rows=layout.chunk_rows
         )
 
 
@@ -66,7 +66,7 @@ def map_shard(store: Store, fitted: Fitted, side: str, start: int, stop: int) ->
     """Task: map rows ``start .. stop - 1`` and write their shard."""
     model = fitted.load(store)
     rows = PreparedRows(store, side)
-    codes = np.empty((stop - start, model.n_partitions), dtype=stored_dtype(fitted.psi))
+    codes = np.empty((stop - start, model.n_partitions), dtype=np.int32)
     labels = np.empty(stop - start, dtype=np.int32)
     read = 0
     for begin, X, y in rows.blocks(start, stop):
