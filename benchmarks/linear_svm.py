@@ -142,6 +142,8 @@ def equal_suboptimality(name: str, loss: str, C: float, threads: int, options: O
             else side(label, partial(liblinear, official, task, f"-s {number}"), target=4.0, memory_target=5.0)
         )
     else:
+        alone = Side("ours, 1 thread", lambda: task.solve(TOL).coef[:, 0], target=1.0)
+        sides.append(alone)
         for s in (number, 2) if loss == "squared_hinge" else (number,):
             label = f"liblinear-multicore -m 2 -s {s}"
             sides.append(

@@ -75,19 +75,27 @@ def splat(typing: Any, x: Any) -> Any:
 
 
 @intrinsic
-def pairs(typing: Any, i: Any, x: Any) -> Any:
-    """Eight pairs of an int32 and a float32, (i, x), (i + 1, x), ..., (i + 7, x), as bits."""
+def steps(typing: Any, i: Any) -> Any:
+    """The int32 numbers i, i + 1, ..., i + 15, as bits."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         kind = ir.VectorType(_BITS, LANES)
-        both = ir.Constant(kind, ir.Undefined)
-        both = builder.insert_element(both, args[0], ir.Constant(_BITS, 0))
-        both = builder.insert_element(both, builder.bitcast(args[1], _BITS), ir.Constant(_BITS, 1))
-        same = builder.shuffle_vector(both, both, ir.Constant(kind, [0, 1] * (LANES // 2)))
-        steps = ir.Constant(kind, [v // 2 if v % 2 == 0 else 0 for v in range(LANES)])
-        return builder.bitcast(builder.add(same, steps), _VECTOR)
+        nothing = ir.Constant(kind, ir.Undefined)
+        first = builder.insert_element(nothing, args[0], ir.Constant(_BITS, 0))
+        same = builder.shuffle_vector(first, nothing, ir.Constant(kind, [0] * LANES))
+        return builder.bitcast(builder.add(same, ir.Constant(kind, list(range(LANES)))), _VECTOR)
 
-    return float32x16(types.int32, types.float32), generate
+    return float32x16(types.int32), generate
+
+
+@intrinsic
+def float_of(typing: Any, bits: Any) -> Any:
+    """The float32 that an int32 is the bits of."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.bitcast(args[0], ir.FloatType())
+
+    return types.float32(types.int32), generate
 
 
 @intrinsic

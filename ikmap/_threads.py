@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
 from threading import Lock, Thread
 from types import TracebackType
@@ -91,3 +91,18 @@ def for_each_block(work: Callable[[int, int], None], n: int, block: int, n_threa
             except BaseException:
                 pool.shutdown(cancel_futures=True)
                 raise
+
+
+def ahead[A, B](work: Callable[[A], B], items: Iterable[A]) -> Iterator[B]:
+    """Yield ``work(item)`` for each item in order; the next is worked on meanwhile, on a thread of its own.
+
+    Memory holds two results: the one in use and the next.
+    """
+    with ThreadPoolExecutor(1) as pool:
+        following: Future[B] | None = None
+        for item in items:
+            ready, following = following, pool.submit(work, item)
+            if ready is not None:
+                yield ready.result()
+        if following is not None:
+            yield following.result()

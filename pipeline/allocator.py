@@ -5,13 +5,15 @@ from __future__ import annotations
 import ctypes
 import sys
 
-KEPT_BYTES = 32 << 20
-"""What is kept at most; the largest value that the C library takes for the second setting."""
-_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
+KEPT_BYTES = 2 << 20
+"""What a heap keeps at most. Larger arrays are new memory each time: kept, they would add up, stage after stage."""
+ARENAS = 2
+"""Heaps that threads share. Each keeps what it has freed, and Zarr's threads are many."""
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8
 
 
 def keep_freed_memory() -> bool:
-    """Let this process keep up to 32 MiB of freed memory in each of its threads. Returns whether that is possible.
+    """Let this process keep up to 2 MiB of freed memory in each of its heaps. Returns whether that is possible.
 
     Dask starts workers with a limit of 64 KiB, so that they return all they can. Then each array of a megabyte is
     new memory, whose pages the kernel must find and clear: mapping rows to cells took half as long again. With the
@@ -23,4 +25,6 @@ def keep_freed_memory() -> bool:
         mallopt = ctypes.CDLL(None).mallopt
     except AttributeError:
         return False
-    return all([mallopt(_M_TRIM_THRESHOLD, KEPT_BYTES), mallopt(_M_MMAP_THRESHOLD, KEPT_BYTES)])
+    settings = (_M_TRIM_THRESHOLD, KEPT_BYTES), (_M_MMAP_THRESHOLD, KEPT_BYTES), (_M_ARENA_MAX, ARENAS)
+    done = [mallopt(name, value) for name, value in settings]
+    return all(done)

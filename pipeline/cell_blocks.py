@@ -57,7 +57,7 @@ class CellBlocks(Sequence[Block]):
             codes[inside] = read_written(self._arrays["codes"], slice(start, stop))
             labels[inside] = read_written(self._arrays["labels"], slice(start, stop))
             at += stop - start
-        self.bytes_read += rows * (self._arrays["codes"].dtype.itemsize * codes.shape[1] + 4)
+        self.bytes_read += rows * (4 * codes.shape[1] + 4)
         return Block(Cells(codes, self._offsets), labels)
 
 
@@ -79,7 +79,7 @@ class SpooledBlocks(Sequence[Block]):
     blocks are those of `source`.
     """
 
-    def __init__(self, source: CellBlocks, offsets: np.ndarray, visit_rows: int | None = VISIT_ROWS) -> None:
+    def __init__(self, source: Sequence[Block], offsets: np.ndarray, visit_rows: int | None = VISIT_ROWS) -> None:
         self._offsets = offsets
         self._dtype = packed_dtype(offsets)
         self._file = tempfile.TemporaryFile(prefix="ikmap-cells-")  # noqa: SIM115 - lives as long as this object

@@ -10,12 +10,14 @@ from ikmap.cells import packed_dtype
 from ikmap.seeds import generator
 
 CHUNK_BYTES = 2 << 20
-SHARD_BYTES = 32 << 20
+SHARD_BYTES = 16 << 20
 TASKS = 32
 PIECE_ROWS = 4096
 """Blocks to learn from are made of runs of this many rows, whatever the shards are."""
 BLOCK_BYTES = 64 << 20
-"""Largest block that a learner holds in memory, as packed cells."""
+"""Most that a learner holds in memory, as packed cells."""
+STREAM_BYTES = 32 << 20
+"""Largest block of a learner that goes through all of them: it works on one while the next is read."""
 STREAM = 2_000_002
 DISTRIBUTED_BYTES = 512 << 20
 """From this many bytes of packed cells on, batch learners work on parts of the rows side by side."""
@@ -34,9 +36,9 @@ class Layout:
 
 
 def cell_layout(n_rows: int, t: int, shard_rows: int | None = None) -> Layout:
-    """Choose the cut of an (n, t) array of int32.
+    """Choose the cut of an (n, t) array of cells; sizes are those of int32, as which they are mapped.
 
-    Chunks hold about 2 MiB. Shards are whole chunks, few enough to make objects worth writing (at most 32 MiB) and
+    Chunks hold about 2 MiB. Shards are whole chunks, few enough to make objects worth writing (at most 16 MiB) and
     many enough (about 32, where the rows suffice) to keep every worker busy.
 
     Parameters
@@ -55,7 +57,7 @@ def cell_layout(n_rows: int, t: int, shard_rows: int | None = None) -> Layout:
 
 
 def learning_blocks(
-    n_rows: int, row_bytes: int, seed: int, *, shuffled: bool = True, block_bytes: int = BLOCK_BYTES
+    n_rows: int, row_bytes: int, seed: int, *, shuffled: bool = True, block_bytes: int = STREAM_BYTES
 ) -> list[list[tuple[int, int]]]:
     """Cut training rows into blocks that fit in memory, each a list of row ranges.
 

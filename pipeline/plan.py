@@ -12,7 +12,7 @@ from ikmap.partitioners.voronoi.scores import DENSE_BYTES
 from ikmap.partitioners.voronoi.search import SCRATCH_BYTES
 from pipeline.baselines import needed_bytes
 from pipeline.errors import InputError
-from pipeline.layout import BLOCK_BYTES, cell_layout, choose_parts, choose_solver, packed_bytes
+from pipeline.layout import BLOCK_BYTES, STREAM_BYTES, cell_layout, choose_parts, choose_solver, packed_bytes
 from pipeline.learners import LEARNERS
 from pipeline.params import Params
 from pipeline.prepared import READ_BYTES
@@ -109,10 +109,13 @@ def make_plan(
     cells = packed_bytes(rows_train, t, psi)
     solver = choose_solver(cells, params.solver)
     mapping = model + search + 2 * shard + 3 * READ_BYTES
-    # A label, and for each problem that is solved at once two copies of a dual variable.
-    block = cells if solver == "memory" else min(cells, BLOCK_BYTES)
-    training: float = 2 * block + 3 * weights + (4 + 16 * at_once) * rows_train
-    held = {"memory": "in memory", "block": f"in blocks of {_size(BLOCK_BYTES)}"}.get(solver, "")
+    # A block that is learned from and the next one, whatever the solver: OGD goes block by block.
+    training: float = 2 * min(cells, STREAM_BYTES) + 3 * weights
+    held = "block by block"
+    if solver == "memory":
+        # A label, and for each problem that is solved at once two copies of a dual variable.
+        training = max(training, 2 * cells + 3 * weights + (4 + 16 * at_once) * rows_train)
+        held = "in memory"
     if solver == "distributed":
         parts = choose_parts(rows_train, cells, params.parts)
         together = min(problems, PROBLEMS_AT_ONCE)
@@ -120,8 +123,7 @@ def make_plan(
         held = f"in {parts} parts of {_size(cells / parts)} each"
         # The part that is worked on, twice while it is packed; parts that stay; four copies of its dual variables.
         distributed = HELD_BYTES + 2 * part + 8 * t * psi * 8 * together + (4 + 32 * together) * rows_train / parts
-        # OGD goes block by block, and the model is put together, whatever the solver.
-        training = max(distributed, 2 * min(cells, BLOCK_BYTES) + 3 * weights + 4 * rows_train / parts)
+        training = max(distributed, training)
     on_rows = {
         name: needed_bytes(name, params, n=rows_train, d=columns, nnz=None if dense else nnz, n_classes=n_classes)
         for name in params.learners

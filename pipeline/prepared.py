@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -112,11 +113,20 @@ class Split:
 
     def of_part(self, first: int, rows: int) -> np.ndarray:
         """Ascending numbers, within a part that begins at row `first`, of the rows that are meant."""
-        numbers = np.arange(first, first + rows, dtype=np.int64)
-        if self.rule == "all":
-            return numbers - first
-        place = numbers if self.rule == "first" else position_in_shuffle(numbers, self.n_rows, self.seed)
-        return np.flatnonzero((place < self.n_train) == self.train)
+        return _of_part(self, first, rows)
+
+
+@lru_cache(maxsize=4)
+def _of_part(split: Split, first: int, rows: int) -> np.ndarray:
+    """:meth:`Split.of_part`; kept, as a part is read in several goes, and to shuffle takes as long as to read."""
+    numbers = np.arange(first, first + rows, dtype=np.int64)
+    if split.rule == "all":
+        numbers -= first
+    else:
+        place = numbers if split.rule == "first" else position_in_shuffle(numbers, split.n_rows, split.seed)
+        numbers = np.flatnonzero((place < split.n_train) == split.train)
+    numbers.flags.writeable = False
+    return numbers
 
 
 class PreparedRows:

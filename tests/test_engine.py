@@ -129,7 +129,7 @@ def test_a_stage_that_is_told_to_stop_cancels_its_tasks(client: Client, monkeypa
         raise InputError("found nothing")
 
     try:
-        with pytest.raises(InputError, match="^found nothing$"):
+        with pytest.raises(InputError, match=r"^found nothing$"):
             side_by_side(
                 {
                     "waiting": lambda: list(run_tasks(client, "waiting", wait, [Task(f"k-{k}", ()) for k in range(5)])),

@@ -17,6 +17,7 @@ from pipeline.layout import (
     MOST_PARTS,
     PIECE_ROWS,
     SHARD_BYTES,
+    STREAM_BYTES,
     TASKS,
     cell_layout,
     choose_parts,
@@ -119,10 +120,10 @@ def test_shuffled_blocks_mix_the_file_and_seeds_differ() -> None:
 
 def test_what_fits_is_one_block_in_the_order_of_the_file() -> None:
     offsets = np.arange(101, dtype=np.int64) * 256
-    assert BLOCK_BYTES == 64 << 20
-    (block,) = learning_blocks(600_000, packed_row_bytes(offsets), 0)
+    assert STREAM_BYTES == 32 << 20
+    (block,) = learning_blocks(300_000, packed_row_bytes(offsets), 0)
     assert block[0] == (0, PIECE_ROWS)
-    assert block[-1][1] == 600_000
+    assert block[-1][1] == 300_000
 
 
 @pytest.mark.parametrize(

@@ -14,10 +14,12 @@ from sklearn.svm import LinearSVC
 from ikmap.cells import Cells
 from ikmap.learners import _linear_svm_loops as loops
 from ikmap.learners import block_minimization
+from ikmap.learners.block_reader import BlockReader
 from ikmap.learners.linear_svm import LOSSES, SVMParams, fit_linear_svm, svm_model
 from ikmap.learners.linear_svm_path import fit_linear_svm_path
 from ikmap.learners.rows import Block, row_arrays, squared_norms
 from ikmap.model import from_parts
+from ikmap.seeds import generator
 from tests.naive import learners as naive
 
 T, PSI = 11, 7
@@ -301,14 +303,47 @@ def test_blocks_reach_the_objective_of_one_block(loss, inner_sweeps, together, m
         np.testing.assert_allclose(fit.coef[:, k], X.T @ (fit.alphas[k] * signs(y, k)), atol=1e-10)
         assert fit.primal[k] == pytest.approx(naive.svm_primal(X, signs(y, k), weight, loss, fit.coef[:, k]), rel=1e-10)
     same(fit, fit_linear_svm(Reread(cells, y, [1, 90, 150], weight), 3, params))
-    # Each pass asks for every block once, at most the blocks that are in memory already are not asked for again.
-    passes = fit.n_iter.max() + max(len(h) for h in fit.history)
-    assert set(several.asked) == {0, 1, 2, 3}
-    if together == 1:
-        assert all(a != b for a, b in zip(several.asked, several.asked[1:], strict=False))
+    # A look at every block, then each once in every pass, or once for all where they stay in memory together.
+    passes = [several.asked[k : k + 4] for k in range(0, len(several.asked), 4)]
+    assert passes[0] == [0, 1, 2, 3]
+    assert all(sorted(each) == [0, 1, 2, 3] for each in passes)
     if together == 4:
-        assert several.asked == [0, 1, 2, 3] * 2
-    assert len(several.asked) <= 4 * (passes + max(len(h) for h in fit.history) + 1)
+        assert len(passes) == 2
+    else:
+        assert len({tuple(each) for each in passes}) > 2
+        visits = [n_iter + len(history) for n_iter, history in zip(fit.n_iter, fit.history, strict=True)]
+        assert len(passes) == 1 + max(visits)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+@pytest.mark.parametrize("shrinking", [True, False])
+@pytest.mark.parametrize("n_passes", [1, 12])
+def test_passes_over_groups_follow_the_listing(loss, shrinking, n_passes, monkeypatch):
+    monkeypatch.setattr(block_minimization, "TOGETHER_BYTES", 2000)  # two blocks of 20 rows, 968 each
+    cells, y = problem(130)
+    bounds = list(range(20, 130, 20))
+    weight = np.random.default_rng(1).integers(0, 3, 130).astype(float)
+    params = SVMParams(loss=loss, tol=1e-15, max_iter=n_passes, shrinking=shrinking, seed=3)
+    passes = []
+    reader = BlockReader(Reread(cells, y, bounds, weight), 2, None, True)
+    reader.survey()
+    for cycle in range(n_passes):
+        groups = block_minimization.draw_groups(reader, params.seed, cycle)
+        assert sorted(b for group in groups for b in group) == list(range(7))
+        assert max(len(group) for group in groups) == 2
+        rows = [[i for b in group for i in range(20 * b, min(20 * b + 20, 130))] for group in groups]
+        seeds = [int(generator(params.seed, 0, cycle, k).integers(2**63)) for k in range(len(groups))]
+        passes.append(list(zip(rows, seeds, strict=True)))
+    X, c = cells.to_csr().toarray(), signs(y)
+    alpha, w, left_out = naive.svm_blocks(X, c, weight, loss, passes, shrinking)
+    with pytest.warns(ConvergenceWarning):
+        fit = fit_linear_svm(Reread(cells, y, bounds, weight), 2, params)
+    np.testing.assert_allclose(fit.alphas[0], alpha, rtol=0, atol=1e-11)
+    np.testing.assert_allclose(fit.coef[:, 0], w, rtol=0, atol=1e-11)
+    assert bool(left_out) == (shrinking and n_passes > 1)
+    assert not np.signbit(fit.alphas).any()
+    assert fit.n_support.tolist() == [np.count_nonzero(alpha)]
+    assert fit.primal[0] == pytest.approx(naive.svm_primal(X, c, weight, loss, w), rel=1e-10)
 
 
 def test_one_block_is_read_once():
@@ -396,19 +431,22 @@ def test_more_weights_than_the_cache_holds_make_no_difference(loss):
 
 
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
-def test_one_sweep_is_a_sweep_of_the_listing(loss):
+@pytest.mark.parametrize("whole", [False, True])
+def test_one_sweep_is_a_sweep_of_the_listing(loss, whole):
     cells, y = problem(60)
     rows, X, c = row_arrays(cells, VALUE), cells.to_csr().toarray(), signs(y)
+    norms = squared_norms(rows)
     alpha, w = np.zeros(60), np.zeros(X.shape[1] + 1)
+    if whole:  # weights in whole numbers
+        rows, w = (*rows[:2], VALUE**2 / 2.0**50, 2.0**50), w.astype(np.int64)
     order, threshold, size, state = np.arange(60, dtype=np.int32), np.inf, 60, np.uint64(99)
     expected, v, left = np.zeros(60), np.zeros(X.shape[1]), list(range(60))
-    diag, upper = (0.5, np.inf) if loss == "squared_hinge" else (0.0, 1.0)
     their_state = 99
     for _ in range(12):
         state = np.uint64(loops.shuffle(order, size, np.uint64(state)))
         size, losses, gap, most, rms, growth = loops.one_pass(
             rows,
-            squared_norms(rows),
+            norms,
             y,
             1,
             np.ones(2),
@@ -422,26 +460,12 @@ def test_one_sweep_is_a_sweep_of_the_listing(loss):
             threshold,
         )
         left, their_state = naive.shuffled(left, their_state)
-        kept, steps, seen_loss, seen_gap, largest, length = [], [], 0.0, 0.0, 0.0, v @ v
-        for i in left:
-            margin, old = c[i] * (X[i] @ v), expected[i]
-            slack, gradient = max(0.0, 1 - margin), margin - 1 + diag * old
-            seen_loss += slack**2 if loss == "squared_hinge" else slack
-            share = (slack - old / 2) ** 2 if loss == "squared_hinge" else (1 - old) * slack
-            seen_gap += share + old * max(0.0, margin - 1)
-            projected = min(gradient, 0) if old == 0 else max(gradient, 0) if old == upper else gradient
-            largest = max(largest, abs(projected))
-            new = min(max(old - gradient / (X[i] @ X[i] + diag), 0), upper) if abs(projected) > 1e-12 else old
-            if new != old:
-                steps.append((new - old) * (X[i] @ X[i]))
-                expected[i], v = new, v + (new - old) * c[i] * X[i]
-            if new != old or projected != 0 or abs(margin - 1) <= threshold:
-                kept.append(i)
-        left = kept
+        length = v @ v
+        left, *seen, steps = naive.svm_pass(X, c, np.ones(60), loss, expected, v, left, threshold)
         assert growth == pytest.approx(v @ v - length, rel=1e-9, abs=1e-12)
         np.testing.assert_allclose(alpha, expected, rtol=0, atol=1e-12)
         assert order[:size].tolist() == left
-        assert (losses, gap, most) == pytest.approx((seen_loss, seen_gap, largest), rel=1e-9)
+        assert [losses, gap, most] == pytest.approx(seen, rel=1e-9)
         assert rms == pytest.approx(np.sqrt(np.mean(np.square(steps))), rel=1e-9)
         threshold = rms
     assert size < 60

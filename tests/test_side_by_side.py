@@ -66,7 +66,7 @@ def test_one_that_fails_stops_the_others_and_its_error_gets_out() -> None:
         assert began.wait(SECONDS)
         raise InputError("row 2: found nothing")
 
-    with pytest.raises(InputError, match="^row 2: found nothing$"):
+    with pytest.raises(InputError, match=r"^row 2: found nothing$"):
         side_by_side({"endless": until_told(began, ended), "failing": failing})
     assert ended.is_set()
 

@@ -24,7 +24,7 @@ from pipeline.models import load_model
 from pipeline.params import Params
 from pipeline.prepared import PreparedRows
 from pipeline.stages import train as train_stage
-from pipeline.stages import train_ogd
+from pipeline.stages import train_online
 from pipeline.stages.cells import cells, cells_name, map_shard
 from pipeline.stages.evaluate import evaluate
 from pipeline.stages.partition import Fitted, partition
@@ -41,7 +41,7 @@ ROWS = 5 * PIECE_ROWS // 2
 @pytest.fixture
 def _small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """One piece a block, as if cells were larger than memory."""
-    assert layout.learning_blocks.__kwdefaults__["block_bytes"] == layout.BLOCK_BYTES
+    assert layout.learning_blocks.__kwdefaults__["block_bytes"] == layout.STREAM_BYTES
     monkeypatch.setitem(layout.learning_blocks.__kwdefaults__, "block_bytes", 1)
 
 
@@ -122,7 +122,10 @@ def reference_pass(ctx: Context, fitted: Fitted, classes: int) -> OGDState:
 @pytest.mark.parametrize("classes", [2, 3])
 @pytest.mark.parametrize("order", ["shuffled", "file"])
 @pytest.mark.usefixtures("_small_blocks")
-def test_ogd_visits_rows_in_the_order_it_says(order: str, classes: int, tmp_path: Path) -> None:
+def test_ogd_visits_rows_in_the_order_it_says(
+    order: str, classes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(train_online, "AT_ONCE", 1000)
     ctx, fitted = mapped(tmp_path, ROWS, Params(t=7, order=order, seed=3), classes=classes)
     found = learner(ctx, "ogd", train(ctx, "ogd", fitted)["content_hash"])
     assert np.array_equal(found.coef, reference_pass(ctx, fitted, classes).weights)
@@ -185,7 +188,7 @@ def test_ogd_goes_on_after_a_kill_to_the_same_bits(
     with monkeypatch.context() as patch:
         patch.setattr(OGDState, "partial_fit", counted)
         if deadly is None:
-            patch.setattr(train_ogd, "save_model", killed)
+            patch.setattr(train_online, "save_model", killed)
         with pytest.raises(Killed):
             train(ctx, "ogd", fitted)
     with monkeypatch.context() as patch:
@@ -203,7 +206,7 @@ def test_ogd_goes_on_after_a_kill_to_the_same_bits(
 
 def test_a_checkpoint_is_replaced_in_one_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = str(tmp_path / "checkpoint.npz")
-    train_ogd._save_checkpoint(path, {"x": np.arange(3)})
+    train_online._save_checkpoint(path, {"x": np.arange(3)})
 
     def half_written(file: Any, **arrays: Any) -> None:  # noqa: ARG001
         file.write(b"PK")
@@ -211,7 +214,7 @@ def test_a_checkpoint_is_replaced_in_one_step(tmp_path: Path, monkeypatch: pytes
 
     monkeypatch.setattr(np, "savez", half_written)
     with pytest.raises(Killed):
-        train_ogd._save_checkpoint(path, {"x": np.arange(4)})
+        train_online._save_checkpoint(path, {"x": np.arange(4)})
     with np.load(path) as saved:
         assert saved["x"].tolist() == [0, 1, 2]
 

@@ -12,7 +12,7 @@ import pytest
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
 from ikmap import _threads
-from ikmap._threads import for_each_block
+from ikmap._threads import ahead, for_each_block
 
 
 def blas_threads() -> list[int]:
@@ -126,3 +126,35 @@ def test_one_blas_thread_stays_one() -> None:
     assert set(blas_threads()) == {1}
     with ThreadPoolExecutor(1) as pool:
         pool.submit(limits.restore_original_limits).result()
+
+
+def test_ahead_gives_all_in_order_and_is_one_ahead() -> None:
+    begun: list[int] = []
+    next_one = [Event() for _ in range(6)]
+
+    def work(item: int) -> int:
+        begun.append(item)
+        next_one[item].set()
+        return item * item
+
+    for k, found in enumerate(ahead(work, range(5))):
+        assert found == k * k
+        if k < 4:
+            assert next_one[k + 1].wait(10)  # without being asked for
+        assert begun == list(range(min(k + 2, 5)))
+    assert list(ahead(work, [])) == []
+
+
+def test_ahead_passes_errors_on_where_they_belong() -> None:
+    results = ahead(lambda k: 1 // k, [1, 0, 1])
+    assert next(results) == 1
+    with pytest.raises(ZeroDivisionError):
+        next(results)
+
+
+def test_ahead_may_be_left_early() -> None:
+    begun: list[int] = []
+    results = ahead(begun.append, range(100))
+    next(results)
+    results.close()  # type: ignore[attr-defined]
+    assert begun in ([0], [0, 1])

@@ -92,6 +92,53 @@ def test_every_way_gives_them(
         np.testing.assert_array_equal(cells.codes, voronoi_cells(queries, X, draws[:, :psi]))
 
 
+@pytest.mark.usefixtures("way")
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("name", ["continuous", "integer grid", "near ties", "sparse", "far outlier"])
+def test_many_partitionings_of_few_points(name: str, layout: str) -> None:
+    """A centre is a member of more partitionings than a vector holds, and there are more of those, too."""
+    X, t = DATA[name], 37
+    queries, draws = queries_of(X), draw_subsamples(N, t, N, 2)
+    model = fit_voronoi(LAYOUTS[layout](X), draws)
+    assert np.bincount(model.members.ravel()).max() >= t > 2 * 16
+    psis = [1, 5, 33, N]
+    for psi, cells in zip(psis, model.cells_of_prefixes(LAYOUTS[layout](queries), psis), strict=True):
+        np.testing.assert_array_equal(cells.codes, voronoi_cells(queries, X, draws[:, :psi]))
+    np.testing.assert_array_equal(model.cells(LAYOUTS[layout](queries)).codes, voronoi_cells(queries, X, draws))
+
+
+def test_what_a_place_is_a_member_of() -> None:
+    """Read back from the words of a plan: every membership beyond the blocks, once, in the level of its member."""
+    rng = np.random.default_rng(0)
+    members = np.stack([rng.permutation(150)[:120] for _ in range(40)]).astype(np.int32)
+    members[3, 50] = members[3, 40]  # a repeated member is left out
+    found = search.Search(rng.normal(size=(150, 3)), members)
+    plan = found.plan([4, 32, 34, 64, 120])
+    assert plan.membership is not None
+    words, runs, shift, most = plan.membership
+    there, sizes = set(), []
+    for level, place in product(range(words.shape[0]), range(words.shape[1])):
+        word = words[level, place]
+        if word == _settle_loops.NONE:
+            continue
+        entries = [word]
+        if word >= _settle_loops.RUN:
+            at = int(word - _settle_loops.RUN)
+            entries = runs[at + 1 : at + 1 + runs[at]].tolist()
+            assert len(entries) > 1
+        sizes.append(len(entries))
+        for entry in entries:
+            i, k = int(entry) >> int(shift), int(entry) & ((1 << int(shift)) - 1)
+            assert plan.tiles.center_of[place] == members[i, k]
+            assert plan.levels[level].start <= k < plan.levels[level].stop
+            there.add((i, k))
+    assert there == {(i, k) for i in range(40) for k in range(32, 120)} - {(3, 50)}
+    assert sum(sizes) == len(there)
+    assert min(sizes) == 1
+    assert max(sizes) > 16
+    assert most == 40 * 56
+
+
 @st.composite
 def _near_ties(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray]:
     """Centres that lie within 1e-8 to 1e-16 of mirror images of each other through a query."""
@@ -285,8 +332,12 @@ def test_grouping_of_rows_and_threads_do_not_matter(name: str, layout: str, monk
     expected = model.cells(queries, n_threads=1).codes
     monkeypatch.setattr(search, "ROWS", 3)
     model = copy.copy(model)
-    for n_threads in (1, 2, 4, None):
+    psis = [2, 5, PSI]
+    prefixes = model.cells_of_prefixes(queries, psis, n_threads=1)
+    for n_threads in (1, 2, 4, queries.shape[0] + 3, None):  # more threads than blocks, too
         np.testing.assert_array_equal(model.cells(queries, n_threads=n_threads).codes, expected)
+        for was, cells in zip(prefixes, model.cells_of_prefixes(queries, psis, n_threads), strict=True):
+            np.testing.assert_array_equal(cells.codes, was.codes)
     parts = [model.cells(queries[a : a + 7]).codes for a in range(0, queries.shape[0], 7)]
     np.testing.assert_array_equal(np.concatenate(parts), expected)
     one = [model.cells(queries[[r]]).codes for r in range(queries.shape[0])]

@@ -3,7 +3,7 @@
 import numpy as np
 from numba import njit
 
-from ikmap.learners._rows_loops import axpy, dot, dot_ahead, fetch, squared_norm
+from ikmap.learners._rows_loops import axpy, constant, dot, dot_ahead, fetch, move, squared_norm
 
 HINGE, SQUARED_HINGE, LOGISTIC = 0, 1, 2
 LOSSES = {"hinge": HINGE, "squared_hinge": SQUARED_HINGE, "logistic": LOGISTIC}
@@ -123,20 +123,8 @@ def new_dual(loss, cost, margin, norm, old):
 
 @njit(cache=True, nogil=True)
 def one_pass(
-    rows,
-    norms,
-    y,
-    positive,
-    class_cost,
-    sample_weight,
-    bias,
-    loss,
-    w,
-    alpha,
-    order,
-    size,
-    threshold,
-):
+    rows, norms, y, positive, class_cost, sample_weight, bias, loss, w, alpha, order, size, threshold
+):  # fmt: skip
     """One sweep over the rows order[:size] as they stand; update w and alpha in place.
 
     Rows whose dual variable rests at a bound, with a gradient that keeps it there by more than ``threshold``, are
@@ -145,11 +133,20 @@ def one_pass(
     Returns (new size, sum of losses, of shares of the duality gap, both as seen at each row's visit, largest projected
     gradient, root mean square of the rows' steps in their own margin, growth of |w|^2).
     """
-    last = w.size - 1
+    return rest_of_pass(
+        rows, norms, y, positive, class_cost, sample_weight, bias, loss, w, alpha, order, size, threshold,
+        0, 0, 0, 0.0, 0.0, 0.0, 0.0, 0.0,
+    )  # fmt: skip
+
+
+@njit(cache=True, nogil=True)
+def rest_of_pass(
+    rows, norms, y, positive, class_cost, sample_weight, bias, loss, w, alpha, order, size, threshold,
+    first, kept, moves, losses, gap, most, squares, growth,
+):  # fmt: skip
+    """:func:`one_pass` from order[first] on, given what the visits before it came to: the sum of squared steps too."""
     far = w.size > FAR
-    kept, moves = 0, 0
-    losses, gap, most, squares, growth = 0.0, 0.0, 0.0, 0.0, 0.0
-    for s in range(size):
+    for s in range(first, size):
         i = order[s]
         if s + AHEAD < size:
             fetch(rows, order[s + AHEAD])
@@ -161,7 +158,7 @@ def one_pass(
         )
         sign = 1.0 if y[i] == positive else -1.0
         product = dot_ahead(rows, i, order[min(s + 1, size - 1)], w) if far else dot(rows, i, w)
-        margin = sign * (product + bias * w[last])
+        margin = sign * (product + constant(rows, bias, w))
         row_loss, row_gap = loss_and_gap(loss, cost, margin, old)
         losses += row_loss
         gap += row_gap
@@ -169,19 +166,50 @@ def one_pass(
         most = max(most, abs(projected))
         if new != old:
             alpha[i] = new
-            step = (new - old) * sign
-            axpy(rows, i, step, w)
-            w[last] += bias * step
+            move(rows, i, old, new, sign, bias, w)
             moves += 1
             moved = (new - old) * norm
             squares += moved * moved
             growth += (new - old) * (2.0 * margin + moved)
-        elif abs(margin - 1.0) > threshold and projected == 0.0 and (old <= 0.0 or old >= cost) and loss != LOGISTIC:
+        elif rests(loss, cost, margin, old, projected, threshold):
             continue
         order[kept] = i
         kept += 1
     rms = np.sqrt(squares / moves) if moves else 0.0
     return kept, losses, gap, most, rms, growth
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def rests(loss, cost, margin, alpha, projected, threshold):
+    """Whether a dual variable that did not move rests at a bound, further from leaving it than ``threshold``."""
+    return abs(margin - 1.0) > threshold and projected == 0.0 and (alpha <= 0.0 or alpha >= cost) and loss != LOGISTIC
+
+
+@njit(cache=True, nogil=True)
+def take_up(y, class_cost, sample_weight, alpha, order):
+    """Take the marks of :func:`lay_down` off alpha; put the rows without one that count at all into the order.
+
+    Returns (how many these are, how many had a mark).
+    """
+    size, marked = 0, 0
+    for i in range(y.size):
+        if np.signbit(alpha[i]):
+            alpha[i] = -alpha[i]
+            marked += 1
+        elif row_cost(i, y, class_cost, sample_weight) > 0.0:
+            order[size] = i
+            size += 1
+    return size, marked
+
+
+@njit(cache=True, nogil=True)
+def lay_down(y, class_cost, sample_weight, alpha, order, size):
+    """Mark rows that count, but are not among order[:size], by a minus sign: no dual variable is negative."""
+    for i in range(y.size):
+        if row_cost(i, y, class_cost, sample_weight) > 0.0:
+            alpha[i] = -alpha[i]
+    for s in range(size):
+        alpha[order[s]] = -alpha[order[s]]
 
 
 @njit(cache=True, nogil=True)

@@ -5,6 +5,11 @@ A learner's loop is written once and calls the functions below. Layouts, as made
     cells   (codes (n, t) integers, base (t,) uint64, value float)
     dense   (X (n, d) float64,)
     CSR     (data float64, indices, indptr)
+    counted (codes (n, t), base (t,), scale float, unit float): cells whose weights are int64 numbers, see below
+
+Weights that are sums of dual variables can be counted in whole numbers of 1/unit, a power of two: see :func:`move`.
+Sums of them are exact, in any order. A cell's weight is then value / unit times its number, the constant feature's
+bias / unit times its own, and ``scale`` = value^2 / unit turns a row's sum into its product.
 
 Sums have a fixed order (no fastmath), so results are the same on every machine and for every chunking.
 
@@ -17,7 +22,8 @@ import numpy as np
 from numba import njit, types
 from numba.extending import overload
 
-from ikmap.learners._memory_loops import prefetch
+from ikmap.learners._memory_loops import opaque, prefetch
+from ikmap.learners._tally_loops import nearest
 
 _0, _1, _2, _3, _4 = (np.uint64(k) for k in range(5))
 
@@ -26,7 +32,17 @@ def _layout(rows):
     """Name of the layout of a Numba tuple type."""
     if len(rows) == 3 and isinstance(rows[2], types.Float):
         return "cells"
-    return "dense" if len(rows) == 1 else "csr"
+    return {1: "dense", 3: "csr", 4: "counted"}[len(rows)]
+
+
+def _summing(w):
+    """What a sum of weights of this type begins with, and what keeps whole ones from being gathered by slow vectors."""
+    return (0, opaque) if isinstance(w.dtype, types.Integer) else (0.0, _position)
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def _position(position):
+    return position
 
 
 def dot(rows, i, w):
@@ -36,6 +52,16 @@ def dot(rows, i, w):
 
 def axpy(rows, i, a, w):
     """w += a x_i."""
+    raise NotImplementedError("compiled code only")
+
+
+def constant(rows, bias, w):
+    """What the constant feature, whose weight is the last, adds to a row's product."""
+    raise NotImplementedError("compiled code only")
+
+
+def move(rows, i, old, new, sign, bias, w):
+    """Add row i and the constant feature to w, (new - old) sign times; whole numbers are those nearest new and old."""
     raise NotImplementedError("compiled code only")
 
 
@@ -66,19 +92,21 @@ def add_outer(rows, i, step, W):
 
 @overload(dot)
 def _dot(rows, i, w):
+    zero, at = _summing(w)
+
     def cells(rows, i, w):
-        codes, base, value = rows
+        codes, base, value = rows[0], rows[1], rows[2]
         i, t = np.uint64(i), np.uint64(codes.shape[1])
-        s0 = s1 = s2 = s3 = 0.0
+        s0 = s1 = s2 = s3 = zero
         j = _0
         while j + _4 <= t:
-            s0 += w[base[j] + np.uint64(codes[i, j])]
-            s1 += w[base[j + _1] + np.uint64(codes[i, j + _1])]
-            s2 += w[base[j + _2] + np.uint64(codes[i, j + _2])]
-            s3 += w[base[j + _3] + np.uint64(codes[i, j + _3])]
+            s0 += w[at(base[j] + np.uint64(codes[i, j]))]
+            s1 += w[at(base[j + _1] + np.uint64(codes[i, j + _1]))]
+            s2 += w[at(base[j + _2] + np.uint64(codes[i, j + _2]))]
+            s3 += w[at(base[j + _3] + np.uint64(codes[i, j + _3]))]
             j += _4
         while j < t:
-            s0 += w[base[j] + np.uint64(codes[i, j])]
+            s0 += w[at(base[j] + np.uint64(codes[i, j]))]
             j += _1
         return value * ((s0 + s1) + (s2 + s3))
 
@@ -103,7 +131,7 @@ def _dot(rows, i, w):
             total += data[e] * w[indices[e]]
         return total
 
-    return {"cells": cells, "dense": dense, "csr": csr}[_layout(rows)]
+    return {"cells": cells, "counted": cells, "dense": dense, "csr": csr}[_layout(rows)]
 
 
 @overload(axpy)
@@ -129,32 +157,68 @@ def _axpy(rows, i, a, w):
     return {"cells": cells, "dense": dense, "csr": csr}[_layout(rows)]
 
 
+@overload(constant)
+def _constant(rows, bias, w):
+    def counted(rows, bias, w):
+        return bias * bias / rows[3] * w[w.size - 1] if bias != 0.0 else 0.0
+
+    def other(rows, bias, w):
+        return bias * w[w.size - 1]
+
+    return counted if _layout(rows) == "counted" else other
+
+
+@overload(move)
+def _move(rows, i, old, new, sign, bias, w):
+    def counted(rows, i, old, new, sign, bias, w):
+        codes, base, _, unit = rows
+        step = nearest(new * unit) - nearest(old * unit)
+        if sign < 0.0:
+            step = -step
+        i, t = np.uint64(i), np.uint64(codes.shape[1])
+        j = _0
+        while j < t:
+            w[base[j] + np.uint64(codes[i, j])] += step
+            j += _1
+        if bias != 0.0:
+            w[w.size - 1] += step
+
+    def other(rows, i, old, new, sign, bias, w):
+        step = (new - old) * sign
+        axpy(rows, i, step, w)
+        w[w.size - 1] += bias * step
+
+    return counted if _layout(rows) == "counted" else other
+
+
 @overload(dot_ahead)
 def _dot_ahead(rows, i, ahead, w):
+    zero, at = _summing(w)
+
     def cells(rows, i, ahead, w):
-        codes, base, value = rows
+        codes, base, value = rows[0], rows[1], rows[2]
         i, ahead, t = np.uint64(i), np.uint64(ahead), np.uint64(codes.shape[1])
-        s0 = s1 = s2 = s3 = 0.0
+        s0 = s1 = s2 = s3 = zero
         j = _0
         while j + _4 <= t:
             prefetch(w, base[j] + np.uint64(codes[ahead, j]))
             prefetch(w, base[j + _1] + np.uint64(codes[ahead, j + _1]))
             prefetch(w, base[j + _2] + np.uint64(codes[ahead, j + _2]))
             prefetch(w, base[j + _3] + np.uint64(codes[ahead, j + _3]))
-            s0 += w[base[j] + np.uint64(codes[i, j])]
-            s1 += w[base[j + _1] + np.uint64(codes[i, j + _1])]
-            s2 += w[base[j + _2] + np.uint64(codes[i, j + _2])]
-            s3 += w[base[j + _3] + np.uint64(codes[i, j + _3])]
+            s0 += w[at(base[j] + np.uint64(codes[i, j]))]
+            s1 += w[at(base[j + _1] + np.uint64(codes[i, j + _1]))]
+            s2 += w[at(base[j + _2] + np.uint64(codes[i, j + _2]))]
+            s3 += w[at(base[j + _3] + np.uint64(codes[i, j + _3]))]
             j += _4
         while j < t:
-            s0 += w[base[j] + np.uint64(codes[i, j])]
+            s0 += w[at(base[j] + np.uint64(codes[i, j]))]
             j += _1
         return value * ((s0 + s1) + (s2 + s3))
 
     def other(rows, i, ahead, w):
         return dot(rows, i, w)
 
-    return cells if _layout(rows) == "cells" else other
+    return cells if _layout(rows) in ("cells", "counted") else other
 
 
 @overload(fetch)
@@ -173,7 +237,7 @@ def _fetch(rows, i):
     def other(rows, i):
         pass
 
-    return cells if _layout(rows) == "cells" else other
+    return cells if _layout(rows) in ("cells", "counted") else other
 
 
 @overload(squared_norm)
@@ -184,7 +248,7 @@ def _squared_norm(rows, i, norms):
     def other(rows, i, norms):
         return norms[i]
 
-    return cells if _layout(rows) == "cells" else other
+    return cells if _layout(rows) in ("cells", "counted") else other
 
 
 @overload(scores)

@@ -1,6 +1,7 @@
-"""Dual coordinate descent on data larger than memory: blocks are visited in turn, one sweep over each.
+"""Dual coordinate descent on data larger than memory: groups of blocks are visited in turn, one sweep over each.
 
-Yu, Hsieh, Chang, Lin (2010); algorithms.md 8.2. Every problem not solved yet is served while a block is in memory.
+Yu, Hsieh, Chang, Lin (2010); algorithms.md 8.2. How it ends and which rows it leaves out is as in memory: see
+:mod:`ikmap.learners.descent`. Every problem not solved yet is served while a group is in memory.
 
 Blocks that never change are each pulled to a solution of their own, which takes many times as many sweeps as rows in
 random order: ten times, where rows are many and columns few. So small blocks are put together, others every time, and a
@@ -11,125 +12,161 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from ikmap.learners import _linear_svm_loops as loops
-from ikmap.learners.block_reader import BlockReader
+from ikmap.learners.block_reader import BlockReader, CompiledBlock
+from ikmap.learners.descent import AT_REST
+from ikmap.learners.dual_variables import DualVariables
+from ikmap.learners.progress import Progress
 from ikmap.seeds import generator
 
-if TYPE_CHECKING:
-    from ikmap.learners.linear_svm import SVMParams
+TOGETHER_BYTES = 4 << 20
+"""Size of the groups: near that of a core's own cache, where rows in random order cost no more than in file order.
 
-#: Tightening the tolerance on projected gradients further is no use: smaller ones are taken for 0 (8.2).
-EPS_FLOOR = 5e-12
-TOGETHER_BYTES = 32 << 20
-"""Size of the blocks that are put together. It decides the order of the rows, so it is the same on every machine."""
+It decides the order of the rows, so it is the same on every machine.
+"""
+
+
+@dataclass
+class _Sums:
+    """What one pass over all groups adds up (see :class:`Progress`)."""
+
+    losses: float = 0.0
+    gap: float = 0.0
+    growth: float = 0.0
+    length: float = 0.0
+    most: float = 0.0
+    whole: bool = True
+    n_support: int = 0
+    visits: int = 0
+    squares: float = 0.0
 
 
 @dataclass
 class BlockProblem:
-    """One binary problem while it is being solved over several blocks."""
+    """One binary problem while it is being solved over several blocks.
 
-    positive: int
+    Parameters
+    ----------
+    number, slot : int
+        Its number among all problems, and its place among those that are solved.
+    positive, class_cost, bias, loss
+        As in :class:`~ikmap.learners.descent.Problem`.
+    w : ndarray of float64, shape (n_columns + 1,)
+        Weights, the intercept's last.
+    phase : {"start", "sweep", "certify", "done"}
+        What the next pass is for; "start" adds up the weights of dual variables that are given.
+    threshold : float
+        How far a row's margin must be from its bound, for the row to be left out.
+    """
+
     number: int
+    slot: int
+    positive: int
+    class_cost: np.ndarray
+    bias: float
+    loss: int
     w: np.ndarray
-    tol: float
-    alphas: dict[int, np.ndarray] = field(default_factory=dict)
-    phase: Literal["start", "train", "certify", "done"] = "train"
-    eps: float = 0.1
-    n_iter: int = 0
-    loss_sum: float = 0.0
-    gap_sum: float = 0.0
-    all_within_eps: bool = True
-    certify_below: float = 0.0
-    history: list[tuple[float, float, float, float]] = field(default_factory=list)
+    progress: Progress
+    phase: Literal["start", "sweep", "certify", "done"] = "sweep"
+    threshold: float = np.inf
+    n_support: int = 0
+    sums: _Sums = field(default_factory=_Sums)
 
-    def begin_cycle(self) -> None:
-        self.loss_sum = self.gap_sum = 0.0
-        self.all_within_eps = True
-
-    def keep(self, numbers: Sequence[int], alpha: np.ndarray) -> None:
-        """Take over the dual variables of some blocks, one block after the other."""
-        ends = np.cumsum([self.alphas[b].size for b in numbers])
-        self.alphas.update(zip(numbers, np.split(alpha, ends[:-1]), strict=True))
-
-    def end_cycle(self, max_iter: int) -> None:
-        """Choose what the next visit to the blocks is for."""
-        primal = 0.5 * loops.squared_length(self.w) + self.loss_sum
-        gap = self.gap_sum / max(primal, np.finfo(float).tiny)
-        finished = self.n_iter >= max_iter
+    def visit(self, block: CompiledBlock, alpha: np.ndarray, inner_sweeps: int, shrinking: bool, seed: int) -> bool:
+        """Do with a group what the phase asks for; whether alpha has changed."""
+        rows, norms, y, weight = block
+        common: Any = (self.positive, self.class_cost, weight, self.bias, self.loss, self.w, alpha)
         if self.phase == "start":
-            self.phase = "train"
-        elif self.phase == "train":
-            if self.all_within_eps:
-                self.eps *= 0.1
-            # A certificate is one more reading: wait until the gap that was seen on the way, each block's share at
-            # the weights of its visit, promises success.
-            if finished or gap <= self.certify_below or self.eps < EPS_FLOOR:
+            loops.accumulate(rows, y, *common)
+            return True
+        order = np.empty(y.size, dtype=np.int32)
+        size, left_out = loops.take_up(y, self.class_cost, weight, alpha, order)
+        sums = self.sums
+        if self.phase == "certify":
+            losses, gap, length = loops.certificate(rows, y, *common)
+            sums.losses += losses
+            sums.gap += gap
+            sums.length += length
+            sums.n_support += int(np.count_nonzero(alpha))
+            return left_out > 0
+        state, active = np.uint64(seed), size
+        threshold = self.threshold if shrinking else np.inf
+        for sweep in range(inner_sweeps):
+            state = np.uint64(loops.shuffle(order, size, state))
+            arrays: Any = (rows, norms, y, *common, order, size, threshold)
+            kept, losses, gap, most, rms, growth = loops.one_pass(*arrays)
+            sums.growth += growth
+            if sweep == 0:
+                sums.losses += losses
+                sums.gap += gap
+                sums.most = max(sums.most, most)
+                sums.visits += size
+                sums.squares += size * rms**2
+            size = kept
+        sums.whole = sums.whole and not left_out
+        if left_out or size < active:
+            loops.lay_down(y, self.class_cost, weight, alpha, order, size)
+        return True
+
+    def end_pass(self) -> None:
+        """Choose what the next pass is for."""
+        sums, self.sums = self.sums, _Sums()
+        if self.phase == "start":
+            self.progress.length = loops.squared_length(self.w)
+            self.phase = "sweep"
+        elif self.phase == "sweep":
+            self.threshold = AT_REST * np.sqrt(sums.squares / sums.visits) if sums.squares > 0.0 else np.inf
+            if self.progress.swept(sums.whole, sums.losses, sums.gap, sums.most, sums.growth):
                 self.phase = "certify"
         else:
-            self.history.append((self.n_iter, primal, primal - self.gap_sum, gap))
-            self.certify_below = min(self.certify_below, 0.5 * gap)
-            self.phase = "done" if gap <= self.tol or finished or self.eps < EPS_FLOOR else "train"
+            self.n_support = sums.n_support
+            self.threshold = np.inf
+            self.phase = "done" if self.progress.certified(sums.losses, sums.gap, sums.length) else "sweep"
 
 
-def _groups(reader: BlockReader, seed: int, cycle: int) -> list[tuple[int, ...]]:
-    """Which blocks are put together in a pass; in the first, where sizes become known, each is alone, in order."""
+def draw_groups(reader: BlockReader, seed: int, cycle: int) -> list[tuple[int, ...]]:
+    """Which blocks are put together in a pass."""
     count = len(reader)
-    if cycle == 0:
-        return [(b,) for b in range(count)]
     size = max(1, TOGETHER_BYTES // max(1, reader.largest))
     if size >= count:
         return [tuple(range(count))]  # which then stay in memory
-    order = generator(seed, cycle).permutation(count).tolist()
-    return [tuple(order[k : k + size]) for k in range(0, count, size)]
+    order = generator(seed, cycle).permutation(count)
+    return [tuple(np.sort(order[k : k + size]).tolist()) for k in range(0, count, size)]
 
 
-def visit_blocks(
+def descend_blocks(
     reader: BlockReader,
     problems: Sequence[BlockProblem],
-    params: SVMParams,
-    class_cost: np.ndarray,
-    cycle: int,
-    alpha0: np.ndarray | None,
+    duals: DualVariables,
+    *,
+    inner_sweeps: int,
+    shrinking: bool,
+    seed: int,
 ) -> None:
-    """One pass over all blocks for the unsolved problems, each in its own phase."""
-    bias, loss = float(params.fit_intercept), loops.LOSSES[params.loss]
-    for problem in problems:
-        problem.begin_cycle()
-    start, made = 0, dict.fromkeys((p.number for p in problems), 0)
-    for numbers in _groups(reader, params.seed, cycle):
-        rows, norms, y, weight = reader.together(numbers)
-        for slot, p in enumerate(problems):
-            if cycle == 0:
-                (b,) = numbers
-                p.alphas[b] = np.zeros(y.size)
-                if alpha0 is not None:
-                    if start + y.size > alpha0.shape[1]:
-                        raise ValueError(f"alpha0 has {alpha0.shape[1]} rows, the blocks have more")
-                    p.alphas[b][:] = alpha0[slot, start : start + y.size]
-            alpha = np.concatenate([p.alphas[b] for b in numbers])
-            common = (p.positive, class_cost, weight, bias, loss, p.w, alpha)
-            if p.phase == "start":
-                loops.accumulate(rows, y, *common)
-                p.keep(numbers, alpha)
-                continue
-            loss_sum, gap_sum, _ = loops.certificate(rows, y, *common)
-            p.loss_sum += loss_sum
-            p.gap_sum += gap_sum
-            if p.phase == "train":
-                random = np.uint64(generator(params.seed, p.number, numbers[0], cycle).integers(2**63))
-                _, within = loops.sweeps(
-                    rows, norms, y, *common, p.eps, params.inner_sweeps, params.shrinking, random
-                )  # fmt: skip
-                made[p.number] = 1
-                p.all_within_eps = p.all_within_eps and within
-                p.keep(numbers, alpha)
-        start += y.size
-    if alpha0 is not None and start != alpha0.shape[1]:
-        raise ValueError(f"alpha0 has {alpha0.shape[1]} rows, the blocks have {start}")
-    for problem in problems:
-        problem.n_iter += made[problem.number]
-        problem.end_cycle(params.max_iter)
+    """Solve each problem to the relative duality gap of its progress, or as far as that lets it go.
+
+    Parameters
+    ----------
+    reader : BlockReader
+        After its survey.
+    duals : DualVariables
+        To start from, changed in place.
+    seed : int
+        Of the order of rows.
+    """
+    cycle = 0
+    while unsolved := [problem for problem in problems if problem.phase != "done"]:
+        groups = draw_groups(reader, seed, cycle)
+        for k, (numbers, block) in enumerate(zip(groups, reader.each(groups), strict=True)):
+            for problem in unsolved:
+                alpha = duals.read(problem.slot, numbers)
+                random = int(generator(seed, problem.number, cycle, k).integers(2**63))
+                if problem.visit(block, alpha, inner_sweeps, shrinking, random):
+                    duals.write(problem.slot, numbers, alpha)
+        for problem in unsolved:
+            problem.end_pass()
+        cycle += 1

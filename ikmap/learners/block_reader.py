@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
+from ikmap._threads import ahead
 from ikmap.cells import Cells
 from ikmap.learners.rows import (
     Block,
@@ -61,25 +63,43 @@ class BlockReader:
         """The rows of some blocks, one block after the other."""
         if self._numbers != numbers or self._loaded is None:
             self._loaded = None  # Before the next block is read: never two in memory.
-            parts = []
-            for number in numbers:
-                part = self.blocks[number]
-                self._check(number, part)
-                parts.append(part)
-            block = concatenated(parts)
-            del parts, part
-            rows = row_arrays(block.rows, self._value(block.rows))
-            if len(numbers) == 1:
-                self.largest = max(self.largest, sum(getattr(array, "nbytes", 0) for array in rows))
-            weight = np.empty(0) if block.sample_weight is None else block.sample_weight
-            self._loaded = CompiledBlock(
-                rows,
-                squared_norms(rows),
-                np.ascontiguousarray(block.y, dtype=np.int32),
-                np.ascontiguousarray(weight, dtype=np.float64),
-            )
-            self._numbers = numbers
+            self._loaded, self._numbers = self._read(numbers), numbers
         return self._loaded
+
+    def each(self, groups: Sequence[tuple[int, ...]]) -> Iterator[CompiledBlock]:
+        """The rows of each group in turn, the next ones read meanwhile; a single group stays in memory."""
+        if len(groups) == 1:
+            yield self.together(groups[0])
+        else:
+            self.release()
+            yield from ahead(self._read, groups)
+
+    def survey(self) -> np.ndarray:
+        """Look at all blocks once: sizes become known, and the weight of the rows of every class is returned."""
+        counts = np.zeros(self.n_classes)
+        for b in range(len(self)):
+            _, _, y, weight = self[b]
+            counts += np.bincount(y, weights=weight if weight.size else None, minlength=self.n_classes)
+        return counts
+
+    def _read(self, numbers: tuple[int, ...]) -> CompiledBlock:
+        parts = []
+        for number in numbers:
+            part = self.blocks[number]
+            self._check(number, part)
+            parts.append(part)
+        block = concatenated(parts)
+        del parts, part
+        rows = row_arrays(block.rows, self._value(block.rows))
+        if len(numbers) == 1:
+            self.largest = max(self.largest, sum(getattr(array, "nbytes", 0) for array in rows))
+        weight = np.empty(0) if block.sample_weight is None else block.sample_weight
+        return CompiledBlock(
+            rows,
+            squared_norms(rows),
+            np.ascontiguousarray(block.y, dtype=np.int32),
+            np.ascontiguousarray(weight, dtype=np.float64),
+        )
 
     def release(self) -> None:
         """Let go of the block in memory; it is read again when it is asked for."""

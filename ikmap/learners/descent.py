@@ -16,11 +16,16 @@ from ikmap._threads import for_each_block
 from ikmap.learners import _linear_svm_loops as loops
 from ikmap.learners.block_reader import CompiledBlock
 from ikmap.learners.progress import Progress
+from ikmap.learners.shared_pass import SharedPass
 
 CHUNK = 8192
 """Rows whose losses are summed apart, so that sums do not depend on the number of threads."""
 AT_REST = 3.0
 """Rows are left out whose margin is further from its bound than so many times the typical step."""
+
+
+COARSEST = 2.0**30
+"""Weights are counted in whole numbers if so many, of a row, are worth no more than a margin of 1."""
 
 
 @dataclass(frozen=True)
@@ -55,28 +60,72 @@ class Problem:
 
 
 class _Sweeps:
-    """Sweeps over the active rows."""
+    """Sweeps over the active rows; on cells with weights in whole numbers (see ``_rows_loops``), on one thread or two.
 
-    def __init__(self, problem: Problem, w: np.ndarray, alpha: np.ndarray, seed: int, shrinking: bool) -> None:
+    Parameters
+    ----------
+    w : ndarray of float64, shape (n_columns + 1,)
+        Weights of ``alpha``.
+    """
+
+    def __init__(
+        self, problem: Problem, w: np.ndarray, alpha: np.ndarray, seed: int, shrinking: bool, n_threads: int
+    ) -> None:
         self.problem, self.w, self.alpha = problem, w, alpha
+        self.rows, self.shared = problem.block.rows, None
         self.state, self.shrinking = np.uint64(seed), shrinking
+        if len(self.rows) == 3 and isinstance(self.rows[2], float):
+            self._count()
+        if n_threads > 1 and len(self.rows) == 4 and SharedPass.suits(self.rows, problem.n_columns):
+            self.shared = SharedPass(self.rows[0])
         self.activate()
+
+    def _count(self) -> None:
+        """Go over to whole numbers as fine as int64 allows for, unless rounding to them could ever be seen.
+
+        The dual objective rises in every step and is at most sum_i C_i. That bounds |w|, and with it every sum of
+        weights and every dual variable.
+        """
+        codes, base, value = self.rows
+        problem, alpha, cost = self.problem, self.alpha, _costs(self.problem)
+        length = 2.0 * cost.sum() + loops.squared_length(self.w)
+        if problem.loss == loops.SQUARED_HINGE:
+            length += (alpha[cost > 0] ** 2 / (2.0 * cost[cost > 0])).sum()
+        length, C = np.sqrt(length), cost.max(initial=0.0)
+        largest = max(length * np.sqrt(codes.shape[1]) / value, 4.0 * C + 2.0 * np.sqrt(C) * length)
+        if problem.bias:
+            largest = max(largest, length / problem.bias)
+        # int64 ends at 2^63; three bits are left for the rounding of all this.
+        unit = float(np.ldexp(1.0, 60 - int(np.frexp(largest)[1]))) if largest < np.finfo(float).max else 0.0
+        if not COARSEST * (problem.block.norms[0] + problem.bias**2) < unit < np.inf:
+            return
+        self.rows = codes, base, value * value / unit, unit
+        self.sizes = value / unit, problem.bias / unit
+        w = self.w / self.sizes[0]
+        w[-1] = self.w[-1] / self.sizes[1] if problem.bias else 0.0
+        self.w = np.rint(w).astype(np.int64)
+
+    def weights(self) -> np.ndarray:
+        """The weights, in float64."""
+        if len(self.rows) != 4:
+            return self.w
+        w = self.w * self.sizes[0]
+        w[-1] = self.w[-1] * self.sizes[1]
+        return w
 
     def activate(self) -> None:
         """Make every row active that counts at all."""
-        y, (_, class_cost, weight, _, _) = self.problem.block.y, self.problem.arrays
-        cost = class_cost[y] * weight if weight.size else class_cost[y]
-        self.order = np.flatnonzero(cost > 0).astype(np.int32)
+        self.order = np.flatnonzero(_costs(self.problem) > 0).astype(np.int32)
         self.size = self.everything = self.order.size
         self.threshold = np.inf
 
     def __call__(self) -> tuple[bool, float, float, float, float]:
         """Make one sweep; return what :meth:`Progress.swept` wants to know."""
         whole = self.size == self.everything
-        rows, norms, y, _ = self.problem.block
+        _, norms, y, _ = self.problem.block
         self.state = np.uint64(loops.shuffle(self.order, self.size, self.state))
         arrays: Any = (
-            rows,
+            self.rows,
             norms,
             y,
             *self.problem.arrays,
@@ -86,9 +135,16 @@ class _Sweeps:
             self.size,
             self.threshold,
         )
-        self.size, losses, gap, most, rms, growth = loops.one_pass(*arrays)
+        sweep = self.shared if self.shared is not None and self.shared.pays(self.size) else loops.one_pass
+        self.size, losses, gap, most, rms, growth = sweep(*arrays)
         self.threshold = AT_REST * rms if rms > 0.0 and self.shrinking else np.inf
         return whole, losses, gap, most, growth
+
+
+def _costs(problem: Problem) -> np.ndarray:
+    """C of every row."""
+    y, weight = problem.block.y, problem.block.sample_weight
+    return problem.class_cost[y] * weight if weight.size else problem.class_cost[y]
 
 
 def certify(problem: Problem, w: np.ndarray, alpha: np.ndarray, n_threads: int = 1) -> tuple[float, float, float]:
@@ -124,7 +180,7 @@ def descend(
     seed : int
         Of the order of rows, below 2^64.
     n_threads : int
-        For the certificate.
+        For the certificate and, up to two, for sweeps over cells. The result is the same bit for bit.
 
     Returns
     -------
@@ -138,10 +194,11 @@ def descend(
     if alpha.any():
         arrays = (rows, y, *problem.arrays, w, alpha)
         loops.accumulate(*arrays)
-    sweeps = _Sweeps(problem, w, alpha, seed, shrinking)
+    sweeps = _Sweeps(problem, w, alpha, seed, shrinking, n_threads)
     progress = Progress(tol, max_iter, loops.squared_length(w))
     while True:
         if progress.swept(*sweeps()):
+            w = sweeps.weights()
             if progress.certified(*certify(problem, w, alpha, n_threads)):
                 return w, progress.history
             sweeps.activate()

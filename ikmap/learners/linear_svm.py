@@ -15,11 +15,13 @@ import numpy as np
 
 from ikmap._threads import usable_cores
 from ikmap.learners._linear_svm_loops import LOSSES
-from ikmap.learners.block_minimization import BlockProblem, visit_blocks
+from ikmap.learners.block_minimization import BlockProblem, descend_blocks
 from ikmap.learners.block_reader import BlockReader
 from ikmap.learners.class_descent import ClassProblems, descend_classes
 from ikmap.learners.descent import Problem, descend
+from ikmap.learners.dual_variables import DualVariables
 from ikmap.learners.linear_model import LinearModel
+from ikmap.learners.progress import Progress
 from ikmap.learners.rows import Blocks
 from ikmap.seeds import generator
 
@@ -155,8 +157,9 @@ def fit_linear_svm(
     cell_value : float, optional
         Feature value of a cell, where neither 1/sqrt(t) nor 1 is meant.
     n_threads : int, optional
-        Threads to use on one block: groups of eight one-vs-rest problems are solved side by side, and of the problem of
-        two classes the certificate is shared. None: as many as there are cores. The result is the same bit for bit.
+        Threads to use on one block: groups of eight one-vs-rest problems are solved side by side; of the problem of two
+        classes the certificate is shared and, between two threads, each sweep over many rows of cells. None: as many
+        as there are cores. The result is the same bit for bit.
 
     Returns
     -------
@@ -169,7 +172,8 @@ def fit_linear_svm(
 
     Notes
     -----
-    Memory: one block, and per problem in flight a weight per column and 8 bytes per row. Time of a sweep: the
+    Memory: per problem in flight a weight per column. One block: that, and 8 bytes per row and problem. Several: some
+    blocks, and those 8 bytes in a temporary file, of which ``alphas`` is a view. Time of a sweep: the
     number of entries of the rows that are not shrunk; on one block, eight one-vs-rest problems share it.
     """
     params = params or SVMParams()
@@ -182,37 +186,63 @@ def fit_linear_svm(
     if len(blocks) == 0:
         raise ValueError("no blocks to learn from")
     reader = BlockReader(blocks, n_classes, cell_value, params.normalize)
-    reader[0]
-    assert reader.columns is not None
-    class_cost = params.C * _class_weights(reader, n_classes, params.class_weight)
+    counts = reader.survey()
+    class_cost = params.C * _class_weights(counts, params.class_weight)
     if alpha0 is not None:
         alpha0 = np.asarray(alpha0, dtype=np.float64)
         if alpha0.ndim != 2 or alpha0.shape[0] != len(numbers) or not np.isfinite(alpha0).all():
             raise ValueError(f"alpha0 must be finite, of shape ({len(numbers)}, n), got {alpha0.shape}")
+        if alpha0.shape[1] != (n := sum(reader.sizes.values())):
+            raise ValueError(f"alpha0 has {alpha0.shape[1]} rows, the blocks have {n}")
     if len(blocks) == 1:
         threads = min(n_threads or usable_cores(), usable_cores())
         return _fit_in_memory(reader, n_classes, numbers, params, class_cost, alpha0, threads)
+    return _fit_in_blocks(reader, n_classes, numbers, params, class_cost, alpha0)
+
+
+def _fit_in_blocks(
+    reader: BlockReader,
+    n_classes: int,
+    numbers: Sequence[int],
+    params: SVMParams,
+    class_cost: np.ndarray,
+    alpha0: np.ndarray | None,
+) -> SVMFit:
+    """Solve the problems together, block by block."""
+    assert reader.columns is not None
+    duals = DualVariables(len(numbers), list(reader.sizes.values()))
     problems = [
         BlockProblem(
-            positive=1 if n_classes == 2 else number,
             number=number,
+            slot=slot,
+            positive=1 if n_classes == 2 else number,
+            class_cost=class_cost,
+            bias=float(params.fit_intercept),
+            loss=LOSSES[params.loss],
             w=np.zeros(reader.columns + 1),
-            tol=params.tol,
-            certify_below=params.tol,
-            phase="train" if alpha0 is None else "start",
+            progress=Progress(params.tol, params.max_iter, 0.0),
         )
-        for number in numbers
+        for slot, number in enumerate(numbers)
     ]
-    cycle = 0
-    while unsolved := [p for p in problems if p.phase != "done"]:
-        visit_blocks(reader, unsolved, params, class_cost, cycle, alpha0)
-        cycle += 1
+    if alpha0 is not None:
+        for problem, alpha in zip(problems, alpha0, strict=True):
+            duals.write(problem.slot, range(len(reader)), np.ascontiguousarray(alpha))
+            problem.phase = "start"
+    descend_blocks(
+        reader,
+        problems,
+        duals,
+        inner_sweeps=params.inner_sweeps,
+        shrinking=params.shrinking,
+        seed=params.seed,
+    )
     return _result(
         numbers,
-        np.ascontiguousarray(np.column_stack([p.w[:-1] for p in problems])),
-        np.array([p.w[-1] for p in problems]),
-        np.array([np.concatenate([p.alphas[b] for b in sorted(p.alphas)]) for p in problems]),
-        [p.history for p in problems],
+        np.ascontiguousarray(np.column_stack([problem.w[:-1] for problem in problems])),
+        np.array([problem.w[-1] for problem in problems]),
+        duals.array(),
+        np.array([problem.n_support for problem in problems]),
+        [problem.progress.history for problem in problems],
         params,
     )
 
@@ -228,10 +258,8 @@ def _fit_in_memory(
 ) -> SVMFit:
     """Solve the problem of two classes, or those of more together."""
     assert reader.columns is not None
-    block, n = reader[0], reader.sizes[0]
-    if alpha0 is not None and alpha0.shape[1] != n:
-        raise ValueError(f"alpha0 has {alpha0.shape[1]} rows, the blocks have {n}")
-    alphas = np.zeros((len(numbers), n)) if alpha0 is None else alpha0.copy()
+    block = reader[0]
+    alphas = np.zeros((len(numbers), block.y.size)) if alpha0 is None else alpha0.copy()
     what: Any = {
         "block": block,
         "class_cost": class_cost,
@@ -249,28 +277,23 @@ def _fit_in_memory(
     if n_classes > 2:
         problems = ClassProblems(positives=np.array(numbers), **what)
         coef, intercept, histories = descend_classes(problems, alphas, **how)
-        return _result(numbers, coef, intercept, alphas, histories, params)
-    w, history = descend(Problem(positive=1, **what), alphas[0], **how)
-    return _result(numbers, w[:-1, None], w[-1:], alphas, [history], params)
+    else:
+        w, history = descend(Problem(positive=1, **what), alphas[0], **how)
+        coef, intercept, histories = w[:-1, None], w[-1:], [history]
+    return _result(numbers, coef, intercept, alphas, np.count_nonzero(alphas > 0, axis=1), histories, params)
 
 
-def _class_weights(
-    reader: BlockReader, n_classes: int, class_weight: Mapping[int, float] | Literal["balanced"] | None
-) -> np.ndarray:
-    """Weight of every class; "balanced" reads all blocks once."""
-    weights = np.ones(n_classes)
+def _class_weights(counts: np.ndarray, class_weight: Mapping[int, float] | Literal["balanced"] | None) -> np.ndarray:
+    """Weight of every class, of which there are so many rows by weight."""
+    weights = np.ones(counts.size)
     if isinstance(class_weight, Mapping):
         for k, value in class_weight.items():
-            if not 0 <= int(k) < n_classes:
-                raise ValueError(f"class_weight names class {k}, classes are 0..{n_classes - 1}")
+            if not 0 <= int(k) < counts.size:
+                raise ValueError(f"class_weight names class {k}, classes are 0..{counts.size - 1}")
             weights[int(k)] = value
     elif class_weight == "balanced":
-        counts = np.zeros(n_classes)
-        for b in range(len(reader)):
-            _, _, y, weight = reader[b]
-            counts += np.bincount(y, weights=weight if weight.size else None, minlength=n_classes)
         present = counts > 0
-        weights[present] = counts.sum() / (n_classes * counts[present])
+        weights[present] = counts.sum() / (counts.size * counts[present])
     return weights
 
 
@@ -279,6 +302,7 @@ def _result(
     coef: np.ndarray,
     intercept: np.ndarray,
     alphas: np.ndarray,
+    n_support: np.ndarray,
     histories: Sequence[Sequence[tuple[float, float, float, float]]],
     params: SVMParams,
 ) -> SVMFit:
@@ -306,7 +330,7 @@ def _result(
         gap=gap,
         n_iter=n_iter.astype(np.int64),
         converged=converged,
-        n_support=np.count_nonzero(alphas > 0, axis=1),
+        n_support=n_support,
         history=tuple(np.array(h) for h in histories),
     )
 

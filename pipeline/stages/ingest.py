@@ -90,10 +90,10 @@ def ingest(context: Context, data: ResolvedDataset) -> dict[str, Any]:
     else:
         n_train = data.split.train_rows(rows)
         whole = Split(data.split.rule, rows, n_train, True, params.seed)
-        sides = {
-            "train": _side(train_parts, whole),
-            "test": _side(train_parts, replace(whole, train=False)),
-        }
+        sides = {"train": _side(train_parts, whole)}
+        # What is not for training is for testing: to shuffle all rows once more would take as long as to store them.
+        test_counts = [part["rows"] - k for part, k in zip(train_parts, sides["train"]["counts"], strict=True)]
+        sides["test"] = {**sides["train"], "counts": test_counts, "split": asdict(replace(whole, train=False))}
     attributes = {"preparation": preparation.as_json(), "sides": sides}
     context.store.set_attributes(DATA, attributes)
     if params.scale == "minmax":

@@ -9,13 +9,13 @@ import numpy as np
 
 from ikmap.learners.class_descent import LANES
 from pipeline.baselines import parameter_of
-from pipeline.engine import Context, Stage, Task
+from pipeline.engine import Context, Record, Stage, Task
 from pipeline.layout import choose_parts, choose_solver, packed_bytes
 from pipeline.learners import LEARNERS
 from pipeline.models import MODELS
 from pipeline.prepared import PreparedRows
 from pipeline.stages.partition import Fitted
-from pipeline.stages.train_batch import merge_classes, solve_classes, solved_name, sum_up, svm_params
+from pipeline.stages.train_batch import merge_classes, solve_classes, solve_whole, solved_name, sum_up, svm_params
 from pipeline.stages.train_distributed import PROBLEMS_AT_ONCE, solve_distributed
 from pipeline.stages.train_online import PASS_STREAM, train_online
 from pipeline.stages.train_rows import fit_rows
@@ -116,6 +116,9 @@ def _train_batch(context: Context, learner: str, fitted: Fitted) -> dict[str, An
         details["parts"] = choose_parts(n, cells_bytes, params.parts)
         stage = Stage(context, f"train:{learner}", None, n)
         solved = solve_distributed(stage, learner, fitted, len(classes), groups, details["parts"])
+    elif len(groups) == 1:
+        stage = Stage(context, f"train:{learner}", 1, n)
+        solved = stage.run(solve_whole, [Task("whole", (store, params, learner, fitted, classes, solver))])
     else:
         stage = Stage(context, f"train:{learner}", len(groups) + 1, n)
         tasks = [
@@ -123,11 +126,19 @@ def _train_batch(context: Context, learner: str, fitted: Fitted) -> dict[str, An
             for i, group in enumerate(groups)
         ]
         solved = stage.run(solve_classes, tasks)
-    names = [solved_name(learner, i) for i in range(len(groups))]
-    (record,) = stage.run(merge_classes, [Task("merge", (store, params, learner, classes, names))])
+    (record,) = solved if "content_hash" in solved[0] else _merge(stage, learner, classes, len(groups))
     details |= sum_up([task["certificate"] for task in solved])
     if solver == "distributed":
         details["rounds"] = details["iterations"]
     result = stage.finish(psi=fitted.psi, content_hash=record["content_hash"], **details)
-    store.delete(f"{MODELS}/{learner}-solved")  # only now: until here an interrupted run still needs them
+    if record is not solved[0]:
+        store.delete(f"{MODELS}/{learner}-solved")  # only now: until here an interrupted run still needs them
     return result
+
+
+def _merge(stage: Stage, learner: str, classes: list[Any], n_groups: int) -> list[Record]:
+    """Make one model of the solutions of all groups."""
+    names = [solved_name(learner, i) for i in range(n_groups)]
+    return stage.run(
+        merge_classes, [Task("merge", (stage.context.store, stage.context.params, learner, classes, names))]
+    )

@@ -36,6 +36,15 @@ def svm_params(params: Params, learner: str) -> SVMParams:
     )
 
 
+def solve_whole(
+    store: Store, params: Params, learner: str, fitted: Fitted, classes: list[Any], solver: str = "memory"
+) -> Record:
+    """Task: solve all of few one-vs-rest problems and store the model."""
+    fit, rows, read = _solve(store, params, learner, fitted, len(classes), None, solver)
+    stored = store_model(store, params, learner, classes, [fit])
+    return {**stored, "rows": rows, "bytes_read": read, "certificate": _certificate(fit)}
+
+
 def solve_classes(
     store: Store,
     params: Params,
@@ -46,18 +55,27 @@ def solve_classes(
     number: int,
     solver: str = "memory",
 ) -> Record:
-    """Task: solve some of the one-vs-rest problems, in memory or block by block, and store their solutions."""
+    """Task: solve some of the one-vs-rest problems and store their solutions."""
+    fit, rows, read = _solve(store, params, learner, fitted, n_classes, group, solver)
+    return {"rows": rows, "bytes_read": read, **store_solution(store, learner, number, fit)}
+
+
+def _solve(
+    store: Store, params: Params, learner: str, fitted: Fitted, n_classes: int, group: list[int] | None, solver: str
+) -> tuple[SVMFit, int, int]:
+    """Solve problems (None: all), in memory or block by block; return also the rows, and the bytes that were read."""
     offsets, n_rows = fitted.load(store).offsets, PreparedRows(store, "train").n_rows
     in_memory = solver == "memory"
     whole = {"block_bytes": sys.maxsize} if in_memory else {}
     ranges = learning_blocks(n_rows, packed_row_bytes(offsets), params.seed, shuffled=False, **whole)
-    stored = CellBlocks(store, cells_name(fitted.psi, "train"), offsets, ranges)
-    blocks = stored if in_memory else SpooledBlocks(stored, offsets)
+    blocks: CellBlocks | SpooledBlocks = CellBlocks(store, cells_name(fitted.psi, "train"), offsets, ranges)
+    if not in_memory:
+        blocks = SpooledBlocks(blocks, offsets)
     with warnings.catch_warnings():
         # A ConvergenceWarning, told by its text: the class takes a second to import, and the gap is in the result.
         warnings.filterwarnings("ignore", message="duality gap")
         fit = fit_linear_svm(blocks, n_classes, svm_params(params, learner), classes_subset=group)
-    return {"rows": n_rows, "bytes_read": blocks.bytes_read, **store_solution(store, learner, number, fit)}
+    return fit, n_rows, blocks.bytes_read
 
 
 def store_solution(store: Store, learner: str, number: int, fit: SVMFit) -> Record:
@@ -69,13 +87,18 @@ def store_solution(store: Store, learner: str, number: int, fit: SVMFit) -> Reco
         "bytes_written": written,
         "outputs": [name],
         "temporary": True,
-        "certificate": {
-            "duality_gap": float(fit.gap.max()),
-            "objective": float(fit.primal.sum()),
-            "iterations": int(fit.n_iter.max()),
-            "converged": bool(fit.converged.all()),
-            "n_support": fit.n_support.tolist(),
-        },
+        "certificate": _certificate(fit),
+    }
+
+
+def _certificate(fit: SVMFit) -> Record:
+    """What a solution has to show."""
+    return {
+        "duality_gap": float(fit.gap.max()),
+        "objective": float(fit.primal.sum()),
+        "iterations": int(fit.n_iter.max()),
+        "converged": bool(fit.converged.all()),
+        "n_support": fit.n_support.tolist(),
     }
 
 
@@ -86,6 +109,11 @@ def merge_classes(store: Store, params: Params, learner: str, classes: list[Any]
         attributes, arrays = store.read_group(name)
         numbers = {key: np.array(attributes[key]) for key in OF_PROBLEMS}
         fits.append(SVMFit(**arrays, **numbers, alphas=np.empty((numbers["problems"].size, 0)), history=()))
+    return store_model(store, params, learner, classes, fits)
+
+
+def store_model(store: Store, params: Params, learner: str, classes: list[Any], fits: list[SVMFit]) -> Record:
+    """Store the model that solutions of all problems make."""
     model = svm_model(fits, classes, svm_params(params, learner), divisor=math.sqrt(params.t))
     output = f"{MODELS}/{learner}"
     return {

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ikmap._threads import ahead
 from ikmap.seeds import generator
 from pipeline.baselines import Sample, start_online
 from pipeline.cell_blocks import CellBlocks
@@ -24,6 +25,8 @@ from pipeline.stages.partition import Fitted
 from pipeline.store import Store
 
 CURVE_POINTS = 200
+AT_ONCE = 1 << 16
+"""Rows that are put into the order in which they are learned from."""
 PASS_STREAM = 2_000_003
 
 
@@ -61,16 +64,18 @@ def train_online(
         with np.load(checkpoint, allow_pickle=False) as saved:
             state = state.restore({name: saved[name] for name in saved})
             first, mistakes = int(saved["next_block"]), saved["mistakes"]
-    for k in range(first, len(blocks)):
-        rows, y, _ = blocks[k]
+    todo = range(first, len(blocks))
+    for k, (rows, y, _) in zip(todo, ahead(blocks.__getitem__, todo), strict=True):
+        order = np.arange(y.size, dtype=np.int32)
         if params.order == "shuffled":
-            order = generator(params.seed, PASS_STREAM, k).permutation(y.size)
-            rows, y = rows[order], y[order]
-        seen = state.n_seen
-        wrong = state.partial_fit(rows, y).predicted != y
-        point = (seen + np.arange(y.size)) // per_point
-        mistakes = np.concatenate([mistakes, np.zeros(point[-1] + 1 - mistakes.size, dtype=np.int64)])
-        mistakes += np.bincount(point, weights=wrong, minlength=mistakes.size).astype(np.int64)
+            order = generator(params.seed, PASS_STREAM, k).permutation(order)
+        for start in range(0, y.size, AT_ONCE):
+            now = order[start : start + AT_ONCE]
+            seen = state.n_seen
+            wrong = state.partial_fit(rows[now], y[now]).predicted != y[now]
+            point = (seen + np.arange(now.size)) // per_point
+            mistakes = np.concatenate([mistakes, np.zeros(point[-1] + 1 - mistakes.size, dtype=np.int64)])
+            mistakes += np.bincount(point, weights=wrong, minlength=mistakes.size).astype(np.int64)
         if k + 1 < len(blocks):
             _save_checkpoint(checkpoint, {**state.checkpoint(), "next_block": np.array(k + 1), "mistakes": mistakes})
     model = state.model(classes, {"feature_scale": params.feature_scale, "order": params.order, "seed": params.seed})

@@ -143,6 +143,50 @@ def svm_sweeps(X, c, cost, loss, eps, n_sweeps, shrinking, state, sigma=1.0, sta
     return alpha, w, n_sweeps
 
 
+def svm_pass(X, c, cost, loss, alpha, w, order, threshold):
+    """A sweep that leaves out rows at rest (not for the logistic loss); alpha and w change in place.
+
+    Returns (rows kept, sum of losses, of shares of the gap, largest projected gradient, steps in the row's own margin).
+    """
+    kept, steps, losses, gap, largest = [], [], 0.0, 0.0, 0.0
+    for i in order:
+        margin, old = c[i] * (X[i] @ w), alpha[i]
+        diag, upper = (0.5 / cost[i], np.inf) if loss == "squared_hinge" else (0.0, cost[i])
+        slack, gradient = max(0.0, 1 - margin), margin - 1 + diag * old
+        if loss == "squared_hinge":
+            losses += cost[i] * slack**2
+            gap += cost[i] * (slack - diag * old) ** 2 + old * max(0.0, margin - 1)
+        else:
+            losses += cost[i] * slack
+            gap += (cost[i] - old) * slack + old * max(0.0, margin - 1)
+        projected = min(gradient, 0) if old == 0 else max(gradient, 0) if old == upper else gradient
+        largest = max(largest, abs(projected))
+        new = min(max(old - gradient / (X[i] @ X[i] + diag), 0), upper) if abs(projected) > 1e-12 else old
+        if new != old:
+            steps.append((new - old) * (X[i] @ X[i]))
+            alpha[i] = new
+            w += (new - old) * c[i] * X[i]
+        if new != old or projected != 0 or abs(margin - 1) <= threshold:
+            kept.append(i)
+    return kept, losses, gap, largest, steps
+
+
+def svm_blocks(X, c, cost, loss, passes, shrinking):
+    """Block minimisation: one sweep over each group of each pass, given as (rows, seed); (alpha, w, rows left out)."""
+    alpha, w, threshold = np.zeros(len(c)), np.zeros(X.shape[1]), np.inf
+    left_out = set()
+    for groups in passes:
+        visits = squares = 0.0
+        for rows, seed in groups:
+            order, _ = shuffled([i for i in rows if cost[i] > 0 and i not in left_out], seed)
+            kept, _, _, _, steps = svm_pass(X, c, cost, loss, alpha, w, order, threshold)
+            left_out |= set(order) - set(kept)
+            visits += len(order)
+            squares += len(order) * np.mean(np.square(steps)) if steps else 0.0
+        threshold = 3 * np.sqrt(squares / visits) if squares and shrinking else np.inf
+    return alpha, w, left_out
+
+
 def cocoa(X, c, cost, loss, rounds, random):
     """CoCoA+ with momentum on parts (lists of dense rows, signs, costs), one sweep a round; alpha of every part.
 
@@ -168,6 +212,15 @@ def cocoa(X, c, cost, loss, rounds, random):
         theta = following if reached > dual else 1.0
         dual = reached
     return alpha
+
+
+def whole_weights(columns, n_columns, c, alpha, unit):
+    """Sums of c_i times the whole number nearest alpha_i unit: of every column, and of the constant feature."""
+    w = [0] * (n_columns + 1)
+    for row, sign, a in zip(columns.tolist(), c.tolist(), alpha.tolist(), strict=True):
+        for column in [*row, n_columns]:
+            w[column] += sign * round(a * unit)
+    return w
 
 
 def svm_gram(K, c, C, loss, n_sweeps):

@@ -25,6 +25,7 @@ from ikmap._simd import (
     multiply_add,
     prefetch,
     splat,
+    steps,
     store,
     subtract,
 )
@@ -198,23 +199,39 @@ def begin_scores(values, columns, indptr, list_start, list_position, list_value,
 
 
 @njit(inline="always")
-def _list(scores, g, row, limit, places, listed, found, count):
-    """Add the places of a tile that score within the limit to the row's list; without room they are counted only."""
+def _list(scores, at, row, limit, first_place, listed, found, count):
+    """Add the places of a tile that score within the limit to the row's list; without room the count exceeds it."""
     t = splat(limit)
-    width = U(listed.shape[1])
-    n = U(count[row])
-    for v in range(0, TILE, 16):
-        s = load(scores, U(g * TILE + v))
-        mask = at_most(s, t)
-        if mask:
-            if n + U(16) <= width:
-                at = U(row) * width + n
-                compress(found, at, s, mask)
-                compress(listed, at, load(places, U(v)), mask)
-            elif n <= width:
-                n = width  # full: whatever else comes, this row has more than there is room for
-            n += count_bits(mask)
-    count[row] = n
+    s0, s1, s2, s3 = load(scores, at), load(scores, at + U(16)), load(scores, at + U(32)), load(scores, at + U(48))
+    m0, m1, m2, m3 = at_most(s0, t), at_most(s1, t), at_most(s2, t), at_most(s3, t)
+    if m0 | m1 | m2 | m3:
+        width, n = U(listed.shape[1]), U(count[row])
+        if n + U(TILE) <= width:
+            # Once anything is near, all four: which of them is hard to predict.
+            n = _append(s0, m0, first_place, row, n, listed, found)
+            n = _append(s1, m1, first_place + 16, row, n, listed, found)
+            n = _append(s2, m2, first_place + 32, row, n, listed, found)
+            n = _append(s3, m3, first_place + 48, row, n, listed, found)
+        else:  # full: this row has more than there is room for
+            n = max(n, width) + U(1)
+        count[row] = n
+
+
+@njit(inline="always")
+def _append(s, mask, first_place, row, n, listed, found):
+    to = U(row) * U(listed.shape[1]) + n
+    compress(found, to, s, mask)
+    compress(listed, to, steps(np.int32(first_place)), mask)
+    return n + count_bits(mask)
+
+
+@njit(cache=True, nogil=True)
+def list_scored(scores, start, limit, listed, found, count):
+    """List the places from 0 on that row ``start + q`` scores within its limit, from ``scores[q]``."""
+    for q in range(scores.shape[0]):
+        for c in range(0, scores.shape[1], TILE):
+            at = U(q) * U(scores.shape[1]) + U(c)
+            _list(scores, at, start + q, limit[start + q], c, listed, found, count)
 
 
 @njit(cache=True, nogil=True)
@@ -222,17 +239,14 @@ def collect(rows, tiles, first_tile, limit, listed, found, count):
     """List for each row the places of the centres whose score is at most its limit; every tile is scored."""
     scores = np.empty((GROUP, TILE), dtype=np.float32)
     r = np.empty(GROUP, dtype=np.int64)
-    places = np.empty(TILE, dtype=np.int32)
     for c in range(first_tile, first_tile + tiles.shape[0]):
-        for v in range(TILE):
-            places[v] = c * TILE + v
         tile = tiles[c - first_tile]
         for first in range(0, limit.size, GROUP):
             for g in range(GROUP):
                 r[g] = min(first + g, limit.size - 1)
             score_group(rows, r, tile, c, scores)
             for g in range(min(GROUP, limit.size - first)):
-                _list(scores, g, r[g], limit[r[g]], places, listed, found, count)
+                _list(scores, U(g * TILE), r[g], limit[r[g]], c * TILE, listed, found, count)
 
 
 @njit(cache=True, nogil=True)
@@ -265,11 +279,8 @@ def collect_in_boxes(rows, points, tiles, first_tile, low, high, limit, reach, l
                     n_visitors[c] += 1
     scores = np.empty((GROUP, TILE), dtype=np.float32)
     group = np.empty(GROUP, dtype=np.int64)
-    places = np.empty(TILE, dtype=np.int32)
     visits = 0
     for c in range(n_tiles):
-        for v in range(TILE):
-            places[v] = (first_tile + c) * TILE + v
         tile = tiles[c]
         n = n_visitors[c]
         visits += n
@@ -278,7 +289,7 @@ def collect_in_boxes(rows, points, tiles, first_tile, low, high, limit, reach, l
                 group[g] = visitors[c, min(first + g, n - 1)]
             score_group(rows, group, tile, first_tile + c, scores)
             for g in range(min(GROUP, n - first)):
-                _list(scores, g, group[g], limit[group[g]], places, listed, found, count)
+                _list(scores, U(g * TILE), group[g], limit[group[g]], (first_tile + c) * TILE, listed, found, count)
     return visits
 
 

@@ -6,7 +6,20 @@ import numpy as np
 from numba import njit, types
 from numba.extending import overload
 
-from ikmap._simd import at_most, choose, compress, count_bits, load, maximum, minimum, pairs, splat, store
+from ikmap._simd import (
+    at_most,
+    choose,
+    compress,
+    count_bits,
+    float_of,
+    load,
+    lowest_bit,
+    maximum,
+    minimum,
+    splat,
+    store,
+    subtract,
+)
 from ikmap.partitioners.voronoi._scores_loops import LEAST_ERROR
 
 U = np.uint64
@@ -14,6 +27,8 @@ EVERYTHING = np.finfo(np.float32).max
 """The limit that every centre's score is within; padding, which scores infinity, is not."""
 NOBODY = np.int64(2**63 - 1)
 """The key of no member at all, farther than any; see :func:`_key_of`."""
+NONE, RUN = np.uint32(2**31 - 1), np.uint32(2**31)
+"""Words for what a place is a member of in a level: nothing; several things, in a run that begins at ``word - RUN``."""
 
 
 def squared_distance(r, u, rows, centers):
@@ -108,17 +123,25 @@ def scores_of(keys):
     return _in_order.py_func((keys >> 32).astype(np.int32)).view(np.float32)
 
 
+@njit(inline="always")
+def _lanes(n):
+    """Bit mask of the first n lanes."""
+    return (U(1) << U(min(n, 16))) - U(1)
+
+
 @njit(cache=True, nogil=True)
-def settle_blocks(scores, first, ends, width, members, lengths, reach, units, rows, centers, codes, keys):
+def settle_blocks(scores, first, ends, members, lengths, reach, units, rows, centers, codes, keys):
     """Nearest member of every partitioning among the first ones, whose scores stand in blocks.
 
-    ``scores[r, k * width + i]`` belongs to member k of partitioning i; row ``first + r`` of the block of rows. After
-    ``ends[e]`` members, ``codes[e]`` gets the answer (not stored where e is beyond `codes`); `keys` keep the last one.
+    ``scores[q, k * t + i]`` belongs to member k of partitioning i and row ``first + q``; sixteen scores more are read.
+    After ``ends[e]`` members, ``codes[e]`` gets the answer (not stored beyond `codes`); `keys` keep the last.
     """
     t = members.shape[0]
+    width = -(-t // 16) * 16
     second = np.empty(width, dtype=np.float32)
     low = np.empty(width, dtype=np.float32)
     at = np.empty(width, dtype=np.float32)
+    worst = np.empty(16, dtype=np.float32)
     position = np.empty(t, dtype=np.int32)
     bits = scores.view(np.int32)
     for q in range(scores.shape[0]):
@@ -128,11 +151,12 @@ def settle_blocks(scores, first, ends, width, members, lengths, reach, units, ro
             low[v], second[v], at[v] = np.inf, np.inf, 0.0
         begin = 0
         for e in range(ends.size):
+            farthest = splat(-np.float32(np.inf))
             for v in range(0, width, 16):
                 lane = np.uint64(v)
                 nearest_of, runner_up, where = load(low, lane), load(second, lane), load(at, lane)
                 for k in range(begin, ends[e]):
-                    s = load(row, np.uint64(k * width) + lane)
+                    s = load(row, np.uint64(k * t) + lane)
                     stays = at_most(nearest_of, s)
                     runner_up = minimum(runner_up, maximum(nearest_of, s))
                     where = choose(stays, where, splat(np.float32(k)))
@@ -140,86 +164,107 @@ def settle_blocks(scores, first, ends, width, members, lengths, reach, units, ro
                 store(low, lane, nearest_of)
                 store(second, lane, runner_up)
                 store(at, lane, where)
+                farthest = maximum(farthest, choose(_lanes(t - v), nearest_of, farthest))
             begin = ends[e]
-            worst = -np.inf
+            store(worst, U(0), farthest)
+            margin = margin_of(np.float64(worst.max()), lengths[r], reach, units[r])
             for i in range(t):
-                worst = max(worst, low[i])
-            margin = margin_of(worst, lengths[r], reach, units[r])
-            for i in range(t):
-                if second[i] - low[i] < margin:
+                position[i] = np.int32(at[i])
+            for v in range(0, width if margin > 0.0 else 0, 16):
+                apart = subtract(load(second, U(v)), load(low, U(v)))
+                doubts = at_most(apart, splat(_up(margin))) & _lanes(t - v)
+                while doubts:
+                    i = v + np.int64(lowest_bit(doubts))
+                    doubts &= doubts - U(1)
                     limit = low[i] + margin
                     nearest, chosen = np.inf, -1
                     for k in range(ends[e]):
-                        if row[k * width + i] <= limit:
+                        if row[k * t + i] <= limit:
                             squared = squared_distance(r, members[i, k], rows, centers)
                             if squared < nearest or chosen < 0:  # the first one counts even if it overflows
                                 nearest, chosen = squared, k
                     position[i] = chosen
-                else:
-                    position[i] = np.int32(at[i])
             if e < codes.shape[0]:
                 for i in range(t):
                     codes[e, r, i] = position[i]
         for i in range(t):
-            keys[r, i] = _key_of(bits[q, position[i] * width + i], position[i])
+            keys[r, i] = _key_of(bits[q, position[i] * t + i], position[i])
 
 
-@njit(cache=True, nogil=True)
-def _select(listed, found, n, above, limit, some, score_of):
-    """Copy the listed places that score in (above, limit]; returns their number."""
+@njit(forceinline=True)
+def _select(listed, found, at, n, above, limit, some, score_of, to):
+    """Copy those of the n listed places from ``at`` on that score in (above, limit]; returns their number."""
     lowest, highest = splat(above), splat(limit)
     taken = U(0)
     for first in range(0, n, 16):
-        scores = load(found, U(first))
+        scores = load(found, at + U(first))
         mask = at_most(scores, highest) & ~at_most(scores, lowest)
-        if n - first < 16:
-            mask &= (U(1) << U(n - first)) - U(1)
-        compress(score_of, taken, scores, mask)
-        compress(some, taken, load(listed, U(first)), mask)
+        mask &= _lanes(n - first)
+        compress(score_of, to + taken, scores, mask)
+        compress(some, to + taken, load(listed, at + U(first)), mask)
         taken += count_bits(mask)
     return taken
 
 
-@njit(cache=True, nogil=True)
-def _memberships(places, scores, n, level, start, taken):
-    """Spell out what some places are members of in a level, as pairs: number of the membership, score of the centre.
+@njit(forceinline=True)
+def _add_near(
+    places, scores, at, n, words, first, runs, shift, bound, several, entry, entry_score, near, near_score, taken
+):
+    """Append the memberships of n places that score within the bound of their partitioning; returns their number.
 
-    Eight pairs are written at once, so that no branch hangs on how many there are, but for more. Returns their number.
+    No branch hangs on a score, and none on how many memberships a place has, but for more than sixteen.
     """
-    count = U(0)
+    nowhere, left = U(bound.size - 1), U(0)
     for c in range(n):
-        p, s = U(places[U(c)]), scores[U(c)]
-        m, end = start[level, p], start[level, p + U(1)]
-        store(taken, U(2) * count, pairs(m, s))
-        for more in range(m + 8, end, 8):
-            store(taken, U(2) * (count + U(more - m)), pairs(np.int32(more), s))
-        count += U(end - m)
-    return count
+        word, s = words[first + U(places[at + U(c)])], scores[at + U(c)]
+        near[taken], near_score[taken] = word, s
+        taken += U(s <= bound[min(U(word >> shift), nowhere)])
+        several[left] = c
+        left += U(word >= RUN)
+    count = U(0)
+    for c in range(left):
+        place = at + U(several[U(c)])
+        m, s = np.int64(words[first + U(places[place])] - RUN), splat(scores[place])
+        size = np.int64(runs[U(m)])
+        for more in range(0, size, 16):
+            store(entry, count + U(more), load(runs, U(m + 1 + more)))
+            store(entry_score, count + U(more), s)
+        count += U(size)
+    for j in range(count):
+        e, s = entry[U(j)], entry_score[U(j)]
+        near[taken], near_score[taken] = e, s
+        taken += U(s <= bound[U(e >> shift)])
+    return taken
+
+
+@njit(inline="always")
+def _score_of(key):
+    return float_of(_in_order(np.int32(key >> 32)))
+
+
+@njit(inline="always")
+def _farthest(keys):
+    """Score of the farthest of some keys; infinite if one is of nobody."""
+    largest = keys[0]
+    for i in range(1, keys.size):
+        largest = max(largest, keys[i])
+    return np.inf if largest == NOBODY else np.float64(_score_of(largest))
 
 
 @njit(cache=True, nogil=True)
-def _compete(taken, count, entries, low, second):
-    """Bring the nearest and second nearest of each partitioning up to date with some memberships, without a branch."""
-    for j in range(count):
-        m = U(taken[U(2) * U(j)])
-        i = U(entries[m, U(0)])
-        key, nearest = _key_of(taken[U(2) * U(j) + U(1)], entries[m, U(1)]), low[i]
-        second[i] = min(second[i], max(nearest, key))
-        low[i] = min(nearest, key)
-
-
-@njit(inline="always")
-def _largest(values):
-    largest = values[0]
-    for i in range(1, values.size):
-        largest = values[i] if values[i] > largest else largest
-    return largest
-
-
-@njit(inline="always")
-def _scores_of(keys, bits):
-    for i in range(keys.size):
-        bits[i] = _in_order(np.int32(keys[i] >> 32))
+def _nearest_of(r, i, near, bits, taken, shift, bound, members, rows, centers, before):
+    """Key of the nearest member of partitioning i, by float64, among those that score within the bound."""
+    best, nearest = NOBODY, np.inf
+    if before != NOBODY and _score_of(before) <= bound:
+        best, nearest = before, squared_distance(r, members[i, _member_of(before)], rows, centers)
+    for j in range(taken):
+        e = near[U(j)]
+        if np.int64(e >> shift) == i and float_of(bits[U(j)]) <= bound:
+            k = np.int64(e & ((np.uint32(1) << shift) - np.uint32(1)))
+            squared = squared_distance(r, members[i, k], rows, centers)
+            if best == NOBODY or squared < nearest or (squared == nearest and k < _member_of(best)):
+                best, nearest = _key_of(bits[U(j)], k), squared
+    return best
 
 
 @njit(cache=True, nogil=True)
@@ -231,88 +276,97 @@ def settle_lists(
     ``limits`` (n, steps) ascend: a row is done as soon as all its cells are known to lie within one of them; the list
     holds the places of all centres within the last. ``settled[r]`` tells whether that was enough. If `more` levels
     follow, the first limit becomes the score above which a centre cannot change any cell; the list is shortened to it.
+
+    Few of the memberships within the limit, which is that of the farthest cell, come near the cell that they could
+    change: the others are left out first, without a branch.
     """
-    start, entries, center_of = membership
-    t = members.shape[0]
-    low, second = np.empty(t, dtype=np.int64), np.empty(t, dtype=np.int64)
-    score, runner_up = np.empty(t, dtype=np.float32), np.empty(t, dtype=np.float32)
-    score_bits, runner_up_bits = score.view(np.int32), runner_up.view(np.int32)
-    in_doubt, nearest = np.empty(t, dtype=np.bool_), np.empty(t)
-    places, scores = np.empty(listed.shape[1] + 16, dtype=np.int32), np.empty(listed.shape[1] + 16, dtype=np.float32)
-    taken = np.empty(2 * (start[level, start.shape[1] - 1] - start[level, 0]) + 16, dtype=np.int32)
+    words, runs, shift, most = membership
+    first, all_words = U(level) * U(words.shape[1]), words.ravel()
+    all_listed, all_found = listed.ravel(), found.ravel()
+    t, width = members.shape[0], listed.shape[1]
+    member = (np.uint32(1) << shift) - np.uint32(1)
+    low, bound = np.empty(t, dtype=np.int64), np.empty(t + 1, dtype=np.float32)
+    bound[t] = -np.inf
+    places, place_scores = np.empty(width + 16, dtype=np.int32), np.empty(width + 16, dtype=np.float32)
+    several = np.empty(width + 1, dtype=np.int32)
+    entry, entry_score = np.empty(most + 16, dtype=np.uint32), np.empty(most + 16, dtype=np.float32)
+    near, near_score = np.empty(most + 16, dtype=np.uint32), np.empty(most + 16, dtype=np.float32)
+    bits = near_score.view(np.int32)
+    doubtful = np.empty(most + t + 1, dtype=np.int32)
     for r in range(count.size):
         settled[r] = False
         n = count[r]
-        if n > listed.shape[1]:
+        if n > width:
             continue
+        at = U(r) * U(width)
         for i in range(t):
-            low[i], second[i] = keys[r, i], NOBODY
-        margin, above, farthest = np.inf, np.float32(-np.inf), np.inf
+            low[i] = keys[r, i]
+        farthest = _farthest(low)
+        margin = margin_of(farthest, lengths[r], reach, units[r])
+        slack, above, taken = margin, np.float32(-np.inf), U(0)
         for step in range(limits.shape[1]):
             limit = limits[r, step]
+            slack = min(slack, margin)
+            for i in range(t):
+                known = low[i] != NOBODY and limit < EVERYTHING
+                bound[i] = _up(np.float64(_score_of(low[i])) + slack) if known else EVERYTHING
+            before = taken
             if limits.shape[1] == 1:
-                competitors = _memberships(listed[r], found[r], n, level, start, taken)
+                taken = _add_near(
+                    all_listed, all_found, at, n, all_words, first, runs, shift, bound, several,
+                    entry, entry_score, near, near_score, taken,
+                )  # fmt: skip
             else:
-                chosen = _select(listed[r], found[r], n, above, limit, places, scores)
-                competitors = _memberships(places, scores, chosen, level, start, taken)
-            _compete(taken, competitors, entries, low, second)
+                chosen = _select(all_listed, all_found, at, n, above, limit, places, place_scores, U(0))
+                taken = _add_near(
+                    places, place_scores, U(0), chosen, all_words, first, runs, shift, bound, several,
+                    entry, entry_score, near, near_score, taken,
+                )  # fmt: skip
+            for j in range(before, taken):
+                e = near[U(j)]
+                i = U(e >> shift)
+                low[i] = min(low[i], _key_of(bits[U(j)], e & member))
             above = limit
-            if _largest(low) != NOBODY:
-                _scores_of(low, score_bits)
-                farthest = np.float64(_largest(score))
+            farthest = _farthest(low)
+            if farthest < np.inf:
                 margin = margin_of(farthest, lengths[r], reach, units[r])
-                if limit >= EVERYTHING or farthest + margin <= limit:
+                if limit >= EVERYTHING or (margin <= slack and farthest + margin <= limit):
                     settled[r] = True
                     break
         if not settled[r]:
             continue
-        doubts, widest = 0, np.float32(-np.inf)
         if margin > 0.0:
-            _scores_of(second, runner_up_bits)
+            doubts = U(0)
             for i in range(t):
-                in_doubt[i] = second[i] != NOBODY and runner_up[i] - score[i] < margin
-                doubts += in_doubt[i]
-        if doubts:
-            for i in range(t):
-                if in_doubt[i]:
-                    runner_up[i] = _up(score[i] + margin)  # from here on: the limit
-                    widest = max(widest, runner_up[i])
-                    low[i] = NOBODY
-                    if keys[r, i] != NOBODY:
-                        score_bits[i] = _in_order(np.int32(keys[r, i] >> 32))
-                        if score[i] <= runner_up[i]:
-                            low[i] = keys[r, i]
-                            nearest[i] = squared_distance(r, members[i, _member_of(low[i])], rows, centers)
-            chosen = _select(listed[r], found[r], n, np.float32(-np.inf), widest, places, scores)
-            for c in range(chosen):
-                squared = -1.0
-                for m in range(start[level, places[c]], start[level, places[c] + 1]):
-                    i, k = entries[m, 0], entries[m, 1]
-                    if in_doubt[i] and scores[c] <= runner_up[i]:
-                        if squared < 0.0:
-                            squared = squared_distance(r, center_of[places[c]], rows, centers)
-                        if (
-                            low[i] == NOBODY
-                            or squared < nearest[i]
-                            or (squared == nearest[i] and k < _member_of(low[i]))
-                        ):
-                            nearest[i] = squared
-                            score[i] = scores[c]
-                            low[i] = _key_of(score_bits[i], k)
+                bound[i] = _up(np.float64(_score_of(low[i])) + margin)
+                before = keys[r, i]
+                doubtful[doubts] = i
+                doubts += U((before != low[i]) & (before != NOBODY) & (_score_of(before) <= bound[i]))
+            for j in range(taken):
+                e = near[U(j)]
+                i = U(e >> shift)
+                doubtful[doubts] = i
+                doubts += U((near_score[U(j)] <= bound[i]) & (low[i] != _key_of(bits[U(j)], e & member)))
+            for q in range(doubts):
+                i = doubtful[q]
+                if bound[i] >= _score_of(low[i]):
+                    low[i] = _nearest_of(r, i, near, bits, taken, shift, bound[i], members, rows, centers, keys[r, i])
+                    bound[i] = -np.inf
+            if doubts:
+                farthest = _farthest(low)
+                margin = margin_of(farthest, lengths[r], reach, units[r])
         for i in range(t):
             keys[r, i] = low[i]
         if more:
-            _scores_of(low, score_bits)
-            farthest = np.float64(_largest(score))
-            limits[r, 0] = _up(farthest + margin_of(farthest, lengths[r], reach, units[r]))
-            count[r] = _select(listed[r], found[r], n, np.float32(-np.inf), limits[r, 0], listed[r], found[r])
+            limits[r, 0] = _up(farthest + margin)
+            count[r] = _select(
+                all_listed, all_found, at, n, np.float32(-np.inf), limits[r, 0], all_listed, all_found, at
+            )
 
 
 @njit(cache=True, nogil=True)
-def limits_of(keys, lengths, reach, units, limits):
-    """Scores above which a centre cannot change any cell of the row, rounded up."""
-    score = np.empty(keys.shape[1], dtype=np.float32)
-    for r in range(keys.shape[0]):
-        _scores_of(keys[r], score.view(np.int32))
-        farthest = np.float64(_largest(score))
+def limits_of(keys, start, stop, lengths, reach, units, limits):
+    """Scores above which a centre cannot change any cell of rows ``start .. stop - 1``, rounded up."""
+    for r in range(start, stop):
+        farthest = _farthest(keys[r])
         limits[r, 0] = _up(farthest + margin_of(farthest, lengths[r], reach, units[r]))

@@ -25,7 +25,8 @@ from ikmap.rows import Rows, as_csr, as_dense
 
 BLOCK_PSI = 32
 """Members of each partitioning that are scored in blocks, at most."""
-BLOCK_ROWS = 64
+BLOCK_ROWS = 60
+"""Rows whose blocks are scored before they are read again."""
 ROWS = 512
 """Rows searched together, at most: tiles are read from memory once for all of them."""
 SCRATCH_BYTES = 32 << 20
@@ -64,13 +65,15 @@ class Plan:
     ----------
     ends : ndarray of int64
         Numbers of members after which blocks give an answer; the last is where the levels begin.
-    blocks : Tiles or None
+    block_tiles : int
+        Number of tiles that hold the blocks.
+    tiles : Tiles
+        The blocks, then those of all levels.
     levels : list of Level
-    tiles : Tiles or None
-        Of all levels.
-    membership : tuple of ndarrays or None
-        Where the memberships of each place in `tiles` begin, shape (levels, places + 1); all of them, as pairs of
-        partitioning and member; the centre of each place.
+    membership : tuple or None
+        What each place in `tiles` is a member of: a word for each level, shape (levels, places), which is a membership
+        ``i << shift | k``, ``NONE``, or ``RUN`` and where several stand in a list, after their number; that list; that
+        shift; how many memberships a level has, at most.
     guess : (Tiles, ndarray of int) or None
         A sample of the centres; its scores of these ranks are the first limits.
     room : int
@@ -80,10 +83,10 @@ class Plan:
     """
 
     ends: np.ndarray
-    blocks: Tiles | None
+    block_tiles: int
+    tiles: Tiles
     levels: list[Level] = field(default_factory=list)
-    tiles: Tiles | None = None
-    membership: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
+    membership: tuple[np.ndarray, np.ndarray, np.uint32, int] | None = None
     guess: tuple[Tiles, np.ndarray] | None = None
     room: int = 0
     why: list[str] = field(default_factory=list)
@@ -112,8 +115,8 @@ class Search:
         row_bytes = 8 * plan.room + self.scores.row_bytes + 8 * self.members.shape[0]
         if plan.guess:
             row_bytes += 4 * plan.guess[0].center_of.size
-        if plan.tiles is not None:  # scores that are begun elsewhere; who visits a tile
-            row_bytes += 4 * plan.tiles.center_of.size // (scoring.TILE if plan.tiles.lists is None else 1)
+        # Scores that are begun elsewhere; who visits a tile.
+        row_bytes += 4 * plan.tiles.center_of.size // (scoring.TILE if plan.tiles.lists is None else 1)
         return int(np.clip(SCRATCH_BYTES // row_bytes, 16, ROWS))
 
     def find(self, plan: Plan, X: Rows, psis: Sequence[int], codes: np.ndarray) -> None:
@@ -123,7 +126,7 @@ class Search:
             if not missing.size:
                 return
             still = [np.empty(0, dtype=np.int64)]
-            step = max(1, SCRATCH_BYTES // (8 * self.n_centers))
+            step = max(1, SCRATCH_BYTES // (8 * self._most(plan)))
             for start in range(0, missing.size, step):
                 some = missing[start : start + step]
                 again = np.empty((codes.shape[0], some.size, codes.shape[2]), dtype=np.int32)
@@ -152,29 +155,28 @@ class Search:
         keys = np.full((n, t), settling.NOBODY)
         accuracy = (block.lengths, self.scores.reach, block.units)
         exact = (block.operand, self.scores.operand)
-        if plan.blocks is not None:
-            left, width = self.scores.begun(block, plan.blocks), -(-t // 16) * 16
-            out = np.empty((min(n, BLOCK_ROWS), plan.blocks.center_of.size), dtype=np.float32)
-            for start in range(0, n, BLOCK_ROWS):
-                stop = min(start + BLOCK_ROWS, n)
-                scoring.score_all(left, start, stop, plan.blocks.lines, out)
-                some = out[: stop - start]
-                settling.settle_blocks(some, start, plan.ends, width, self.members, *accuracy, *exact, codes, keys)
-        if not plan.levels:
-            return np.empty(0, dtype=np.int64), keys
-        assert plan.tiles is not None
+        limits = np.full((n, 1), settling.EVERYTHING, dtype=np.float32)
         if plan.guess is not None:
             limits = self._guess(plan, block, attempt)
-        else:
-            limits = np.full((n, 1), settling.EVERYTHING, dtype=np.float32)
-            if attempt < LAST_ATTEMPT:
-                settling.limits_of(keys, *accuracy, limits)
         left = self.scores.begun(block, plan.tiles)
-        room = plan.room if attempt == 0 else self._most()
+        room = plan.room if attempt == 0 else self._most(plan)
         room += -room % 16  # whole vectors are read
         listed, found = np.empty((n, room), dtype=np.int32), np.empty((n, room), dtype=np.float32)
         count = np.zeros(n, dtype=np.int64)
         lists = (listed, found, count)
+        blocks = plan.tiles.lines[: plan.block_tiles]
+        out = np.empty((min(n, BLOCK_ROWS), blocks.shape[0] * scoring.TILE), dtype=np.float32)
+        for start in range(0, n if plan.block_tiles else 0, BLOCK_ROWS):
+            stop = min(start + BLOCK_ROWS, n)
+            scoring.score_all(left, start, stop, blocks, out)
+            some = out[: stop - start]
+            settling.settle_blocks(some, start, plan.ends, self.members, *accuracy, *exact, codes, keys)
+            if plan.levels:
+                if attempt < LAST_ATTEMPT:
+                    settling.limits_of(keys, start, stop, *accuracy, limits)
+                scoring.list_scored(some, start, limits[:, 0], *lists)
+        if not plan.levels:
+            return np.empty(0, dtype=np.int64), keys
         settled, missed = np.empty(n, dtype=np.bool_), np.zeros(n, dtype=np.bool_)
         points = self._points_of(block) if any(level.boxes for level in plan.levels) else None
         for number, level in enumerate(plan.levels):
@@ -233,15 +235,13 @@ class Search:
         single = len(psis) == 1
         base = largest if largest <= BLOCK_PSI else 0 if single else max(1, BLOCK_PSI)
         ends = sorted({psi for psi in psis if psi < base} | {base}) if base else []
-        blocks = self.scores.tiles(self._block_order(base)) if base else None
         edges = [base]
         if largest > base:
             edges += [largest] if single else self._edges(base, psis)
-        plan = Plan(np.array(ends, dtype=np.int64), blocks)
+        plan = self._lay_out(np.array(ends, dtype=np.int64), edges)
         if base:
             plan.why.append(f"the first {base} members of each partitioning side by side")
         if largest > base:
-            self._add_levels(plan, edges)
             self._try(plan, psis)
         return plan
 
@@ -259,13 +259,15 @@ class Search:
         return edges
 
     def _block_order(self, base: int) -> np.ndarray:
-        """Centres (k, i) of the first members, i padded to whole vectors; a repeated member is left out."""
-        t = self.members.shape[0]
-        order = np.full((base, -(-t // 16) * 16), -1, dtype=np.int64)
-        order[:, :t] = np.where(_first_of_its_kind(self.members[:, :base]), self.members[:, :base], -1).T
-        return order.ravel()
+        """Centres (k, i) of the first members, filled up to whole tiles; a repeated member is left out."""
+        first = self.members[:, :base]
+        order = np.where(_first_of_its_kind(first), first, -1).T.ravel()
+        # Whole vectors are read, from the last members too.
+        return _filled_up(order, order.size + 16) if base else order
 
-    def _add_levels(self, plan: Plan, edges: list[int]) -> None:
+    def _lay_out(self, ends: np.ndarray, edges: list[int]) -> Plan:
+        """Tiles for the first ``edges[0]`` members in blocks, then for those of each level between the edges."""
+        blocks = self._block_order(edges[0])
         members = self.members[:, : edges[-1]]
         part, position = np.nonzero(_first_of_its_kind(members))
         kept = position >= edges[0]
@@ -274,61 +276,74 @@ class Search:
         level = np.searchsorted(np.array(edges[1:]), position, side="right")
         first_level = np.full(self.n_centers, len(edges), dtype=np.int64)
         np.minimum.at(first_level, center, level)
+        first_level[blocks[blocks >= 0]] = -1  # scored already
 
-        if self.n_features <= MOST_FEATURES and self.frame is None:
+        if len(edges) > 1 and self.n_features <= MOST_FEATURES and self.frame is None:
             scaled = self.scores.scaled()
             frame = principal_frame(scaled)
             self.points = frame.points(scaled)
             self.frame = frame  # last: another thread may be planning
-        orders, first_tile = [], 0
+        orders, first_tile = [blocks], blocks.size // scoring.TILE
+        levels = []
         for number, (begin, end) in enumerate(pairwise(edges)):
             new = np.flatnonzero(first_level == number)
             boxes = None
             if self.points is not None and new.size:
                 new = new[near_order(self.points[new])]
                 boxes = bounds(self.points[new])
-            padded = np.full(-(-new.size // scoring.TILE) * scoring.TILE, -1, dtype=np.int64)
-            padded[: new.size] = new
-            n_tiles = padded.size // scoring.TILE
-            plan.levels.append(Level(begin, end, first_tile, np.empty((n_tiles, 0, 0), dtype=np.float32), boxes))
-            orders.append(padded)
+            orders.append(_filled_up(new, new.size))
+            n_tiles = orders[-1].size // scoring.TILE
+            levels.append(Level(begin, end, first_tile, np.empty((n_tiles, 0, 0), dtype=np.float32), boxes))
             first_tile += n_tiles
-        plan.tiles = self.scores.tiles(np.concatenate(orders))
+        plan = Plan(ends, orders[0].size // scoring.TILE, self.scores.tiles(np.concatenate(orders)), levels)
         for at in plan.levels:
             at.tiles = plan.tiles.lines[at.first_tile : at.first_tile + at.tiles.shape[0]]
+        if not plan.levels:
+            return plan
 
         # Memberships in the order of the tiles: what is near in space is near in memory.
         center_of = plan.tiles.center_of
         place_of = np.zeros(self.n_centers, dtype=np.int64)
-        place_of[center_of[center_of >= 0]] = np.flatnonzero(center_of >= 0)
+        places = np.flatnonzero(center_of >= 0)[::-1]
+        place_of[center_of[places]] = places  # of some places in blocks, the first
         number_of = level * center_of.size + place_of[center]
         counts = np.bincount(number_of, minlength=len(plan.levels) * center_of.size)
-        ends = np.concatenate([[0], np.cumsum(counts)])
+        shift = int(position.max(initial=0)).bit_length()
+        if self.members.shape[0] << shift > settling.NONE:
+            raise MemoryError(f"{part.size:,} members are more than one search can hold; give a smaller t or psi")
         order = np.argsort(number_of, kind="stable")
-        entries = np.stack([part[order], position[order]], axis=1).astype(np.int32)
-        start = np.stack([ends[i * center_of.size : (i + 1) * center_of.size + 1] for i in range(len(plan.levels))])
-        if entries.shape[0] > np.iinfo(np.int32).max:
-            raise MemoryError(
-                f"{entries.shape[0]:,} members are more than one search can hold; give a smaller t or psi"
-            )
-        plan.membership = start.astype(np.int32), entries, center_of
+        entries = ((part[order] << shift) | position[order]).astype(np.uint32)
+        ends = np.cumsum(counts)
+        words = np.full(counts.size, settling.NONE)
+        words[counts == 1] = entries[ends[counts == 1] - 1]
+        sizes = counts[counts > 1]
+        begins = np.cumsum(sizes + 1) - sizes - 1
+        words[counts > 1] = begins + settling.RUN
+        is_entry = np.zeros(int((sizes + 1).sum()) + 16, dtype=bool)  # whole vectors are read
+        is_entry[: is_entry.size - 16] = True
+        is_entry[begins] = False
+        runs = np.zeros(is_entry.size, dtype=np.uint32)
+        runs[begins] = sizes
+        runs[is_entry] = entries[np.repeat(counts > 1, counts)]
+        most = int(np.bincount(level, minlength=1).max())
+        plan.membership = words.reshape(len(plan.levels), -1), runs, np.uint32(shift), most
+        return plan
 
     def _try(self, plan: Plan, psis: tuple[int, ...]) -> None:
         """Search for the cells of some of the centres, to see what is worth while on data like these."""
-        assert plan.tiles is not None
         order = plan.tiles.center_of[plan.tiles.center_of >= 0]
         if not order.size:  # every further member repeats a first one
             order = np.zeros(1, dtype=np.int32)
         n = int(np.clip(TRIAL_MEMBERS // (self.members.shape[0] * psis[-1]), 16, TRIAL_ROWS))
         X = self._rows_of(np.sort(order[:: max(1, order.size // n)][:n]))
-        plan.room = self._most()
+        plan.room = self._most(plan)
         if not plan.ends.size:
             self._add_guess(plan, X, order, psis)
         tally: list[tuple[int, np.ndarray]] = []
         codes = np.empty((len(psis), X.shape[0], self.members.shape[0]), dtype=np.int32)
         self._attempt(plan, X, codes, psis, 0, tally)
         listed = np.max([count for _, count in tally], axis=0)
-        plan.room = int(np.clip(LIST_ROOM * np.quantile(listed, 0.9), 64, self._most()))
+        plan.room = int(np.clip(LIST_ROOM * np.quantile(listed, 0.9), 64, self._most(plan)))
         for level, (visits, _) in zip(plan.levels, tally, strict=True):
             self._keep_boxes_if_worth_while(plan, level, visits / X.shape[0])
 
@@ -360,9 +375,10 @@ class Search:
             level.boxes = None
         plan.why.append(f"{what}, all scored")
 
-    def _most(self) -> int:
-        """Places in a list that all centres find room in."""
-        return self.n_centers + scoring.TILE
+    @staticmethod
+    def _most(plan: Plan) -> int:
+        """Places in a list that all centres find room in, some twice."""
+        return plan.tiles.center_of.size + scoring.TILE
 
     def _rows_of(self, numbers: np.ndarray) -> Rows:
         operand = self.scores.operand
@@ -383,6 +399,13 @@ def choose_scores(centers: np.ndarray | sp.csr_array) -> DenseScores | SparseSco
     if isinstance(centers, np.ndarray):
         return DenseScores(centers) if dense else SparseScores(as_csr(centers))
     return DenseScores(as_dense(centers)) if dense else SparseScores(centers)
+
+
+def _filled_up(numbers: np.ndarray, size: int) -> np.ndarray:
+    """Centre numbers filled up with -1 to whole tiles that hold `size`."""
+    full = np.full(-(-size // scoring.TILE) * scoring.TILE, -1, dtype=np.int64)
+    full[: numbers.size] = numbers
+    return full
 
 
 def _first_of_its_kind(members: np.ndarray) -> np.ndarray:

@@ -1,0 +1,81 @@
+"""Sweeps over cells that two threads make together, as long as both are let run."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+
+from ikmap.learners import _shared_pass_loops as loops
+from ikmap.learners._linear_svm_loops import rest_of_pass
+
+FEWEST_ROWS = 4096
+"""Fewer are swept by one thread before the other has begun."""
+FEWEST_PARTITIONS = 32
+"""With fewer, the threads would do little but meet."""
+PATIENCE, REGAINED = 3.0, 0.25
+"""Sweeps that may be broken off because a thread was not let run, before all are left to one; what one adds that was
+not."""
+
+
+class SharedPass:
+    """Stands in for :func:`_linear_svm_loops.one_pass`, bit for bit.
+
+    Parameters
+    ----------
+    codes : ndarray of integers, shape (n, t)
+        Cells that :meth:`suits`.
+    """
+
+    def __init__(self, codes: np.ndarray) -> None:
+        self.flags = _lines(3 * loops.LINE, np.uint64)
+        self.sums = _lines(loops.SUMS, np.int64)
+        self.counts = _lines(loops.COUNTS, np.min_scalar_type((codes.shape[1] + 1) // 2))
+        self.kept = np.empty(codes.shape[0], np.int32)
+        self.told = _lines(2 * loops.LINE, np.float64).reshape(2, loops.LINE)
+        self.patience = PATIENCE
+        self.pool = ThreadPoolExecutor(1)
+
+    @staticmethod
+    def suits(rows: tuple[Any, ...], n_columns: int) -> bool:
+        """Whether these cells can be shared out: no two partitionings may have a weight in common."""
+        base = rows[1]
+        apart = bool((base[1:] > base[:-1]).all()) and base[-1] < n_columns
+        return apart and base.size >= FEWEST_PARTITIONS
+
+    def pays(self, size: int) -> bool:
+        """Whether it is worthwhile for so many rows."""
+        return self.patience > 0 and size >= FEWEST_ROWS
+
+    def __call__(self, *arrays: Any) -> tuple[int, float, float, float, float, float]:
+        """As :func:`_linear_svm_loops.one_pass`."""
+        order, size = arrays[-3:-1]
+        self.flags[:] = 0
+        self.flags[loops.STOP] = loops.NEVER
+        everything: Any = (self.flags, self.sums, self.counts, *arrays, self.kept, self.told)
+        helper = self.pool.submit(loops.shared_pass, 1, *everything)
+        try:
+            loops.shared_pass(0, *everything)
+        except BaseException:
+            self.flags[loops.STOP] = 0  # Nobody else tells the helper not to wait.
+            raise
+        finally:
+            helper.result()
+        (most, squares, growth, moves, kept, visited), (losses, gap) = (
+            self.told[0, :6].tolist(),
+            self.told[1, 6:8].tolist(),
+        )
+        order[: int(kept)] = self.kept[: int(kept)]
+        first = min(int(visited), size)
+        self.patience = self.patience - 1.0 if first < size else min(PATIENCE, self.patience + REGAINED)
+        everything = (*arrays, first, int(kept), int(moves), losses, gap, most, squares, growth)
+        return rest_of_pass(*everything)
+
+
+def _lines(size: int, dtype: Any) -> np.ndarray:
+    """Zeros that begin at a pair of cache lines."""
+    width, line = np.dtype(dtype).itemsize, 8 * loops.LINE
+    buffer = np.zeros(size * width + line, np.uint8)
+    start = -buffer.ctypes.data % line
+    return buffer[start : start + size * width].view(dtype)
