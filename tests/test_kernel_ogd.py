@@ -1,4 +1,4 @@
-"""Online gradient descent in the dual: properties OG1-OG5 of algorithms.md 5.5 for any kernel, and the state's contract."""
+"""Online gradient descent in the dual: properties OG1-OG5 of algorithms.md 5.5 for any kernel, and its contract."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def test_values_are_those_of_the_definition(name, kind, n, m, d):
     sparse = OF[name].matrix(sp.csr_array(X), sp.csr_array(Y))
     np.testing.assert_array_equal(sparse, naive.sparse_kernel(X, Y, name, GAMMA))
     np.testing.assert_allclose(sparse, expected, rtol=1e-12, atol=1e-13)
-    if kind in ("whole", "bits") and name != "chi2" or kind == "bits":
+    if (kind in ("whole", "bits") and name != "chi2") or kind == "bits":
         np.testing.assert_array_equal(sparse, expected)
 
 

@@ -197,8 +197,10 @@ def test_model_round_trip(rows, points, n_classes):
     assert again.learner == "nogd"
     assert again.linear.params["psi"] == 8
     if rows != "cells":
-        for bad, message in ((np.full((2, 6), np.nan), "^row 0, column 0: value is not finite$"),
-                             (np.ones((2, 5)), "^rows have 5 columns, those that they are compared with 6$")):  # fmt: skip
+        for bad, message in (
+            (np.full((2, 6), np.nan), "^row 0, column 0: value is not finite$"),
+            (np.ones((2, 5)), "^rows have 5 columns, those that they are compared with 6$"),
+        ):
             with pytest.raises(ValueError, match=message):
                 again.decision_function(bad)
 
@@ -239,13 +241,13 @@ def test_bad_input_is_named_and_nothing_is_learned(points, layout):
             state.partial_fit(LAYOUTS[layout](rows), labels)
     assert (state.n_seen, state.n_support) == (0, 0)
     state.partial_fit(LAYOUTS[layout](X[:200]), y[:200])
-    with pytest.raises(ValueError, match="^rows have 4 feature columns, expected 6$"):
+    with pytest.raises(ValueError, match=r"^rows have 4 feature columns, expected 6$"):
         state.partial_fit(LAYOUTS[layout](X[:, :4]), y)
     assert state.n_seen == 200
 
 
 def test_bad_parameters():
-    with pytest.raises(ValueError, match="^b must be at least 1, got 0$"):
+    with pytest.raises(ValueError, match=r"^b must be at least 1, got 0$"):
         NOGDState(KERNELS[0], 2, b=0)
     with pytest.raises(ValueError, match="eta must be a positive number"):
         NOGDState(KERNELS[0], 2, eta=0)
@@ -253,7 +255,7 @@ def test_bad_parameters():
     for points, rank in ((X[:0], 3), (X, 0)):
         with pytest.raises(ValueError, match="a Nystroem map needs points and a rank >= 1, got"):
             NystroemMap.fit(points, KERNELS[0], rank)
-    with pytest.raises(ValueError, match="^the kernel of the points has no positive eigenvalue$"):
+    with pytest.raises(ValueError, match=r"^the kernel of the points has no positive eigenvalue$"):
         NystroemMap.fit(np.zeros((4, 3)), AdditiveChi2Kernel(), 3)
     with pytest.raises(ValueError, match="got cells"):
         NystroemMap.fit(Cells(np.zeros((2, 3), dtype=np.int32), np.arange(4)), KERNELS[0], 3)
