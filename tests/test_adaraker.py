@@ -1,4 +1,4 @@
-"""AdaRaker and Raker: properties AR1-AR6 of algorithms.md 7, the published rules and the script's, the state's contract."""
+"""AdaRaker and Raker: properties AR1-AR6 of algorithms.md 7, the rules as published and of the script, and models."""
 
 from __future__ import annotations
 

@@ -194,6 +194,6 @@ def test_bad_parameters():
         with pytest.raises(ValueError, match=f"^order must be 0, 1 or 2, or come with a period; got {order}$"):
             Chi2Map(order)
     for period in (0.0, -1.0, np.nan):
-        with pytest.raises(ValueError, match="^period must be a positive number, got"):
+        with pytest.raises(ValueError, match=r"^period must be a positive number, got"):
             Chi2Map(1, period)
     assert Chi2Map(3, 0.3).order == 3
