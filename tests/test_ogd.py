@@ -314,3 +314,24 @@ def test_columns_of_one_row_may_stand_at_any_place_in_the_next() -> None:
     for r in range(80):
         single.partial_fit(cells[r : r + 1], y[r : r + 1])
     np.testing.assert_array_equal(single.table, whole.table)
+
+
+@pytest.mark.parametrize("layout", ["cells", "dense"])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_average_of_the_weights_after_each_step(layout, n_classes):
+    cells, y = stream(200, n_classes=n_classes)
+    divisor = float(T) if layout == "cells" else 1.0
+    rows = cells if layout == "cells" else cells.to_csr(normalize=False).toarray()
+    state = OGDState.start(cells.n_columns, n_classes, 0.3, divisor, average=True)
+    plain = OGDState.start(cells.n_columns, n_classes, 0.3, divisor)
+    np.testing.assert_array_equal(state.model(list(range(n_classes))).coef, plain.weights)
+    seen = []
+    for i in range(200):
+        state.partial_fit(rows[i : i + 1], y[i : i + 1])
+        if plain.partial_fit(rows[i : i + 1], y[i : i + 1]).n_support:
+            seen.append(plain.weights)
+        if i == 100:
+            state = OGDState.restore(state.checkpoint())
+    np.testing.assert_allclose(state.weights, plain.weights, atol=1e-9)
+    assert len(seen) == state.n_support > 100
+    np.testing.assert_allclose(state.model(list(range(n_classes))).coef, np.mean(seen, axis=0), atol=1e-9)

@@ -101,10 +101,14 @@ class Points:
         """Dense rows transposed."""
         return np.ascontiguousarray(self.rows.T)
 
-    @cached_property
+    @property
     def sparse(self) -> Points:
         """The same rows as CSR."""
-        return Points(as_csr(self.rows)) if self.dense else self
+        return self._from_dense if self.dense else self
+
+    @cached_property
+    def _from_dense(self) -> Points:
+        return Points(as_csr(self.rows))
 
     @cached_property
     def inverted(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:

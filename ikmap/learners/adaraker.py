@@ -93,7 +93,7 @@ class AdaRakerState:
             raise ValueError(f"at least 2 classes are needed, got {self.n_classes}")
         if self.n_kernels < 1 or self.map.frequencies.shape[0] % self.n_kernels:
             raise ValueError(
-                f"{self.map.frequencies.shape[0]} frequencies are not as many for {self.n_kernels} kernels"
+                f"{self.map.frequencies.shape[0]} frequencies are not as many for each of {self.n_kernels} kernels"
             )
         if self.loss is None:
             self.loss = "hinge" if self.flavour == "published" else "logistic"

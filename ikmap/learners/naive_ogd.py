@@ -35,7 +35,7 @@ class NaiveOGDState(OGDState):
         steps = self._steps()
         margin = steps_to_margin(self.eta, self.divisor)
         support: int = naive_pass(arrays, rows.n_partitions, y, steps, margin, predicted, self.n_updates)
-        self.table = np.ascontiguousarray(steps.T).astype(np.int64)
+        self.table = np.ascontiguousarray(steps.T, dtype=np.int64)
         return support
 
     def _steps(self) -> np.ndarray:
@@ -58,5 +58,5 @@ def _only_cells(rows: Rows) -> Cells:
 
 
 def naive_ogd_bytes(n_columns: int, n_classes: int = 2) -> int:
-    """Memory that a run takes, beside the rows: three forms of the steps, and a one-hot row."""
+    """Memory that a run takes, beside the rows: the steps before, meanwhile and after, and a one-hot row."""
     return 8 * n_columns * (3 * (1 if n_classes == 2 else n_classes) + 1)

@@ -185,6 +185,7 @@ def nogd_bytes(
         As of :class:`NOGDState`.
     """
     r, outputs = rank or rank_of(b), 1 if n_classes == 2 else n_classes
-    points = kernel_ogd_bytes(b, d, None if nnz_per_row is None else int(b * nnz_per_row), n_classes)
+    # Blocks of CSR rows are copied, and laid out as the points are.
+    rows = kernel_ogd_bytes(b, d) if nnz_per_row is None else kernel_ogd_bytes(b, d, int((b + BLOCK) * nnz_per_row))
     # The matrix of the points, its eigenvectors and LAPACK's workspace; then kernel and features of a block.
-    return points + 8 * (4 * b * b + r * b + BLOCK * (b + 2 * r) + 2 * r * outputs)
+    return rows + 8 * (4 * b * b + r * b + BLOCK * (b + 2 * r) + 2 * (b + r) * outputs)

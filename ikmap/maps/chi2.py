@@ -59,7 +59,7 @@ class Chi2Map(Model):
         if isinstance(X, np.ndarray):
             out = np.empty((*X.shape, width))
             self._features(X, out)
-            return out.reshape(X.shape[0], -1)
+            return out.reshape(X.shape[0], X.shape[1] * width)
         values = np.empty((X.data.size, width))
         self._features(X.data, values)
         shape = (X.shape[0], X.shape[1] * width)

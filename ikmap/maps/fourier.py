@@ -75,10 +75,10 @@ def orthogonal_normals(n: int, n_columns: int, seed: int, *path: int) -> np.ndar
     distribution of d degrees of freedom.
     """
     blocks = []
-    for block, start in enumerate(range(0, n, n_columns)):
-        rng, rows = generator(seed, *path, block), min(n_columns, n - start)
-        with single_threaded_blas:  # whose last bits depend on the number of threads
+    with single_threaded_blas:  # whose last bits depend on the number of threads
+        for block, start in enumerate(range(0, n, n_columns)):
+            rng, rows = generator(seed, *path, block), min(n_columns, n - start)
             Q, R = np.linalg.qr(rng.standard_normal((n_columns, rows)))
-        Q *= np.sign(np.diagonal(R))  # uniform over all directions, which QR alone is not
-        blocks.append(Q.T * np.sqrt(rng.chisquare(n_columns, rows))[:, None])
+            Q *= np.sign(np.diagonal(R))  # uniform over all directions, which QR alone is not
+            blocks.append(Q.T * np.sqrt(rng.chisquare(n_columns, rows))[:, None])
     return np.concatenate(blocks) if blocks else np.zeros((0, n_columns))

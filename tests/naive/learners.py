@@ -255,3 +255,110 @@ def svm_dual(X, c, cost, loss, alpha):
             terms = np.where(q > 0, q * np.log(q), 0) + np.where(q < 1, (1 - q) * np.log(1 - q), 0)
         rest = -(cost * terms).sum()
     return rest - 0.5 * w @ w
+
+
+# --- online learners with kernels and random features (algorithms.md 5.2, 6, 7)
+
+
+def ogd_kernel(K, c, eta, unit=2**32):
+    """Dual form for any kernel matrix, its values rounded to whole steps: decisions, support set, signs."""
+    steps = [[round(value * unit) for value in row] for row in K.tolist()]
+    decisions, support, signs = [], [], []
+    for i in range(len(c)):
+        total = sum(sign * steps[s][i] for s, sign in zip(support, signs, strict=True))
+        f = eta * total / unit
+        decisions.append(f)
+        if c[i] * f < 1:
+            support.append(i)
+            signs.append(int(c[i]))
+    return np.array(decisions), support, signs
+
+
+def ogd_dense(Z, c, eta, w=None):
+    """Linear form on dense features: decisions, support set, the weights after each step."""
+    w = np.zeros(Z.shape[1]) if w is None else np.array(w)
+    decisions, support, history = [], [], []
+    for i, z in enumerate(Z):
+        f = sum(a * b for a, b in zip(z, w, strict=True))
+        decisions.append(f)
+        if c[i] * f < 1:
+            support.append(i)
+            w = w + eta * c[i] * z
+            history.append(w)
+    return np.array(decisions), support, history
+
+
+class Raker:
+    """One learner of every kernel, with an interval's step."""
+
+    def __init__(self, n_kernels, width, step):
+        self.theta = np.zeros((n_kernels, width))
+        self.u = np.full(n_kernels, 1.0 / n_kernels)
+        self.step, self.h = step, step
+
+    def decide(self, z):
+        self.values = np.array([self.theta[p] @ z[p] for p in range(len(z))])
+        self.f = (self.u @ self.values) / self.u.sum()
+        return self.f
+
+
+def raker_losses(f, c, loss):
+    """(loss, at most 1, and its derivative) at decision f for the sign c."""
+    if loss == "hinge":
+        return min(1.0, max(0.0, 1.0 - c * f)), (-c if c * f < 1 else 0.0)
+    return min(1.0, np.logaddexp(0, -c * f)), -c * expit(-c * f)
+
+
+def intervals(t):
+    """All (start, length) with start <= t < start + length, from the definition of 7.3."""
+    found = []
+    for j in range(64):
+        length = 2**j
+        if length > t:
+            break
+        found += [(k * length, length) for k in range(1, t // length + 1) if k * length <= t < (k + 1) * length]
+    return found
+
+
+def adaraker(z, c, eta, decay, loss="hinge", adaptive=True, flavour="published"):
+    """Decisions and support set of the listing in 7.2 and 7.3; z: features, shape (n, P, 2 D)."""
+    learners, decisions, support = {}, [], []
+    for i in range(len(c)):
+        active = intervals(i + 1) if adaptive else [(1, 0)]
+        for start, length in active:
+            if start == i + 1:
+                step = min(0.5, eta / np.sqrt(length)) if adaptive else eta
+                old = next((key for key in learners if key[1] == length), None)
+                if flavour == "script" and old:
+                    learner = learners.pop(old)
+                    learner.h = step
+                else:
+                    learner = Raker(*z[i].shape, step)
+                learners[start, length] = learner
+        alive = [learners[key] for key in active]
+        h = np.array([learner.h for learner in alive])
+        f = (h @ [learner.decide(z[i]) for learner in alive]) / h.sum()
+        decisions.append(f)
+        own, stepped = raker_losses(f, c[i], loss)[0], False
+        for learner in alive:
+            for p, value in enumerate(learner.values):
+                lost, slope = raker_losses(value, c[i], loss)
+                stepped |= slope != 0
+                learner.theta[p] = (1 - learner.step * decay) * learner.theta[p] - learner.step * slope * z[i, p]
+                wrong = (value >= 0) != (c[i] > 0)
+                learner.u[p] *= 0.5**wrong if flavour == "script" else np.exp(-learner.step * lost)
+            if flavour == "script":
+                learner.u = np.maximum(learner.u, 1e-4)
+            learner.u /= learner.u.sum()
+            if flavour == "script":
+                wrong = (learner.f >= 0) != (c[i] > 0)
+                learner.h *= 0.5 ** (1 if wrong else -1)
+            elif adaptive:
+                learner.h *= np.exp(learner.step * (own - raker_losses(learner.f, c[i], loss)[0]))
+        if flavour == "script":
+            most = max(learner.h for learner in alive)
+            for learner in alive:
+                learner.h = max(learner.h / most, 1e-10)
+        if stepped:
+            support.append(i)
+    return np.array(decisions), support
