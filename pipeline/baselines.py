@@ -11,6 +11,7 @@ import numpy as np
 
 from ikmap.cells import Cells
 from ikmap.kernels import AdditiveChi2Kernel, GaussianKernel, IsolationKernel, Kernel, LaplacianKernel
+from ikmap.kernels.chi2 import refuse_negative
 from ikmap.learners.adaraker import SIGMAS, AdaRakerState, adaraker_bytes, adaraker_map
 from ikmap.learners.kernel_ogd import KernelOGDState, kernel_ogd_bytes
 from ikmap.learners.kernel_svm import KernelSVMParams, fit_kernel_svm, kernel_svm_bytes
@@ -22,6 +23,7 @@ from ikmap.learners.ogd import OGDState
 from ikmap.learners.rows import Block, Rows
 from ikmap.maps import Chi2Map, FourierMap, NystroemMap
 from ikmap.maps.nystroem import draw_points
+from pipeline.errors import InputError
 from pipeline.learners import LEARNERS
 from pipeline.params import Params
 
@@ -171,6 +173,23 @@ def fit_batch(
         warnings.filterwarnings("ignore", message="duality gap")  # ConvergenceWarning: slow to import
         fit = fit_linear_svm([Block(features.transform(rows, n_threads), y)], len(classes), linear)
     return MappedModel(features, svm_model(fit, classes, linear, divisor=1.0))
+
+
+def check_values(name: str, rows: Any, first: int = 0) -> None:
+    """Refuse values that a learner has no kernel for.
+
+    Raises
+    ------
+    InputError
+        Naming row (counted from `first`), column and value.
+    """
+    if not name.startswith("chi2"):
+        return
+    try:
+        refuse_negative(rows)
+    except ValueError as error:
+        where = f", in the rows from {first} on" if first else ""
+        raise InputError(f"--learner {name}{where}: {error} (--scale minmax)") from None
 
 
 def map_of(name: str, params: Params, value: float | None, n_columns: int) -> Any:

@@ -17,6 +17,7 @@ from pipeline.batch import Call, Invocation, Result, call_directly, say_chosen, 
 from pipeline.datasets import ResolvedDataset
 from pipeline.engine import Context, Record, Stage, Task, peak_rss_bytes, run_ready, stage_is_whole
 from pipeline.learners import LEARNERS
+from pipeline.report import write_report
 from pipeline.rundir import write_json
 from pipeline.stages.ingest import ingest
 from pipeline.stages.partition import Fitted, cores_of_a_host, partition
@@ -133,6 +134,7 @@ def run_online(
         "learners": streamed["learners"],
     }
     write_json(run.path / "metrics.json", metrics)
+    write_report(metrics, run.path / "report.html")
     run.manifest["status"] = "finished"
     run.save()
     return metrics

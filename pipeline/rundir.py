@@ -8,7 +8,7 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -37,19 +37,6 @@ def write_json(path: Path, value: Any) -> None:
             json.dump(value, file, indent=1)
             file.flush()
             os.fsync(file.fileno())
-        os.replace(name, path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
-
-
-def replace_file(path: Path, write: Callable[[IO[bytes]], None]) -> None:
-    """Let `write` fill a file that takes the place of the old one whole."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, suffix=".partial")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            write(file)
         os.replace(name, path)
     except BaseException:
         Path(name).unlink(missing_ok=True)

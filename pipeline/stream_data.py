@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from pipeline.prepared import Preparation, PreparedRows, load_scaling, read_classes, read_values
-from pipeline.rundir import replace_file
 from pipeline.store import Store
 
 CHUNKS = "stream/chunks"
@@ -112,8 +111,3 @@ class Stream:
         attributes = self.store.attributes(chunk_name(k))
         assert attributes is not None, f"{self.store.path}/{chunk_name(k)} is missing"
         return int(attributes["rows"])
-
-
-def save_checkpoint(path: str, arrays: dict[str, np.ndarray]) -> None:
-    """Replace the checkpoint in one step."""
-    replace_file(Path(path), lambda file: np.savez(file, allow_pickle=False, **arrays))

@@ -12,6 +12,7 @@ from string import Template
 from pipeline.report.fields import Metrics, get_text, number
 from pipeline.report.provenance import data_section, reproduce_section, settings_section
 from pipeline.report.results import accuracy_section, confusion_section, curves_section, headline
+from pipeline.report.stream import stream_section
 from pipeline.report.text import esc, shorten
 from pipeline.report.timeline import stages_section
 
@@ -31,6 +32,7 @@ def render_report(metrics: Metrics, dask_report: str | None = None) -> str:
     sections = (
         headline,
         accuracy_section,
+        stream_section,
         stages_section,
         curves_section,
         confusion_section,

@@ -29,6 +29,7 @@ from pipeline.report.fields import (
 )
 from pipeline.report.markup import scroll, section
 from pipeline.report.scores import Confusion, class_counts, confusion_of, majority_baseline, wilson_interval
+from pipeline.report.stream import is_stream, stream_lead
 from pipeline.report.text import (
     MISSING,
     count,
@@ -89,7 +90,9 @@ def headline(metrics: Metrics) -> str:
     test = {"official": "the official test set", "split": "a held-out split"}.get(get_text(data, "test"))
     rows_train, rows_test = get_number(data, "rows_train"), get_number(data, "rows_test")
     best = max(accuracies, key=lambda learner: accuracies[learner][0], default=None)
-    if best is not None:
+    if is_stream(metrics):
+        said = stream_lead(metrics)
+    elif best is not None:
         said = f"<b>{esc(best)}</b> is right on <b>{percent(accuracies[best][0])}</b> of "
         said += plural(rows_test, "test row") if rows_test is not None else "the test rows"
         said += f" ({test})" if test else ""
@@ -140,6 +143,8 @@ def accuracy_section(metrics: Metrics) -> str:
     """Accuracy with interval, as a picture and, with the training figures, as a table."""
     learners, accuracies, baseline = learners_of(metrics), _intervals(metrics), _baseline(metrics)
     if not learners:
+        return ""
+    if is_stream(metrics):
         return ""
     picture = ""
     if accuracies:
@@ -210,7 +215,7 @@ def _learner_table(metrics: Metrics) -> str:
 def curves_section(metrics: Metrics) -> str:
     """The curves there are: progressive accuracy of online learners, cross-validation of psi."""
     figures = []
-    learners = learners_of(metrics)
+    learners = {} if is_stream(metrics) else learners_of(metrics)
     for i, (name, learner) in enumerate(learners.items()):
         points = get_points(get_mapping(learner, "curve"), "rows", "accuracy")
         points = [(x, y) for x, y in points if 0 <= y <= 1]

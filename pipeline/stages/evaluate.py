@@ -8,6 +8,7 @@ import numpy as np
 
 from ikmap.cells import Cells
 from ikmap.model import Model
+from pipeline.baselines import check_values
 from pipeline.engine import Context, Record, Stage, Task
 from pipeline.models import load_model
 from pipeline.prepared import PreparedRows
@@ -63,6 +64,7 @@ def confusion_of_rows(
     model: Any = load_model(store, f"{MODELS}/{learner}", Model, content_hash)
     if fitted is None:
         rows, true = PreparedRows(store, "test").read(start, stop)
+        check_values(learner, rows, start)
         read = rows.nbytes if isinstance(rows, np.ndarray) else rows.data.nbytes + rows.indices.nbytes
     else:
         arrays = store.open_arrays(cells_name(fitted.psi, "test"))

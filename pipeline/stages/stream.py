@@ -12,11 +12,12 @@ import numpy as np
 from ikmap.cells import Cells
 from ikmap.learners.linear_model import decision_to_index
 from pipeline.baselines import Sample, start_online
+from pipeline.checkpoint import save_checkpoint
 from pipeline.engine import Record
 from pipeline.params import Params
 from pipeline.prepared import PreparedRows
 from pipeline.stages.partition import Fitted
-from pipeline.stream_data import Stream, save_checkpoint
+from pipeline.stream_data import Stream
 
 CHECKPOINT_SHARE = 0.05
 """Share of its time that a learner may spend on checkpoints."""

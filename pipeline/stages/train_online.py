@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +11,7 @@ from ikmap._threads import ahead
 from ikmap.seeds import generator
 from pipeline.baselines import Sample, start_online
 from pipeline.cell_blocks import CellBlocks
+from pipeline.checkpoint import save_checkpoint
 from pipeline.engine import Record
 from pipeline.layout import learning_blocks, packed_row_bytes
 from pipeline.learners import LEARNERS
@@ -77,7 +76,7 @@ def train_online(
             mistakes = np.concatenate([mistakes, np.zeros(point[-1] + 1 - mistakes.size, dtype=np.int64)])
             mistakes += np.bincount(point, weights=wrong, minlength=mistakes.size).astype(np.int64)
         if k + 1 < len(blocks):
-            _save_checkpoint(checkpoint, {**state.checkpoint(), "next_block": np.array(k + 1), "mistakes": mistakes})
+            save_checkpoint(checkpoint, {**state.checkpoint(), "next_block": np.array(k + 1), "mistakes": mistakes})
     model = state.model(classes, {"feature_scale": params.feature_scale, "order": params.order, "seed": params.seed})
     output = f"{MODELS}/{learner}"
     content_hash = save_model(store, output, model)
@@ -94,13 +93,3 @@ def train_online(
             "curve": {"rows": ends.tolist(), "accuracy": (1 - np.cumsum(mistakes) / ends).round(6).tolist()},
         },
     }
-
-
-def _save_checkpoint(path: str, arrays: dict[str, np.ndarray]) -> None:
-    """Replace the checkpoint in one step."""
-    folder = Path(path).parent
-    folder.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=folder, suffix=".partial")
-    with os.fdopen(handle, "wb") as file:
-        np.savez(file, allow_pickle=False, **arrays)
-    os.replace(name, path)

@@ -8,7 +8,7 @@ import numpy as np
 
 from ikmap.cells import Cells
 from ikmap.learners.kernel_model import KernelModel
-from pipeline.baselines import fit_batch
+from pipeline.baselines import check_values, fit_batch
 from pipeline.engine import Record
 from pipeline.learners import LEARNERS
 from pipeline.models import MODELS, save_model
@@ -39,6 +39,7 @@ def fit_rows(
     else:
         rows, y = train.read(0, train.n_rows)
         read = rows.nbytes if isinstance(rows, np.ndarray) else rows.data.nbytes + rows.indices.nbytes
+    check_values(learner, rows)
     model: Any = fit_batch(learner, params, value, rows, y, classes, n_threads)
     content_hash = save_model(store, f"{MODELS}/{learner}", model)
     return {

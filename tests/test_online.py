@@ -1,0 +1,307 @@
+"""A stream: predicted before it is learned from, the same bits however it is cut, resumed where it was killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from jsonschema import Draft202012Validator
+
+from cluster import ClusterHandle, connect
+from flows.options import OnlineOptions
+from ikmap.learners.linear_model import decision_to_index
+from pipeline.baselines import Sample, start_online
+from pipeline.batch import Invocation
+from pipeline.datasets import ResolvedDataset
+from pipeline.engine import Context
+from pipeline.errors import InputError
+from pipeline.online import OnlineParams, run_online
+from pipeline.params import Params
+from pipeline.permutation import position_in_shuffle
+from pipeline.prepared import PreparedRows
+from pipeline.progress import QuietProgress
+from pipeline.rundir import RunDirectory
+from pipeline.stages import stream as stream_stage
+from pipeline.stages.partition import Fitted
+from pipeline.stages.shuffle import shuffle
+from pipeline.stages.stream import Contestant, learn_chunk, learn_initial, map_chunk
+from pipeline.store import Store
+from pipeline.stream_data import HiddenLabels, PredictionFile, Stream
+from tests.runs import context, points, sparse, store_rows, without_cluster  # noqa: F401
+
+ROOT = Path(__file__).parent.parent
+N, INITIAL, BLOCK = 700, 200, 30
+LEARNERS = ("ogd", "nogd", "kernel-ogd")
+
+
+@pytest.fixture(scope="module")
+def two_workers() -> Iterator[ClusterHandle]:
+    with connect("local", workers=2, memory_limit="2GB") as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    X, y = points(N, seed=3)
+    path: Path = tmp_path_factory.mktemp("stream") / "rows.npy"
+    np.save(path, np.c_[y, X])
+    return path
+
+
+def run(cluster: ClusterHandle, folder: Path, file: Path, params: Params, **online: Any) -> dict[str, Any]:
+    data = ResolvedDataset("clouds", str(file), None, label=0)
+    directory = RunDirectory(folder, {"params": params.as_json()})
+    invocation = Invocation("a command", "", {"kind": "local", "workers": 2, "threads": 2})
+    asked = OnlineParams(**{"initial": INITIAL, "block_rows": BLOCK, **online})
+    try:
+        return run_online(Context(cluster.client, directory, params, QuietProgress()), data, invocation, asked)
+    finally:
+        directory.close()
+
+
+def in_order(file: Path, params: Params) -> tuple[np.ndarray, np.ndarray]:
+    """The stream with its initial rows, from the definition."""
+    rows = np.load(file)
+    if params.order == "shuffled":
+        rows = rows[np.argsort(position_in_shuffle(np.arange(N), N, params.seed))]
+    return rows[:, 1:], rows[:, 0].astype(np.int32)
+
+
+def by_hand(folder: Path, file: Path, params: Params, name: str, value: float | None, block: int) -> Any:
+    """Predictions of the stream and the final state, block after block in memory."""
+    X, y = in_order(file, params)
+    store = Store(folder / "store.zarr")
+    rows: Any = X
+    offsets = None
+    if name == "ogd":
+        manifest = json.loads((folder / "manifest.json").read_text())
+        model = Fitted(**manifest["stages"]["partition"]["result"]["fitted"][0]).load(store)
+        rows, offsets = model.cells(X), model.offsets
+    sample = Sample(INITIAL, X.shape[1], 2, lambda numbers: X[:INITIAL][numbers])
+    state = start_online(name, params, value, sample, offsets)
+    state.partial_fit(rows[:INITIAL], y[:INITIAL])
+    predicted = []
+    for start in range(INITIAL, N, block):
+        now = slice(start, min(start + block, N))
+        predicted.append(decision_to_index(state.decision_function(rows[now])))
+        state.partial_fit(rows[now], y[now])
+    return np.concatenate(predicted), state
+
+
+@pytest.mark.parametrize("order", ["shuffled", "file"])
+def test_the_pipeline_is_the_protocol(order: str, two_workers: ClusterHandle, file: Path, tmp_path: Path) -> None:
+    """PR4 as well: the accuracy at the end is what was right of the whole stream."""
+    params = Params(t=10, psi=8, learners=LEARNERS, order=order, partitioner="anne")
+    metrics = run(two_workers, tmp_path, file, params)
+    schema = json.loads((ROOT / "docs" / "metrics.schema.json").read_text())
+    Draft202012Validator(schema).validate(json.loads((tmp_path / "metrics.json").read_text()))
+    _, y = in_order(file, params)
+    for name in LEARNERS:
+        found = metrics["learners"][name]
+        expected, state = by_hand(tmp_path, file, params, name, None if name == "ogd" else 8, BLOCK)
+        assert np.array_equal(PredictionFile(str(tmp_path / "predictions" / f"{name}.int32")).read(), expected)
+        right = expected == y[INITIAL:]
+        assert found["accuracy"] == right.mean()
+        assert found["n_support"] == state.n_support
+        ends = [*range(BLOCK, N - INITIAL, BLOCK), N - INITIAL]
+        assert found["curve"]["rows"] == ends
+        assert found["curve"]["accuracy"] == [round(right[:end].mean(), 6) for end in ends]
+        assert np.diff([0, *found["curve"]["seconds"]]).min() > 0
+        assert not found["stopped_early"]
+    report = (tmp_path / "report.html").read_text()
+    assert "Cumulative accuracy" in report
+    assert all(name in report for name in LEARNERS)
+
+
+def test_pr3_blocks_change_predictions_but_not_what_is_learned(
+    two_workers: ClusterHandle, file: Path, tmp_path: Path
+) -> None:
+    params = Params(t=10, psi=8, learners=("ogd",))
+    support = set()
+    for block in (1, 30, 500):
+        folder = tmp_path / str(block)
+        support.add(run(two_workers, folder, file, params, block_rows=block)["learners"]["ogd"]["n_support"])
+    assert len(support) == 1
+    finals = [by_hand(folder, file, params, "ogd", None, block)[1].weights for block in (1, 500)]
+    assert np.array_equal(*finals)
+
+
+def test_pr2_the_map_stays_as_it_is(two_workers: ClusterHandle, file: Path, tmp_path: Path) -> None:
+    params = Params(t=10, psi=8, learners=("ogd",))
+    run(two_workers, tmp_path, file, params)
+    store = Store(tmp_path / "store.zarr")
+    fitted = json.loads((tmp_path / "manifest.json").read_text())["stages"]["partition"]["result"]["fitted"][0]
+    before = Fitted(**fitted).load(store)
+    X, _ = in_order(file, params)
+    initial, _ = PreparedRows(store, "train").read(0, INITIAL)
+    assert np.array_equal(initial, X[:INITIAL])
+    assert before.content_hash == fitted["content_hash"]
+    assert {row.tobytes() for row in before.points} <= {row.tobytes() for row in X[:INITIAL]}  # type: ignore[attr-defined]
+
+
+@pytest.mark.usefixtures("without_cluster")
+def test_pr1_labels_are_given_in_exchange_for_stored_predictions(tmp_path: Path) -> None:
+    ctx = streamed(tmp_path)
+    stream = Stream(ctx.store, BLOCK, BLOCK * 2)
+    labels = stream.labels(1, str(tmp_path / "predictions" / "x.int32"))
+    assert not [name for name in dir(labels) if not name.startswith("_") and name != "reveal"]
+    for wrong in (np.zeros(BLOCK - 1, np.int32), np.zeros((BLOCK, 1), np.int32)):
+        with pytest.raises(ValueError, match="predictions have shape"):
+            labels.reveal(0, BLOCK, wrong)
+    assert not (tmp_path / "predictions").exists()
+    order: list[str] = []
+    hidden = HiddenLabels(ctx.store, 1, 60, PreparedRows(ctx.store, "train").preparation, Watched("x", order))
+    look = hidden._open
+    hidden._open = lambda start, stop: (order.append("labels"), look(start, stop))[1]
+    hidden.reveal(0, BLOCK, np.zeros(BLOCK, np.int32))
+    assert order == ["predictions", "labels"]
+
+
+class Watched(PredictionFile):
+    def __init__(self, path: str, order: list[str]) -> None:
+        super().__init__(path)
+        self.order = order
+
+    def write(self, first: int, predicted: np.ndarray) -> None:  # noqa: ARG002
+        self.order.append("predictions")
+
+
+def streamed(path: Path, kind: str = "dense", **params: Any) -> Context:
+    """A run up to its shuffled stream; needs `without_cluster`."""
+    ctx = context(path, Params(t=10, psi=8, **params))
+    X, y = points(N, seed=3)
+    store_rows(ctx.store, X if kind == "dense" else sparse(X), y, rule="first", n_train=500, part_rows=90)
+    shuffle(ctx, INITIAL, BLOCK, ctx.params.order)
+    return ctx
+
+
+@pytest.mark.usefixtures("without_cluster")
+@pytest.mark.parametrize("kind", ["dense", "sparse"])
+def test_the_stream_has_every_row_once(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pipeline.stages.shuffle.CHUNK_BYTES", 2 * BLOCK * 8 * 4)
+    monkeypatch.setattr("pipeline.stages.shuffle.TASK_BYTES", 5 * BLOCK * 8 * 4)
+    ctx = streamed(tmp_path, kind)
+    result = ctx.run.stage("shuffle")["result"]  # type: ignore[index]
+    stream = Stream(ctx.store, BLOCK, result["chunk_rows"])
+    assert result["chunk_rows"] == 2 * BLOCK
+    assert result["chunks"] == -(-(N - INITIAL) // (2 * BLOCK))
+    initial, _ = PreparedRows(ctx.store, "train").read(0, INITIAL)
+    parts = [initial, *(stream.features(k) for k in range(result["chunks"]))]
+    found = np.concatenate([part if kind == "dense" else part.toarray() for part in parts])
+    X = points(N, seed=3)[0]
+    X = X if kind == "dense" else sparse(X).toarray()
+    order = np.argsort(position_in_shuffle(np.arange(N), N, 0))
+    assert np.array_equal(found, X[order])
+
+
+def test_columns_are_scaled_by_the_initial_rows(two_workers: ClusterHandle, file: Path, tmp_path: Path) -> None:
+    params = Params(t=10, psi=8, learners=("kernel-ogd",), scale="minmax")
+    run(two_workers, tmp_path, file, params)
+    X, _ = in_order(file, params)
+    low, high = X[:INITIAL].min(axis=0), X[:INITIAL].max(axis=0)
+    assert (low > X).any() or (high < X).any()
+    stream = Stream(Store(tmp_path / "store.zarr"), BLOCK, 16 * BLOCK)
+    expected = np.clip((X[INITIAL:] - low) / (high - low), 0.0, 1.0)
+    np.testing.assert_array_equal(stream.features(0), expected[: 16 * BLOCK])
+
+
+@pytest.mark.usefixtures("without_cluster")
+@pytest.mark.parametrize("name", LEARNERS)
+@pytest.mark.parametrize("saved", [True, False])
+def test_a_learner_that_moves_to_another_process_goes_on_where_it_was(
+    name: str, saved: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pipeline.stages.shuffle.MOST_BLOCKS", 2)
+    monkeypatch.setattr(stream_stage, "CHECKPOINT_SHARE", np.inf if saved else -1.0)
+    supports = []
+    for folder, forgets in (("stays", False), ("moves", True)):
+        ctx = streamed(tmp_path / folder)
+        result = ctx.run.stage("shuffle")["result"]  # type: ignore[index]
+        stream = Stream(ctx.store, BLOCK, result["chunk_rows"])
+        fitted = None
+        if name == "ogd":
+            from pipeline.stages.partition import partition
+
+            fitted = Fitted(**partition(ctx, [8])["fitted"][0])
+            for k in range(result["chunks"]):
+                map_chunk(stream, [fitted], k)
+        files = (str(tmp_path / folder / "predicted.int32"), str(tmp_path / folder / "state.npz"))
+        contestant = Contestant(name, fitted, None if fitted else 8, *files)
+        learn_initial(stream, ctx.params, contestant)
+        for k in range(result["chunks"]):
+            if forgets and k in (1, 2, 5):
+                stream_stage._kept.clear()
+            record = learn_chunk(stream, ctx.params, contestant, k)
+        supports.append((record["blocks"][-1][4], Path(files[0]).read_bytes()))
+    assert supports[0] == supports[1]
+
+
+def test_a_learner_is_stopped_at_its_limit(two_workers: ClusterHandle, file: Path, tmp_path: Path) -> None:
+    params = Params(t=10, psi=8, learners=("kernel-ogd", "ogd"))
+    metrics = run(two_workers, tmp_path, file, params, limit_seconds=1e-9)
+    for name in params.learners:
+        assert metrics["learners"][name]["stopped_early"]
+        assert metrics["learners"][name]["rows"] == 0
+        assert metrics["learners"][name]["accuracy"] is None
+
+
+def test_more_initial_rows_than_there_are_is_refused(two_workers: ClusterHandle, file: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=f"--initial {N}: found {N} rows in all"):
+        run(two_workers, tmp_path, file, Params(t=5, psi=4, learners=("ogd",)), initial=N)
+
+
+def test_batch_learners_are_refused_on_a_stream() -> None:
+    with pytest.raises(InputError, match="--learner"):
+        OnlineOptions(learner=("svm",))
+
+
+def test_killed_and_given_again_the_stream_ends_with_the_same_bits(tmp_path: Path) -> None:
+    """The command itself, killed with SIGKILL as soon as chunks are being learned."""
+    X, y = points(6000, seed=4)
+    np.save(tmp_path / "rows.npy", np.c_[y, X])
+    learners = "ogd,kernel-ogd,nogd"
+    base = ["--input", str(tmp_path / "rows.npy"), "--label", "0", "--learner", learners, "--t", "20", "--psi", "16"]
+    base += ["--initial", "1000", "--block-rows", "20", "--workers", "2", "--memory-limit", "1GB", "--quiet"]
+
+    def command(folder: str) -> list[str]:
+        return [sys.executable, "-m", "flows.online", *base, "--run-dir", str(tmp_path / folder)]
+
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("PREFECT_")}
+    environment |= {"PREFECT_HOME": "/nonexistent", "PYTHONPATH": str(ROOT)}
+    subprocess.run(command("whole"), check=True, env=environment, cwd=ROOT, capture_output=True, timeout=300)
+    process = subprocess.Popen(
+        command("killed"), env=environment, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        start_new_session=True,
+    )  # fmt: skip
+    records = tmp_path / "killed" / "records" / "stream"
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline and len(list(records.glob("kernel-ogd-0*.json"))) < 2:
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.005)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
+    done = len(list(records.glob("*.json")))
+    assert 0 < done < 4 * 16
+    again = subprocess.run(command("killed"), env=environment, cwd=ROOT, capture_output=True, timeout=300, check=False)
+    assert again.returncode == 0, again.stderr
+    found, expected = (
+        json.loads((tmp_path / folder / "metrics.json").read_text())["learners"] for folder in ("killed", "whole")
+    )
+    for name in learners.split(","):
+        for key in ("accuracy", "n_support", "rows"):
+            assert found[name][key] == expected[name][key]
+        assert found[name]["curve"]["accuracy"] == expected[name]["curve"]["accuracy"]
+        files = [(tmp_path / folder / "predictions" / f"{name}.int32").read_bytes() for folder in ("killed", "whole")]
+        assert files[0] == files[1]
+    (stage,) = [s for s in json.loads((tmp_path / "killed" / "metrics.json").read_text())["stages"]
+                if s["name"] == "stream"]  # fmt: skip
+    assert stage["tasks_skipped"] > 0
