@@ -20,15 +20,19 @@ def side_by_side[T](chains: Mapping[str, Callable[[], T]]) -> dict[str, T]:
     """
     if len(chains) == 1:
         return {name: chain() for name, chain in chains.items()}
-    told = Event()
+    told, all_there = Event(), Event()
 
     def begin(chain: Callable[[], T]) -> T:
         _stop.set(told)
+        # Nobody begins before the last thread is there: one that an interrupt caught in the making is not waited for.
+        all_there.wait()
+        stop_when_told()
         return chain()
 
     with ThreadPoolExecutor(len(chains), thread_name_prefix="stages") as pool:
         try:
             running = {name: pool.submit(copy_context().run, begin, chain) for name, chain in chains.items()}
+            all_there.set()
             left = set(running.values())
             while left:
                 # Not for ever: an interrupt that another thread received is seen by this one only as it wakes.
@@ -37,6 +41,7 @@ def side_by_side[T](chains: Mapping[str, Callable[[], T]]) -> dict[str, T]:
                     future.result()  # raises what went wrong, not what came of telling the others
         finally:
             told.set()
+            all_there.set()
     return {name: future.result() for name, future in running.items()}
 
 

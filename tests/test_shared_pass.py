@@ -16,7 +16,7 @@ from ikmap.learners import _shared_pass_loops as shared_loops
 from ikmap.learners import shared_pass
 from ikmap.learners.linear_svm import LOSSES, SVMParams, fit_linear_svm
 from ikmap.learners.rows import Block, row_arrays, squared_norms
-from ikmap.learners.shared_pass import SharedPass
+from ikmap.learners.shared_pass import Pace, SharedPass
 from tests.naive import learners as naive
 
 UNIT = 2.0**45
@@ -93,6 +93,7 @@ def test_a_fit_on_two_threads_is_that_on_one(loss, warm, monkeypatch):
     monkeypatch.setattr("ikmap.learners.linear_svm.usable_cores", lambda: 2)
     monkeypatch.setattr(shared_pass, "FEWEST_ROWS", 20)
     monkeypatch.setattr(shared_pass, "PATIENCE", 1e6)
+    monkeypatch.setattr(Pace, "shares", lambda self: self.sweeps % 3 > 0)  # either kind after either kind
     made = []
     original = SharedPass.__call__
     monkeypatch.setattr(SharedPass, "__call__", lambda self, *a: made.append(1) or original(self, *a))
@@ -124,10 +125,33 @@ def test_sweeps_that_are_broken_off_are_given_up(monkeypatch):
     cells, _ = problem(64, np.full(33, 5))
     rows, shared = counted(cells, 1.0), SharedPass(cells.codes)
     monkeypatch.setattr(shared_loops, "NEVER", 2)
+    monkeypatch.setattr(Pace, "shares", lambda self: True)  # noqa: ARG005
     for _ in range(int(shared_pass.PATIENCE)):
         assert shared.pays(10**6)
         shared(rows, np.array([33.0]), *begin(cells, 0.0, "hinge", 0), 64, np.inf)
     assert not shared.pays(10**6)
+
+
+@pytest.mark.parametrize("slower", [True, False])
+def test_most_sweeps_are_made_in_the_way_that_was_faster(slower):
+    pace, made = Pace(), []
+    for _ in range(200):
+        made.append(pace.shares())
+        pace.took(made[-1], 2.0 if made[-1] == slower else 1.0, 1)
+    assert made[: shared_pass.FIRST_TRIED] == [False] * shared_pass.FIRST_TRIED
+    assert made[shared_pass.FIRST_TRIED]
+    assert made.count(slower) <= shared_pass.FIRST_TRIED + 1 + 200 // shared_pass.TRIED_AGAIN
+    assert made[20:].count(slower) >= 180 // shared_pass.TRIED_AGAIN - 1
+
+
+def test_what_is_faster_may_change():
+    pace = Pace()
+    made = []
+    for k in range(100):
+        made.append(pace.shares())
+        pace.took(made[-1], (1.0 if made[-1] else 2.0) if k < 50 else (3.0 if made[-1] else 2.0), 10)
+    assert sum(made[10:50]) > 30
+    assert sum(made[70:]) < 10
 
 
 def test_only_partitionings_with_weights_of_their_own_are_shared_out():

@@ -7,6 +7,7 @@ further from 1 than thrice what margins moved by in the last sweep; a certificat
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -135,8 +136,12 @@ class _Sweeps:
             self.size,
             self.threshold,
         )
-        sweep = self.shared if self.shared is not None and self.shared.pays(self.size) else loops.one_pass
+        shared = self.shared is not None and self.shared.pays(self.size)
+        sweep: Any = self.shared if shared else loops.one_pass
+        began, swept = time.perf_counter(), self.size
         self.size, losses, gap, most, rms, growth = sweep(*arrays)
+        if self.shared is not None:
+            self.shared.pace.took(shared, time.perf_counter() - began, swept)
         self.threshold = AT_REST * rms if rms > 0.0 and self.shrinking else np.inf
         return whole, losses, gap, most, growth
 

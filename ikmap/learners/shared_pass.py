@@ -14,9 +14,37 @@ FEWEST_ROWS = 4096
 """Fewer are swept by one thread before the other has begun."""
 FEWEST_PARTITIONS = 32
 """With fewer, the threads would do little but meet."""
+FIRST_TRIED = 3
+"""Sweeps that one thread makes before two are tried: a fit that needs no more is not worth waking another core for."""
+TRIED_AGAIN = 16
+"""One in so many sweeps is made in the way that was slower."""
 PATIENCE, REGAINED = 3.0, 0.25
 """Sweeps that may be broken off because a thread was not let run, before all are left to one; what one adds that was
 not."""
+
+
+class Pace:
+    """Chooses between sweeps by one thread and by two, which give the same, by what they took.
+
+    How long it takes two cores to meet is a matter of the machine, and of who else is on it. So one thread begins; in a
+    fit that goes on for long two are tried, and most sweeps are then made by whichever was faster when last tried.
+    """
+
+    def __init__(self) -> None:
+        self.sweeps = 0
+        self.seconds = {False: np.inf, True: np.inf}
+
+    def shares(self) -> bool:
+        """Whether the next sweep is for two threads."""
+        if self.sweeps <= FIRST_TRIED:
+            return self.sweeps == FIRST_TRIED
+        best = self.seconds[True] < self.seconds[False]
+        return not best if self.sweeps % TRIED_AGAIN == 0 else best
+
+    def took(self, shared: bool, seconds: float, rows: int) -> None:
+        """Note a sweep."""
+        self.sweeps += 1
+        self.seconds[shared] = seconds / max(1, rows)
 
 
 class SharedPass:
@@ -35,6 +63,7 @@ class SharedPass:
         self.kept = np.empty(codes.shape[0], np.int32)
         self.told = _lines(2 * loops.LINE, np.float64).reshape(2, loops.LINE)
         self.patience = PATIENCE
+        self.pace = Pace()
         self.pool = ThreadPoolExecutor(1)
 
     @staticmethod
@@ -46,7 +75,7 @@ class SharedPass:
 
     def pays(self, size: int) -> bool:
         """Whether it is worthwhile for so many rows."""
-        return self.patience > 0 and size >= FEWEST_ROWS
+        return self.patience > 0 and size >= FEWEST_ROWS and self.pace.shares()
 
     def __call__(self, *arrays: Any) -> tuple[int, float, float, float, float, float]:
         """As :func:`_linear_svm_loops.one_pass`."""
