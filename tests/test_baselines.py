@@ -1,4 +1,4 @@
-"""Every learner of a run, on cells or on rows: the same result however rows are stored, nothing seen that is held out."""
+"""Every learner of a run, on cells or rows: the same result however rows are stored, nothing seen that is held out."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from flows.run_batch import batch_params
 from pipeline.errors import InputError
 
 ROOT = Path(__file__).parents[1]
-COMMANDS = (BatchOptions, ScoreOptions)
+COMMANDS = (BatchOptions, OnlineOptions, ScoreOptions)
 
 # Every option of both commands, none of them at its default.
 BATCH = BatchOptions(
