@@ -12,7 +12,15 @@ from flows.run_online import run
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command. Returns the exit status."""
-    metrics = run(OnlineOptions.parse(argv))
+    options = OnlineOptions.parse(argv)
+    from flows._prefect import api_is_configured
+
+    if api_is_configured():
+        from flows.prefect_flows import command, online
+
+        metrics = command(online, options)
+    else:
+        metrics = run(options)
     from pipeline.progress import print_result
 
     print_result(metrics)

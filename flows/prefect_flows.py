@@ -1,4 +1,4 @@
-"""The two commands as Prefect flows: parameters for a form, one task per stage, artifacts to look at.
+"""The commands as Prefect flows: parameters for a form, one task per stage, artifacts to look at.
 
 Imported only where a Prefect API is configured, or for a deployment. Chunks of work are Dask's: what Prefect sees
 of a stage is its name, its log lines and its outcome. Arrays and models never pass through here.
@@ -28,11 +28,11 @@ from prefect.states import Cancelled, Failed, State
 from pydantic import Field
 
 from cluster import ClusterHandle
-from flows import run_batch, run_score
+from flows import run_batch, run_online, run_score
 from flows._cli import terminated_as_interrupted
 from flows._declare import Options, Spec
 from flows._kinds import Choice, Flag, Integer, Real, Several
-from flows.options import BatchOptions, ScoreOptions
+from flows.options import BatchOptions, OnlineOptions, ScoreOptions
 from pipeline.errors import InputError
 from pipeline.progress import Events, LogProgress, choose_progress
 
@@ -99,6 +99,18 @@ def _plain(value: Any) -> Any:
 @takes(BatchOptions)
 def batch(**options: Any) -> Any:
     """``python -m flows.batch`` as a flow."""
+    return _run_directory_flow(run_batch.run, BatchOptions, options)
+
+
+@flow(name="online", description=OnlineOptions.DESCRIPTION, persist_result=False)
+@takes(OnlineOptions)
+def online(**options: Any) -> Any:
+    """``python -m flows.online`` as a flow."""
+    return _run_directory_flow(run_online.run, OnlineOptions, options)
+
+
+def _run_directory_flow(run: Callable[..., Result], kind: type[BatchOptions], options: Mapping[str, Any]) -> Any:
+    """Run a command that works in a run directory, and show what it found."""
     paths: list[Path] = []
 
     def started(cluster: ClusterHandle, path: Path) -> None:
@@ -107,14 +119,14 @@ def batch(**options: Any) -> Any:
         link_dashboard(cluster)
 
     def work(options: BatchOptions, events: Events) -> Result:
-        metrics = run_batch.run(options, call=as_task, events=events, on_cluster=started)
+        metrics = run(options, call=as_task, events=events, on_cluster=started)
         show_throughput(metrics["stages"])
         show_accuracy(metrics["learners"])
         path = paths[0] if paths else Path(options.run_dir or "")  # a run that was finished before starts nothing
         show_report(path.absolute(), metrics["run"]["command"])
         return metrics
 
-    return _in_flow(work, BatchOptions, options)
+    return _in_flow(work, kind, options)
 
 
 @flow(name="score", description=ScoreOptions.DESCRIPTION, persist_result=False)
@@ -331,7 +343,7 @@ def show_throughput(stages: Sequence[Mapping[str, Any]]) -> None:
 def show_accuracy(learners: Mapping[str, Mapping[str, Any]]) -> None:
     """Artifact `accuracy`: how good each learner is on rows it has not seen."""
     table = [
-        {"learner": name, "accuracy": round(figures["accuracy"], 4)}
+        {"learner": name, "accuracy": None if figures["accuracy"] is None else round(figures["accuracy"], 4)}
         | {title: round(figures[key], 2) for key, title in _TIMES.items() if key in figures}
         for name, figures in learners.items()
     ]

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from flows._cli import run_command
-from flows.options import BatchOptions, ScoreOptions
+from flows.options import BatchOptions, OnlineOptions, ScoreOptions
 from flows.run_batch import batch_params
 from pipeline.errors import InputError
 
