@@ -14,7 +14,7 @@ FEWEST_ROWS = 4096
 """Fewer are swept by one thread before the other has begun."""
 FEWEST_PARTITIONS = 32
 """With fewer, the threads would do little but meet."""
-FIRST_TRIED = 3
+FIRST_TRIED = 5
 """Sweeps that one thread makes before two are tried: a fit that needs no more is not worth waking another core for."""
 TRIED_AGAIN = 16
 """One in so many sweeps is made in the way that was slower."""
