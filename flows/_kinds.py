@@ -27,6 +27,10 @@ def _refuse(found: object, expected: str) -> NoReturn:
     raise ValueError(f"found {found!r}, expected {expected}")
 
 
+LONGEST = 60
+"""Characters of a list of choices that still stands beside its option."""
+
+
 @dataclass(frozen=True)
 class Integer:
     """A whole number in [low, high], or one given word (such as ``auto``)."""
@@ -104,7 +108,8 @@ class Choice:
 
     @property
     def metavar(self) -> str:
-        return "{" + ",".join(self.names) + "}"
+        listed = "{" + ",".join(self.names) + "}"
+        return listed if len(listed) < LONGEST else "NAME"
 
     def parse(self, text: str) -> str:
         return self.check(text)

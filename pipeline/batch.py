@@ -224,7 +224,7 @@ def _metrics(
         stages.append(record)
     psis = {name: result["psi"] for name, result in learners.items() if "psi" in result}
     # One number where the learners agree, as they do unless cross-validation chose for each.
-    psi = psis if len(set(psis.values())) > 1 else next(iter(psis.values()), context.params.psi)
+    psi = psis if len(set(psis.values())) > 1 else next(iter(psis.values()), None)
     C: Any = context.params.C
     if Cs := (selection or {}).get("chosen_C", {}):
         C = Cs if len(set(Cs.values())) > 1 else next(iter(Cs.values()))

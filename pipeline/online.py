@@ -82,7 +82,9 @@ def run_online(
     with performance_report(filename=str(run.path / "dask-report.html")):
         # Ranges of columns are those of the initial rows, not of whatever the files hold for training.
         unscaled = replace(context, params=replace(params, scale="none"))
-        ingested = step("ingest", partial(ingest, unscaled, data))
+        # Without a test file the stream is the file, in its order until it is shuffled.
+        in_order = replace(data, split=replace(data.split, rule="first"))
+        ingested = step("ingest", partial(ingest, unscaled, in_order))
         n_initial = ingested["rows_train"] if online.initial is None else online.initial
         shuffled = step("shuffle", partial(shuffle, context, n_initial, online.block_rows, params.order))
         selection = None

@@ -11,13 +11,17 @@ from distributed import WorkerPlugin
 
 MODULES = (
     "pipeline.stages.ingest",
+    "pipeline.stages.shuffle",
     "pipeline.stages.select",
+    "pipeline.stages.select_rows",
     "pipeline.stages.partition",
     "pipeline.stages.cells",
     "pipeline.stages.train",
     "pipeline.stages.train_batch",
     "pipeline.stages.train_distributed",
     "pipeline.stages.train_online",
+    "pipeline.stages.train_rows",
+    "pipeline.stages.stream",
     "pipeline.stages.evaluate",
     "pipeline.score",
 )

@@ -28,10 +28,15 @@ BATCH = BatchOptions(
     input="s3://bucket/my data.csv", test_input="-odd.csv", format="csv", label="it's", columns=7,
     scale="minmax", task="binary", data_dir="data", partitioner="iforest", max_depth="log2", t=17, psi=64,
     cv_rows=500, learner=("ogd", "logistic"), C=0.25, loss="hinge", tol=1e-2, eta=2.0, feature_scale="raw",
-    order="file", class_weight="balanced", solver="distributed", parts=5, seed=3, run_dir="runs/x", fresh=True,
+    order="file", kernel="gaussian", gamma="auto", b=50, rank=7, points="violators", average=True, features=9,
+    decay=0.5, flavour="script", online_loss="logistic", sigma_is="width", chi2_order=1,
+    class_weight="balanced", solver="distributed", parts=5, seed=3, run_dir="runs/x", fresh=True,
     shard_rows=1000, cluster="tcp://host:8786", workers=2, memory_limit="4GB", explain=True, debug=True, quiet=True,
 )  # fmt: skip
 DATASET = BatchOptions(dataset="a9a", dataset_file="mine.toml", test_size=0.5)
+ONLINE = OnlineOptions(
+    input="x.csv", label="y", learner=("nogd",), initial=10, block_rows=7, limit_seconds=2.5, order="file"
+)
 SCORE = ScoreOptions(
     model="runs/x", learner="svm", input="new.npy", format="npy", label="y", output="out.parquet",
     cluster="tls://host:1", workers=3, memory_limit="1GB", debug=True, quiet=True,
@@ -52,7 +57,7 @@ def test_samples_leave_no_option_at_its_default():
     assert all(getattr(SCORE, name) != spec.default for name, spec in ScoreOptions.specs().items())
 
 
-@pytest.mark.parametrize("options", [BatchOptions(), BATCH, DATASET, SCORE], ids=str)
+@pytest.mark.parametrize("options", [BatchOptions(), BATCH, DATASET, OnlineOptions(), ONLINE, SCORE], ids=str)
 def test_round_trips(options):
     kind = type(options)
     assert kind.parse(shlex.split(options.command())[3:]) == options
@@ -113,7 +118,7 @@ def test_types_from_the_command_line():
         ("--columns 0", "--columns: found 0", "an integer >= 1"),
         ("--shard-rows 0", "--shard-rows: found 0", "an integer >= 1"),
         ("--learner svn", "--learner: found 'svn'", "did you mean 'svm'?"),
-        ("--learner ''", "--learner: found ''", "one of svm, ogd, logistic"),
+        ("--learner ''", "--learner: found ''", "one of svm, logistic, ogd"),
         ("--format libsv", "--format: found 'libsv'", "did you mean 'libsvm'?"),
         ("--label ''", "--label: found ''", "not empty"),
         ("--cluster tcp://", "--cluster: found 'tcp://'", "tcp://host:8786"),

@@ -67,7 +67,7 @@ def learn_initial(stream: Stream, params: Params, contestant: Contestant, n_thre
     """Task: one pass over the initial rows; what has been learned is kept in the checkpoint."""
     began = time.perf_counter()
     state = _after_initial(stream, params, contestant, n_threads)
-    save_checkpoint(contestant.checkpoint, {**state.checkpoint(), "next_chunk": np.array(0)})
+    _save(contestant, 0, state, [])
     _keep(contestant, 0, state)
     return {
         "rows": state.n_seen,
@@ -80,12 +80,17 @@ def learn_chunk(stream: Stream, params: Params, contestant: Contestant, k: int, 
     """Task: predict and then learn from every block of chunk k.
 
     The state is that of this process, if it did the chunk before; else it is made from the checkpoint, by learning anew
-    from the chunks since then, whose predictions are on disk.
+    from the chunks since then, whose predictions are on disk. A checkpoint from after this chunk, of an attempt whose
+    record got lost, has the record too.
     """
-    state, saved = _state_before(stream, params, contestant, k, n_threads)
+    state, saved, blocks = _state_before(stream, params, contestant, k, n_threads)
+    if blocks is not None:
+        _keep(contestant, k + 1, state)
+        return _record(blocks)
     rows = _rows(stream, contestant, k)
     labels = stream.labels(k, contestant.predictions)
-    n, blocks = stream.rows_of(k), []
+    n = stream.rows_of(k)
+    blocks = []
     for start in range(0, n, stream.block_rows):
         stop = min(start + stream.block_rows, n)
         block = rows[start:stop]
@@ -100,8 +105,13 @@ def learn_chunk(stream: Stream, params: Params, contestant: Contestant, k: int, 
         seconds = (round(between - began, 6), round(end - shown, 6))
         blocks.append([stop - start, correct, *seconds, int(state.n_support)])
     spent = sum(block[2] + block[3] for block in blocks)
-    saved = _checkpoint_if_due(contestant, k + 1, state, spent, saved)
+    saved = _checkpoint_if_due(contestant, k + 1, state, blocks, spent, saved)
     _keep(contestant, k + 1, state, saved)
+    return _record(blocks)
+
+
+def _record(blocks: list[list[Any]]) -> Record:
+    n = sum(block[0] for block in blocks)
     return {"rows": n, "bytes_read": 0, "bytes_written": 4 * n, "blocks": blocks}
 
 
@@ -125,6 +135,11 @@ def _after_initial(stream: Stream, params: Params, contestant: Contestant, n_thr
     return state
 
 
+def _save(contestant: Contestant, next_chunk: int, state: Any, blocks: list[list[Any]]) -> None:
+    more = {"next_chunk": np.array(next_chunk), "blocks": np.array(blocks, dtype=np.float64).reshape(-1, 5)}
+    save_checkpoint(contestant.checkpoint, {**state.checkpoint(), **more})
+
+
 # --- states that stay in this process between the tasks of a learner
 
 
@@ -145,34 +160,43 @@ def _keep(contestant: Contestant, next_chunk: int, state: Any, saved: _Saved | N
         _kept[contestant.checkpoint] = next_chunk, state, saved or _Saved()
 
 
-def _state_before(stream: Stream, params: Params, contestant: Contestant, k: int, n_threads: int) -> tuple[Any, _Saved]:
+def _state_before(
+    stream: Stream, params: Params, contestant: Contestant, k: int, n_threads: int
+) -> tuple[Any, _Saved, list[list[Any]] | None]:
+    """State before chunk k; or after it, with the chunk's blocks."""
     with _lock:
         # Taken out, not copied: a task that fails half-way must not leave a state that has learned too much.
         next_chunk, state, saved = _kept.pop(contestant.checkpoint, (-1, None, _Saved()))
     if next_chunk == k:
-        return state, saved
+        return state, saved, None
     train = PreparedRows(stream.store, "train")
     classes = train.preparation.classes
     sample = Sample(train.n_rows, train.preparation.n_columns, len(classes), lambda numbers: train.take(numbers)[0])
     offsets = None if contestant.fitted is None else contestant.fitted.load(stream.store).offsets
     state = start_online(contestant.learner, params, contestant.value, sample, offsets, n_threads)
     with np.load(contestant.checkpoint, allow_pickle=False) as arrays:
-        first = int(arrays["next_chunk"])
-        state = state.restore({name: arrays[name] for name in arrays if name != "next_chunk"})
+        kept = dict(arrays)
+    first, blocks = int(kept.pop("next_chunk")), kept.pop("blocks")
+    state = state.restore(kept)
+    if first > k:
+        whole = [[int(v) for v in block[:2]] + [float(v) for v in block[2:4]] + [int(block[4])] for block in blocks]
+        return state, _Saved(), whole
     for done in range(first, k):
         rows, labels = _rows(stream, contestant, done), stream.labels(done, contestant.predictions)
         predicted = stream.predicted(done, contestant.predictions)
         for start in range(0, predicted.size, stream.block_rows):
             stop = min(start + stream.block_rows, predicted.size)
             state.partial_fit(rows[start:stop], labels.reveal(start, stop, predicted[start:stop]))
-    return state, _Saved()
+    return state, _Saved(), None
 
 
-def _checkpoint_if_due(contestant: Contestant, next_chunk: int, state: Any, spent: float, saved: _Saved) -> _Saved:
+def _checkpoint_if_due(
+    contestant: Contestant, next_chunk: int, state: Any, blocks: list[list[Any]], spent: float, saved: _Saved
+) -> _Saved:
     """Save the state where that costs little beside what it would take to learn it again."""
     since = saved.since + spent
     if saved.cost > CHECKPOINT_SHARE * since:
         return _Saved(since, saved.cost)
     began = time.perf_counter()
-    save_checkpoint(contestant.checkpoint, {**state.checkpoint(), "next_chunk": np.array(next_chunk)})
+    _save(contestant, next_chunk, state, blocks)
     return _Saved(0.0, time.perf_counter() - began)

@@ -61,8 +61,9 @@ def train_online(
     per_point = max(1, -(-n_rows // CURVE_POINTS))
     if Path(checkpoint).exists():
         with np.load(checkpoint, allow_pickle=False) as saved:
-            state = state.restore({name: saved[name] for name in saved})
-            first, mistakes = int(saved["next_block"]), saved["mistakes"]
+            arrays = dict(saved)
+        first, mistakes = int(arrays.pop("next_block")), arrays.pop("mistakes")
+        state = state.restore(arrays)
     todo = range(first, len(blocks))
     for k, (rows, y, _) in zip(todo, ahead(blocks.__getitem__, todo), strict=True):
         order = np.arange(y.size, dtype=np.int32)
