@@ -17,7 +17,7 @@ from pipeline.engine import Stage
 from pipeline.errors import InputError
 from pipeline.permutation import position_in_shuffle
 from pipeline.prepared import Preparation, PreparedRows, Split, plain_label, unknown_labels
-from pipeline.stages.ingest import _fit_scaling
+from pipeline.stages.ingest import fit_scaling
 from tests.runs import context, new_store, points, sparse, store_rows, without_cluster  # noqa: F401
 
 N = 120
@@ -174,7 +174,7 @@ def test_minmax_knows_training_rows_only_and_clips_test_rows(tmp_path: Path) -> 
     store_rows(ctx.store, X, y, rule="first", n_train=96)
     attributes = ctx.store.attributes("data")
     assert attributes is not None
-    _fit_scaling(Stage(ctx, "ingest", None), Preparation(**attributes["preparation"]))
+    fit_scaling(Stage(ctx, "ingest", None), Preparation(**attributes["preparation"]))
     attributes["preparation"]["scale"] = "minmax"
     ctx.store.set_attributes("data", attributes)
     low, high = X[:96].min(axis=0), X[:96].max(axis=0)
@@ -194,7 +194,7 @@ def test_minmax_knows_training_rows_only_and_clips_test_rows(tmp_path: Path) -> 
 def test_minmax_does_not_fill_sparse_data(tmp_path: Path) -> None:
     ctx = context(tmp_path)
     with pytest.raises(InputError, match="found sparse data, which it would fill"):
-        _fit_scaling(Stage(ctx, "ingest", None), Preparation(3, None, False, [0, 1]))
+        fit_scaling(Stage(ctx, "ingest", None), Preparation(3, None, False, [0, 1]))
 
 
 def test_nothing_ingested(tmp_path: Path) -> None:
