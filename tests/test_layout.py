@@ -70,7 +70,7 @@ def test_the_cut_knows_nothing_of_workers() -> None:
     assert list(inspect.signature(cell_layout).parameters) == ["n_rows", "t", "shard_rows"]
     assert list(inspect.signature(learning_blocks).parameters) == [
         "n_rows",
-        "offsets",
+        "row_bytes",
         "seed",
         "shuffled",
         "block_bytes",
