@@ -67,7 +67,7 @@ def _intervals(metrics: Metrics) -> dict[str, tuple[float, tuple[float, float] |
     for name, learner in learners_of(metrics).items():
         accuracy = get_accuracy(learner)
         if accuracy is not None:
-            n = confusions[name].total if name in confusions else rows_test
+            n = confusions[name].total if name in confusions else get_number(learner, "rows") or rows_test
             found[name] = accuracy, wilson_interval(accuracy, n) if n and n > 0 else None
     return found
 

@@ -57,11 +57,12 @@ def stream_section(metrics: Metrics) -> str:
         + f"<td>{_count(get_number(learner, 'n_support'))}</td></tr>"
         for name, learner in learners.items()
     )
+    note = "<p class=\"note\">Seconds for the whole stream; support: rows that became support vectors.</p>"
     table = (
-        f'<table class="learners"><thead><tr><td></td>{head}<th scope="col">support vectors</th></tr></thead>'
+        f'<table class="learners"><thead><tr><td></td>{head}<th scope="col">support</th></tr></thead>'
         f"<tbody>{body}</tbody></table>"
     )
-    return section("stream", "Stream", f'<div class="pair">{figure}<div>{scroll(table, "Seconds")}</div></div>')
+    return section("stream", "Stream", f'<div class="pair">{figure}<div>{scroll(table, "Seconds")}{note}</div></div>')
 
 
 def stream_lead(metrics: Metrics) -> str:
