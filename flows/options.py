@@ -190,7 +190,10 @@ class BatchOptions(CommonOptions):
         help="adaraker as published, or as in its authors' reference script",
     )
     online_loss: str = option(
-        "hinge", Choice(("hinge", "logistic")), group=BASELINES, help="loss of adaraker and raker"
+        "auto",
+        Choice(("auto", "hinge", "logistic")),
+        group=BASELINES,
+        help="loss of adaraker and raker; auto: hinge, with --flavour script logistic",
     )
     sigma_is: str = option(
         "frequency",
@@ -257,6 +260,8 @@ class BatchOptions(CommonOptions):
             raise InputError(f"--max-depth {self.max_depth}: found --partitioner {self.partitioner}, expected iforest")
         if self.parts is not None and self.solver not in ("auto", "distributed"):
             raise InputError(f"--parts {self.parts}: found --solver {self.solver}, expected distributed")
+        if self.feature_scale == "raw" and "ogd-dual" in self.learner:
+            raise InputError("--feature-scale raw: found --learner ogd-dual, whose kernel is scaled; expected ogd")
         if self.kernel == "gaussian" and self.gamma == "psi":
             raise InputError("--kernel gaussian: found --gamma psi, expected a number or auto: psi is Laplacian")
 

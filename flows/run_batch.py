@@ -139,6 +139,7 @@ def batch_params(options: BatchOptions) -> Params:
         eta=options.eta,
         feature_scale=options.feature_scale,
         order=options.order,
+        kernel_C=options.C if isinstance(options.C, float) else 1.0,
         kernel=options.kernel,
         gamma=options.gamma,
         b=options.b,

@@ -20,7 +20,7 @@ from ikmap.learners.mapped_model import MappedModel
 from ikmap.learners.naive_ogd import NaiveOGDState
 from ikmap.learners.nogd import NOGDState, nogd_bytes, rank_of
 from ikmap.learners.ogd import OGDState
-from ikmap.learners.rows import Block, Rows
+from ikmap.learners.rows import Block, Rows, n_rows
 from ikmap.maps import Chi2Map, FourierMap, NystroemMap
 from ikmap.maps.nystroem import draw_points
 from pipeline.errors import InputError
@@ -132,7 +132,11 @@ def start_online(
     if name in ("adaraker", "raker"):
         sigma_is: Any = params.sigma_is
         frequencies = adaraker_map(sample.n_columns, params.seed, params.features, sigma_is=sigma_is)
-        asked: Any = {"loss": params.online_loss, "flavour": params.flavour, "n_threads": n_threads}
+        asked: Any = {
+            "loss": None if params.online_loss == "auto" else params.online_loss,
+            "flavour": params.flavour,
+            "n_threads": n_threads,
+        }
         return AdaRakerState(frequencies, len(SIGMAS), K, eta, float(value or 0.0), name == "adaraker", **asked)
     kernel = kernel_of(name, params, value, sample.n_columns)
     if name in ("kernel-ogd", "ogd-dual"):
@@ -158,12 +162,12 @@ def fit_batch(
     if name.endswith("-svm"):
         kernel = kernel_of(name, params, value, rows.n_partitions if isinstance(rows, Cells) else rows.shape[1])
         weight: Any = "balanced" if params.class_weight == "balanced" else None
-        asked = KernelSVMParams(C=C_of(params), tol=params.tol, class_weight=weight)
+        asked = KernelSVMParams(C=params.kernel_C, tol=params.tol, class_weight=weight)
         return fit_kernel_svm(rows, y, len(classes), kernel, asked, classes, n_threads)
     features: Any = map_of(name, params, value, rows.shape[1])  # type: ignore[union-attr]
     linear = SVMParams(
         loss=params.loss,  # type: ignore[arg-type]
-        C=C_of(params),
+        C=params.kernel_C,
         tol=params.tol,
         class_weight="balanced" if params.class_weight == "balanced" else None,
         fit_intercept=False,
@@ -192,6 +196,15 @@ def check_values(name: str, rows: Any, first: int = 0) -> None:
         raise InputError(f"--learner {name}{where}: {error} (--scale minmax)") from None
 
 
+def fit_fold(name: str, params: Params, value: float | None, rows: Rows, y: np.ndarray) -> Callable[[Any], np.ndarray]:
+    """As :func:`fit_batch`, for a comparison: of the classes that these rows have, however few they are."""
+    present = np.unique(y)
+    if present.size == 1:
+        return lambda tested: np.full(n_rows(tested), present[0])
+    model = fit_batch(name, params, value, rows, np.searchsorted(present, y), present.tolist())
+    return lambda tested: present[model.predict_index(tested)]
+
+
 def map_of(name: str, params: Params, value: float | None, n_columns: int) -> Any:
     """Map to dense features of a learner that has one."""
     if name == "chi2-linear":
@@ -199,11 +212,6 @@ def map_of(name: str, params: Params, value: float | None, n_columns: int) -> An
     kernel: Any = kernel_of(name, params, value, n_columns)
     make = FourierMap.gaussian if isinstance(kernel, GaussianKernel) else FourierMap.laplacian
     return make(params.features, n_columns, kernel.gamma, params.seed)
-
-
-def C_of(params: Params) -> float:
-    """Weight of the losses; 1 as in the libraries where nothing is chosen for a learner."""
-    return 1.0 if params.C == "auto" else float(params.C)
 
 
 def needed_bytes(name: str, params: Params, *, n: int, d: int, nnz: int | None, n_classes: int) -> int:

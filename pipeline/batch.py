@@ -107,7 +107,7 @@ def run_batch(
         on_cells = [name for name in params.learners if LEARNERS[name].on == "cells"]
         selection = None
         if searches(params):
-            _check_largest(context, ingested, invocation)
+            check_largest(context, ingested, invocation)
             selection = step("select", partial(select, context))
             say_chosen(context, selection)
         selected, tuned = (selection or {}).get("chosen", {}), (selection or {}).get("tuned", {})
@@ -160,7 +160,12 @@ def run_batch(
     return metrics
 
 
-def _check_largest(context: Context, ingested: Result, invocation: Invocation) -> None:
+def psi_used(psis: Mapping[str, int]) -> Any:
+    """psi of the learners on cells as ``metrics.json`` has it: one number where they agree, else by learner."""
+    return dict(psis) if len(set(psis.values())) > 1 else next(iter(psis.values()), None)
+
+
+def check_largest(context: Context, ingested: Result, invocation: Invocation, *, show: bool = False) -> None:
     """Refuse, before cross-validation, what the largest psi that it may choose cannot fit."""
     params = context.params
     tried = [0]
@@ -168,7 +173,7 @@ def _check_largest(context: Context, ingested: Result, invocation: Invocation) -
         found = min(ingested["rows_train"], params.cv_rows)
         tried = psis_that_fit(found) if params.psi == "auto" else [int(params.psi)]
     if max(tried) <= ingested["rows_train"]:  # else a later stage says what is wrong
-        _plan(context, ingested, max(tried), invocation)
+        _plan(context, ingested, max(tried), invocation, show=show)
 
 
 def say_chosen(context: Context, selection: Result) -> None:
@@ -224,7 +229,7 @@ def _metrics(
         stages.append(record)
     psis = {name: result["psi"] for name, result in learners.items() if "psi" in result}
     # One number where the learners agree, as they do unless cross-validation chose for each.
-    psi = psis if len(set(psis.values())) > 1 else next(iter(psis.values()), None)
+    psi = psi_used(psis)
     C: Any = context.params.C
     if Cs := (selection or {}).get("chosen_C", {}):
         C = Cs if len(set(Cs.values())) > 1 else next(iter(Cs.values()))

@@ -13,7 +13,7 @@ import numpy as np
 from distributed import performance_report
 
 from pipeline.baselines import given, parameter_of
-from pipeline.batch import Call, Invocation, Result, call_directly, say_chosen, versions
+from pipeline.batch import Call, Invocation, Result, call_directly, check_largest, psi_used, say_chosen, versions
 from pipeline.datasets import ResolvedDataset
 from pipeline.engine import Context, Record, Stage, Task, peak_rss_bytes, run_ready, stage_is_whole
 from pipeline.learners import LEARNERS
@@ -24,7 +24,7 @@ from pipeline.stages.partition import Fitted, cores_of_a_host, partition
 from pipeline.stages.select import searches, select
 from pipeline.stages.shuffle import shuffle
 from pipeline.stages.stream import Contestant, learn_chunk, learn_initial, map_chunk
-from pipeline.stream_data import Stream
+from pipeline.stream_data import PredictionFile, Stream
 
 AHEAD = 4
 """Chunks that are mapped before the slowest learner needs them."""
@@ -87,6 +87,9 @@ def run_online(
         ingested = step("ingest", partial(ingest, unscaled, in_order))
         n_initial = ingested["rows_train"] if online.initial is None else online.initial
         shuffled = step("shuffle", partial(shuffle, context, n_initial, online.block_rows, params.order))
+        pooled = {**ingested, "rows_train": ingested["rows_train"] + ingested["rows_test"], "rows_test": 0}
+        check_largest(context, {**pooled, "rows_train": n_initial}, invocation)
+        check_largest(context, pooled, invocation, show=invocation.explain)
         selection = None
         if searches(params):
             selection = step("select", partial(select, context))
@@ -108,6 +111,7 @@ def run_online(
                 tuned[name]["chosen"] if name in tuned else None if name in psis else given(name, params),
                 str((run.path / "predictions" / f"{name}.int32").absolute()),
                 str((run.path / "checkpoints" / f"{name}.npz").absolute()),
+                run.manifest["id"],
             )
             for name in params.learners
         ]
@@ -129,7 +133,7 @@ def run_online(
             "client_peak_rss_bytes": peak_rss_bytes(),
         },
         "data": {"name": data.name, **ingested, "sources": [dict(source) for source in invocation.sources]},
-        "params": params.as_json(),
+        "params": {**params.as_json(), "psi": psi_used(psis)},
         "online": {**asdict(online), **shuffled},
         "stages": stages,
         "selection": selection,
@@ -209,6 +213,10 @@ class _Race:
                 if path is None:
                     break
                 record = json.loads(path.read_text())
+                if k >= 0 and len(PredictionFile(contestant.predictions)) < k * self.stream.chunk_rows + record["rows"]:
+                    self._learned[contestant.learner].clear()  # what it was learned with is gone: from the beginning
+                    self.stopped.discard(contestant.learner)
+                    break
                 self._note(contestant.learner, record)
                 yield record
 
@@ -240,7 +248,8 @@ class _Race:
 
     def _note(self, learner: str, record: Record) -> None:
         self._learned[learner].append(record)
-        if self.limit_seconds is not None and self._seconds(learner) > self.limit_seconds:
+        left = len(self._learned[learner]) - 1 < self.n_chunks
+        if left and self.limit_seconds is not None and self._seconds(learner) > self.limit_seconds:
             self.stopped.add(learner)
 
     def _begin(self, name: str) -> bool:

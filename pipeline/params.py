@@ -28,6 +28,8 @@ class Params:
         distributed solver; None goes by size.
     eta, feature_scale, order
         Of online gradient descent.
+    kernel_C : float
+        Weight of the losses of all other batch learners: those with a kernel or a dense map.
     kernel : {"laplacian", "gaussian"}
         Of learners with a kernel on the rows themselves.
     gamma : "psi", "auto" or float
@@ -62,6 +64,7 @@ class Params:
     eta: float = 0.5
     feature_scale: str = "kernel"
     order: str = "shuffled"
+    kernel_C: float = 1.0
     kernel: str = "laplacian"
     gamma: str | float = "psi"
     b: int = 100
@@ -71,7 +74,7 @@ class Params:
     features: int = 50
     decay: str | float = "auto"
     flavour: str = "published"
-    online_loss: str = "hinge"
+    online_loss: str = "auto"
     sigma_is: str = "frequency"
     chi2_order: int = 0
     task: str = "auto"

@@ -22,6 +22,7 @@ from ikmap.learners.linear_model import decision_to_index
 from ikmap.model import Model
 from ikmap.partitioners import Partitions
 from ikmap.rows import Rows, as_csr, as_rows
+from pipeline.baselines import check_values
 from pipeline.engine import Record, Task, run_tasks, summarise
 from pipeline.errors import InputError
 from pipeline.models import load_model
@@ -90,6 +91,8 @@ def open_run(folder: str, learner: str | None = None) -> TrainedModel:
     if not path.is_dir():
         raise InputError(f"--model {folder}: no such directory, expected that of a finished run")
     manifest = read_manifest(path)
+    if "online" in manifest["identity"]:
+        raise InputError(f"--model {folder}: found a run on a stream, which keeps no model")
     if manifest["status"] != "finished":
         again = f"python -m flows.batch --config {path / 'run.toml'} --run-dir {path}"
         raise InputError(f"--model {folder}: found an unfinished run, expected a finished one; to finish it: {again}")
@@ -371,6 +374,8 @@ def _predict(model: TrainedModel, X: Rows, preparation: Preparation) -> tuple[np
     for begin in range(0, n, step):
         rows = slice(begin, min(begin + step, n))
         given: Any = partitions.cells(X[rows], n_threads=1) if partitions else as_rows(X[rows])
+        if partitions is None:
+            check_values(model.learner, given, begin)
         decision = predictor.decision_function(given)
         index[rows] = decision_to_index(decision)
         score[rows] = decision if decision.ndim == 1 else decision[np.arange(len(decision)), index[rows]]

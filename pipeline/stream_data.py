@@ -39,13 +39,21 @@ class PredictionFile:
         Path(self.path).parent.mkdir(parents=True, exist_ok=True)
         handle = os.open(self.path, os.O_WRONLY | os.O_CREAT, 0o666)
         try:
-            os.pwrite(handle, np.ascontiguousarray(predicted, dtype="<i4").tobytes(), 4 * first)
+            raw = np.ascontiguousarray(predicted, dtype="<i4").tobytes()
+            if os.pwrite(handle, raw, 4 * first) != len(raw):
+                raise OSError(f"{self.path}: predictions could not be written whole; is the disk full?")
         finally:
             os.close(handle)
 
-    def read(self) -> np.ndarray:
-        """Everything written so far."""
-        return np.fromfile(self.path, dtype="<i4") if Path(self.path).exists() else np.zeros(0, dtype=np.int32)
+    def read(self, first: int = 0, n: int = -1) -> np.ndarray:
+        """Predictions of n rows from row `first` on, or of as many as there are; n = -1: of all."""
+        if len(self) <= first:
+            return np.zeros(0, dtype=np.int32)
+        return np.fromfile(self.path, dtype="<i4", offset=4 * first, count=n)
+
+    def __len__(self) -> int:
+        """Rows up to the last one that was written."""
+        return Path(self.path).stat().st_size // 4 if Path(self.path).exists() else 0
 
 
 class HiddenLabels:
@@ -103,8 +111,7 @@ class Stream:
 
     def predicted(self, k: int, predictions: str) -> np.ndarray:
         """What a learner has predicted for the rows of chunk k."""
-        first = k * self.chunk_rows
-        return PredictionFile(predictions).read()[first : first + self.rows_of(k)]
+        return PredictionFile(predictions).read(k * self.chunk_rows, self.rows_of(k))
 
     def rows_of(self, k: int) -> int:
         """Number of rows of chunk k."""

@@ -141,10 +141,10 @@ def test_pr5_cross_validation_never_builds_on_held_out_rows(monkeypatch: pytest.
 
     def fit(name: str, params: Params, value: float | None, rows: Any, *more: Any) -> Any:
         seen.append(rows)
-        return baselines.fit_batch(name, params, value, rows, *more)
+        return baselines.fit_fold(name, params, value, rows, *more)
 
     monkeypatch.setattr(select_rows, "start_online", watched)
-    monkeypatch.setattr(select_rows, "fit_batch", fit)
+    monkeypatch.setattr(select_rows, "fit_fold", fit)
     for name in ctx.params.learners:
         for k, (_, held_out) in enumerate(folds(100, ctx.params.seed)):
             seen.clear()

@@ -116,7 +116,6 @@ def put(*path: Any) -> Callable[[dict[str, Any]], None]:
     [
         (put("learners", "svm", "accuracy", 1.01), "learners/svm/accuracy"),
         (put("learners", "svm", "accuracy", 84.9), "learners/svm/accuracy"),
-        (put("learners", "svm", "accuracy", None), "learners/svm/accuracy"),
         (put("learners", "ogd", "curve", "accuracy", [0.5, -0.1]), "learners/ogd/curve/accuracy/1"),
         (put("learners", "ogd", "confusion", [[1, 0.5], [0, 1]]), "learners/ogd/confusion/0/1"),
         (put("learners", "ogd", {"accuracy": 0.8, "train_seconds": 1}), "learners/ogd"),

@@ -58,10 +58,12 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def run(cluster: ClusterHandle, folder: Path, file: Path, params: Params, **online: Any) -> dict[str, Any]:
+def run(
+    cluster: ClusterHandle, folder: Path, file: Path, params: Params, *, memory_limit: int | None = None, **online: Any
+) -> dict[str, Any]:
     data = ResolvedDataset("clouds", str(file), None, label=0)
     directory = RunDirectory(folder, {"params": params.as_json()})
-    invocation = Invocation("a command", "", {"kind": "local", "workers": 2, "threads": 2})
+    invocation = Invocation("a command", "", {"kind": "local", "workers": 2, "threads": 2}, memory_limit=memory_limit)
     asked = OnlineParams(**{"initial": INITIAL, "block_rows": BLOCK, **online})
     try:
         return run_online(Context(cluster.client, directory, params, QuietProgress()), data, invocation, asked)
@@ -260,6 +262,41 @@ def test_a_learner_is_stopped_at_its_limit(two_workers: ClusterHandle, file: Pat
         assert metrics["learners"][name]["stopped_early"]
         assert metrics["learners"][name]["rows"] == 0
         assert metrics["learners"][name]["accuracy"] is None
+    schema = json.loads((ROOT / "docs" / "metrics.schema.json").read_text())
+    Draft202012Validator(schema).validate(json.loads((tmp_path / "metrics.json").read_text()))
+
+
+def test_psi_chosen_by_cross_validation_stands_in_the_metrics(
+    two_workers: ClusterHandle, file: Path, tmp_path: Path
+) -> None:
+    params = Params(t=5, psi="auto", learners=("ogd", "kernel-ogd"))
+    metrics = run(two_workers, tmp_path, file, params)
+    schema = json.loads((ROOT / "docs" / "metrics.schema.json").read_text())
+    Draft202012Validator(schema).validate(json.loads((tmp_path / "metrics.json").read_text()))
+    assert metrics["params"]["psi"] == metrics["learners"]["ogd"]["psi"] == metrics["selection"]["chosen"]["ogd"]
+    assert metrics["learners"]["kernel-ogd"]["value"] == metrics["selection"]["tuned"]["kernel-ogd"]["chosen"]
+
+
+def test_a_learner_whose_predictions_are_gone_starts_again(
+    two_workers: ClusterHandle, file: Path, tmp_path: Path
+) -> None:
+    params = Params(t=10, psi=8, learners=("ogd", "kernel-ogd"))
+    whole = run(two_workers, tmp_path / "run", file, params)["learners"]
+    manifest = tmp_path / "run" / "manifest.json"
+    kept = json.loads(manifest.read_text())
+    del kept["stages"]["stream"]  # as if killed just before the end
+    manifest.write_text(json.dumps({**kept, "status": "running"}))
+    (tmp_path / "run" / "predictions" / "ogd.int32").unlink()
+    again = run(two_workers, tmp_path / "run", file, params)["learners"]
+    for name in params.learners:
+        assert again[name]["curve"]["accuracy"] == whole[name]["curve"]["accuracy"]
+    assert (tmp_path / "run" / "predictions" / "ogd.int32").stat().st_size == 4 * (N - INITIAL)
+
+
+def test_a_stream_that_cannot_fit_is_refused(two_workers: ClusterHandle, file: Path, tmp_path: Path) -> None:
+    params = Params(learners=("adaraker",), features=2_000_000, decay=0.01)
+    with pytest.raises(InputError, match="training adaraker would need about"):
+        run(two_workers, tmp_path, file, params, memory_limit=10**9)
 
 
 def test_more_initial_rows_than_there_are_is_refused(two_workers: ClusterHandle, file: Path, tmp_path: Path) -> None:

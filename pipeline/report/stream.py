@@ -57,7 +57,7 @@ def stream_section(metrics: Metrics) -> str:
         + f"<td>{_count(get_number(learner, 'n_support'))}</td></tr>"
         for name, learner in learners.items()
     )
-    note = "<p class=\"note\">Seconds for the whole stream; support: rows that became support vectors.</p>"
+    note = '<p class="note">Seconds for the whole stream; support: rows that became support vectors.</p>'
     table = (
         f'<table class="learners"><thead><tr><td></td>{head}<th scope="col">support</th></tr></thead>'
         f"<tbody>{body}</tbody></table>"

@@ -17,7 +17,7 @@ from ikmap.learners.ogd import OGDState
 from ikmap.learners.rows import Block
 from ikmap.model_selection import FOLDS, Learner, Predictor, folds, psis_that_fit, score_fold, values_of_C
 from ikmap.seeds import generator
-from pipeline.baselines import fit_batch, searched
+from pipeline.baselines import fit_fold, searched
 from pipeline.engine import Context, Record, Stage, Task
 from pipeline.learners import LEARNERS
 from pipeline.params import Params
@@ -169,7 +169,7 @@ def _learner(name: str, params: Params, n_classes: int) -> Learner:
 
     def kernel_svm(cells: Cells, y: np.ndarray) -> Predictor:
         some = some_of(np.arange(y.size))
-        return fit_batch(name, params, None, cells[some], y[some], classes).predict_index
+        return fit_fold(name, params, None, cells[some], y[some])
 
     if name == "isolation-svm":
         return kernel_svm

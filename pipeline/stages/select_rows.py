@@ -10,7 +10,7 @@ import numpy as np
 from ikmap.model_selection import FOLDS, folds, psis_that_fit
 from ikmap.rows import Rows
 from ikmap.seeds import generator
-from pipeline.baselines import GAMMAS, LAMBDAS, Sample, fit_batch, searched, start_online
+from pipeline.baselines import GAMMAS, LAMBDAS, Sample, fit_fold, searched, start_online
 from pipeline.engine import Record, Stage, Task
 from pipeline.learners import LEARNERS
 from pipeline.params import Params
@@ -79,7 +79,7 @@ def score_rows(store: Store, params: Params, name: str, value: float, fold: int,
     if LEARNERS[name].way == "batch":
         if name.endswith("-svm"):
             fit = some_of(fit)
-        model: Any = fit_batch(name, params, value, X[fit], y[fit], classes)
+        predict = fit_fold(name, params, value, X[fit], y[fit])
     else:
         inside = X[fit]
         sample = Sample(fit.size, X.shape[1], len(classes), lambda numbers: inside[numbers])
@@ -88,8 +88,8 @@ def score_rows(store: Store, params: Params, name: str, value: float, fold: int,
         if params.order == "shuffled":
             order = generator(params.seed, STREAM, fold).permutation(fit.size)
         state.partial_fit(inside[order], y[fit][order])
-        model = state.model(classes)
-    correct = int((model.predict_index(X[held_out]) == y[held_out]).sum())
+        predict = state.model(classes).predict_index
+    correct = int((predict(X[held_out]) == y[held_out]).sum())
     read = X.nbytes if isinstance(X, np.ndarray) else X.data.nbytes + X.indices.nbytes
     return {"bytes_read": int(read), "correct": correct}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import OrderedDict
 from dataclasses import dataclass
 from threading import Lock
 from typing import Any
@@ -36,6 +37,8 @@ class Contestant:
         What was chosen or given for a learner on rows.
     predictions, checkpoint : str
         Its files.
+    run : str
+        Which run it is in.
     """
 
     learner: str
@@ -43,6 +46,7 @@ class Contestant:
     value: float | None
     predictions: str
     checkpoint: str
+    run: str = ""
 
 
 def stream_cells(psi: int, k: int) -> str:
@@ -151,13 +155,16 @@ class _Saved:
     cost: float = 0.0
 
 
-_kept: dict[str, tuple[int, Any, _Saved]] = {}
+MOST_KEPT = 16
+_kept: OrderedDict[tuple[str, str], tuple[int, Any, _Saved]] = OrderedDict()
 _lock = Lock()
 
 
 def _keep(contestant: Contestant, next_chunk: int, state: Any, saved: _Saved | None = None) -> None:
     with _lock:
-        _kept[contestant.checkpoint] = next_chunk, state, saved or _Saved()
+        _kept[contestant.run, contestant.checkpoint] = next_chunk, state, saved or _Saved()
+        if len(_kept) > MOST_KEPT:
+            _kept.popitem(last=False)
 
 
 def _state_before(
@@ -166,7 +173,7 @@ def _state_before(
     """State before chunk k; or after it, with the chunk's blocks."""
     with _lock:
         # Taken out, not copied: a task that fails half-way must not leave a state that has learned too much.
-        next_chunk, state, saved = _kept.pop(contestant.checkpoint, (-1, None, _Saved()))
+        next_chunk, state, saved = _kept.pop((contestant.run, contestant.checkpoint), (-1, None, _Saved()))
     if next_chunk == k:
         return state, saved, None
     train = PreparedRows(stream.store, "train")
@@ -178,14 +185,18 @@ def _state_before(
         kept = dict(arrays)
     first, blocks = int(kept.pop("next_chunk")), kept.pop("blocks")
     state = state.restore(kept)
-    if first > k:
+    if first > k + 1:
+        raise OSError(f"{contestant.checkpoint}: is ahead of the records of the run; --fresh does it again")
+    if first == k + 1:
         whole = [[int(v) for v in block[:2]] + [float(v) for v in block[2:4]] + [int(block[4])] for block in blocks]
         return state, _Saved(), whole
     for done in range(first, k):
         rows, labels = _rows(stream, contestant, done), stream.labels(done, contestant.predictions)
-        predicted = stream.predicted(done, contestant.predictions)
-        for start in range(0, predicted.size, stream.block_rows):
-            stop = min(start + stream.block_rows, predicted.size)
+        n, predicted = stream.rows_of(done), stream.predicted(done, contestant.predictions)
+        if predicted.size != n:
+            raise OSError(f"{contestant.predictions}: predictions are missing; --fresh does the run again")
+        for start in range(0, n, stream.block_rows):
+            stop = min(start + stream.block_rows, n)
             state.partial_fit(rows[start:stop], labels.reveal(start, stop, predicted[start:stop]))
     return state, _Saved(), None
 

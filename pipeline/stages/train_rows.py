@@ -10,6 +10,7 @@ from ikmap.cells import Cells
 from ikmap.learners.kernel_model import KernelModel
 from pipeline.baselines import check_values, fit_batch
 from pipeline.engine import Record
+from pipeline.errors import InputError
 from pipeline.learners import LEARNERS
 from pipeline.models import MODELS, save_model
 from pipeline.params import Params
@@ -40,6 +41,9 @@ def fit_rows(
         rows, y = train.read(0, train.n_rows)
         read = rows.nbytes if isinstance(rows, np.ndarray) else rows.data.nbytes + rows.indices.nbytes
     check_values(learner, rows)
+    if missing := sorted(set(range(len(classes))) - set(np.unique(y).tolist())):
+        named = ", ".join(repr(classes[k]) for k in missing[:5])
+        raise InputError(f"--learner {learner}: found no training row of class {named}; give another --seed or split")
     model: Any = fit_batch(learner, params, value, rows, y, classes, n_threads)
     content_hash = save_model(store, f"{MODELS}/{learner}", model)
     return {
