@@ -26,6 +26,7 @@ from ikmap.maps.nystroem import draw_points
 from pipeline.errors import InputError
 from pipeline.learners import LEARNERS
 from pipeline.params import Params
+from pipeline.prepared import PreparedRows
 
 LAMBDAS = tuple(sorted(10.0**m / half for m in (-2, -3, -4, -5) for half in (1, 2)))
 """Search range of AdaRaker, the paper's Table 3."""
@@ -48,6 +49,12 @@ class Sample:
     n_columns: int
     n_classes: int
     take: Callable[[np.ndarray], Any]
+
+    @classmethod
+    def of(cls, rows: PreparedRows) -> Sample:
+        """All rows of a side, read on demand."""
+        about = rows.preparation
+        return cls(rows.n_rows, about.n_columns, len(about.classes), lambda numbers: rows.take(numbers)[0])
 
 
 def kernel_of(name: str, params: Params, value: float | None, n_columns: int) -> Kernel:

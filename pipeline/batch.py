@@ -17,6 +17,7 @@ from pipeline.baselines import given
 from pipeline.datasets import ResolvedDataset
 from pipeline.engine import Context, peak_rss_bytes, stage_is_whole
 from pipeline.learners import LEARNERS
+from pipeline.params import Params
 from pipeline.plan import make_plan
 from pipeline.prepared import DATA, class_counts
 from pipeline.report import write_report
@@ -92,31 +93,15 @@ def run_batch(
     done_before = set(run.manifest["stages"])
     run.begin_session()
 
-    def step(name: str, work: Callable[[], Result]) -> Result:
-        finished = run.stage(name)
-        if finished is not None and stage_is_whole(context, name):
-            context.events.message(f"{name}: done before")
-            return dict(finished["result"])
-        if finished is not None:
-            context.events.message(f"{name}: some of its output is missing and is made again")
-            done_before.discard(name)
-        return call(name, work)
-
+    step = partial(call_stage, context, call, done_before)
     with performance_report(filename=str(run.path / "dask-report.html")):
         ingested = step("ingest", partial(ingest, context, data))
-        on_cells = [name for name in params.learners if LEARNERS[name].on == "cells"]
         selection = None
         if searches(params):
             check_largest(context, ingested, invocation)
             selection = step("select", partial(select, context))
             say_chosen(context, selection)
-        selected, tuned = (selection or {}).get("chosen", {}), (selection or {}).get("tuned", {})
-        psis = {name: selected[name] if name in selected else int(params.psi) for name in on_cells}
-        values = {
-            name: tuned[name]["chosen"] if name in tuned else given(name, params)
-            for name in params.learners
-            if name not in psis
-        }
+        psis, values = widths(params, selection)
         Cs = (selection or {}).get("chosen_C", {})
         largest = max(psis.values(), default=0)
         if largest <= ingested["rows_train"]:  # else the next stage says what is wrong
@@ -132,7 +117,11 @@ def run_batch(
             mapped = step("cells", partial(cells, context, list(fitted.values())))
         else:
             mapped = {"class_counts_train": class_counts(context.store, "train")}
-        threads = cores_of_a_host(context)
+        # With a worker for each, none waits for another's tasks: then its seconds are its own.
+        apart = len(params.learners) <= int(invocation.cluster["workers"]) and not any(
+            wants_all_workers(context, name, psi) for name, psi in psis.items()
+        )
+        threads = max(1, cores_of_a_host(context) // (len(params.learners) if apart else 1))
 
         def learn(name: str) -> Result:
             asked = replace(context, params=replace(params, C=Cs[name])) if name in Cs else context
@@ -142,14 +131,7 @@ def run_batch(
             return {**tested, **trained}
 
         chains = {name: partial(learn, name) for name in params.learners}
-        # With a worker for each, none waits for another's tasks: then its seconds are its own.
-        if len(chains) <= int(invocation.cluster["workers"]) and not any(
-            wants_all_workers(context, name, psi) for name, psi in psis.items()
-        ):
-            threads = max(1, threads // len(chains))
-            learners = side_by_side(chains)
-        else:
-            learners = {name: chain() for name, chain in chains.items()}
+        learners = side_by_side(chains) if apart else {name: chain() for name, chain in chains.items()}
         run.end_session(context.elapsed)  # what follows tells of the run, and is none of its work
 
     metrics = _metrics(context, data, invocation, ingested, mapped, selection, learners, done_before)
@@ -158,6 +140,33 @@ def run_batch(
     run.manifest["status"] = "finished"
     run.save()
     return metrics
+
+
+def call_stage(context: Context, call: Call, done_before: set[str], name: str, work: Callable[[], Result]) -> Result:
+    """Return what a stage has found: of an earlier process, if all that it wrote is still there, else by calling it.
+
+    A stage that is made again is taken out of `done_before`.
+    """
+    finished = context.run.stage(name)
+    if finished is not None and stage_is_whole(context, name):
+        context.events.message(f"{name}: done before")
+        return dict(finished["result"])
+    if finished is not None:
+        context.events.message(f"{name}: some of its output is missing and is made again")
+        done_before.discard(name)
+    return call(name, work)
+
+
+def widths(params: Params, selection: Result | None) -> tuple[dict[str, int], dict[str, float | None]]:
+    """psi of each learner on cells, and psi, gamma or lambda of each on rows: as chosen, else as given."""
+    selected, tuned = (selection or {}).get("chosen", {}), (selection or {}).get("tuned", {})
+    psis, values = {}, {}
+    for name in params.learners:
+        if LEARNERS[name].on == "cells":
+            psis[name] = selected[name] if name in selected else int(params.psi)
+        else:
+            values[name] = tuned[name]["chosen"] if name in tuned else given(name, params)
+    return psis, values
 
 
 def psi_used(psis: Mapping[str, int]) -> Any:

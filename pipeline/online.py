@@ -12,11 +12,21 @@ from typing import Any
 import numpy as np
 from distributed import performance_report
 
-from pipeline.baselines import given, parameter_of
-from pipeline.batch import Call, Invocation, Result, call_directly, check_largest, psi_used, say_chosen, versions
+from pipeline.baselines import parameter_of
+from pipeline.batch import (
+    Call,
+    Invocation,
+    Result,
+    call_directly,
+    call_stage,
+    check_largest,
+    psi_used,
+    say_chosen,
+    versions,
+    widths,
+)
 from pipeline.datasets import ResolvedDataset
-from pipeline.engine import Context, Record, Stage, Task, peak_rss_bytes, run_ready, stage_is_whole
-from pipeline.learners import LEARNERS
+from pipeline.engine import Context, Record, Stage, Task, peak_rss_bytes, run_ready
 from pipeline.report import write_report
 from pipeline.rundir import write_json
 from pipeline.stages.ingest import ingest
@@ -70,15 +80,10 @@ def run_online(
     """
     run, params = context.run, context.params
     (run.path / "run.toml").write_text(invocation.config_toml)
+    done_before = set(run.manifest["stages"])
     run.begin_session()
 
-    def step(name: str, work: Callable[[], Result]) -> Result:
-        finished = run.stage(name)
-        if finished is not None and stage_is_whole(context, name):
-            context.events.message(f"{name}: done before")
-            return dict(finished["result"])
-        return call(name, work)
-
+    step = partial(call_stage, context, call, done_before)
     with performance_report(filename=str(run.path / "dask-report.html")):
         # Ranges of columns are those of the initial rows, not of whatever the files hold for training.
         unscaled = replace(context, params=replace(params, scale="none"))
@@ -94,12 +99,7 @@ def run_online(
         if searches(params):
             selection = step("select", partial(select, context))
             say_chosen(context, selection)
-        selected, tuned = (selection or {}).get("chosen", {}), (selection or {}).get("tuned", {})
-        psis = {
-            name: selected[name] if name in selected else int(params.psi)
-            for name in params.learners
-            if LEARNERS[name].on == "cells"
-        }
+        psis, values = widths(params, selection)
         fitted: dict[int, Fitted] = {}
         if psis:
             partitioned = step("partition", partial(partition, context, list(psis.values())))
@@ -108,7 +108,7 @@ def run_online(
             Contestant(
                 name,
                 fitted[psis[name]] if name in psis else None,
-                tuned[name]["chosen"] if name in tuned else None if name in psis else given(name, params),
+                values.get(name),
                 str((run.path / "predictions" / f"{name}.int32").absolute()),
                 str((run.path / "checkpoints" / f"{name}.npz").absolute()),
                 run.manifest["id"],
@@ -118,7 +118,10 @@ def run_online(
         streamed = step("stream", partial(_stream, context, online, shuffled, contestants))
         run.end_session(context.elapsed)
 
-    stages = [dict(stage["record"]) for stage in run.manifest["stages"].values()]
+    stages = []
+    for name, stage in run.manifest["stages"].items():
+        record = dict(stage["record"])
+        stages.append({**record, "tasks_skipped": record["tasks"]} if name in done_before else record)
     metrics = {
         "schema_version": 1,
         "run": {

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from pipeline.errors import InputError
 from pipeline.prepared import Preparation, PreparedRows, load_scaling, read_classes, read_values
 from pipeline.store import Store
 
@@ -41,7 +42,7 @@ class PredictionFile:
         try:
             raw = np.ascontiguousarray(predicted, dtype="<i4").tobytes()
             if os.pwrite(handle, raw, 4 * first) != len(raw):
-                raise OSError(f"{self.path}: predictions could not be written whole; is the disk full?")
+                raise InputError(f"{self.path}: predictions could not be written whole; is the disk full?")
         finally:
             os.close(handle)
 

@@ -15,6 +15,7 @@ from ikmap.learners.linear_model import decision_to_index
 from pipeline.baselines import Sample, start_online
 from pipeline.checkpoint import save_checkpoint
 from pipeline.engine import Record
+from pipeline.errors import InputError
 from pipeline.params import Params
 from pipeline.prepared import PreparedRows
 from pipeline.stages.partition import Fitted
@@ -129,11 +130,9 @@ def _rows(stream: Stream, contestant: Contestant, k: int) -> Any:
 
 def _after_initial(stream: Stream, params: Params, contestant: Contestant, n_threads: int) -> Any:
     train = PreparedRows(stream.store, "train")
-    classes = train.preparation.classes
-    sample = Sample(train.n_rows, train.preparation.n_columns, len(classes), lambda numbers: train.take(numbers)[0])
     model = None if contestant.fitted is None else contestant.fitted.load(stream.store)
     offsets = None if model is None else model.offsets
-    state = start_online(contestant.learner, params, contestant.value, sample, offsets, n_threads)
+    state = start_online(contestant.learner, params, contestant.value, Sample.of(train), offsets, n_threads)
     for _, X, y in train.blocks(0, train.n_rows):
         state.partial_fit(X if model is None else model.cells(X, n_threads).packed(), y)
     return state
@@ -176,9 +175,7 @@ def _state_before(
         next_chunk, state, saved = _kept.pop((contestant.run, contestant.checkpoint), (-1, None, _Saved()))
     if next_chunk == k:
         return state, saved, None
-    train = PreparedRows(stream.store, "train")
-    classes = train.preparation.classes
-    sample = Sample(train.n_rows, train.preparation.n_columns, len(classes), lambda numbers: train.take(numbers)[0])
+    sample = Sample.of(PreparedRows(stream.store, "train"))
     offsets = None if contestant.fitted is None else contestant.fitted.load(stream.store).offsets
     state = start_online(contestant.learner, params, contestant.value, sample, offsets, n_threads)
     with np.load(contestant.checkpoint, allow_pickle=False) as arrays:
@@ -186,7 +183,7 @@ def _state_before(
     first, blocks = int(kept.pop("next_chunk")), kept.pop("blocks")
     state = state.restore(kept)
     if first > k + 1:
-        raise OSError(f"{contestant.checkpoint}: is ahead of the records of the run; --fresh does it again")
+        raise InputError(f"{contestant.checkpoint}: is ahead of the records of the run; --fresh does it again")
     if first == k + 1:
         whole = [[int(v) for v in block[:2]] + [float(v) for v in block[2:4]] + [int(block[4])] for block in blocks]
         return state, _Saved(), whole
@@ -194,7 +191,7 @@ def _state_before(
         rows, labels = _rows(stream, contestant, done), stream.labels(done, contestant.predictions)
         n, predicted = stream.rows_of(done), stream.predicted(done, contestant.predictions)
         if predicted.size != n:
-            raise OSError(f"{contestant.predictions}: predictions are missing; --fresh does the run again")
+            raise InputError(f"{contestant.predictions}: predictions are missing; --fresh does the run again")
         for start in range(0, n, stream.block_rows):
             stop = min(start + stream.block_rows, n)
             state.partial_fit(rows[start:stop], labels.reveal(start, stop, predicted[start:stop]))

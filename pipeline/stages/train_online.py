@@ -55,8 +55,7 @@ def train_online(
     else:
         ranges = learning_blocks(n_rows, train.row_bytes, params.seed, shuffled=shuffled)
         blocks = RowBlocks(store, ranges)
-    sample = Sample(n_rows, train.preparation.n_columns, len(classes), lambda numbers: train.take(numbers)[0])
-    state = start_online(learner, params, value, sample, offsets, n_threads)
+    state = start_online(learner, params, value, Sample.of(train), offsets, n_threads)
     first, mistakes = 0, np.zeros(0, dtype=np.int64)
     per_point = max(1, -(-n_rows // CURVE_POINTS))
     if Path(checkpoint).exists():
