@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import platform
 import time
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
+
+from pipeline.machine import describe_machine
 
 PACKAGES = (
     "numpy", "scipy", "numba", "scikit-learn", "ikpykit", "liblinear-official", "liblinear-multicore", "svmloader",
@@ -18,16 +19,12 @@ PACKAGES = (
 def machine(threads: int, unset: list[str]) -> dict[str, Any]:
     """Processor, caches, memory, versions, the BLAS kernel that runs, and what the command changed."""
     import numpy  # noqa: F401 - loads its BLAS, which is then found
-    import psutil
     from threadpoolctl import threadpool_info
 
     return {
-        "processor": _processor(),
-        "cores": os.cpu_count(),
+        **describe_machine(),
         "threads": threads,
         "caches": _caches(),
-        "memory_bytes": psutil.virtual_memory().total,
-        "system": f"{platform.system()} {platform.release()} {platform.machine()}",
         "versions": {"python": platform.python_version(), **_versions()},
         "blas": [
             {key: library.get(key) for key in ("internal_api", "version", "architecture", "num_threads")}
@@ -51,16 +48,6 @@ def describe(found: dict[str, Any]) -> str:
         f"{found['memory_bytes'] / 2**30:.0f} GiB; {found['system']}; {blas or 'no BLAS found'}; {versions}; "
         f"{found['date']}.{unset}"
     )
-
-
-def _processor() -> str:
-    try:
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    except OSError:
-        pass
-    return platform.processor() or platform.machine()
 
 
 def _caches() -> dict[str, str]:

@@ -145,6 +145,24 @@ class Several:
 
 
 @dataclass(frozen=True)
+class Names:
+    """A comma list (in TOML also an array) of distinct words."""
+
+    @property
+    def metavar(self) -> str:
+        return "NAME,..."
+
+    def parse(self, text: str) -> tuple[str, ...]:
+        return self.check(text)
+
+    def check(self, value: Any) -> tuple[str, ...]:
+        words = value.split(",") if isinstance(value, str) else value
+        if not isinstance(words, list | tuple) or not words or not all(isinstance(w, str) and w.strip() for w in words):
+            _refuse(value, "a list of names")
+        return tuple(dict.fromkeys(word.strip() for word in words))
+
+
+@dataclass(frozen=True)
 class ClusterName:
     """A kind of cluster, or the address of a running Dask scheduler."""
 

@@ -28,11 +28,12 @@ from prefect.states import Cancelled, Failed, State
 from pydantic import Field
 
 from cluster import ClusterHandle
-from flows import run_batch, run_online, run_score
+from flows import run_batch, run_online, run_reproduce, run_score
 from flows._cli import terminated_as_interrupted
 from flows._declare import Options, Spec
 from flows._kinds import Choice, Flag, Integer, Real, Several
 from flows.options import BatchOptions, OnlineOptions, ScoreOptions
+from flows.reproduce_options import ReproduceOptions
 from pipeline.errors import InputError
 from pipeline.progress import Events, LogProgress, choose_progress
 
@@ -142,6 +143,19 @@ def score(**options: Any) -> Any:
         return result
 
     return _in_flow(work, ScoreOptions, options)
+
+
+@flow(name="reproduce", description=ReproduceOptions.DESCRIPTION, persist_result=False)
+@takes(ReproduceOptions)
+def reproduce(**options: Any) -> Any:
+    """``python -m flows.reproduce`` as a flow."""
+
+    def work(options: ReproduceOptions, events: Events) -> Result:
+        results = run_reproduce.run(options, call=as_task, events=events, on_cluster=link_dashboard)
+        show_compared(results)
+        return results
+
+    return _in_flow(work, ReproduceOptions, options)
 
 
 def command(flow: Flow[..., Any], options: Options) -> Result:
@@ -351,6 +365,24 @@ def show_accuracy(learners: Mapping[str, Mapping[str, Any]]) -> None:
 
 
 _TIMES = {"train_seconds": "train s", "predict_seconds": "predict s"}
+
+
+def show_compared(results: Mapping[str, Any]) -> None:
+    """Artifact `compared`: our accuracies beside the printed ones."""
+    table = [
+        {
+            "table": experiment["name"],
+            "data set": row["dataset"],
+            "system": row["title"],
+            "ours": row["accuracy"] if row["status"] == "finished" else row["status"],
+            "printed": row["published_accuracy"],
+            "difference": row["difference"],
+        }
+        for experiment in results["experiments"]
+        for row in experiment["rows"]
+        if row.get("shown")
+    ]
+    create_table_artifact(key="compared", table=table, description="Test accuracies, ours and printed")
 
 
 def show_report(path: Path, command: str) -> None:

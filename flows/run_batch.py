@@ -12,6 +12,7 @@ from flows.options import BatchOptions
 # Workers import this module when they start, and --help needs none of the rest: heavy imports stand in functions.
 if TYPE_CHECKING:
     from cluster import ClusterHandle
+    from pipeline.batch import Invocation
     from pipeline.datasets import ResolvedDataset
     from pipeline.params import Params
     from pipeline.progress import Events
@@ -68,7 +69,7 @@ def run_pipeline(
     from datetime import datetime
 
     from cluster import connect
-    from pipeline.batch import Invocation, call_directly, default_run_directory, run_identity
+    from pipeline.batch import call_directly, default_run_directory
     from pipeline.engine import Context
     from pipeline.progress import choose_progress
     from pipeline.rundir import RunDirectory
@@ -77,15 +78,12 @@ def run_pipeline(
     params = batch_params(options)
     with events or choose_progress(options.quiet) as events:
         data = find_data(options, events)
-        sources = [{"url": source.url, **source.identity()} for source in data.sources if source is not None]
-        contents = [{key: value for key, value in source.items() if key != "url"} for source in sources]
         path = (
             Path(options.run_dir)
             if options.run_dir
             else default_run_directory(data.name, f"{datetime.now():%Y%m%d-%H%M%S}")
         )
-        identity = {**run_identity(params.as_json(), data, contents), **more}
-        directory = RunDirectory(path, identity, fresh=options.fresh)
+        directory = RunDirectory(path, {**identity(params, data), **more}, fresh=options.fresh)
         try:
             if directory.finished:
                 events.message(f"{path}: this run is finished; --fresh does it again")
@@ -97,16 +95,9 @@ def run_pipeline(
                 events.message(cluster.describe())
                 if on_cluster is not None:
                     on_cluster(cluster, path)
-                invocation = Invocation(
-                    command=options.command(session=False),
-                    config_toml=options.to_toml(),
-                    cluster={**cluster.record(), "dashboard": cluster.dashboard_link},
-                    memory_limit=cluster.memory_limit,
-                    explain=options.explain,
-                    sources=sources,
-                )
                 context = Context(cluster.client, directory, params, events)
-                metrics: dict[str, Any] = pipeline(context, data, invocation, call=call or call_directly)
+                asked = invocation(options, data, cluster)
+                metrics: dict[str, Any] = pipeline(context, data, asked, call=call or call_directly)
             events.message(f"report: {path / 'report.html'}")
             return metrics
         except KeyboardInterrupt:
@@ -114,6 +105,27 @@ def run_pipeline(
             raise KeyboardInterrupt(f"run {again}") from None
         finally:
             directory.close()
+
+
+def identity(params: Params, data: ResolvedDataset) -> dict[str, Any]:
+    """What a run directory holds, and no other: parameters and data."""
+    from pipeline.batch import run_identity
+
+    return run_identity(params.as_json(), data, [source.identity() for source in data.sources if source is not None])
+
+
+def invocation(options: BatchOptions, data: ResolvedDataset, cluster: ClusterHandle) -> Invocation:
+    """How a run is started, for its records."""
+    from pipeline.batch import Invocation
+
+    return Invocation(
+        command=options.command(session=False),
+        config_toml=options.to_toml(),
+        cluster={**cluster.record(), "dashboard": cluster.dashboard_link},
+        memory_limit=cluster.memory_limit,
+        explain=options.explain,
+        sources=[{"url": source.url, **source.identity()} for source in data.sources if source is not None],
+    )
 
 
 def batch_params(options: BatchOptions) -> Params:

@@ -13,6 +13,7 @@ from flows.run_batch import run_pipeline
 
 if TYPE_CHECKING:
     from cluster import ClusterHandle
+    from pipeline.online import OnlineParams
     from pipeline.progress import Events
 
 
@@ -27,9 +28,19 @@ def run(
 
     Parameters and exceptions are those of :func:`~flows.run_batch.run_pipeline`.
     """
-    from pipeline.online import OnlineParams, run_online
+    from pipeline.online import run_online
 
-    asked = OnlineParams(options.initial, options.block_rows, options.limit_seconds)
-    pipeline = partial(run_online, online=asked)
-    more = {"online": asdict(asked)}
-    return run_pipeline(options, pipeline, more, call=call, events=events, on_cluster=on_cluster)
+    pipeline = partial(run_online, online=online_params(options))
+    return run_pipeline(options, pipeline, online_identity(options), call=call, events=events, on_cluster=on_cluster)
+
+
+def online_params(options: OnlineOptions) -> OnlineParams:
+    """Return the parameters of a stream that decide the result."""
+    from pipeline.online import OnlineParams
+
+    return OnlineParams(options.initial, options.block_rows, options.limit_seconds)
+
+
+def online_identity(options: OnlineOptions) -> dict[str, Any]:
+    """What the directory of a run on a stream holds, beside what that of a batch run does."""
+    return {"online": asdict(online_params(options))}

@@ -23,7 +23,7 @@ from ikmap.learners.ogd import OGDState
 from ikmap.learners.rows import Block, Rows, n_rows
 from ikmap.maps import Chi2Map, FourierMap, NystroemMap
 from ikmap.maps.nystroem import draw_points
-from pipeline.errors import InputError
+from pipeline.errors import NegativeValues
 from pipeline.learners import LEARNERS
 from pipeline.params import Params
 from pipeline.prepared import PreparedRows
@@ -191,7 +191,7 @@ def check_values(name: str, rows: Any, first: int = 0) -> None:
 
     Raises
     ------
-    InputError
+    NegativeValues
         Naming row (counted from `first`), column and value.
     """
     if not name.startswith("chi2"):
@@ -200,7 +200,7 @@ def check_values(name: str, rows: Any, first: int = 0) -> None:
         refuse_negative(rows)
     except ValueError as error:
         where = f", in the rows from {first} on" if first else ""
-        raise InputError(f"--learner {name}{where}: {error} (--scale minmax)") from None
+        raise NegativeValues(f"--learner {name}{where}: {error} (--scale minmax)") from None
 
 
 def fit_fold(name: str, params: Params, value: float | None, rows: Rows, y: np.ndarray) -> Callable[[Any], np.ndarray]:

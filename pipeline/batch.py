@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
@@ -21,7 +22,7 @@ from pipeline.params import Params
 from pipeline.plan import make_plan
 from pipeline.prepared import DATA, class_counts
 from pipeline.report import write_report
-from pipeline.rundir import write_json
+from pipeline.rundir import RunDirectory, write_json
 from pipeline.side_by_side import side_by_side
 from pipeline.stages.cells import cells
 from pipeline.stages.evaluate import evaluate
@@ -60,6 +61,8 @@ class Invocation:
         Bytes each worker may use.
     explain : bool
         Whether the plan is to be shown.
+    dask_report : bool
+        Whether to keep Dask's own report of what its workers did.
     """
 
     command: str
@@ -68,6 +71,11 @@ class Invocation:
     sources: Sequence[Mapping[str, Any]] = ()
     memory_limit: int | None = None
     explain: bool = False
+    dask_report: bool = True
+
+    def watched(self, run: RunDirectory) -> AbstractContextManager[Any]:
+        """What the work of a run is done in."""
+        return performance_report(filename=str(run.path / "dask-report.html")) if self.dask_report else nullcontext()
 
 
 def run_batch(
@@ -94,7 +102,7 @@ def run_batch(
     run.begin_session()
 
     step = partial(call_stage, context, call, done_before)
-    with performance_report(filename=str(run.path / "dask-report.html")):
+    with invocation.watched(run):
         ingested = step("ingest", partial(ingest, context, data))
         selection = None
         if searches(params):

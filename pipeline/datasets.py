@@ -179,12 +179,7 @@ def resolve(
     InputError
         A file is neither there nor to be had; one line names it, its address and where to put it.
     """
-    if spec.package is not None:
-        files = Files(train=_packaged(spec), divide=spec.divide)
-    else:
-        # The variant of which most is there; the first of them where several are.
-        files = min(spec.files, key=lambda files: sum(_local(n, spec, data_dir) is None for n in files.names))
-    missing = [name for name in files.names if _local(name, spec, data_dir) is None]
+    files, missing = _look(spec, data_dir)
     if missing:
         _fetch(spec, files, missing, data_dir, progress, timeout)
     found = [_local(name, spec, data_dir) for name in files.names]
@@ -205,6 +200,21 @@ def resolve(
         divide=files.divide,
         split=spec.split,
     )
+
+
+def missing_files(spec: DatasetSpec, data_dir: Path) -> list[str]:
+    """Names of the files of a data set that :func:`resolve` would have to download."""
+    return _look(spec, data_dir)[1]
+
+
+def _look(spec: DatasetSpec, data_dir: Path) -> tuple[Files, list[str]]:
+    """The files of a data set, and the names of those that are not there."""
+    if spec.package is not None:
+        files = Files(train=_packaged(spec), divide=spec.divide)
+    else:
+        # The variant of which most is there; the first of them where several are.
+        files = min(spec.files, key=lambda files: sum(_local(n, spec, data_dir) is None for n in files.names))
+    return files, [name for name in files.names if _local(name, spec, data_dir) is None]
 
 
 def _packaged(spec: DatasetSpec) -> str:

@@ -8,6 +8,7 @@ import resource
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -19,7 +20,7 @@ from pipeline.errors import InputError
 from pipeline.params import Params
 from pipeline.progress import Events
 from pipeline.rundir import RunDirectory, write_json
-from pipeline.side_by_side import stop_when_told
+from pipeline.side_by_side import TimeLimitReached, stop_when_told
 from pipeline.store import Store
 
 IN_FLIGHT_PER_WORKER = 3
@@ -55,12 +56,19 @@ class Task:
 
 @dataclass
 class Context:
-    """What a stage is given: a client, a store, parameters, and where to keep records of what is done."""
+    """What a stage is given: a client, a store, parameters, and where to keep records of what is done.
+
+    Attributes
+    ----------
+    share : int
+        How many runs there are on the cluster, side by side.
+    """
 
     client: Client
     run: RunDirectory
     params: Params
     events: Events
+    share: int = 1
     clock: Callable[[], float] = time.perf_counter
     _started: float = field(default_factory=time.perf_counter)
 
@@ -239,6 +247,9 @@ def run_tasks(
                     in_flight = 1 + min(IN_FLIGHT_PER_WORKER - 1, int(AHEAD_SECONDS * n_done / max(seconds, 1e-9)))
                 fill()
                 yield task, record
+    except TimeLimitReached:
+        _end_running(client, running)
+        raise
     finally:
         client.cancel(list(running), force=True)
 
@@ -271,8 +282,27 @@ def run_ready(
                 record = future.result()
                 future.release()
                 yield task, record
+    except TimeLimitReached:
+        _end_running(client, running)
+        raise
     finally:
         client.cancel(list(running), force=True)
+
+
+def _end_running(client: Client, running: Mapping[Future, Task]) -> None:
+    """Start the workers anew that are at work on some of the futures.
+
+    A task that is cancelled runs on, as threads cannot be ended; after a time limit that may be for hours. Workers
+    without a nanny cannot be started anew: they are left to finish.
+    """
+    at_work = [
+        worker
+        for worker, stacks in client.call_stack(list(running)).items()
+        if any(key in stacks for key in (future.key for future in running))
+    ]
+    client.cancel(list(running), force=True)
+    with suppress(ValueError):
+        client.restart_workers(at_work, raise_for_error=False)
 
 
 def _next_done(client: Client, running: Mapping[Future, Task]) -> list[Future]:

@@ -8,3 +8,11 @@ class InputError(Exception):
 
     The message names the file, the line or row, the column, what was found and what was expected.
     """
+
+
+class DoesNotFit(InputError):
+    """What was asked for needs more memory than a worker has."""
+
+
+class NegativeValues(InputError):
+    """A learner was given values that its kernel is not defined for."""

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from distributed import performance_report
 
 from pipeline.baselines import parameter_of
 from pipeline.batch import (
@@ -58,6 +57,11 @@ class OnlineParams:
     limit_seconds: float | None = None
 
 
+def in_file_order(data: ResolvedDataset) -> ResolvedDataset:
+    """A data set as a stream takes it in: without a test file, the file in its order until it is shuffled."""
+    return replace(data, split=replace(data.split, rule="first"))
+
+
 def run_online(
     context: Context,
     data: ResolvedDataset,
@@ -84,12 +88,10 @@ def run_online(
     run.begin_session()
 
     step = partial(call_stage, context, call, done_before)
-    with performance_report(filename=str(run.path / "dask-report.html")):
+    with invocation.watched(run):
         # Ranges of columns are those of the initial rows, not of whatever the files hold for training.
         unscaled = replace(context, params=replace(params, scale="none"))
-        # Without a test file the stream is the file, in its order until it is shuffled.
-        in_order = replace(data, split=replace(data.split, rule="first"))
-        ingested = step("ingest", partial(ingest, unscaled, in_order))
+        ingested = step("ingest", partial(ingest, unscaled, in_file_order(data)))
         n_initial = ingested["rows_train"] if online.initial is None else online.initial
         shuffled = step("shuffle", partial(shuffle, context, n_initial, online.block_rows, params.order))
         pooled = {**ingested, "rows_train": ingested["rows_train"] + ingested["rows_test"], "rows_test": 0}

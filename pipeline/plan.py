@@ -11,7 +11,7 @@ from ikmap.learners.class_descent import LANES
 from ikmap.partitioners.voronoi.scores import DENSE_BYTES
 from ikmap.partitioners.voronoi.search import SCRATCH_BYTES
 from pipeline.baselines import needed_bytes
-from pipeline.errors import InputError
+from pipeline.errors import DoesNotFit, InputError
 from pipeline.layout import BLOCK_BYTES, STREAM_BYTES, cell_layout, choose_parts, choose_solver, packed_bytes
 from pipeline.learners import LEARNERS
 from pipeline.params import Params
@@ -21,6 +21,8 @@ from pipeline.stages.train_distributed import HELD_BYTES, PROBLEMS_AT_ONCE
 
 PROCESS_BYTES = 400 << 20
 """A worker with its libraries and compiled loops loaded and nothing to do."""
+USABLE = 0.9
+"""Of a worker's limit: at 0.95 of it Dask ends the worker, and what earlier tasks had is not given back at once."""
 COMPRESSION = 2.6
 """Of cells in the store, as measured; their entropy allows hardly more."""
 
@@ -51,13 +53,15 @@ class Plan:
 
         Raises
         ------
+        DoesNotFit
+            The memory: naming what is needed, what there is and which options change it.
         InputError
-            Naming what is needed, what there is and which options change it.
+            The same of the disk.
         """
-        if memory_limit is not None and self.worker_bytes > memory_limit:
+        if memory_limit is not None and self.worker_bytes > USABLE * memory_limit:
             who = f"training {self.largest}" if self.largest else "a worker"
             less = f"without {self.largest}" if self.largest else "a smaller --psi or --t"
-            raise InputError(
+            raise DoesNotFit(
                 f"{who} would need about {_size(self.worker_bytes)}, found a limit of {_size(memory_limit)}; "
                 f"give fewer --workers, a larger --memory-limit, or {less}"
             )

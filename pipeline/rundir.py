@@ -74,7 +74,7 @@ class RunDirectory:
         self._saving = Lock()  # stages may end at the same time
         try:
             path.mkdir(parents=True, exist_ok=True)
-            self._lock = self._hold()
+            self._lock = hold(self.path)
         except (FileExistsError, NotADirectoryError):
             raise InputError(f"{path}: found a file, expected a directory for the run") from None
         except OSError as error:
@@ -84,15 +84,6 @@ class RunDirectory:
         except BaseException:
             self.close()
             raise
-
-    def _hold(self) -> IO[str]:
-        lock = open(self.path / LOCK, "a")  # noqa: SIM115 - held until close()
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            lock.close()
-            raise InputError(f"{self.path}: another process is working on this run") from None
-        return lock
 
     def _open(self, identity: dict[str, Any], fresh: bool) -> None:
         manifest = self.path / MANIFEST
@@ -184,6 +175,23 @@ class RunDirectory:
     def close(self) -> None:
         """Let other processes have the directory."""
         self._lock.close()
+
+
+def hold(path: Path) -> IO[str]:
+    """Keep other processes out of a directory until the file returned is closed.
+
+    Raises
+    ------
+    InputError
+        Another one holds it.
+    """
+    lock = open(path / LOCK, "a")  # noqa: SIM115 - held until closed
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        lock.close()
+        raise InputError(f"{path}: another process is working on this run") from None
+    return lock
 
 
 def read_manifest(path: Path) -> dict[str, Any]:

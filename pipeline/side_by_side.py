@@ -1,15 +1,38 @@
-"""Stages that do not need each other, at the same time: each chain of them in a thread of the client."""
+"""Stages that do not need each other, at the same time, each chain of them in a thread of the client; time limits."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
 from threading import Event
 
 LOOK_SECONDS = 0.5
 
 _stop: ContextVar[Event | None] = ContextVar("stop", default=None)
+_until: ContextVar[float] = ContextVar("until", default=float("inf"))
+
+
+class TimeLimitReached(Exception):
+    """What runs under a time limit has reached it."""
+
+
+@contextmanager
+def time_limit(seconds: float) -> Iterator[None]:
+    """Stop what is done within, where it waits (:func:`stop_when_told`), after so many seconds.
+
+    Raises
+    ------
+    TimeLimitReached
+        They are over.
+    """
+    token = _until.set(min(_until.get(), time.monotonic() + seconds))
+    try:
+        yield
+    finally:
+        _until.reset(token)
 
 
 def side_by_side[T](chains: Mapping[str, Callable[[], T]]) -> dict[str, T]:
@@ -52,7 +75,11 @@ def stop_when_told() -> None:
     ------
     KeyboardInterrupt
         In a chain that is to stop.
+    TimeLimitReached
+        In one whose time is over.
     """
     told = _stop.get()
     if told is not None and told.is_set():
         raise KeyboardInterrupt
+    if time.monotonic() > _until.get():
+        raise TimeLimitReached

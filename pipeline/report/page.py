@@ -27,8 +27,6 @@ def render_report(metrics: Metrics, dask_report: str | None = None) -> str:
     dask_report : str, optional
         Relative address of the Dask performance report, to link to.
     """
-    here = files("pipeline.report")
-    style, script = ((here / name).read_text(encoding="utf-8") for name in ("style.css", "script.js"))
     sections = (
         headline,
         accuracy_section,
@@ -46,15 +44,17 @@ def render_report(metrics: Metrics, dask_report: str | None = None) -> str:
         link = f'<p>Task by task: <a href="{esc(dask_report)}">Dask performance report</a>.</p>'
     version = number(metrics.get("schema_version"))
     about = f"Made from metrics.json{'' if version is None else f', schema version {version:g}'}."
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     name = get_text(metrics.get("data"), "name", "unnamed data set")
+    return document(f"{shorten(name, 80)}: run report", body, f"<p>{about}</p>{link}")
+
+
+def document(title: str, body: str, footer: str) -> str:
+    """A page that needs nothing else: `title` is text, `body` and `footer` are HTML."""
+    here = files("pipeline.report")
+    style, script = ((here / name).read_text(encoding="utf-8") for name in ("style.css", "script.js"))
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return Template((here / "template.html").read_text(encoding="utf-8")).substitute(
-        title=esc(f"{shorten(name, 80)}: run report"),
-        script_hash=f"'sha256-{digest}'",
-        style=style,
-        script=script,
-        body=body,
-        footer=f"<p>{about}</p>{link}",
+        title=esc(title), script_hash=f"'sha256-{digest}'", style=style, script=script, body=body, footer=footer
     )
 
 
@@ -77,11 +77,15 @@ def write_report(metrics: Metrics, path: str | os.PathLike[str]) -> Path:
     """
     target = Path(path)
     dask_report = "dask-report.html" if target.with_name("dask-report.html").is_file() else None
-    text = render_report(metrics, dask_report)
+    write_whole(target, render_report(metrics, dask_report))
+    return target
+
+
+def write_whole(target: Path, text: str) -> None:
+    """Write a page so that it appears whole or not at all."""
     temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
         temporary.write_text(text, encoding="utf-8", errors="backslashreplace")
         temporary.replace(target)
     finally:
         temporary.unlink(missing_ok=True)
-    return target

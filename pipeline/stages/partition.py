@@ -72,11 +72,11 @@ def partition(context: Context, psis: Sequence[int]) -> dict[str, Any]:
 
 
 def cores_of_a_host(context: Context) -> int:
-    """Threads of the workers of one machine (the fewest): few tasks may use what else would be idle."""
+    """Threads of one machine's workers (the fewest) that are this run's: few tasks may use what else would be idle."""
     hosts: Counter[str] = Counter()
     for worker in context.client.scheduler_info(n_workers=-1)["workers"].values():
         hosts[worker["host"]] += worker["nthreads"]
-    return min(hosts.values(), default=1)
+    return max(1, min(hosts.values(), default=1) // context.share)
 
 
 def fit(store: Store, params: Params, psi: int, n_threads: int = 1) -> Record:

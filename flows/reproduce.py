@@ -1,0 +1,31 @@
+"""``python -m flows.reproduce``: tables and figures of the paper, ours beside what was printed."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from flows._cli import run_command
+from flows.reproduce_options import ReproduceOptions
+from flows.run_reproduce import run
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command. Returns the exit status."""
+    options = ReproduceOptions.parse(argv)
+    from flows._prefect import api_is_configured
+
+    if api_is_configured():
+        from flows.prefect_flows import command, reproduce
+
+        found = command(reproduce, options)
+    else:
+        found = run(options)
+    from pipeline.reproduce.text import print_results
+
+    print_results(found)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(run_command(main))

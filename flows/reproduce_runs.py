@@ -1,0 +1,290 @@
+"""The runs of ``flows.reproduce``: each once, side by side on the cluster, each in a directory of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+from distributed import KilledWorker
+
+from cluster import ClusterHandle, connect
+from flows.options import BatchOptions, OnlineOptions
+from flows.reproduce_data import LocalData
+from flows.reproduce_options import ReproduceOptions
+from flows.run_batch import batch_params, identity, invocation
+from flows.run_online import online_identity, online_params
+from pipeline.batch import Call, run_batch, versions
+from pipeline.datasets import ResolvedDataset
+from pipeline.engine import Context
+from pipeline.errors import DoesNotFit, InputError, NegativeValues
+from pipeline.machine import describe_machine
+from pipeline.online import in_file_order, run_online
+from pipeline.params import Params
+from pipeline.prepared import DATA
+from pipeline.progress import Events, QuietProgress
+from pipeline.reproduce.paper import Entry, load_paper
+from pipeline.reproduce.results import Outcome
+from pipeline.reproduce.text import one_line
+from pipeline.rundir import RunDirectory, write_json
+from pipeline.side_by_side import TimeLimitReached, side_by_side, time_limit
+from pipeline.stages.ingest import ingest
+from pipeline.warm import WarmUp
+
+STOPPED = "stopped.json"
+"""Left in the directory of a run that has reached its time limit."""
+
+
+class Runs:
+    """All runs of a command.
+
+    Attributes
+    ----------
+    outcomes : dict of Outcome
+        By what the run is: data set, command and options.
+    sizes : dict
+        Of data sets: what the ingest found, or in one line why it failed.
+    """
+
+    def __init__(
+        self,
+        options: ReproduceOptions,
+        path: Path,
+        data: LocalData,
+        call: Call,
+        events: Events,
+        on_cluster: Callable[[ClusterHandle], None] | None = None,
+    ) -> None:
+        self.options, self.path, self.data, self.call, self.events = options, path, data, call, events
+        self.on_cluster = on_cluster
+        self.outcomes: dict[str, Outcome] = {}
+        self.sizes: dict[str, Any] = {}
+        self._cluster: Mapping[str, Any] = {}
+        self._ingests: dict[str, Lock] = {}
+        self._read: set[str] = set()
+        self._lock = Lock()
+
+    def found(self, entry: Entry) -> Outcome:
+        """How the run ended."""
+        return self.outcomes[_what(entry)]
+
+    def about(self, command: str, seconds: float) -> dict[str, Any]:
+        """What ``results.json`` says of the command."""
+        return {
+            "command": command,
+            "seed": self.options.seed,
+            "limit_seconds": self.options.limit_seconds,
+            "seconds": round(seconds, 2),
+            "machine": describe_machine(),
+            "cluster": dict(self._cluster),
+            "versions": versions(),
+        }
+
+    def make(self, entries: Sequence[Entry], sized: Sequence[str]) -> None:
+        """Make the runs side by side; those for which a worker is too small alone, with all the memory there is.
+
+        Parameters
+        ----------
+        entries : sequence of Entry
+            Those that are the same run are made once.
+        sized : sequence of str
+            Data sets that are to be read in any case.
+        """
+        todo = deque({_what(entry): entry for entry in reversed(entries)}.values())
+        todo.reverse()
+        if not todo and not sized:
+            return
+        options, too_large = self.options, deque[Entry]()
+        self.events.stage_started("runs", len(todo) or None)
+        with connect(options.cluster, workers=options.workers, memory_limit=options.memory_limit) as cluster:
+            self._cluster = cluster.record()
+            self._begin(cluster)
+            for name in sized:
+                self.sizes[name] = self._size(name, cluster)
+            lanes = max(1, min(cluster.workers, len(todo)))
+            side_by_side({f"lane {i}": partial(self._lane, todo, too_large, cluster, lanes) for i in range(lanes)})
+            alone = cluster.kind == "local" and cluster.workers > 1 and options.memory_limit is None
+        if too_large and alone:
+            with connect(options.cluster, workers=1) as cluster:
+                self.events.message("what needs more memory is tried again with all there is")
+                self._begin(cluster)
+                self._lane(too_large, deque(), cluster, 1)
+        self.events.stage_finished("runs", {})
+
+    def _begin(self, cluster: ClusterHandle) -> None:
+        cluster.client.register_plugin(WarmUp())
+        self.events.message(cluster.describe())
+        if self.on_cluster is not None:
+            self.on_cluster(cluster)
+
+    def _lane(self, todo: deque[Entry], too_large: deque[Entry], cluster: ClusterHandle, share: int) -> None:
+        """Make one run after the other until there are no more."""
+        while True:
+            try:
+                entry = todo.popleft()
+            except IndexError:
+                return
+            began = time.perf_counter()
+            try:
+                outcome = self._outcome(entry, cluster, share)
+            except DoesNotFit as error:
+                too_large.append(entry)
+                outcome = self._ended(entry, "memory", str(error))
+            self.outcomes[_what(entry)] = outcome
+            self.events.message(one_line(entry.key, outcome, time.perf_counter() - began))
+            self.events.task_done("runs", {})
+
+    def _outcome(self, entry: Entry, cluster: ClusterHandle, share: int) -> Outcome:
+        """Make a run; where the system has no kernel for negative values, in the other way that it names.
+
+        Raises
+        ------
+        DoesNotFit
+            A worker is too small for it.
+        """
+        system = load_paper().systems.get(entry.system)
+        ways = [(entry, "")]
+        if system is not None and system.negative is not None:
+            scaled = replace(entry, key=f"{entry.key}-scaled", options={**entry.options, **system.negative})
+            ways.append((scaled, system.why))
+        refused = ""
+        for way, why in ways:
+            try:
+                return replace(self._run(way, cluster, share), message=why)
+            except NegativeValues as error:
+                refused = str(error)
+            except TimeLimitReached:
+                write_json(self.path / way.key / STOPPED, {"limit_seconds": self.options.limit_seconds})
+                return self._ended(way, "stopped", f"stopped after {self.options.limit_seconds:g} s")
+            except DoesNotFit:
+                raise
+            except InputError as error:
+                return self._ended(way, "failed", str(error))
+            except (KilledWorker, MemoryError) as error:
+                return self._ended(way, "memory", f"workers died of it: {error}")
+        return self._ended(entry, "failed", refused)
+
+    def _run(self, entry: Entry, cluster: ClusterHandle, share: int) -> Outcome:
+        """Make a run, or go on with it, or take what an earlier command left."""
+        options, data = self._options(entry), self.data.there[entry.dataset]
+        params = batch_params(options)
+        more = online_identity(options) if isinstance(options, OnlineOptions) else {}
+        path = self.path / entry.key
+        directory = RunDirectory(path, {**identity(params, data), **more}, fresh=self.options.fresh)
+        try:
+            if not directory.finished:
+                self._make(entry, options, params, data, directory, cluster, share)
+            metrics = json.loads((path / "metrics.json").read_text())
+            return Outcome("finished", options.command(session=False), metrics, f"{entry.key}/report.html")
+        finally:
+            directory.close()
+
+    def _make(
+        self,
+        entry: Entry,
+        options: BatchOptions,
+        params: Params,
+        data: ResolvedDataset,
+        directory: RunDirectory,
+        cluster: ClusterHandle,
+        share: int,
+    ) -> None:
+        left = self.options.limit_seconds - directory.manifest["seconds"]
+        stopped = directory.path / STOPPED
+        if stopped.exists() and json.loads(stopped.read_text())["limit_seconds"] >= self.options.limit_seconds:
+            raise TimeLimitReached
+        online = isinstance(options, OnlineOptions)
+        if directory.stage("ingest") is None:
+            self._link(entry.dataset, "none" if online else params.scale, online, directory, cluster)
+        context = Context(cluster.client, directory, params, _Quiet(self.events, entry.key), share)
+        asked = replace(invocation(options, data, cluster), dask_report=False)
+        with time_limit(left):
+            if isinstance(options, OnlineOptions):
+                run_online(context, data, asked, online_params(options), call=self._named(entry))
+            else:
+                run_batch(context, data, asked, call=self._named(entry))
+        stopped.unlink(missing_ok=True)
+
+    def _named(self, entry: Entry) -> Call:
+        """Stages of a run are called with its name before theirs."""
+        return lambda name, work: self.call(f"{entry.key}: {name}", work)
+
+    def _options(self, entry: Entry) -> BatchOptions:
+        """The command that makes the run elsewhere."""
+        kind = OnlineOptions if entry.command == "online" else BatchOptions
+        asked = self.options
+        common: dict[str, Any] = {"data_dir": asked.data_dir, "dataset_file": asked.dataset_file, "seed": asked.seed}
+        return kind(dataset=entry.dataset, **common, **entry.options)
+
+    def _link(self, dataset: str, scale: str, online: bool, directory: RunDirectory, cluster: ClusterHandle) -> None:
+        """Let a run have the rows that another has taken in: a data set is read once."""
+        source, result = self._ingested(dataset, scale, online, cluster)
+        link = Path(directory.store.path) / DATA
+        if not link.is_symlink():
+            link.symlink_to(os.path.relpath(Path(source.store.path).resolve() / DATA, link.parent.resolve()))
+        directory.finish_stage("ingest", result["record"], result["result"])
+
+    def _ingested(
+        self, dataset: str, scale: str, online: bool, cluster: ClusterHandle
+    ) -> tuple[RunDirectory, dict[str, Any]]:
+        """Read a data set; return where it is, and what the stage has found."""
+        data = self.data.there[dataset]
+        if online and data.test_url is None:
+            data = in_file_order(data)
+        name = "-".join([dataset, *(["minmax"] if scale == "minmax" else []), *(["whole"] if online else [])])
+        if data.test_url is not None:
+            name = name.removesuffix("-whole")  # the same rows, however they are used
+        params = Params(seed=self.options.seed, scale=scale)
+        with self._lock:
+            one_at_a_time = self._ingests.setdefault(name, Lock())
+        with one_at_a_time:
+            fresh = self.options.fresh and name not in self._read
+            self._read.add(name)
+            directory = RunDirectory(self.path / "data" / name, identity(params, data), fresh=fresh)
+            try:
+                if directory.stage("ingest") is None:
+                    self.call(f"{name}: ingest", partial(ingest, self._context(cluster, directory, params, name), data))
+                found = directory.stage("ingest")
+                assert found is not None
+                return directory, found
+            finally:
+                directory.close()
+
+    def _context(self, cluster: ClusterHandle, directory: RunDirectory, params: Params, name: str) -> Context:
+        return Context(cluster.client, directory, params, _Quiet(self.events, name))
+
+    def _size(self, dataset: str, cluster: ClusterHandle) -> Any:
+        """What the ingest has found, or why it failed."""
+        try:
+            return self._ingested(dataset, "none", False, cluster)[1]["result"]
+        except InputError as error:
+            return str(error)
+
+    def _ended(self, entry: Entry, status: Any, message: str) -> Outcome:
+        return Outcome(status, self._options(entry).command(session=False), message=message)
+
+
+class _Quiet(QuietProgress):
+    """What a run among many says: when a stage is done that took its time."""
+
+    LONG_SECONDS = 10.0
+
+    def __init__(self, events: Events, name: str) -> None:
+        self._events, self._name = events, name
+
+    def stage_finished(self, name: str, summary: Mapping[str, Any]) -> None:
+        """One line."""
+        if summary["seconds"] >= self.LONG_SECONDS:
+            self._events.message(f"{self._name}: {name} done, {summary['seconds']:.0f} s")
+
+
+def _what(entry: Entry) -> str:
+    """What a run is, whatever it is made for."""
+    return json.dumps([entry.dataset, entry.command, entry.options], sort_keys=True)

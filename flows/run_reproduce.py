@@ -1,0 +1,113 @@
+"""What ``python -m flows.reproduce`` does, once its options are read; with or without Prefect around it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from flows.reproduce_options import ReproduceOptions
+
+# --help needs none of the rest: heavy imports stand in functions.
+if TYPE_CHECKING:
+    from cluster import ClusterHandle
+    from flows.reproduce_data import LocalData
+    from pipeline.progress import Events
+    from pipeline.reproduce.paper import Entry, Experiment, Paper
+
+DEFAULT = "runs/isolation-kernel"
+
+
+def run(
+    options: ReproduceOptions,
+    *,
+    call: Any = None,
+    events: Events | None = None,
+    on_cluster: Callable[[ClusterHandle], None] | None = None,
+) -> dict[str, Any]:
+    """Do what the options ask for and return the contents of ``results.json``.
+
+    Parameters
+    ----------
+    call, events
+        As of :func:`~flows.run_batch.run_pipeline`.
+    on_cluster : callable, optional
+        Called with each cluster, when it is up.
+
+    Raises
+    ------
+    InputError
+        The user's input or environment is at fault.
+    KeyboardInterrupt
+        With the command that goes on.
+    """
+    from flows.reproduce_data import LocalData
+    from flows.reproduce_runs import Runs
+    from pipeline.batch import call_directly
+    from pipeline.progress import choose_progress
+    from pipeline.reproduce.page import write_page
+    from pipeline.reproduce.paper import load_paper
+    from pipeline.reproduce.results import collect
+    from pipeline.rundir import hold, write_json
+
+    began = time.perf_counter()
+    path = Path(options.run_dir or DEFAULT)
+    with events or choose_progress(options.quiet) as events:
+        paper = load_paper()
+        experiments = asked_of(options, paper)
+        data = LocalData(options)
+        for experiment in experiments:
+            for name in options.datasets or paper.datasets_of(experiment):
+                data.look_for(name)
+        for reason in data.skipped.values():
+            events.message(f"skipped: {reason}")
+        path.mkdir(parents=True, exist_ok=True)
+        lock = hold(path)
+        try:
+            entries = {e.label: entries_for(e, paper, options, data) for e in experiments}
+            runs = Runs(options, path, data, call or call_directly, events, on_cluster)
+            sizes = any(experiment.label == "table 4" for experiment in experiments)
+            runs.make([entry for listed in entries.values() for entry in listed], list(data.there) if sizes else [])
+            results = collect(paper, experiments, entries, runs.found, options.readings, runs.sizes, path)
+            results["run"] = runs.about(options.command(session=False), time.perf_counter() - began)
+            results["skipped"] = data.skipped
+            write_json(path / "results.json", results)
+            write_page(results, path / "report.html")
+            events.message(f"report: {path / 'report.html'}")
+            return results
+        except KeyboardInterrupt:
+            again = replace(options, run_dir=str(path), fresh=False).command()
+            raise KeyboardInterrupt(f"run {again}") from None
+        finally:
+            lock.close()
+
+
+def asked_of(options: ReproduceOptions, paper: Paper) -> list[Experiment]:
+    """Tables, figures and sections to reproduce.
+
+    Raises
+    ------
+    InputError
+        A system is named that there is not.
+    """
+    from pipeline.errors import InputError
+
+    for name in options.systems or ():
+        if name not in paper.systems:
+            raise InputError(f"--systems: found {name!r}, expected some of {', '.join(paper.systems)}")
+    found = [paper.find("table", name) for name in options.table or ()]
+    found += [paper.find("figure", name) for name in options.figure or ()]
+    return found + [paper.find("section", name) for name in options.section or ()]
+
+
+def entries_for(experiment: Experiment, paper: Paper, options: ReproduceOptions, data: LocalData) -> list[Entry]:
+    """Runs of an experiment on the data sets that are there."""
+    from pipeline.reproduce.paper import entries_of
+
+    names = data.those_of(options.datasets or paper.datasets_of(experiment))
+    stream: dict[str, Any] = {} if options.order == "shuffled" else {"order": options.order}
+    if options.initial is not None:
+        stream["initial"] = options.initial
+    return list(entries_of(paper, experiment, names, options.readings, stream, options.systems))

@@ -1,0 +1,31 @@
+"""The machine that something was measured on."""
+
+from __future__ import annotations
+
+import os
+import platform
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+
+def processor() -> str:
+    """Name of the processor, as far as the system tells."""
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return platform.processor() or platform.machine()
+
+
+def describe_machine() -> dict[str, Any]:
+    """Processor, number of cores, memory and system."""
+    return {
+        "processor": processor(),
+        "cores": os.cpu_count(),
+        "memory_bytes": psutil.virtual_memory().total,
+        "system": f"{platform.system()} {platform.release()} {platform.machine()}",
+    }

@@ -1,0 +1,91 @@
+"""Results in words: one line when a run ends, and the tables on the terminal."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping
+from typing import IO, Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from pipeline.report.text import MISSING, duration
+from pipeline.reproduce.results import Outcome
+
+MARKS = {"stopped": "stopped", "memory": "-ME-", "failed": "failed"}
+"""In place of a number, for a run that has none."""
+
+
+def one_line(key: str, outcome: Outcome, seconds: float) -> str:
+    """What is said when a run has ended."""
+    if outcome.metrics is None:
+        return f"{key}: {outcome.message}"
+    accuracies = [f"{learner['accuracy']:.4f}" for learner in outcome.metrics["learners"].values()]
+    return f"{key}: accuracy {', '.join(accuracies)}, {seconds:.0f} s"
+
+
+def number(value: Any, form: str = ".4f") -> str:
+    """A number, or a mark in its place."""
+    return MISSING if value is None else format(value, form) if isinstance(value, int | float) else str(value)
+
+
+def seconds(value: Any) -> str:
+    """Seconds printed or measured, or a mark in their place."""
+    return duration(value) if isinstance(value, int | float) else MISSING if value is None else str(value)
+
+
+def difference(row: Mapping[str, Any]) -> str:
+    """Ours less printed, with its sign."""
+    return MISSING if row["difference"] is None else f"{row['difference']:+.4f}"
+
+
+def how(row: Mapping[str, Any]) -> str:
+    """How a row differs from the one that is held against the printed number."""
+    return "" if row["shown"] else ", ".join(f"{k}: {v}" for k, v in row["other"].items())
+
+
+def print_results(results: Mapping[str, Any], stream: IO[str] | None = None) -> None:
+    """Print what is compared, by default on stdout."""
+    target = sys.stdout if stream is None else stream
+    console = Console(file=target, highlight=False, width=None if target.isatty() else 120)
+    for experiment in results["experiments"]:
+        table = _table(experiment)
+        if table is not None:
+            console.print(f"\n{experiment['kind'].title()} {experiment['name']}: {experiment['title']}")
+            console.print(table)
+
+
+def _table(experiment: Mapping[str, Any]) -> Table | None:
+    rows = experiment["rows"]
+    cells: Iterable[tuple[str, ...]]
+    if experiment["kind"] == "table" and experiment["name"] not in ("3", "4"):
+        cells = (
+            (row["dataset"], row["title"], how(row), number(row["accuracy"]) if row["status"] == "finished" else
+             MARKS[row["status"]], number(row["published_accuracy"], ".2f"), difference(row), seconds(row["seconds"]))
+            for row in rows
+        )  # fmt: skip
+        return _filled(("data set", "system", "read otherwise", "ours", "printed", "difference", "seconds"), cells)
+    if experiment["kind"] == "section" or (experiment["name"] in ("3", "4") and experiment["kind"] == "figure"):
+        cells = (
+            (row["dataset"], row["part"], row["learner"], number(row["accuracy"]), seconds(row.get("seconds")),
+             number(row.get("share"), ".1f"), number(row.get("n_support"), ",d"))
+            for row in rows
+        )  # fmt: skip
+        return _filled(("data set", "part", "learner", "accuracy", "seconds", "share of f, %", "support"), cells)
+    if experiment["kind"] == "figure" and experiment["name"] == "5":
+        cells = (
+            (row["dataset"], row["parameter"], str(row["size"]), number(row["accuracy"]), seconds(row["seconds"]))
+            for row in rows
+        )
+        return _filled(("data set", "grows", "size", "accuracy", "seconds"), cells)
+    return None
+
+
+def _filled(head: Iterable[str], rows: Iterable[Iterable[str]]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for i, title in enumerate(head):
+        table.add_column(title, justify="left" if i < 3 else "right")
+    for row in rows:
+        table.add_row(*row)
+    return table
