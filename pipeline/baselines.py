@@ -15,7 +15,7 @@ from ikmap.kernels.chi2 import refuse_negative
 from ikmap.learners.adaraker import SIGMAS, AdaRakerState, adaraker_bytes, adaraker_map
 from ikmap.learners.kernel_ogd import KernelOGDState, kernel_ogd_bytes
 from ikmap.learners.kernel_svm import KernelSVMParams, fit_kernel_svm, kernel_svm_bytes
-from ikmap.learners.linear_svm import SVMParams, fit_linear_svm, svm_model
+from ikmap.learners.linear_svm import SVMFit, SVMParams, fit_linear_svm, svm_model
 from ikmap.learners.mapped_model import MappedModel
 from ikmap.learners.naive_ogd import NaiveOGDState
 from ikmap.learners.nogd import NOGDState, nogd_bytes, rank_of
@@ -156,10 +156,33 @@ def start_online(
     return NOGDState(kernel, K, params.b, params.rank, eta, params.average, points, n_threads=n_threads)
 
 
+def certificate(fit: SVMFit) -> dict[str, Any]:
+    """What the solution of a linear SVM has to show: the widest gap of its problems, the most sweeps."""
+    return {
+        "duality_gap": float(fit.gap.max()),
+        "objective": float(fit.primal.sum()),
+        "iterations": int(fit.n_iter.max()),
+        "converged": bool(fit.converged.all()),
+        "n_support": fit.n_support.tolist(),
+    }
+
+
+def sum_up(certificates: list[dict[str, Any]]) -> dict[str, Any]:
+    """Sum up the certificates of all groups: the widest gap, the most iterations."""
+    n_support = [count for certificate in certificates for count in certificate["n_support"]]
+    return {
+        "duality_gap": max(c["duality_gap"] for c in certificates),
+        "objective": sum(c["objective"] for c in certificates),
+        "iterations": max(c["iterations"] for c in certificates),
+        "converged": all(c["converged"] for c in certificates),
+        **({"n_support": n_support[0]} if len(n_support) == 1 else {}),  # of one-vs-rest problems, no single number
+    }
+
+
 def fit_batch(
     name: str, params: Params, value: float | None, rows: Rows, y: np.ndarray, classes: list[Any], n_threads: int = 1
-) -> Any:
-    """Model of a batch learner that takes all rows at once.
+) -> tuple[Any, dict[str, Any]]:
+    """Model of a batch learner that takes all rows at once, and the :func:`certificate` of one that has it.
 
     Raises
     ------
@@ -170,7 +193,7 @@ def fit_batch(
         kernel = kernel_of(name, params, value, rows.n_partitions if isinstance(rows, Cells) else rows.shape[1])
         weight: Any = "balanced" if params.class_weight == "balanced" else None
         asked = KernelSVMParams(C=params.kernel_C, tol=params.tol, class_weight=weight)
-        return fit_kernel_svm(rows, y, len(classes), kernel, asked, classes, n_threads)
+        return fit_kernel_svm(rows, y, len(classes), kernel, asked, classes, n_threads), {}
     features: Any = map_of(name, params, value, rows.shape[1])  # type: ignore[union-attr]
     linear = SVMParams(
         loss=params.loss,  # type: ignore[arg-type]
@@ -183,7 +206,7 @@ def fit_batch(
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="duality gap")  # ConvergenceWarning: slow to import
         fit = fit_linear_svm([Block(features.transform(rows, n_threads), y)], len(classes), linear)
-    return MappedModel(features, svm_model(fit, classes, linear, divisor=1.0))
+    return MappedModel(features, svm_model(fit, classes, linear, divisor=1.0)), certificate(fit)
 
 
 def check_values(name: str, rows: Any, first: int = 0) -> None:
@@ -208,7 +231,7 @@ def fit_fold(name: str, params: Params, value: float | None, rows: Rows, y: np.n
     present = np.unique(y)
     if present.size == 1:
         return lambda tested: np.full(n_rows(tested), present[0])
-    model = fit_batch(name, params, value, rows, np.searchsorted(present, y), present.tolist())
+    model, _ = fit_batch(name, params, value, rows, np.searchsorted(present, y), present.tolist())
     return lambda tested: present[model.predict_index(tested)]
 
 

@@ -295,11 +295,8 @@ def _end_running(client: Client, running: Mapping[Future, Task]) -> None:
     A task that is cancelled runs on, as threads cannot be ended; after a time limit that may be for hours. Workers
     without a nanny cannot be started anew: they are left to finish.
     """
-    at_work = [
-        worker
-        for worker, stacks in client.call_stack(list(running)).items()
-        if any(key in stacks for key in (future.key for future in running))
-    ]
+    keys = {future.key for future in running}
+    at_work = [worker for worker, stacks in client.call_stack().items() if keys & stacks.keys()]
     client.cancel(list(running), force=True)
     with suppress(ValueError):
         client.restart_workers(at_work, raise_for_error=False)

@@ -18,7 +18,7 @@ from cluster import connect
 from pipeline.engine import IN_FLIGHT_PER_WORKER, Stage, Task, peak_rss_bytes, run_tasks, summarise
 from pipeline.errors import InputError
 from pipeline.progress import QuietProgress
-from pipeline.side_by_side import side_by_side
+from pipeline.side_by_side import TimeLimitReached, side_by_side, time_limit
 from tests.runs import context
 
 
@@ -285,3 +285,27 @@ def test_tasks_of_two_threads_do_not_mix(client: Client) -> None:
     for thread in threads:
         thread.join()
     assert found == {0: list(range(8)), 100: list(range(100, 108))}
+
+
+def sleep_for(seconds: float) -> dict[str, Any]:
+    time.sleep(seconds)
+    return {}
+
+
+def test_a_time_limit_ends_what_is_at_work_and_nothing_else() -> None:
+    """A thread cannot be ended: its worker is started anew; the task of another run on the same cluster is done."""
+    with connect("local", workers=2) as cluster:
+        other: list[Any] = []
+        beside = threading.Thread(
+            target=lambda: other.extend(run_tasks(cluster.client, "other", sleep_for, [Task("b", (4.0,))]))
+        )
+        beside.start()
+        with pytest.raises(TimeLimitReached), time_limit(1.5):
+            list(run_tasks(cluster.client, "long", sleep_for, [Task("a", (600.0,))]))
+        # Both workers can be had again: neither waits for the ten minutes.
+        tasks = [Task(str(k), (0.01,)) for k in range(20)]
+        assert len(list(run_tasks(cluster.client, "short", sleep_for, tasks))) == 20
+        assert len(cluster.client.scheduler_info()["workers"]) == 2
+        assert not cluster.client.call_stack()
+        beside.join(60)
+        assert [task.name for task, _ in other] == ["b"]

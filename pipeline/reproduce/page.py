@@ -136,7 +136,9 @@ def _compared(rows: Sequence[Row], experiment: Mapping[str, Any]) -> str:
             lines = [_row(row, f"{row['title']}, {how(row)}") for row in other]
             parts.append("<details open><summary>read otherwise</summary>")
             parts.append(_table(head, lines, f"{dataset}, read otherwise") + "</details>")
-        notes = [f"{row['title']}: {row['message']}" for row in listed if row["message"] and row["shown"]]
+        notes = [
+            f"{row['title']}{', ' * bool(how(row))}{how(row)}: {row['message']}" for row in listed if row["message"]
+        ]
         parts += [f'<p class="note">{esc(note)}.</p>' for note in notes]
     counted = ", ".join(experiment["counted"])
     parts.append(

@@ -134,8 +134,16 @@ def table_rows(
             "within": None if difference is None else abs(difference) <= system.within,
             "tolerance": system.within,
             **ending(outcome),
+            "message": remark(of_run, outcome),
         })  # fmt: skip
     return rows
+
+
+def remark(of_run: Row, outcome: Outcome) -> str:
+    """What is to be said of a run, if there is something."""
+    if of_run.get("gap") is not None:
+        return f"not converged, duality gap {of_run['gap']:.2g}"
+    return outcome.message
 
 
 def ending(outcome: Outcome) -> Row:
@@ -174,6 +182,7 @@ def batch_result(metrics: Mapping[str, Any], counted: Sequence[str]) -> Row:
         "parts": parts,
         "selection_seconds": round(busy.get("select", 0.0), 4),
         "chosen": choice(metrics, name),
+        "gap": None if learner.get("converged", True) else learner["duality_gap"],
     }
 
 

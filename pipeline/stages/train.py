@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 
 from ikmap.learners.class_descent import LANES
-from pipeline.baselines import parameter_of
+from pipeline.baselines import parameter_of, sum_up
 from pipeline.engine import Context, Record, Stage, Task
 from pipeline.layout import choose_parts, choose_solver, packed_bytes
 from pipeline.learners import LEARNERS
 from pipeline.models import MODELS
 from pipeline.prepared import PreparedRows
 from pipeline.stages.partition import Fitted
-from pipeline.stages.train_batch import merge_classes, solve_classes, solve_whole, solved_name, sum_up, svm_params
+from pipeline.stages.train_batch import merge_classes, solve_classes, solve_whole, solved_name, svm_params
 from pipeline.stages.train_distributed import PROBLEMS_AT_ONCE, solve_distributed
 from pipeline.stages.train_online import PASS_STREAM, train_online
 from pipeline.stages.train_rows import fit_rows

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ikmap.learners.linear_svm import SVMFit, SVMParams, fit_linear_svm, svm_model
+from pipeline.baselines import certificate
 from pipeline.cell_blocks import CellBlocks, SpooledBlocks
 from pipeline.engine import Record
 from pipeline.layout import learning_blocks, packed_row_bytes
@@ -42,7 +43,7 @@ def solve_whole(
     """Task: solve all of few one-vs-rest problems and store the model."""
     fit, rows, read = _solve(store, params, learner, fitted, len(classes), None, solver)
     stored = store_model(store, params, learner, classes, [fit])
-    return {**stored, "rows": rows, "bytes_read": read, "certificate": _certificate(fit)}
+    return {**stored, "rows": rows, "bytes_read": read, "certificate": certificate(fit)}
 
 
 def solve_classes(
@@ -87,18 +88,7 @@ def store_solution(store: Store, learner: str, number: int, fit: SVMFit) -> Reco
         "bytes_written": written,
         "outputs": [name],
         "temporary": True,
-        "certificate": _certificate(fit),
-    }
-
-
-def _certificate(fit: SVMFit) -> Record:
-    """What a solution has to show."""
-    return {
-        "duality_gap": float(fit.gap.max()),
-        "objective": float(fit.primal.sum()),
-        "iterations": int(fit.n_iter.max()),
-        "converged": bool(fit.converged.all()),
-        "n_support": fit.n_support.tolist(),
+        "certificate": certificate(fit),
     }
 
 
@@ -127,15 +117,3 @@ def store_model(store: Store, params: Params, learner: str, classes: list[Any], 
 def solved_name(learner: str, group: int) -> str:
     """Where the solutions of a group of classes stand until they are merged."""
     return f"{MODELS}/{learner}-solved/{group:03d}"
-
-
-def sum_up(certificates: list[Record]) -> Record:
-    """Sum up the certificates of all groups: the widest gap, the most iterations."""
-    n_support = [count for certificate in certificates for count in certificate["n_support"]]
-    return {
-        "duality_gap": max(c["duality_gap"] for c in certificates),
-        "objective": sum(c["objective"] for c in certificates),
-        "iterations": max(c["iterations"] for c in certificates),
-        "converged": all(c["converged"] for c in certificates),
-        **({"n_support": n_support[0]} if len(n_support) == 1 else {}),  # of one-vs-rest problems, no single number
-    }

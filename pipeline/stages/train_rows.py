@@ -8,7 +8,7 @@ import numpy as np
 
 from ikmap.cells import Cells
 from ikmap.learners.kernel_model import KernelModel
-from pipeline.baselines import check_values, fit_batch
+from pipeline.baselines import check_values, fit_batch, sum_up
 from pipeline.engine import Record
 from pipeline.errors import InputError
 from pipeline.learners import LEARNERS
@@ -44,7 +44,7 @@ def fit_rows(
     if missing := sorted(set(range(len(classes))) - set(np.unique(y).tolist())):
         named = ", ".join(repr(classes[k]) for k in missing[:5])
         raise InputError(f"--learner {learner}: found no training row of class {named}; give another --seed or split")
-    model: Any = fit_batch(learner, params, value, rows, y, classes, n_threads)
+    model, found = fit_batch(learner, params, value, rows, y, classes, n_threads)
     content_hash = save_model(store, f"{MODELS}/{learner}", model)
     return {
         "rows": train.n_rows,
@@ -52,5 +52,5 @@ def fit_rows(
         "bytes_written": model.nbytes,
         "outputs": [f"{MODELS}/{learner}"],
         "content_hash": content_hash,
-        "learner": {"n_support": int(model.coef.shape[0])} if isinstance(model, KernelModel) else {},
+        "learner": {"n_support": int(model.coef.shape[0])} if isinstance(model, KernelModel) else sum_up([found]),
     }

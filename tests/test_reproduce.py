@@ -1,0 +1,420 @@
+"""Reproducing the paper: the runs behind its tables, held against plain runs; what is missing, stopped or too large."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+from cluster import connect
+from flows import reproduce_runs, run_batch
+from flows.options import BatchOptions, OnlineOptions
+from flows.reproduce_options import READINGS, ReproduceOptions
+from flows.run_reproduce import run
+from pipeline.datasets import load_registry
+from pipeline.errors import InputError
+from pipeline.progress import QuietProgress
+from pipeline.reproduce.paper import entries_of, load_paper, shown
+from pipeline.reproduce.results import printed
+from pipeline.reproduce.text import print_results
+from tests.runs import points
+
+PAPER = load_paper()
+TABLES = ("5", "6", "7", "8")
+N, COLUMNS = 260, 4
+
+DATASETS = """
+[dataset.clouds]
+title = "Clouds"
+task = "binary"
+format = "csv"
+train = "clouds.csv"
+label = -1
+header = false
+split = {{ rule = "shuffle", fraction = 0.75 }}
+
+[dataset.below]
+title = "With negative values"
+task = "binary"
+format = "csv"
+train = "below.csv"
+label = -1
+header = false
+
+[dataset.broken]
+title = "Not a table"
+task = "binary"
+format = "csv"
+train = "broken.csv"
+label = -1
+header = false
+
+[dataset.absent]
+title = "Nowhere"
+task = "binary"
+format = "csv"
+train = "nowhere.csv"
+"""
+
+
+@pytest.fixture(scope="module")
+def declared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A TOML file of data sets, which lie beside it."""
+    folder: Path = tmp_path_factory.mktemp("data")
+    X, y = points(N, seed=3)
+    X = (X - X.min(axis=0)) / np.ptp(X, axis=0)
+    for name, rows in (("clouds", X), ("below", X - 0.5)):
+        np.savetxt(folder / f"{name}.csv", np.c_[rows, y], delimiter=",", fmt="%.6f")
+    (folder / "broken.csv").write_text("1,2,3\n4,five,6\n")
+    file = folder / "sets.toml"
+    file.write_text(DATASETS.format())
+    return file
+
+
+@pytest.fixture(scope="module")
+def scheduler() -> Iterator[str]:
+    """Address of a cluster that is there already: to start one takes longer than what is done on it here."""
+    with connect("local", workers=2) as cluster:
+        yield cluster.client.scheduler.address
+
+
+def options(declared: Path, path: Path, **more: Any) -> ReproduceOptions:
+    asked = {"datasets": ("clouds",), "quiet": True, **more}
+    return ReproduceOptions(dataset_file=str(declared), data_dir=str(declared.parent), run_dir=str(path), **asked)
+
+
+class Said(QuietProgress):
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def message(self, text: str) -> None:
+        self.lines.append(text)
+
+
+# ------------------------------------------------------------------ the paper as data
+
+
+def test_printed_numbers_are_those_of_the_paper() -> None:
+    assert printed(PAPER, "5", "a9a", "ogd") == (0.84, 95)
+    assert printed(PAPER, "5", "a9a", "ik_a_ogd") == (0.84, "see Table 6")
+    assert printed(PAPER, "6", "a9a", "ik_a_ogd") == (0.84, 5589)
+    assert printed(PAPER, "7", "mnist", "ik_a_svm") == (0.99, 1.0)
+    assert printed(PAPER, "8", "url", "chi2_linear_svm") == ("-GE-", None)
+    assert printed(PAPER, "5", "epsilon", "adaraker") == ("—", "> 1 week")
+    assert printed(PAPER, "7", "clouds", "ik_a_svm") == (None, None)
+
+
+def test_every_table_has_every_data_set_and_system() -> None:
+    for number in TABLES:
+        table = PAPER.published[f"table{number}"]
+        assert tuple(table) == PAPER.datasets
+        systems = PAPER.find("table", number).systems
+        for cell in table.values():
+            assert set(systems) <= set(cell) or number == "6"
+    registry = load_registry()
+    assert [registry.find(name).name for name in PAPER.datasets] == list(PAPER.datasets)
+
+
+def test_sizes_are_those_of_the_registry() -> None:
+    registry = load_registry()
+    for name, size in PAPER.published["table4"].items():
+        spec = registry.find(name)
+        assert (spec.n_columns, spec.n_train, spec.n_test) == (size["n_columns"], size["n_train"], size["n_test"])
+
+
+def test_readings_are_options_of_the_command() -> None:
+    specs = {name: spec for name, spec in ReproduceOptions.specs().items() if spec.group == READINGS}
+    assert list(specs) == list(PAPER.readings)
+    for name, reading in PAPER.readings.items():
+        assert specs[name].kind.names == ("all", *reading.values)  # type: ignore[attr-defined]
+        assert set(reading.systems) <= set(PAPER.systems)
+
+
+@pytest.mark.parametrize("experiment", PAPER.experiments.values(), ids=lambda e: e.label)
+def test_every_run_is_a_command_that_is_accepted(experiment: Any) -> None:
+    entries = list(entries_of(PAPER, experiment, PAPER.datasets_of(experiment), {}, {"order": "file", "initial": 500}))
+    assert len({entry.key for entry in entries}) == len(entries)
+    assert bool(entries) == (experiment.label not in ("table 3", "table 4", "figure 1", "figure 2"))
+    for entry in entries:
+        kind = OnlineOptions if entry.command == "online" else BatchOptions
+        kind(dataset=entry.dataset, **entry.options)
+    for name in experiment.systems:
+        assert sum(entry.system == name and entry.reading is None for entry in entries) == len(PAPER.datasets)
+
+
+def test_the_other_readings_differ_in_one_point_and_a_chosen_one_stands_alone() -> None:
+    table = PAPER.find("table", "5")
+    entries = list(entries_of(PAPER, table, ["a9a"], {}, {}))
+    forest = {entry.reading: entry.options for entry in entries if entry.system == "ik_i_ogd"}
+    base = {"learner": ["ogd"], "partitioner": "iforest"}
+    assert forest == {
+        None: base,
+        ("depth", "log2"): {**base, "max_depth": "log2"},
+        ("score_scale", "raw"): {**base, "feature_scale": "raw"},
+    }
+    chosen = {"depth": "log2", "score_scale": "kernel"}
+    (only,) = [e for e in entries_of(PAPER, table, ["a9a"], chosen, {}) if e.system == "ik_i_ogd"]
+    assert only.reading is None
+    assert only.options == {**base, "max_depth": "log2"}
+    assert only.key == "a9a/ik_i_ogd-depth-log2"
+    assert shown(PAPER.readings["depth"], chosen) == "log2"
+    assert shown(PAPER.readings["nogd"], chosen) == "averaged"
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({}, "--table, --figure, --section: found none"),
+        ({"figure": ("3",), "systems": ("ogd",)}, "--systems: found without --table"),
+        ({"table": ("9",)}, "--table: found '9'"),
+    ],
+)
+def test_what_is_asked_for_is_checked(values: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        ReproduceOptions(**values)
+
+
+def test_a_system_that_there_is_not(declared: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="--systems: found 'ik_ogd', expected some of ogd, ik_i_ogd"):
+        run(options(declared, tmp_path, table=("5",), systems=("ik_ogd",)))
+
+
+# ------------------------------------------------------------------ runs
+
+
+@pytest.fixture(scope="module")
+def made(declared: Path, scheduler: str, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any], Said]:
+    """Tables on a small data set, one with negative values, one that cannot be read and one that is not there."""
+    path: Path = tmp_path_factory.mktemp("made")
+    said = Said()
+    asked = options(
+        declared, path, table=("4", "5", "8"), datasets=("clouds", "absent", "broken", "below"),
+        systems=("ik_a_ogd", "nogd", "chi2_linear_svm"), svm_C="1", svm_loss="all", cluster=scheduler,
+    )  # fmt: skip
+    return path, run(asked, events=said), said
+
+
+def rows_of(results: dict[str, Any], label: str) -> list[dict[str, Any]]:
+    (found,) = [e["rows"] for e in results["experiments"] if f"{e['kind']} {e['name']}" == label]
+    return list(found)
+
+
+def test_a_run_is_the_command_that_it_names(made: Any, tmp_path: Path) -> None:
+    path, results, _ = made
+    found = [row for row in rows_of(results, "table 5") if row["dataset"] == "clouds"]
+    assert [(row["system"], row["other"]) for row in found] == [
+        ("ik_a_ogd", {}), ("nogd", {}), ("ik_a_ogd", {"score_scale": "raw"}), ("nogd", {"nogd": "last"}),
+        ("nogd", {"nogd": "violators"}), ("nogd", {"nogd": "library"}),
+    ]  # fmt: skip
+    for i, row in enumerate(found):
+        words = shlex.split(row["command"])
+        assert words[:3] == ["python", "-m", "flows.batch"]
+        plain = BatchOptions.parse([*words[3:], "--run-dir", str(tmp_path / str(i)), "--workers", "1", "--quiet"])
+        ((name, learner),) = run_batch.run(plain)["learners"].items()
+        metrics = json.loads((path / row["report"]).with_name("metrics.json").read_text())
+        assert metrics["learners"][name]["content_hash"] == learner["content_hash"]
+        assert row["accuracy"] == learner["accuracy"]
+        if i == 1:
+            break  # both partitioned and on rows; the rest takes the same way
+
+
+def test_seconds_are_those_of_its_stages(made: Any) -> None:
+    path, results, _ = made
+    row = next(r for r in rows_of(results, "table 5") if r["system"] == "ik_a_ogd" and r["dataset"] == "clouds")
+    stages = json.loads((path / row["report"]).with_name("metrics.json").read_text())["stages"]
+    busy = {stage["name"]: sum(worker["seconds_busy"] for worker in stage["workers"]) for stage in stages}
+    expected = [busy[name] for name in ("partition", "cells", "train:ogd", "evaluate:ogd")]
+    assert list(row["parts"].values()) == pytest.approx(expected, abs=1e-3)
+    assert row["seconds"] == pytest.approx(sum(expected), abs=1e-3)
+    assert min(expected) > 0
+    svm = next(r for r in rows_of(results, "table 8") if r["system"] == "chi2_linear_svm" and r["dataset"] == "clouds")
+    assert svm["seconds"] == pytest.approx(svm["parts"]["train"] + svm["parts"]["test"], abs=1e-3)
+
+
+def test_what_is_not_there_is_skipped_by_name_and_what_is_broken_fails_alone(made: Any, declared: Path) -> None:
+    _, results, said = made
+    assert results["skipped"] == {"absent": f"absent: nowhere.csv not found in {declared.parent}"}
+    assert f"skipped: {results['skipped']['absent']}" in said.lines
+    broken = [row for row in rows_of(results, "table 5") if row["dataset"] == "broken"]
+    assert {row["status"] for row in broken} == {"failed"}
+    assert all("broken.csv" in row["message"] and row["accuracy"] is None for row in broken)
+    sizes = {row["dataset"]: row for row in rows_of(results, "table 4")}
+    assert "broken.csv" in sizes["broken"]["message"]
+    assert sizes["clouds"]["ours"]["n_train"] == 195
+    assert sizes["clouds"]["ours"]["n_columns"] == COLUMNS
+
+
+def test_negative_values_are_scaled_for_chi_square_and_that_is_said(made: Any) -> None:
+    _, results, _ = made
+    found = {r["dataset"]: r for r in rows_of(results, "table 8") if r["system"] == "chi2_linear_svm" and r["shown"]}
+    assert found["below"]["status"] == "finished"
+    assert found["below"]["message"] == PAPER.systems["chi2_linear_svm"].why
+    assert "--scale minmax" in found["below"]["command"]
+    assert found["clouds"]["message"] == ""
+
+
+def test_data_is_read_once(made: Any) -> None:
+    path, _, _ = made
+    assert {p.name for p in (path / "data").iterdir()} == {"clouds", "below", "below-minmax", "broken"}
+    for entry in (path / "clouds").iterdir():
+        assert (entry / "store.zarr" / "data").resolve() == (path / "data" / "clouds" / "store.zarr" / "data").resolve()
+
+
+def test_page_and_terminal_show_both_numbers(made: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    path, results, _ = made
+    page = (path / "report.html").read_text()
+    assert json.loads((path / "results.json").read_text()) == json.loads(json.dumps(results))
+    assert "nowhere.csv not found" in page
+    assert 'href="clouds/nogd-nogd-averaged/report.html"' in page
+    print_results(results)
+    printed_out = capsys.readouterr().out
+    accuracy = next(r["accuracy"] for r in rows_of(results, "table 5") if r["dataset"] == "clouds")
+    assert f"{accuracy:.4f}" in page
+    assert f"{accuracy:.4f}" in printed_out
+
+
+def test_finished_runs_are_not_done_again_and_fresh_does_them(made: Any, declared: Path, scheduler: str) -> None:
+    path, results, _ = made
+    file = path / "clouds" / "ik_a_ogd" / "metrics.json"
+    before = file.read_text()
+    asked = {"table": ("5",), "systems": ("ik_a_ogd",), "score_scale": "kernel", "cluster": scheduler}
+    again = run(options(declared, path, **asked))
+    assert file.read_text() == before
+    (row,) = rows_of(again, "table 5")
+    assert row["accuracy"] == next(r["accuracy"] for r in rows_of(results, "table 5") if r["dataset"] == "clouds")
+    anew = run(options(declared, path, fresh=True, **asked))
+    assert file.read_text() != before  # times differ
+    assert rows_of(anew, "table 5")[0]["accuracy"] == row["accuracy"]
+
+
+def test_a_run_is_stopped_at_its_limit_marked_and_goes_on_with_a_larger_one(
+    declared: Path, scheduler: str, tmp_path: Path
+) -> None:
+    asked: dict[str, Any] = {"table": ("5",), "systems": ("nogd",), "nogd": "averaged", "cluster": scheduler}
+    for _ in range(2):  # the second time it is not begun
+        (row,) = rows_of(run(options(declared, tmp_path, limit_seconds=1e-3, **asked)), "table 5")
+        assert (row["status"], row["accuracy"], row["message"]) == ("stopped", None, "stopped after 0.001 s")
+    assert "stopped" in (tmp_path / "report.html").read_text()
+    (row,) = rows_of(run(options(declared, tmp_path, **asked)), "table 5")
+    assert row["status"] == "finished"
+    assert not (tmp_path / "clouds" / "nogd-nogd-averaged" / reproduce_runs.STOPPED).exists()
+
+
+def test_what_does_not_fit_is_marked_as_the_paper_does(tmp_path: Path) -> None:
+    n = 6000
+    rng = np.random.default_rng(0)
+    np.savetxt(tmp_path / "large.csv", np.c_[rng.random((n, 2)), rng.random(n) < 0.5], delimiter=",", fmt="%.4f")
+    text = DATASETS.format().partition("[dataset.below]")[0].replace("clouds", "large")
+    (tmp_path / "sets.toml").write_text(text)
+    asked = options(
+        tmp_path / "sets.toml", tmp_path / "run", table=("7",), datasets=("large",), systems=("svm_laplacian",),
+        memory_limit="500MB", workers=1,
+    )  # fmt: skip
+    (row,) = rows_of(run(asked), "table 7")
+    assert row["status"] == "memory"
+    assert "training kernel-svm would need about" in row["message"]
+    assert "-ME-" in (tmp_path / "run" / "report.html").read_text()
+
+
+def test_what_does_not_fit_beside_others_is_made_alone(
+    declared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = options(declared, tmp_path, table=("7",), systems=("svm_laplacian",), workers=2)
+    workers: list[int] = []
+    work = reproduce_runs.Runs._run
+
+    def only_alone(self: Any, entry: Any, cluster: Any, share: int) -> Any:
+        workers.append(cluster.workers)
+        if cluster.workers > 1:
+            raise reproduce_runs.DoesNotFit("a worker would need more")
+        return work(self, entry, cluster, share)
+
+    monkeypatch.setattr(reproduce_runs.Runs, "_run", only_alone)
+    (row,) = rows_of(run(asked), "table 7")
+    assert workers == [2, 1]
+    assert row["status"] == "finished"
+
+
+# ------------------------------------------------------------------ figures and sections
+
+
+@pytest.fixture(scope="module")
+def drawn(declared: Path, scheduler: str, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
+    path: Path = tmp_path_factory.mktemp("drawn")
+    figures = ("1", "2", "3", "4", "5")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("pipeline.reproduce.pictures.GRID", 9)  # contours of few points show the same
+        asked = options(
+            declared, path, figure=figures, section=("8.1.1",), table=("3",), initial=120, cluster=scheduler
+        )
+        return path, run(asked)
+
+
+def test_search_ranges_are_the_paper_s(drawn: Any) -> None:
+    _, results = drawn
+    assert all(row["same"] for row in rows_of(results, "table 3"))
+
+
+def test_pictures_are_drawn_and_shown(drawn: Any) -> None:
+    path, results = drawn
+    expected = {"1": ["figure1.svg"], "2": ["figure2.svg"]} | {k: [f"figure{k}-clouds.svg"] for k in "345"}
+    pictures = {e["name"]: e["pictures"] for e in results["experiments"] if e["kind"] == "figure"}
+    assert pictures == expected
+    page = (path / "report.html").read_text()
+    for (name,) in expected.values():
+        assert ElementTree.parse(path / name).getroot().tag.endswith("svg")
+        assert (path / name).with_suffix(".png").read_bytes().startswith(b"\x89PNG")
+    assert page.count("data:image/svg+xml;base64,") == 5
+
+
+def test_streams_are_shown_with_their_curves(drawn: Any) -> None:
+    _, results = drawn
+    rows = rows_of(results, "figure 3")
+    assert [(row["part"], row["learner"]) for row in rows] == [
+        ("iforest", "ogd"), ("iforest", "nogd"), ("iforest", "kernel-ogd"), ("anne", "ogd"),
+    ]  # fmt: skip
+    assert all(row["curve"]["rows"][-1] == row["rows"] == N - 120 for row in rows)
+    assert all(row["curve"]["accuracy"][-1] == pytest.approx(row["accuracy"], abs=1e-6) for row in rows)
+
+
+def test_naive_and_dual_forms_are_the_same_learner(drawn: Any) -> None:
+    """Figure 4 and section 8.1.1 compare times: what is predicted is the same, bit for bit (OG1)."""
+    _, results = drawn
+    by_psi: dict[str, set[Any]] = {}
+    failed = []
+    for row in rows_of(results, "figure 4"):
+        if row["accuracy"] is None:
+            failed.append((row["part"], row["message"]))
+        else:
+            by_psi.setdefault(row["part"], set()).add((row["accuracy"], row["n_support"]))
+    assert list(by_psi) == [f"psi={2**m}" for m in range(2, 7)]
+    assert all(len(found) == 1 for found in by_psi.values())
+    assert [part for part, _ in failed] == [f"psi={2**m}" for m in range(7, 15)]  # more than the 120 initial rows
+    assert all("psi" in message for _, message in failed)
+    primal, dual = rows_of(results, "section 8.1.1")
+    assert (primal["learner"], dual["learner"]) == ("ogd", "ogd-dual")
+    assert (primal["accuracy"], primal["n_support"]) == (dual["accuracy"], dual["n_support"])
+    for row in (primal, dual):
+        f = row["parts"]["predict"] + min(row["parts"]["predict"], row["parts"]["train"])
+        assert row["share"] == pytest.approx(100 * f / sum(row["parts"].values()), abs=0.01)
+
+
+def test_growing_t_and_b(drawn: Any) -> None:
+    _, results = drawn
+    rows = rows_of(results, "figure 5")
+    sizes = PAPER.find("figure", "5").about["sizes"]
+    assert [(row["parameter"], row["size"]) for row in rows] == [(p, s) for p in "tb" for s in sizes]
+    assert all(row["status"] == "finished" for row in rows if row["parameter"] == "t")
+
+
+def test_data_files_are_valid_toml_that_ships() -> None:
+    folder = Path(reproduce_runs.__file__).parents[1] / "pipeline" / "reproduce"
+    for name in ("experiments.toml", "published.toml"):
+        assert tomllib.loads((folder / name).read_text())
