@@ -102,10 +102,10 @@ def _contours(ax: Any, x: np.ndarray, y: np.ndarray, values: np.ndarray, name: s
 def _uniform(about: Mapping[str, Any]) -> Figure:
     """Figure 1: on uniform data the two kernels are nearly the same."""
     psi, t = about["psi"], about["t"]
-    points = generator(0, 1).uniform(-1.0, 1.0, (10_000, 2))
+    points = generator(0, 1).uniform(-0.5, 0.5, (10_000, 2))
     centre = np.zeros(2)
-    x, y, grid = _grid_of(np.full(2, -1.0), np.ones(2))
-    figure, axes = _panels(2, f"Kernel with (0, 0), 10,000 uniform points in [-1, 1] x [-1, 1], psi = {psi}")
+    x, y, grid = _grid_of(np.full(2, -0.5), np.full(2, 0.5))
+    figure, axes = _panels(2, f"Kernel with (0, 0), 10,000 uniform points in a unit square, psi = {psi}")
     laplacian = LaplacianKernel.of_psi(psi, 2).matrix(grid, centre[None, :])[:, 0]
     _contours(axes[0], x, y, laplacian, "Laplacian")
     found = isolation_values(points, centre, grid, "iforest", psi, t)

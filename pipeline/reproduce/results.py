@@ -10,6 +10,7 @@ from typing import Any, Literal
 from ikmap.learners.adaraker import SIGMAS
 from ikmap.model_selection import PSIS
 from pipeline.baselines import LAMBDAS
+from pipeline.report.scores import confusion_of, majority_baseline
 from pipeline.reproduce.paper import Entry, Experiment, Paper, shown
 from pipeline.reproduce.pictures import draw
 
@@ -115,7 +116,7 @@ def table_rows(
         outcome = found(entry)
         system = paper.systems[entry.system]
         accuracy, seconds = printed(paper, table.name, entry.dataset, entry.system)
-        of_run: Row = {"accuracy": None, "seconds": None, "parts": {}, "chosen": ""}
+        of_run: Row = {"accuracy": None, "seconds": None, "parts": {}, "chosen": "", "larger_class": None}
         if outcome.metrics is not None:
             of_run = batch_result(outcome.metrics, table.about["seconds"])
         ours = of_run["accuracy"]
@@ -182,6 +183,7 @@ def batch_result(metrics: Mapping[str, Any], counted: Sequence[str]) -> Row:
         "parts": parts,
         "selection_seconds": round(busy.get("select", 0.0), 4),
         "chosen": choice(metrics, name),
+        "larger_class": majority_baseline(metrics["data"], confusion_of(learner, metrics["data"]["classes"])),
         "gap": None if learner.get("converged", True) else learner["duality_gap"],
     }
 
