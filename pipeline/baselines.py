@@ -82,17 +82,12 @@ def _number(value: float | None) -> float:
 
 def searched(name: str, params: Params) -> str | None:
     """What cross-validation is to choose for a learner, beside C: "psi", "gamma", "lambda" or nothing."""
-    parameter = parameter_of(name, params)
-    asked = {"lambda": params.decay, "gamma": params.gamma, "psi": params.psi}
-    return parameter if parameter is not None and asked[parameter] == "auto" else None
+    return LEARNERS[name].searched(params)
 
 
 def parameter_of(name: str, params: Params) -> str | None:
     """Name of the number that a learner's width is given by: "psi", "gamma", "lambda", or None."""
-    learner = LEARNERS[name]
-    if learner.width == "psi" and learner.on == "rows" and params.gamma != "psi":
-        return "gamma"
-    return learner.width
+    return LEARNERS[name].parameter(params.gamma)
 
 
 def given(name: str, params: Params) -> float | None:

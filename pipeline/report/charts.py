@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from pipeline.report.labels import Box, place_labels
-from pipeline.report.text import esc, percent, shorten
+from pipeline.report.text import brief, esc, percent, shorten
 
 WIDTH, HEIGHT = 480, 300
 LEFT, RIGHT, TOP, BOTTOM = 62, 22, 34, 54
@@ -80,11 +80,11 @@ def share_label(ticks: Sequence[float]) -> Callable[[float], str]:
 
 
 def compact(value: float) -> str:
-    """A tick of an axis of counts: 500, 20k, 1.5M."""
+    """A tick of an axis: 500, 20k, 1.5M; 0.0039 for 1/256."""
     for size, suffix in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
         if abs(value) >= size:
             return f"{value / (1e3 if suffix == 'k' else size):g}{suffix}"
-    return f"{value:g}"
+    return f"{value:.2g}" if abs(value) < 1 else f"{value:g}"
 
 
 def strip_axis(ticks: Sequence[tuple[float, str]]) -> str:
@@ -243,7 +243,7 @@ def _marks(
     marked: Sequence[tuple[Series, tuple[float, float]]], drawn: Sequence[Sequence[tuple[float, float]]], area: Box
 ) -> str:
     """Rings around points of series, and their labels within ``area``, above all that is drawn."""
-    texts = [f"{shorten(line.name, 16)}: {line.mark:.12g}" for line, _ in marked]
+    texts = [f"{shorten(line.name, 16)}: {brief(line.mark)}" for line, _ in marked if line.mark is not None]
     points = [at for _, at in marked]
     boxes = place_labels(points, [_LETTER * len(text) for text in texts], _LINE, _RING + 1, drawn, area)
     rings = []
