@@ -140,20 +140,30 @@ class BatchOptions(CommonOptions):
         None,
         Real(0, words=("auto",)),
         group=LEARNING,
-        help="weight of the loss (svm, logistic), for features scaled so that K(x, x) = 1; auto chooses it by "
-        "cross-validation, with psi (default: auto with --psi auto, else 5)",
+        help="weight of the loss of the batch learners, for features scaled so that K(x, x) = 1; auto chooses that of svm "
+        "and logistic by cross-validation, with psi (default: for these auto with --psi auto, else 5; for others 1)",
     )
-    loss: str = option("squared_hinge", Choice(("squared_hinge", "hinge")), group=LEARNING, help="loss of the svm")
-    tol: float = option(1e-3, Real(0), group=LEARNING, help="certified relative duality gap to stop at (svm, logistic)")
+    loss: str = option(
+        "squared_hinge", Choice(("squared_hinge", "hinge")), group=LEARNING, help="loss of the linear SVMs"
+    )
+    tol: float = option(
+        1e-3,
+        Real(0),
+        group=LEARNING,
+        help="tolerance to stop at; for linear learners the certified relative duality gap",
+    )
     eta: float = option(0.5, Real(0), group=LEARNING, help="step size of the online learners")
     feature_scale: str = option(
         "kernel",
         Choice(("kernel", "raw")),
         group=LEARNING,
-        help="features that ogd sees: 1/sqrt(t), so that K(x, x) = 1, or 1",
+        help="features that ogd and ogd-naive see: 1/sqrt(t), so that K(x, x) = 1, or 1",
     )
     order: str = option(
-        "shuffled", Choice(("shuffled", "file")), group=LEARNING, help="order of ogd's pass over the rows"
+        "shuffled",
+        Choice(("shuffled", "file")),
+        group=LEARNING,
+        help="order of the online learners' pass over the rows",
     )
     kernel: str = option(
         "laplacian",
@@ -283,7 +293,8 @@ class BatchOptions(CommonOptions):
                 continue
             given = shlex.join(spec.words(value))
             able = [name for name, learner in LEARNERS.items() if learner.uses(spec.name, self.gamma)]
-            here = [name for name in able if name in specs["learner"].kind.choice.names]
+            kind = specs["learner"].kind
+            here = [name for name in able if isinstance(kind, Several) and name in kind.choice.names]
             if not here:
                 raise InputError(f"{given}: found {self.PROGRAM}, expected flows.batch with {_one_of(able)}")
             raise InputError(f"{given}: {found}, expected {_one_of(here)}")

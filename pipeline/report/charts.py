@@ -148,6 +148,16 @@ def swatch(style: int) -> str:
     )
 
 
+def _named(xs: Sequence[float], px: Callable[[float], float]) -> Sequence[float]:
+    """All values, or every second, every third, ...: at most eight, whose names have room beside each other."""
+    for step in range(math.ceil(len(xs) / 8), len(xs)):
+        ticks = xs[::step]
+        room = (px(b) - px(a) - _LETTER * (len(compact(a)) + len(compact(b)) + 1) / 2 for a, b in pairwise(ticks))
+        if all(left >= 0 for left in room):
+            return ticks
+    return xs[:1]
+
+
 def _thinned(points: Sequence[tuple[float, float]], most: int) -> list[tuple[float, float]]:
     """Evenly spaced points, the first and the last among them."""
     if len(points) <= most:
@@ -192,8 +202,7 @@ def line_chart(
     def py(y: float) -> float:
         return HEIGHT - BOTTOM - (y - y_low) / (y_high - y_low) * (HEIGHT - TOP - BOTTOM)
 
-    # Every second value is named where there are many.
-    x_ticks = xs[:: math.ceil(len(xs) / 8)] if log2 else nice_ticks(x_low, x_high)
+    x_ticks = _named(xs, px) if log2 else nice_ticks(x_low, x_high)
     y_ticks = nice_ticks(y_low, y_high)
     y_text = share_label(y_ticks)
     floor = HEIGHT - BOTTOM
