@@ -140,8 +140,9 @@ class BatchOptions(CommonOptions):
         None,
         Real(0, words=("auto",)),
         group=LEARNING,
-        help="weight of the loss of the batch learners, for features scaled so that K(x, x) = 1; auto chooses that of "
-        "svm and logistic by cross-validation, with psi (default: for these auto with --psi auto, else 5; for others 1)",
+        help="weight of the loss of the batch learners, for features scaled so that K(x, x) = 1; auto chooses "
+        "that of svm and logistic by cross-validation, with psi (default: for these two auto with --psi auto, else 5; "
+        "for others 1)",
     )
     loss: str = option(
         "squared_hinge", Choice(("squared_hinge", "hinge")), group=LEARNING, help="loss of the linear SVMs"

@@ -307,7 +307,7 @@ def test_psi_of_each_learner(example: str, svm: int, ogd: int) -> None:
 
 def test_what_was_chosen_for_learners_on_rows() -> None:
     page = Page(render_report(report_examples.tuned()))
-    assert marks(page) == ["ring s0", "ring s1", "ring s1", "ring s2", "ring s3", "ring s0"]
+    assert marks(page) == ["ring s0", "ring s1", "ring s2", "ring s2", "ring s3", "ring s0"]
     for words in (
         "fourier-linear: 84.0% at ψ = 16",
         "nogd: 84.0% at γ = 0.03125",

@@ -29,6 +29,8 @@ _MARKERS = (
     "M0-4.5L4.5 3.5h-9z",
     "M0-5L5 0 0 5-5 0z",
 )
+STYLES = len(_MARKERS)
+"""How many series differ in colour, dash and marker."""
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 
 from pipeline.report.charts import (
+    STYLES,
     Series,
     interval_strip,
     line_chart,
@@ -276,7 +277,10 @@ def _selection_curves(metrics: Metrics) -> str:
         record = {"x": values, "y": accuracy}
         points = [(x, y) for x, y in get_points(record, "x", "y") if x > 0 and 0 <= y <= 1]
         if points and parameter in series:
-            style = names.index(name) if name in names else i
+            own = (names.index(name) if name in names else i) % STYLES
+            taken = {line.style for line in series[parameter]}
+            # Its style of the whole page, unless another line here has it: there are few.
+            style = next((s for s in (own, *range(STYLES)) if s not in taken), own)
             series[parameter].append(Series(str(name), points, style, chosen if chosen in dict(points) else None))
     return "".join(_selection_curve(selection, parameter, lines) for parameter, lines in series.items() if lines)
 
