@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Sequence
 from dataclasses import MISSING, dataclass
 from typing import ClassVar
 
 from flows._declare import Options, option
 from flows._kinds import Choice, ClusterName, Flag, Integer, Real, Several, Text
 from pipeline.errors import InputError
-from pipeline.learners import LEARNERS
+from pipeline.learners import LEARNER_OPTIONS, LEARNERS
 
 DATA, STREAM, FEATURES, LEARNING, BASELINES = "Data", "Stream", "Features", "Learning", "Baselines"
 RUN, CLUSTER, OUTPUT = "Run", "Cluster", "Output"
@@ -138,20 +140,31 @@ class BatchOptions(CommonOptions):
         None,
         Real(0, words=("auto",)),
         group=LEARNING,
-        help="weight of the loss (svm, logistic), for features scaled so that K(x, x) = 1; auto chooses it by "
-        "cross-validation, with psi (default: auto with --psi auto, else 5)",
+        help="weight of the loss of the batch learners, for features scaled so that K(x, x) = 1; auto chooses "
+        "that of svm and logistic by cross-validation, with psi (default: for these two auto with --psi auto, else 5; "
+        "for others 1)",
     )
-    loss: str = option("squared_hinge", Choice(("squared_hinge", "hinge")), group=LEARNING, help="loss of the svm")
-    tol: float = option(1e-3, Real(0), group=LEARNING, help="certified relative duality gap to stop at (svm, logistic)")
+    loss: str = option(
+        "squared_hinge", Choice(("squared_hinge", "hinge")), group=LEARNING, help="loss of the linear SVMs"
+    )
+    tol: float = option(
+        1e-3,
+        Real(0),
+        group=LEARNING,
+        help="tolerance to stop at; for linear learners the certified relative duality gap",
+    )
     eta: float = option(0.5, Real(0), group=LEARNING, help="step size of the online learners")
     feature_scale: str = option(
         "kernel",
         Choice(("kernel", "raw")),
         group=LEARNING,
-        help="features that ogd sees: 1/sqrt(t), so that K(x, x) = 1, or 1",
+        help="features that ogd and ogd-naive see: 1/sqrt(t), so that K(x, x) = 1, or 1",
     )
     order: str = option(
-        "shuffled", Choice(("shuffled", "file")), group=LEARNING, help="order of ogd's pass over the rows"
+        "shuffled",
+        Choice(("shuffled", "file")),
+        group=LEARNING,
+        help="order of the online learners' pass over the rows",
     )
     kernel: str = option(
         "laplacian",
@@ -264,6 +277,38 @@ class BatchOptions(CommonOptions):
             raise InputError("--feature-scale raw: found --learner ogd-dual, whose kernel is scaled; expected ogd")
         if self.kernel == "gaussian" and self.gamma == "psi":
             raise InputError("--kernel gaussian: found --gamma psi, expected a number or auto: psi is Laplacian")
+        if self.rank is not None and self.rank > self.b:
+            raise InputError(f"--rank {self.rank}: found --b {self.b}, expected no more features than points")
+        self._refuse_unused()
+
+    def _refuse_unused(self) -> None:
+        """Refuse options that no chosen learner uses: whoever gives one expects that it changes something."""
+        specs = self.specs()
+        chosen = [LEARNERS[name] for name in self.learner]
+        found = f"found --learner {' '.join(self.learner)}"
+        for spec in specs.values():
+            value = getattr(self, spec.name)
+            if spec.name not in LEARNER_OPTIONS or value == spec.default:
+                continue
+            if any(learner.uses(spec.name, self.gamma) for learner in chosen):
+                continue
+            given = shlex.join(spec.words(value))
+            able = [name for name, learner in LEARNERS.items() if learner.uses(spec.name, self.gamma)]
+            kind = specs["learner"].kind
+            here = [name for name in able if isinstance(kind, Several) and name in kind.choice.names]
+            if not here:
+                raise InputError(f"{given}: found {self.PROGRAM}, expected flows.batch with {_one_of(able)}")
+            raise InputError(f"{given}: {found}, expected {_one_of(here)}")
+        if self.C == "auto" and not any(learner.takes_C for learner in chosen):
+            able = [name for name, learner in LEARNERS.items() if learner.takes_C]
+            raise InputError(f"--C auto: {found}, expected {_one_of(able)}")
+        searched = self.C == "auto" or any(learner.searched(self) for learner in chosen)
+        if self.cv_rows != specs["cv_rows"].default and not searched:
+            raise InputError(f"--cv-rows {self.cv_rows}: found nothing to choose, expected --psi, --C, ... auto")
+
+
+def _one_of(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"one of {', '.join(names)}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -301,6 +346,12 @@ class OnlineOptions(BatchOptions):
         None, Real(0), group=STREAM, help="stop a learner that has predicted and learned for so long"
     )
     GROUPS: ClassVar[tuple[str, ...]] = (DATA, STREAM, FEATURES, LEARNING, BASELINES, RUN, CLUSTER, OUTPUT)
+
+    def check_together(self) -> None:
+        """Refuse options that exclude each other."""
+        super().check_together()
+        if self.initial is not None and self.test_size != self.specs()["test_size"].default:
+            raise InputError("--initial and --test-size: found both, expected one of them")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,12 +1,14 @@
-"""Vectors of 16 float32 for compiled loops, where the shape of the machine code decides the speed.
+"""Vectors for compiled loops, where the shape of the machine code decides the speed.
 
-Each function is one LLVM operation on ``<16 x float>``, which LLVM maps to whatever vector registers there are (one of
-AVX-512, two of AVX2, four of NEON). Indices are flat, unsigned and not checked.
+Each function is one LLVM operation on ``<16 x float>`` (here) or any vector that :func:`vectors` was asked for, which
+LLVM maps to whatever vector registers there are (one of AVX-512, two of AVX2, four of NEON). Indices are flat, unsigned
+and not checked.
 """
 
 # ruff: noqa: ARG001  (Numba fixes the signature of a code generator)
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 from llvmlite import ir
@@ -14,64 +16,104 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic, models, register_model
 
-LANES = 16
 _BITS = ir.IntType(32)
-_VECTOR = ir.VectorType(ir.FloatType(), LANES)
 
 
-class _Float32x16(types.Type):
-    def __init__(self) -> None:
-        super().__init__(name="Float32x16")
+def vectors(name: str, element: ir.Type, scalar: types.Float, lanes: int) -> SimpleNamespace:
+    """A Numba type of vectors, and what to do with them.
+
+    Returns
+    -------
+    SimpleNamespace
+        ``type``, ``ir``; ``address`` for code generators; ``load(array, i)``, ``store(array, i, value)`` of items as
+        wide as the element, their bits as they are; ``splat(x)``; ``add``, ``subtract``, ``multiply``, ``divide``;
+        ``maximum`` and ``minimum``, which take the second where one is NaN; ``at_most`` and ``differs``, bit masks as
+        uint64; ``choose(mask, a, b)``: a in the lanes of a bit mask, b in the others.
+    """
+    vector = ir.VectorType(element, lanes)
+
+    class Vector(types.Type):
+        def __init__(self) -> None:
+            super().__init__(name=name)
+
+    kind = Vector()
+
+    @register_model(Vector)
+    class _Model(models.PrimitiveModel):
+        def __init__(self, manager: Any, type_: Any) -> None:
+            super().__init__(manager, type_, vector)
+
+    def address(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        array = context.make_array(signature.args[0])(context, builder, args[0])
+        return builder.bitcast(builder.gep(array.data, [args[1]]), vector.as_pointer())
+
+    @intrinsic
+    def load(typing: Any, array: Any, i: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            value = builder.load(address(context, builder, signature, args))
+            value.align = scalar.bitwidth // 8
+            return value
+
+        return kind(array, types.uint64), generate
+
+    @intrinsic
+    def store(typing: Any, array: Any, i: Any, value: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            builder.store(args[2], address(context, builder, signature, args)).align = scalar.bitwidth // 8
+            return context.get_dummy_value()
+
+        return types.void(array, types.uint64, kind), generate
+
+    @intrinsic
+    def splat(typing: Any, x: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            nothing = ir.Constant(vector, ir.Undefined)
+            first = builder.insert_element(nothing, args[0], ir.Constant(_BITS, 0))
+            return builder.shuffle_vector(first, nothing, ir.Constant(ir.VectorType(_BITS, lanes), [0] * lanes))
+
+        return kind(scalar), generate
+
+    def binary(operation: str, *comparison: str) -> Any:
+        def typed(typing: Any, a: Any, b: Any) -> Any:
+            def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+                if not comparison:
+                    return getattr(builder, operation)(*args)
+                return builder.select(builder.fcmp_ordered(*comparison, *args), *args)
+
+            return kind(kind, kind), generate
+
+        return intrinsic(typed)
+
+    def compare(comparison: str) -> Any:
+        def typed(typing: Any, a: Any, b: Any) -> Any:
+            def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+                bits = builder.bitcast(builder.fcmp_ordered(comparison, *args), ir.IntType(lanes))
+                return builder.zext(bits, ir.IntType(64))
+
+            return types.uint64(kind, kind), generate
+
+        return intrinsic(typed)
+
+    @intrinsic
+    def choose(typing: Any, mask: Any, a: Any, b: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            mask = builder.bitcast(builder.trunc(args[0], ir.IntType(lanes)), ir.VectorType(ir.IntType(1), lanes))
+            return builder.select(mask, args[1], args[2])
+
+        return kind(types.uint64, kind, kind), generate
+
+    return SimpleNamespace(
+        type=kind, ir=vector, address=address, load=load, store=store, splat=splat, choose=choose,
+        add=binary("fadd"), subtract=binary("fsub"), multiply=binary("fmul"), divide=binary("fdiv"),
+        maximum=binary("", ">"), minimum=binary("", "<"), at_most=compare("<="), differs=compare("!="),
+    )  # fmt: skip
 
 
-float32x16 = _Float32x16()
-
-
-@register_model(_Float32x16)
-class _Model(models.PrimitiveModel):
-    def __init__(self, manager: Any, type_: Any) -> None:
-        super().__init__(manager, type_, _VECTOR)
-
-
-def _address(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-    array = context.make_array(signature.args[0])(context, builder, args[0])
-    return builder.bitcast(builder.gep(array.data, [args[1]]), _VECTOR.as_pointer())
-
-
-@intrinsic
-def load(typing: Any, array: Any, i: Any) -> Any:
-    """``array[i : i + 16]`` of a contiguous array of 4-byte items, by its flat index: their bits as they are."""
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        value = builder.load(_address(context, builder, signature, args))
-        value.align = 4
-        return value
-
-    return float32x16(array, types.uint64), generate
-
-
-@intrinsic
-def store(typing: Any, array: Any, i: Any, value: Any) -> Any:
-    """``array[i : i + 16] = value``, by its flat index."""
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        instruction = builder.store(args[2], _address(context, builder, signature, args))
-        instruction.align = 4
-        return context.get_dummy_value()
-
-    return types.void(array, types.uint64, float32x16), generate
-
-
-@intrinsic
-def splat(typing: Any, x: Any) -> Any:
-    """The float32 x in all lanes."""
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        nothing = ir.Constant(_VECTOR, ir.Undefined)
-        first = builder.insert_element(nothing, args[0], ir.Constant(_BITS, 0))
-        return builder.shuffle_vector(first, nothing, ir.Constant(ir.VectorType(_BITS, LANES), [0] * LANES))
-
-    return float32x16(types.float32), generate
+LANES = 16
+_OF_16 = vectors("Float32x16", ir.FloatType(), types.float32, LANES)
+float32x16, _VECTOR, _address = _OF_16.type, _OF_16.ir, _OF_16.address
+load, store, splat, choose, at_most = _OF_16.load, _OF_16.store, _OF_16.splat, _OF_16.choose, _OF_16.at_most
+add, subtract, maximum, minimum = _OF_16.add, _OF_16.subtract, _OF_16.maximum, _OF_16.minimum
 
 
 @intrinsic
@@ -107,46 +149,6 @@ def multiply_add(typing: Any, a: Any, b: Any, c: Any) -> Any:
         return builder.call(cgutils.get_or_insert_function(builder.module, kind, "llvm.fmuladd.v16f32"), args)
 
     return float32x16(float32x16, float32x16, float32x16), generate
-
-
-def _binary(operation: str, *, maximum: bool | None = None) -> Any:
-    def typed(typing: Any, a: Any, b: Any) -> Any:
-        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            if maximum is None:
-                return getattr(builder, operation)(*args)
-            return builder.select(builder.fcmp_ordered(">" if maximum else "<", *args), *args)
-
-        return float32x16(float32x16, float32x16), generate
-
-    return typed
-
-
-add = intrinsic(_binary("fadd"))
-subtract = intrinsic(_binary("fsub"))
-maximum = intrinsic(_binary("", maximum=True))
-minimum = intrinsic(_binary("", maximum=False))
-
-
-@intrinsic
-def at_most(typing: Any, a: Any, b: Any) -> Any:
-    """Bit mask of the lanes where a <= b, as uint64."""
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        mask = builder.bitcast(builder.fcmp_ordered("<=", *args), ir.IntType(LANES))
-        return builder.zext(mask, ir.IntType(64))
-
-    return types.uint64(float32x16, float32x16), generate
-
-
-@intrinsic
-def choose(typing: Any, mask: Any, a: Any, b: Any) -> Any:
-    """a in the lanes of a bit mask, b in the others."""
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        lanes = ir.VectorType(ir.IntType(1), LANES)
-        return builder.select(builder.bitcast(builder.trunc(args[0], ir.IntType(LANES)), lanes), args[1], args[2])
-
-    return float32x16(types.uint64, float32x16, float32x16), generate
 
 
 @intrinsic

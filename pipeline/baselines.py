@@ -11,7 +11,7 @@ import numpy as np
 
 from ikmap.cells import Cells
 from ikmap.kernels import AdditiveChi2Kernel, GaussianKernel, IsolationKernel, Kernel, LaplacianKernel
-from ikmap.kernels.chi2 import refuse_negative
+from ikmap.kernels.chi2 import first_negative
 from ikmap.learners.adaraker import SIGMAS, AdaRakerState, adaraker_bytes, adaraker_map
 from ikmap.learners.kernel_ogd import KernelOGDState, kernel_ogd_bytes
 from ikmap.learners.kernel_svm import KernelSVMParams, fit_kernel_svm, kernel_svm_bytes
@@ -82,17 +82,12 @@ def _number(value: float | None) -> float:
 
 def searched(name: str, params: Params) -> str | None:
     """What cross-validation is to choose for a learner, beside C: "psi", "gamma", "lambda" or nothing."""
-    parameter = parameter_of(name, params)
-    asked = {"lambda": params.decay, "gamma": params.gamma, "psi": params.psi}
-    return parameter if parameter is not None and asked[parameter] == "auto" else None
+    return LEARNERS[name].searched(params)
 
 
 def parameter_of(name: str, params: Params) -> str | None:
     """Name of the number that a learner's width is given by: "psi", "gamma", "lambda", or None."""
-    learner = LEARNERS[name]
-    if learner.width == "psi" and learner.on == "rows" and params.gamma != "psi":
-        return "gamma"
-    return learner.width
+    return LEARNERS[name].parameter(params.gamma)
 
 
 def given(name: str, params: Params) -> float | None:
@@ -209,21 +204,27 @@ def fit_batch(
     return MappedModel(features, svm_model(fit, classes, linear, divisor=1.0)), certificate(fit)
 
 
-def check_values(name: str, rows: Any, first: int = 0) -> None:
+def check_values(
+    name: str, rows: Any, where: Callable[[int], str], column_names: list[str] | None, first: int = 0
+) -> None:
     """Refuse values that a learner has no kernel for.
+
+    Parameters
+    ----------
+    where : callable
+        File and row, for people, of a row by its number; that of the first of `rows` is `first`.
 
     Raises
     ------
     NegativeValues
-        Naming row (counted from `first`), column and value.
+        Naming file, row, column (its name, or its number from 1) and value.
     """
-    if not name.startswith("chi2"):
-        return
-    try:
-        refuse_negative(rows)
-    except ValueError as error:
-        where = f", in the rows from {first} on" if first else ""
-        raise NegativeValues(f"--learner {name}{where}: {error} (--scale minmax)") from None
+    found = first_negative(rows) if name.startswith("chi2") else None
+    if found is not None:
+        row, column, value = found
+        named = f"column {column_names[column]!r}" if column_names else f"feature {column + 1}"
+        expected = f"expected a value >= 0 for --learner {name} (--scale minmax)"
+        raise NegativeValues(f"{where(first + row)}, {named}: found {value:g}, {expected}")
 
 
 def fit_fold(name: str, params: Params, value: float | None, rows: Rows, y: np.ndarray) -> Callable[[Any], np.ndarray]:

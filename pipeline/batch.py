@@ -177,6 +177,13 @@ def widths(params: Params, selection: Result | None) -> tuple[dict[str, int], di
     return psis, values
 
 
+def weights_of_loss(params: Params, selection: Result | None) -> dict[str, float]:
+    """C of each learner that has one: as chosen, else as given."""
+    chosen = (selection or {}).get("chosen_C", {})
+    of = {name: params.C if LEARNERS[name].takes_C else params.kernel_C for name in params.learners}
+    return {name: chosen.get(name, C) for name, C in of.items() if "C" in LEARNERS[name].options}
+
+
 def psi_used(psis: Mapping[str, int]) -> Any:
     """psi of the learners on cells as ``metrics.json`` has it: one number where they agree, else by learner."""
     return dict(psis) if len(set(psis.values())) > 1 else next(iter(psis.values()), None)
@@ -247,9 +254,8 @@ def _metrics(
     psis = {name: result["psi"] for name, result in learners.items() if "psi" in result}
     # One number where the learners agree, as they do unless cross-validation chose for each.
     psi = psi_used(psis)
-    C: Any = context.params.C
-    if Cs := (selection or {}).get("chosen_C", {}):
-        C = Cs if len(set(Cs.values())) > 1 else next(iter(Cs.values()))
+    Cs = weights_of_loss(context.params, selection)
+    C = Cs if len(set(Cs.values())) > 1 else next(iter(Cs.values()), context.params.C)
     seconds = {record["name"]: record["seconds"] for record in stages}
     return {
         "schema_version": 1,

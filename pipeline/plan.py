@@ -16,7 +16,7 @@ from pipeline.layout import BLOCK_BYTES, STREAM_BYTES, cell_layout, choose_parts
 from pipeline.learners import LEARNERS
 from pipeline.params import Params
 from pipeline.prepared import READ_BYTES
-from pipeline.stages.train import CLASS_GROUPS
+from pipeline.stages.train import CLASS_GROUPS, LINEAR
 from pipeline.stages.train_distributed import HELD_BYTES, PROBLEMS_AT_ONCE
 
 PROCESS_BYTES = 400 << 20
@@ -128,25 +128,35 @@ def make_plan(
         # The part that is worked on, twice while it is packed; parts that stay; four copies of its dual variables.
         distributed = HELD_BYTES + 2 * part + 8 * t * psi * 8 * together + (4 + 32 * together) * rows_train / parts
         training = max(distributed, training)
-    on_rows = {
+    own = {
         name: needed_bytes(name, params, n=rows_train, d=columns, nnz=None if dense else nnz, n_classes=n_classes)
         for name in params.learners
     }
-    if not any(LEARNERS[name].on == "cells" for name in params.learners):
-        mapping = training = 3 * READ_BYTES
-    worker = int(PROCESS_BYTES + max(mapping, training, *on_rows.values()))
-    output = int(n * t * 4 / COMPRESSION + model + 2 * weights)
-    lines = (
+    # A model with a kernel may keep all rows.
+    kept = {name: (per_row if LEARNERS[name].on == "rows" else 4 * t) + 8 * problems for name in own}
+    output = sum(min(needed, rows_train * kept[name]) for name, needed in own.items())
+    lines = [
         f"data: {rows_train:,} training and {rows_test:,} test rows x {columns:,} columns, "
-        f"{'dense' if dense else 'sparse'}",
-        f"partitions: {params.partitioner}, t = {t}, psi = {psi}, about {drawn:,.0f} different points, "
-        f"model {_size(model)}",
-        f"cells: {tasks} tasks on {workers} workers, {layout.shard_rows:,} rows and {_size(shard)} each",
-        f"training: {_size(cells)} of packed cells, {held} (solver {solver}); weights {_size(weights)} a learner",
-        f"memory: at most about {_size(worker)} in a worker; output: about {_size(output)}",
-    )
-    heaviest = max(on_rows, key=on_rows.__getitem__)
-    return Plan(lines, worker, output, heaviest if on_rows[heaviest] > max(mapping, training) else "")
+        f"{'dense' if dense else 'sparse'}"
+    ]
+    if any(LEARNERS[name].on == "cells" for name in own):
+        output += n * t * 4 / COMPRESSION + model + 2 * weights
+        lines += [
+            f"partitions: {params.partitioner}, t = {t}, psi = {psi}, about {drawn:,.0f} different points, "
+            f"model {_size(model)}",
+            f"cells: {tasks} tasks on {workers} workers, {layout.shard_rows:,} rows and {_size(shard)} each",
+        ]
+    else:
+        mapping = training = 3 * READ_BYTES
+    if not set(LINEAR).isdisjoint(own):
+        lines.append(
+            f"training: {_size(cells)} of packed cells, {held} (solver {solver}); weights {_size(weights)} a learner"
+        )
+    lines += [f"training {name}: about {_size(needed)}" for name, needed in own.items() if needed]
+    worker = int(PROCESS_BYTES + max(mapping, training, *own.values()))
+    lines.append(f"memory: at most about {_size(worker)} in a worker; output: about {_size(output)}")
+    heaviest = max(own, key=own.__getitem__)
+    return Plan(tuple(lines), worker, int(output), heaviest if own[heaviest] > max(mapping, training) else "")
 
 
 def _size(n: float) -> str:

@@ -156,6 +156,7 @@ class PreparedRows:
         self.preparation = Preparation(**attributes["preparation"])
         self._parts = [Part(**part) for part in side["parts"]]
         self._split = Split(**side["split"])
+        self._url = side.get("url", name)
         self._first = np.r_[0, np.cumsum([part.rows for part in self._parts])]
         self._begin = np.r_[0, np.cumsum(side["counts"])]
         self.n_rows = int(self._begin[-1])
@@ -166,6 +167,13 @@ class PreparedRows:
     def read(self, start: int, stop: int) -> tuple[Rows, np.ndarray]:
         """Rows ``start .. stop - 1``: features and int32 class numbers."""
         return self.take(np.arange(start, stop))
+
+    def where(self, row: int) -> str:
+        """File and row of one of these rows, for people: rows that hold data are counted, from 1."""
+        part = int(np.searchsorted(self._begin, row, side="right")) - 1
+        first = int(self._first[part])
+        number = self._split.of_part(first, self._parts[part].rows)[row - self._begin[part]]
+        return f"{self._url}: row {first + int(number) + 1}"
 
     @property
     def row_bytes(self) -> int:

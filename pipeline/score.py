@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -346,7 +347,9 @@ def score_piece(model: TrainedModel, data: NewData, piece: Piece, url: str) -> R
             if n == 0:
                 continue
             X = block.X if data.columns is None else block.X[:, data.columns]
-            predicted, decision = _predict(model, preparation.features(X, scaling), preparation)
+            of = f"{data.source.url}: " + (f"part {piece.index + 1}, " if piece.index else "")
+            where = partial(_where, of, counts["rows"] + 1)
+            predicted, decision = _predict(model, preparation.features(X, scaling), preparation, where)
             true = _class_numbers(block, preparation)
             counts["rows"] += n
             counts["known"] += int(np.count_nonzero(true >= 0))
@@ -359,7 +362,14 @@ def score_piece(model: TrainedModel, data: NewData, piece: Piece, url: str) -> R
     return {**counts, "bytes_written": size}
 
 
-def _predict(model: TrainedModel, X: Rows, preparation: Preparation) -> tuple[np.ndarray, np.ndarray]:
+def _where(of: str, first: int, row: int) -> str:
+    """File and row, for people."""
+    return f"{of}row {first + row}"
+
+
+def _predict(
+    model: TrainedModel, X: Rows, preparation: Preparation, where: Callable[[int], str]
+) -> tuple[np.ndarray, np.ndarray]:
     """Class number (int32) and decision value (float64) of each row, a bounded number of bytes at a time.
 
     With two classes the decision value is positive for the second one; with more it is that of the predicted class.
@@ -375,7 +385,7 @@ def _predict(model: TrainedModel, X: Rows, preparation: Preparation) -> tuple[np
         rows = slice(begin, min(begin + step, n))
         given: Any = partitions.cells(X[rows], n_threads=1) if partitions else as_rows(X[rows])
         if partitions is None:
-            check_values(model.learner, given, begin)
+            check_values(model.learner, given, where, preparation.column_names, begin)
         decision = predictor.decision_function(given)
         index[rows] = decision_to_index(decision)
         score[rows] = decision if decision.ndim == 1 else decision[np.arange(len(decision)), index[rows]]

@@ -165,6 +165,26 @@ def shared_psi() -> dict[str, Any]:
     return metrics
 
 
+def tuned() -> dict[str, Any]:
+    """Learners on rows besides: what was chosen for each, over values of its own."""
+    metrics = binary()
+    gammas, lambdas = [2.0**m for m in range(-10, 6)], [a * 10.0**m for m in (-6, -5, -4, -3) for a in (5, 10)]
+    psis, trained = [4, 8, 16, 32, 64], metrics["learners"]["ogd"]
+    for name, parameter, values, best in (
+        ("nogd", "gamma", gammas, 2.0**-5),
+        ("kernel-svm", "gamma", gammas, 2.0**-4),
+        ("raker", "lambda", lambdas, 1e-4),
+        ("fourier-linear", "psi", psis, 16),
+    ):
+        record = {"parameter": parameter, "values": values, "accuracy": hill(values, best, 0.84, 0.01), "chosen": best}
+        metrics["selection"].setdefault("tuned", {})[name] = record
+        metrics["learners"][name] = {
+            key: value for key, value in trained.items() if key not in ("psi", "curve", "updates")
+        } | {"parameter": parameter, "value": best}
+        metrics["stages"] += [stage(f"train:{name}", 41.3, 0.2, 32561), stage(f"evaluate:{name}", 41.5, 0.1, 16281)]
+    return metrics
+
+
 def _many(name: str, k: int, per_class: int, recall: float, seed: int) -> dict[str, Any]:
     rng = np.random.default_rng(seed)
     test = [int(n) for n in rng.integers(per_class // 2, per_class * 2, size=k)]

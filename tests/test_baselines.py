@@ -19,13 +19,14 @@ from ikmap.model_selection import folds
 from ikmap.seeds import generator
 from pipeline import baselines
 from pipeline.baselines import LAMBDAS, Sample, given, parameter_of, searched, start_online
-from pipeline.batch import Invocation, run_batch
+from pipeline.batch import Invocation, run_batch, weights_of_loss
 from pipeline.datasets import ResolvedDataset
 from pipeline.engine import Context
 from pipeline.errors import InputError
 from pipeline.learners import LEARNERS
 from pipeline.models import load_model
 from pipeline.params import Params
+from pipeline.permutation import position_in_shuffle
 from pipeline.plan import make_plan
 from pipeline.prepared import PreparedRows, class_counts
 from pipeline.progress import QuietProgress
@@ -187,13 +188,30 @@ def test_what_is_searched_and_what_is_given() -> None:
 
 @pytest.mark.usefixtures("without_cluster")
 def test_negative_values_are_refused_by_chi_square(tmp_path: Path) -> None:
+    """By file and row there, whatever the split and the parts."""
     X, y = points(60)
-    X[3, 1] = -0.5
+    X[13:, 1] = -0.5
     ctx = context(tmp_path, Params())
-    store_rows(ctx.store, X, y)
+    store_rows(ctx.store, X, y, rule="shuffle", n_train=48, part_rows=7)
+    in_training = position_in_shuffle(np.arange(60), 60, 0) < 48
+    for side, of_file in (("train", np.flatnonzero(in_training)), ("test", np.flatnonzero(~in_training))):
+        rows = PreparedRows(ctx.store, side)
+        assert [rows.where(row) for row in range(rows.n_rows)] == [f"{side}: row {number + 1}" for number in of_file]
+    number = 1 + next(int(row) for row in np.flatnonzero(in_training) if row >= 13)
+    expected = rf"^train: row {number}, feature 2: found -0\.5, expected a value >= 0 .*--scale minmax\)$"
     for name in ("chi2-svm", "chi2-linear"):
-        with pytest.raises(InputError, match=r"row 3, column 1: found -0\.5, expected a value >= 0.*--scale minmax"):
+        with pytest.raises(InputError, match=expected):
             train(ctx, name, None)
+
+
+def test_C_is_told_of_each_learner() -> None:
+    """Those on cells have another default than all others; chosen ones go first."""
+    params = Params(learners=("svm", "logistic", "ogd", "chi2-svm", "kernel-svm"), C=5.0)
+    both = {"svm": 5.0, "logistic": 5.0, "chi2-svm": 1.0, "kernel-svm": 1.0}
+    assert weights_of_loss(params, None) == both
+    found = weights_of_loss(replace(params, C="auto"), {"chosen_C": {"svm": 2.0, "logistic": 0.5}})
+    assert found == {**both, "svm": 2.0, "logistic": 0.5}
+    assert weights_of_loss(replace(params, learners=("ogd", "nogd"), C="auto"), {}) == {}
 
 
 @pytest.mark.parametrize(
@@ -219,8 +237,8 @@ def test_classes_are_counted_from_labels_alone(tmp_path: Path) -> None:
 
 def test_gaussian_kernels_need_a_width_of_their_own() -> None:
     with pytest.raises(InputError, match="--kernel gaussian: found --gamma psi, expected a number or auto"):
-        BatchOptions(kernel="gaussian")
-    assert batch_params(BatchOptions(kernel="gaussian", gamma=0.5)).gamma == 0.5
+        BatchOptions(kernel="gaussian", learner=("nogd",))
+    assert batch_params(BatchOptions(kernel="gaussian", gamma=0.5, learner=("nogd",))).gamma == 0.5
 
 
 def test_a_run_without_cells_end_to_end(tmp_path: Path) -> None:

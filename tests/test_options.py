@@ -13,12 +13,18 @@ import tomllib
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from flows._cli import run_command
 from flows.options import BatchOptions, OnlineOptions, ScoreOptions
 from flows.run_batch import batch_params
+from ikmap.partitioners import fit_partitions
+from pipeline.baselines import Sample, fit_batch, start_online
 from pipeline.errors import InputError
+from pipeline.learners import LEARNER_OPTIONS, LEARNERS
+from pipeline.params import Params
+from pipeline.stages.train import LINEAR, svm_params
 
 ROOT = Path(__file__).parents[1]
 COMMANDS = (BatchOptions, OnlineOptions, ScoreOptions)
@@ -27,10 +33,10 @@ COMMANDS = (BatchOptions, OnlineOptions, ScoreOptions)
 BATCH = BatchOptions(
     input="s3://bucket/my data.csv", test_input="-odd.csv", format="csv", label="it's", columns=7,
     scale="minmax", task="binary", data_dir="data", partitioner="iforest", max_depth="log2", t=17, psi=64,
-    cv_rows=500, learner=("ogd", "logistic"), C=0.25, loss="hinge", tol=1e-2, eta=2.0, feature_scale="raw",
-    order="file", kernel="gaussian", gamma="auto", b=50, rank=7, points="violators", average=True, features=9,
-    decay=0.5, flavour="script", online_loss="logistic", sigma_is="width", chi2_order=1,
-    class_weight="balanced", solver="distributed", parts=5, seed=3, run_dir="runs/x", fresh=True,
+    cv_rows=500, learner=("ogd", "logistic", "svm", "nogd", "adaraker", "chi2-linear"), C=0.25, loss="hinge",
+    tol=1e-2, eta=2.0, feature_scale="raw", order="file", kernel="gaussian", gamma="auto", b=50, rank=7,
+    points="violators", average=True, features=9, decay=0.5, flavour="script", online_loss="logistic", sigma_is="width",
+    chi2_order=1, class_weight="balanced", solver="distributed", parts=5, seed=3, run_dir="runs/x", fresh=True,
     shard_rows=1000, cluster="tcp://host:8786", workers=2, memory_limit="4GB", explain=True, debug=True, quiet=True,
 )  # fmt: skip
 DATASET = BatchOptions(dataset="a9a", dataset_file="mine.toml", test_size=0.5)
@@ -134,6 +140,12 @@ def test_types_from_the_command_line():
         ("--input x --dataset-file y", "--dataset-file: found with --input", "--dataset"),
         ("--input x --test-input y --test-size 0.3", "--test-input and --test-size: found", "one of"),
         ("--max-depth log2", "--max-depth log2: found --partitioner anne", "iforest"),
+        ("--rank 30", "--rank 30: found --learner svm ogd", "expected nogd"),
+        ("--average --learner kernel-svm", "--average: found --learner kernel-svm", "expected nogd"),
+        ("--learner nogd --b 20 --rank 30", "--rank 30: found --b 20", "no more features than points"),
+        ("--learner nogd --gamma 0.5 --psi 8", "--psi 8: found --learner nogd", "expected one of svm, logistic, ogd"),
+        ("--learner isolation-svm --C auto", "--C auto: found --learner isolation-svm", "one of svm, logistic"),
+        ("--learner ogd --psi 8 --cv-rows 50", "--cv-rows 50: found nothing to choose", "auto"),
         ("--partitioner gcws", "'gcws' is not available yet", "available: anne, iforest"),
         ("--partitioner mondrian", "'mondrian' is not available yet", "available: anne, iforest"),
         ("--partitioner binning", "'binning' is not available yet", "available: anne, iforest"),
@@ -148,6 +160,99 @@ def test_bad_command_line_is_one_line(argv, found, expected):
     text = refused(argv)
     assert found in text
     assert expected in text
+
+
+@pytest.mark.parametrize(
+    ("argv", "found", "expected"),
+    [
+        ("--C 2", "--C 2.0: found flows.online", "flows.batch with one of svm, logistic"),
+        ("--chi2-order 1", "--chi2-order 1: found flows.online", "flows.batch with chi2-linear"),
+        ("--b 7", "--b 7: found --learner ogd", "expected nogd"),
+        ("--kernel gaussian --gamma 1", "--kernel gaussian: found --learner ogd", "one of kernel-ogd, nogd"),
+        ("--initial 10 --test-size 0.3", "--initial and --test-size: found both", "one of them"),
+        ("--learner svm", "--learner: found 'svm'", "one of ogd"),
+    ],
+)
+def test_a_stream_refuses_what_is_not_of_it(argv, found, expected):
+    text = refused(argv, OnlineOptions)
+    assert found in text
+    assert expected in text
+
+
+# --- what a learner uses -------------------------------------------------------------------------------
+
+# A value that is no default for each option that some learners use, with what it takes to give it.
+GIVEN: dict[str, dict[str, object]] = {
+    "partitioner": {"partitioner": "iforest"}, "t": {"t": 7}, "max_depth": {"max_depth": "log2"}, "psi": {"psi": 8},
+    "C": {"C": 2.0}, "tol": {"tol": 0.1}, "class_weight": {"class_weight": "balanced"}, "loss": {"loss": "hinge"},
+    "solver": {"solver": "block"}, "parts": {"parts": 3}, "eta": {"eta": 1.0}, "order": {"order": "file"},
+    "feature_scale": {"feature_scale": "raw"}, "kernel": {"kernel": "gaussian", "gamma": 0.5},
+    "gamma": {"gamma": 0.5}, "b": {"b": 50}, "rank": {"rank": 5}, "points": {"points": "violators"},
+    "average": {"average": True}, "features": {"features": 9}, "decay": {"decay": 0.1},
+    "flavour": {"flavour": "script"}, "online_loss": {"online_loss": "logistic"}, "sigma_is": {"sigma_is": "width"},
+    "chi2_order": {"chi2_order": 2},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("command", [BatchOptions, OnlineOptions])
+@pytest.mark.parametrize("name", sorted(GIVEN))
+def test_an_option_that_no_chosen_learner_uses_is_refused(name, command):
+    # Trees, where their depth is the question: with learners that have none, already these are refused.
+    base = {"partitioner": "iforest"} if name == "max_depth" else {}
+    for learner in command.specs()["learner"].kind.choice.names:
+        if LEARNERS[learner].uses(name, GIVEN[name].get("gamma", "psi")):
+            less = command(learner=(learner,), **base)
+            more = command(learner=(learner,), **base, **GIVEN[name])
+            assert batch_params(less) != batch_params(more)
+            assert command.from_toml(more.to_toml()) == more
+        else:
+            with pytest.raises(InputError) as caught:
+                command(learner=(learner,), **base, **GIVEN[name])
+            first = next(spec.flag for spec in command.specs().values() if spec.name in {**base, **GIVEN[name]})
+            assert str(caught.value).startswith((f"{first} ", f"{first}: "))
+            assert "found" in str(caught.value)
+            assert "expected" in str(caught.value)
+
+
+def test_every_option_of_learners_is_tried():
+    assert GIVEN.keys() == LEARNER_OPTIONS
+    assert BatchOptions.specs().keys() >= LEARNER_OPTIONS
+
+
+class Read:
+    """Parameters that note which of them were read."""
+
+    def __init__(self, **values):
+        self.params, self.names = Params(**values), set()
+
+    def __getattr__(self, name):
+        self.names.add("C" if name == "kernel_C" else name)
+        return getattr(self.params, name)
+
+
+@pytest.mark.parametrize("learner", LEARNERS.values(), ids=list(LEARNERS))
+def test_options_of_a_learner_are_what_it_reads(learner):
+    """Between the declaration and the code that makes a learner, nothing is forgotten on either side."""
+    rng = np.random.default_rng(0)
+    X, y = rng.random((40, 3)), np.arange(40) % 2
+    read = Read(b=10, features=4, t=6, C=1.0)
+    value = {"psi": 4.0, "lambda": 0.1, None: None}[learner.width]
+    elsewhere = {"decay"} if learner.width == "lambda" else set()  # the width is handed on; the rest is for stages
+    rows = X
+    if learner.on == "cells":
+        draws = np.array([rng.permutation(40)[:4] for _ in range(6)])
+        model = fit_partitions(X, draws, method="anne", seed=0)
+        rows, elsewhere = model.cells(X).packed(), {"partitioner", "t", "max_depth"}
+    if learner.name in LINEAR:
+        svm_params(read, learner.name)
+        elsewhere |= {"solver", "parts"}
+    elif learner.way == "batch":
+        fit_batch(learner.name, read, value, rows, y, [0, 1])
+    else:
+        offsets = model.offsets if learner.on == "cells" else None
+        start_online(learner.name, read, value, Sample(40, 3, 2, lambda numbers: X[numbers]), offsets)
+        elsewhere |= {"order"}
+    assert (read.names | elsewhere) - {"seed", "psi"} == learner.options
 
 
 def test_bad_value_in_python_is_refused_too():
@@ -167,10 +272,10 @@ def test_score_needs_model_and_input():
 
 def test_config_file_and_flags_that_win(tmp_path):
     file = tmp_path / "run.toml"
-    file.write_text('dataset = "a9a"\ntest-size = 0.3\nrun_dir = "r"\nt = 5\nquiet = true\nlearner = ["ogd"]\nC = 3\n')
+    file.write_text('dataset = "a9a"\ntest-size = 0.3\nrun_dir = "r"\nt = 5\nquiet = true\nlearner = ["svm"]\nC = 3\n')
     options = BatchOptions.parse(["--config", str(file), "--t", "7", "--no-quiet"])
     assert (options.dataset, options.test_size, options.run_dir) == ("a9a", 0.3, "r")
-    assert (options.t, options.quiet, options.learner, options.C) == (7, False, ("ogd",), 3.0)
+    assert (options.t, options.quiet, options.learner, options.C) == (7, False, ("svm",), 3.0)
 
 
 def test_config_file_satisfies_required_options(tmp_path):
@@ -214,7 +319,7 @@ def test_config_that_cannot_be_read(tmp_path):
 def test_run_toml_is_toml_without_session_options():
     found = tomllib.loads(BATCH.to_toml())
     assert found["t"] == 17
-    assert found["learner"] == ["ogd", "logistic"]
+    assert found["learner"][:2] == ["ogd", "logistic"]
     assert not found.keys() & {"run_dir", "fresh", "debug", "explain", "quiet", "config"}
 
 

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.errors import InputError
-from pipeline.layout import choose_solver, packed_bytes
+from pipeline.layout import SOLVERS, choose_parts, choose_solver, packed_bytes
 from pipeline.params import Params
 from pipeline.plan import Plan, make_plan
 
@@ -31,35 +31,44 @@ ROOT = Path(__file__).parents[1]
 
 
 def plan(psi: int = 64, t: int = 100, partitioner: str = "anne", **changes: Any) -> Plan:
-    return make_plan(Params(t=t, partitioner=partitioner), psi, **{**BASE, **changes})
+    asked = {name: changes.pop(name) for name in ("solver", "parts", "learners") if name in changes}
+    return make_plan(Params(t=t, partitioner=partitioner, **asked), psi, **{**BASE, **changes})
 
 
-factors = st.floats(1, 50)
+sizes = st.fixed_dictionaries(
+    {
+        "psi": st.integers(2, 4096),
+        "t": st.integers(1, 500),
+        "partitioner": st.sampled_from(["anne", "iforest"]),
+        "dense": st.booleans(),
+    }
+)
 
 
 @given(
-    psi=st.integers(2, 4096),
-    t=st.integers(1, 500),
-    partitioner=st.sampled_from(["anne", "iforest"]),
-    dense=st.booleans(),
-    factor=factors,
+    sizes=sizes,
+    solver=st.sampled_from(SOLVERS),
+    parts=st.integers(2, 64),
+    factor=st.floats(1, 50),
     name=st.sampled_from(["psi", "t", "rows_train", "rows_test", "columns", "nnz", "n_classes"]),
 )
-def test_more_needs_no_less(psi: int, t: int, partitioner: str, dense: bool, factor: float, name: str) -> None:
-    options = {**BASE, "psi": psi, "t": t, "partitioner": partitioner, "dense": dense}
-    less = plan(**options)
+def test_more_needs_no_less(sizes: dict[str, Any], solver: str, parts: int, factor: float, name: str) -> None:
+    """By the same solver, in as many parts; one for larger data needs less memory."""
+    options = {**BASE, **sizes, "solver": solver, "parts": parts}
     changed = {**options, name: max(options[name] + 1, int(options[name] * factor))}
-    more = plan(**changed)
-    solvers = {
-        choose_solver(packed_bytes(n, t, psi))
-        for n, t, psi in ((o["rows_train"], o["t"], o["psi"]) for o in (options, changed))
-    }
-    if len(solvers) > 1:
-        return  # a solver for larger data needs less memory
-    if name != "rows_test" or dense:  # in sparse rows, more rows with the same entries in all are shorter ones
-        assert more.worker_bytes >= less.worker_bytes or (name == "rows_train" and not dense)
-    if name not in ("rows_test", "rows_train") or dense:
-        assert more.output_bytes >= less.output_bytes
+    if name in ("rows_train", "rows_test"):  # of the same entries each
+        rows = [each["rows_train"] + each["rows_test"] for each in (options, changed)]
+        changed["nnz"] = -(-options["nnz"] * rows[1] // rows[0])
+    less, more = plan(**options), plan(**changed)
+    assert more.worker_bytes >= less.worker_bytes
+    assert more.output_bytes >= less.output_bytes
+
+
+@given(sizes=sizes, rows_train=st.integers(5000, 20_000_000))
+def test_the_plan_is_that_of_the_solver_by_size(sizes: dict[str, Any], rows_train: int) -> None:
+    cells = packed_bytes(rows_train, sizes["t"], sizes["psi"])
+    solver, parts = choose_solver(cells), choose_parts(rows_train, cells)
+    assert plan(**sizes, rows_train=rows_train) == plan(**sizes, rows_train=rows_train, solver=solver, parts=parts)
 
 
 def test_the_lines_say_what_will_be_done() -> None:
@@ -72,6 +81,18 @@ def test_the_lines_say_what_will_be_done() -> None:
     (tasks,) = re.findall(r"cells: (\d+) tasks on 2 workers", text)
     assert int(tasks) >= 12
     assert "sparse" in "\n".join(plan(dense=False).lines)
+
+
+def test_the_lines_are_of_the_learners() -> None:
+    """Nothing of cells where no learner is on them; memory of each learner that holds more than a block."""
+    lines = plan(psi=0, learners=("kernel-svm", "nogd")).lines
+    assert [line.partition(":")[0] for line in lines] == ["data", "training kernel-svm", "training nogd", "memory"]
+    lines = plan(learners=("ogd", "isolation-svm")).lines
+    assert [line.partition(":")[0] for line in lines] == [
+        "data", "partitions", "cells", "training isolation-svm", "memory"
+    ]  # fmt: skip
+    few, many = (plan(psi=0, learners=("kernel-ogd",), rows_train=n) for n in (1000, 50_000))
+    assert few.output_bytes < many.output_bytes < plan(learners=("kernel-ogd", "ogd")).output_bytes
 
 
 def test_psi_of_all_rows_draws_all_of_them() -> None:

@@ -22,7 +22,7 @@ from pipeline.report.labels import Box, place_labels
 from pipeline.report.timeline import bars_of
 from tests import report_examples
 
-EXAMPLES = ("binary", "shared_psi", "ten_classes", "many_classes", "unfinished")
+EXAMPLES = ("binary", "shared_psi", "tuned", "ten_classes", "many_classes", "unfinished")
 VOID = {"meta", "link", "br", "hr", "img", "input"}
 
 
@@ -303,6 +303,29 @@ def test_psi_of_each_learner(example: str, svm: int, ogd: int) -> None:
     for words in (f"svm: 84.7% at ψ = {svm}", f"svm: {svm}", f"ogd: {ogd}", f"svm: chosen 84.7% at ψ = {svm}; ogd"):
         assert words in page.text, words
     assert ("psi svm: 8, ogd: 64" if svm != ogd else "psi 4096") in page.text
+
+
+def test_what_was_chosen_for_learners_on_rows() -> None:
+    page = Page(render_report(report_examples.tuned()))
+    assert marks(page) == ["ring s0", "ring s1", "ring s2", "ring s2", "ring s3", "ring s0"]
+    for words in (
+        "fourier-linear: 84.0% at ψ = 16",
+        "nogd: 84.0% at γ = 0.03125",
+        "kernel-svm: 84.0% at γ = 0.0625",
+        "raker: 84.0% at λ = 0.0001",
+        "Chosen by cross-validation nogd gamma = 0.03125 kernel-svm gamma = 0.0625 raker lambda = 0.0001",
+        "γ, inverse width of the kernel (log scale)",
+    ):
+        assert words in page.text, words
+
+
+@pytest.mark.parametrize(
+    "tuned", [None, {}, {"nogd": 3}, {"nogd": {}}, {"nogd": {"parameter": "eta", "accuracy": [1]}}]
+)
+def test_what_is_not_known_of_a_choice_is_not_drawn(tuned: Any) -> None:
+    metrics = report_examples.binary()
+    metrics["selection"]["tuned"] = tuned
+    assert marks(Page(render_report(metrics))) == ["ring s0", "ring s1"]
 
 
 @pytest.mark.parametrize("chosen", [None, 8, {}, {"svm": 9}, {"svm": "8"}, {"svm": [8]}, {"tree": 8}])

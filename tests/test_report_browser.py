@@ -34,7 +34,7 @@ ARGUMENTS = [
     "--disable-dev-shm-usage",
     "--hide-scrollbars",
 ]
-EXAMPLES = ("binary", "shared_psi", "ten_classes", "many_classes", "unfinished")
+EXAMPLES = ("binary", "shared_psi", "tuned", "ten_classes", "many_classes", "unfinished")
 Open = Callable[..., webdriver.Chrome]
 
 
@@ -295,6 +295,21 @@ def test_curves_lie_inside_their_axes(
     assert texts[-2:] == [f"svm: {psi['svm']}", f"ogd: {psi['ogd']}"]
     fills = "return [...document.querySelectorAll('#curves .ring')].map(e => getComputedStyle(e).fill)"
     assert chrome.execute_script(fills) == ["none", "none"]
+
+
+@pytest.mark.parametrize("width", [360, 1200])
+def test_names_of_values_do_not_run_into_each_other(show: Open, pages: dict[str, Path], width: int) -> None:
+    """Those of gamma and lambda are long, and lambdas are not equally far apart."""
+    chrome = show(pages["tuned"], width)
+    axes = chrome.execute_script(
+        """return [...document.querySelectorAll("#curves svg.chart")].map(svg => [...svg.querySelectorAll("text")]
+        .filter(e => e.getAttribute("text-anchor") == "middle" && !e.className.baseVal)
+        .map(e => e.getBoundingClientRect().toJSON()))"""
+    )
+    assert len(axes) == 4
+    for texts in axes:
+        assert len(texts) >= 3
+        assert all(a["right"] < b["left"] for a, b in pairwise(texts))
 
 
 def test_confusion_table_is_shaded_by_share(show: Open, pages: dict[str, Path]) -> None:

@@ -214,10 +214,35 @@ def test_the_margin_bounds_the_error(
             spread = sum((length + Fraction(float(np.sqrt(found.squared[w])))) ** 2 for w in (u, v))
             assert error <= unit * spread + (Fraction(LEAST_ERROR) if unit else 0)
         order = np.argsort(table[r, :6], kind="stable")
-        worst = float(table[r, order[0]])
-        margin = _settle_loops.margin_of(worst, block.lengths[r], found.reach, block.units[r])
+        best = float(table[r, order[0]])
         nearest = int(np.argmin(exact))
-        assert float(table[r, nearest]) <= worst + margin
+        for farther in order:  # a margin among the centres near any of them is one near the best, too
+            worst = float(table[r, farther])
+            margin = _settle_loops.margin_of(worst, block.lengths[r], found.reach, block.units[r])
+            assert float(table[r, nearest]) <= best + margin
+
+
+def test_the_margin_need_not_fall_with_the_distance() -> None:
+    """Where rounding hides how near a cell is, all centres count: then what was found for farther cells is better."""
+    reach, length, unit = 1e3, 1.0, 1e-6
+    farther, near = (_settle_loops.margin_of(d * d - length**2, length, reach, unit) for d in (0.1, 1e-4))
+    assert near > 1e4 * farther
+
+
+@pytest.mark.usefixtures("way")
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_near_cells_found_after_farther_ones(layout: str) -> None:
+    """An outlier gives a long reach; members of growing prefixes lie nearer and nearer, then within rounding."""
+    rng = np.random.default_rng(0)
+    steps = np.repeat([1e-1, 1e-3, 1e-5, 1e-7, 1e-8], 40)[:, None] * rng.normal(size=(200, 3))
+    X = np.r_[[[1e4, 0.0, 0.0]], 1.0 + steps]
+    draws = 1 + np.argsort(rng.random((7, 200)) + np.arange(200) // 40, axis=1)
+    draws[0, 0] = 0
+    rows = 1.0 + rng.normal(size=(60, 3)) * np.repeat([0.0, 1e-8, 1e-6], 20)[:, None]
+    psis = [5, 40, 60, 80, 120, 130, 160, 200]
+    model = fit_voronoi(LAYOUTS[layout](X), draws)
+    for psi, cells in zip(psis, model.cells_of_prefixes(LAYOUTS[layout](rows), psis), strict=True):
+        np.testing.assert_array_equal(cells.codes, voronoi_cells(rows, X, draws[:, :psi]))
 
 
 def test_small_integers_are_exact_in_float32() -> None:

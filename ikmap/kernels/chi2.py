@@ -34,19 +34,24 @@ class AdditiveChi2Kernel(PointKernel):
         pair_sums(left, right, CHI2, out)
 
 
-def refuse_negative(rows: Rows) -> None:
-    """Raise ValueError if a value is below 0, naming row, column and value."""
+def first_negative(rows: Rows) -> tuple[int, int, float] | None:
+    """Row, column and value of the first value below 0, if there is one."""
     values = rows if isinstance(rows, np.ndarray) else rows.data
     if (values >= 0).all():
-        return
+        return None
     if isinstance(rows, np.ndarray):
         row, column = np.argwhere(rows < 0)[0]
-        value = rows[row, column]
-    else:
-        entry = int(np.flatnonzero(values < 0)[0])
-        row = np.searchsorted(rows.indptr, entry, side="right") - 1
-        column, value = rows.indices[entry], values[entry]
-    raise ValueError(
-        f"row {int(row)}, column {int(column)}: found {value}, expected a value >= 0: chi-square is not defined "
-        "for negative ones (scale the columns to [0, 1])"
-    )
+        return int(row), int(column), float(rows[row, column])
+    entry = int(np.flatnonzero(values < 0)[0])
+    row = np.searchsorted(rows.indptr, entry, side="right") - 1
+    return int(row), int(rows.indices[entry]), float(values[entry])
+
+
+def refuse_negative(rows: Rows) -> None:
+    """Raise ValueError if a value is below 0, naming row, column and value."""
+    if (found := first_negative(rows)) is not None:
+        row, column, value = found
+        raise ValueError(
+            f"row {row}, column {column}: found {value}, expected a value >= 0: chi-square is not defined "
+            "for negative ones (scale the columns to [0, 1])"
+        )

@@ -5,116 +5,24 @@ column is then one cache line and one vector of eight float64, which LLVM maps t
 lane is summed up in the order of :func:`_rows_loops.dot`, so it is the same bits whatever stands beside it.
 """
 
-# ruff: noqa: ARG001  (all layouts of one operation share its signature, an intrinsic's arguments are named for callers)
+# ruff: noqa: ARG001  (all layouts of one operation share its signature)
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.extending import intrinsic, models, overload, register_model
+from numba.extending import overload
 
-from ikmap.learners._memory_loops import prefetch
+from ikmap._simd import prefetch, vectors
 from ikmap.learners._rows_loops import _0, _1, _2, _3, _4, _layout
 
 LANES = 8
 _8 = np.uint64(LANES)
-_VECTOR = ir.VectorType(ir.DoubleType(), LANES)
-
-
-class _Float64x8(types.Type):
-    def __init__(self) -> None:
-        super().__init__(name="Float64x8")
-
-
-float64x8 = _Float64x8()
-
-
-@register_model(_Float64x8)
-class _Model(models.PrimitiveModel):
-    def __init__(self, manager: Any, type_: Any) -> None:
-        super().__init__(manager, type_, _VECTOR)
-
-
-def _address(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-    data = context.make_array(signature.args[0])(context, builder, args[0]).data
-    return builder.bitcast(builder.gep(data, [args[1]]), _VECTOR.as_pointer())
-
-
-@intrinsic
-def load(typing: Any, array: Any, i: Any) -> Any:
-    """``array[i : i + 8]`` of a contiguous float64 array, by its flat index, not checked."""
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        value = builder.load(_address(context, builder, signature, args))
-        value.align = 8
-        return value
-
-    return float64x8(array, types.uint64), generate
-
-
-@intrinsic
-def store(typing: Any, array: Any, i: Any, value: Any) -> Any:
-    """``array[i : i + 8] = value``, by its flat index, not checked."""
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        builder.store(args[2], _address(context, builder, signature, args)).align = 8
-        return context.get_dummy_value()
-
-    return types.void(array, types.uint64, float64x8), generate
-
-
-@intrinsic
-def splat(typing: Any, x: Any) -> Any:
-    """The float64 x in all lanes."""
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        nothing = ir.Constant(_VECTOR, ir.Undefined)
-        first = builder.insert_element(nothing, args[0], ir.Constant(ir.IntType(32), 0))
-        return builder.shuffle_vector(first, nothing, ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES))
-
-    return float64x8(types.float64), generate
-
-
-def _binary(operation: str, *comparison: str) -> Any:
-    def typed(typing: Any, a: Any, b: Any) -> Any:
-        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            if not comparison:
-                return getattr(builder, operation)(*args)
-            return builder.select(builder.fcmp_ordered(*comparison, *args), *args)
-
-        return float64x8(float64x8, float64x8), generate
-
-    return intrinsic(typed)
-
-
-def _compare(comparison: str) -> Any:
-    def typed(typing: Any, a: Any, b: Any) -> Any:
-        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            bits = builder.bitcast(builder.fcmp_ordered(comparison, *args), ir.IntType(LANES))
-            return builder.zext(bits, ir.IntType(64))
-
-        return types.uint64(float64x8, float64x8), generate
-
-    return intrinsic(typed)
-
-
-add, subtract, multiply, divide = (_binary(name) for name in ("fadd", "fsub", "fmul", "fdiv"))
-larger, smaller = _binary("", ">"), _binary("", "<")
-#: Bit masks, as uint64, of the lanes where a <= b, and where a differs from b.
-at_most, differs = _compare("<="), _compare("!=")
-
-
-@intrinsic
-def choose(typing: Any, mask: Any, a: Any, b: Any) -> Any:
-    """a in the lanes of a bit mask, b in the others."""
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        lanes = ir.VectorType(ir.IntType(1), LANES)
-        return builder.select(builder.bitcast(builder.trunc(args[0], ir.IntType(LANES)), lanes), args[1], args[2])
-
-    return float64x8(types.uint64, float64x8, float64x8), generate
+_OF_8 = vectors("Float64x8", ir.DoubleType(), types.float64, LANES)
+float64x8 = _OF_8.type
+load, store, splat, choose = _OF_8.load, _OF_8.store, _OF_8.splat, _OF_8.choose
+add, subtract, multiply, divide = _OF_8.add, _OF_8.subtract, _OF_8.multiply, _OF_8.divide
+larger, smaller, at_most, differs = _OF_8.maximum, _OF_8.minimum, _OF_8.at_most, _OF_8.differs
 
 
 def dot_lanes(rows, i, ahead, W):

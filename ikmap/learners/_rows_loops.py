@@ -22,7 +22,8 @@ import numpy as np
 from numba import njit, types
 from numba.extending import overload
 
-from ikmap.learners._memory_loops import opaque, prefetch
+from ikmap._simd import prefetch
+from ikmap.learners._memory_loops import opaque
 from ikmap.learners._tally_loops import nearest
 
 _0, _1, _2, _3, _4 = (np.uint64(k) for k in range(5))

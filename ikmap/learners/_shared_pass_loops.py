@@ -13,8 +13,9 @@ the two can stop at any eight and leave the rest to one: when one of them is not
 import numpy as np
 from numba import njit
 
+from ikmap._simd import prefetch
 from ikmap.learners._linear_svm_loops import loss_and_gap, new_dual, rests, row_cost
-from ikmap.learners._memory_loops import acquire, copy, let_others_run, opaque, pause, prefetch, release
+from ikmap.learners._memory_loops import acquire, copy, let_others_run, opaque, pause, release
 from ikmap.learners._tally_loops import BYTES, EIGHT, add_multiples, nearest, tally
 
 LINE = 16

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from pipeline.report.labels import Box, place_labels
-from pipeline.report.text import esc, percent, shorten
+from pipeline.report.text import brief, esc, percent, shorten
 
 WIDTH, HEIGHT = 480, 300
 LEFT, RIGHT, TOP, BOTTOM = 62, 22, 34, 54
@@ -29,6 +29,8 @@ _MARKERS = (
     "M0-4.5L4.5 3.5h-9z",
     "M0-5L5 0 0 5-5 0z",
 )
+STYLES = len(_MARKERS)
+"""How many series differ in colour, dash and marker."""
 
 
 @dataclass(frozen=True)
@@ -80,11 +82,11 @@ def share_label(ticks: Sequence[float]) -> Callable[[float], str]:
 
 
 def compact(value: float) -> str:
-    """A tick of an axis of counts: 500, 20k, 1.5M."""
+    """A tick of an axis: 500, 20k, 1.5M; 0.0039 for 1/256."""
     for size, suffix in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
         if abs(value) >= size:
             return f"{value / (1e3 if suffix == 'k' else size):g}{suffix}"
-    return f"{value:g}"
+    return f"{value:.2g}" if abs(value) < 1 else f"{value:g}"
 
 
 def strip_axis(ticks: Sequence[tuple[float, str]]) -> str:
@@ -148,6 +150,16 @@ def swatch(style: int) -> str:
     )
 
 
+def _named(xs: Sequence[float], px: Callable[[float], float]) -> Sequence[float]:
+    """All values, or every second, every third, ...: at most eight, whose names have room beside each other."""
+    for step in range(math.ceil(len(xs) / 8), len(xs)):
+        ticks = xs[::step]
+        room = (px(b) - px(a) - _LETTER * (len(compact(a)) + len(compact(b)) + 1) / 2 for a, b in pairwise(ticks))
+        if all(left >= 0 for left in room):
+            return ticks
+    return xs[:1]
+
+
 def _thinned(points: Sequence[tuple[float, float]], most: int) -> list[tuple[float, float]]:
     """Evenly spaced points, the first and the last among them."""
     if len(points) <= most:
@@ -192,8 +204,7 @@ def line_chart(
     def py(y: float) -> float:
         return HEIGHT - BOTTOM - (y - y_low) / (y_high - y_low) * (HEIGHT - TOP - BOTTOM)
 
-    # Every second value is named where there are many.
-    x_ticks = xs[:: math.ceil(len(xs) / 8)] if log2 else nice_ticks(x_low, x_high)
+    x_ticks = _named(xs, px) if log2 else nice_ticks(x_low, x_high)
     y_ticks = nice_ticks(y_low, y_high)
     y_text = share_label(y_ticks)
     floor = HEIGHT - BOTTOM
@@ -243,7 +254,7 @@ def _marks(
     marked: Sequence[tuple[Series, tuple[float, float]]], drawn: Sequence[Sequence[tuple[float, float]]], area: Box
 ) -> str:
     """Rings around points of series, and their labels within ``area``, above all that is drawn."""
-    texts = [f"{shorten(line.name, 16)}: {line.mark:.12g}" for line, _ in marked]
+    texts = [f"{shorten(line.name, 16)}: {brief(line.mark)}" for line, _ in marked if line.mark is not None]
     points = [at for _, at in marked]
     boxes = place_labels(points, [_LETTER * len(text) for text in texts], _LINE, _RING + 1, drawn, area)
     rings = []

@@ -69,8 +69,14 @@ def settings_section(metrics: Metrics) -> str:
         params["seed"] = run["seed"]
     extra = {key: value for key, value in metrics.items() if key not in _SECTIONS}
     plain = {key: value for key, value in extra.items() if not isinstance(value, Mapping)}
+    tuned = {
+        name: f"{get_text(found, 'parameter')} = {label(found['chosen'])}"
+        for name, found in get_mapping(metrics.get("selection"), "tuned").items()
+        if get_number(found, "chosen") is not None
+    }
     blocks = [
         _records("Parameters", params),
+        _records("Chosen by cross-validation", tuned),
         _records("Cluster", {key: value for key, value in get_mapping(run, "cluster").items() if key != "dashboard"}),
         _records("Versions", get_mapping(run, "versions")),
         *(_records(str(key), value) for key, value in extra.items() if isinstance(value, Mapping)),

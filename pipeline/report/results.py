@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from pipeline.report.charts import (
+    STYLES,
     Series,
     interval_strip,
     line_chart,
@@ -32,6 +33,7 @@ from pipeline.report.scores import Confusion, class_counts, confusion_of, majori
 from pipeline.report.stream import is_stream, stream_lead
 from pipeline.report.text import (
     MISSING,
+    brief,
     count,
     duration,
     esc,
@@ -213,7 +215,7 @@ def _learner_table(metrics: Metrics) -> str:
 
 
 def curves_section(metrics: Metrics) -> str:
-    """The curves there are: progressive accuracy of online learners, cross-validation of psi."""
+    """The curves there are: progressive accuracy of online learners, cross-validation."""
     figures = []
     learners = {} if is_stream(metrics) else learners_of(metrics)
     for i, (name, learner) in enumerate(learners.items()):
@@ -221,7 +223,7 @@ def curves_section(metrics: Metrics) -> str:
         points = [(x, y) for x, y in points if 0 <= y <= 1]
         if points:
             figures.append(_learning_curve(i, name, points, get_accuracy(learner)))
-    selection = _selection_curve(metrics)
+    selection = _selection_curves(metrics)
     return (
         section("curves", "Curves", f'<div class="pair">{"".join(figures)}{selection}</div>')
         if (figures or selection)
@@ -250,28 +252,50 @@ def _learning_curve(i: int, name: str, points: list[tuple[float, float]], test: 
     )
 
 
-def _selection_curve(metrics: Metrics) -> str:
-    """Cross-validated accuracy over psi, when psi was chosen so."""
+_SEARCHED = {
+    "psi": ("ψ", "cells per partitioning"),
+    "gamma": ("γ", "inverse width of the kernel"),
+    "lambda": ("λ", "factor of the penalty"),
+}
+"""Sign and meaning of what cross-validation chooses."""
+
+
+def _selection_curves(metrics: Metrics) -> str:
+    """Cross-validated accuracy over each parameter that was chosen so: one chart a parameter, one line a learner."""
     selection, names = get_mapping(metrics, "selection"), list(learners_of(metrics))
-    chosen = get_mapping(selection, "chosen")
-    series = []
-    for i, (name, accuracies) in enumerate(get_mapping(selection, "accuracy").items()):
-        record = {"psi": selection.get("psi"), "accuracy": accuracies}
-        points = [(x, y) for x, y in get_points(record, "psi", "accuracy") if x > 0 and 0 <= y <= 1]
-        if points:
-            style, mark = names.index(name) if name in names else i, get_number(chosen, name)
-            series.append(Series(str(name), points, style, mark if mark in dict(points) else None))
-    if not series:
-        return ""
-    found = {line.name: _found(line) for line in series}
+    searches = [
+        (name, "psi", selection.get("psi"), accuracy, get_number(selection.get("chosen"), name))
+        for name, accuracy in get_mapping(selection, "accuracy").items()
+    ]
+    searches += [
+        (name, get_text(found, "parameter"), get_list(found, "values"), found["accuracy"], get_number(found, "chosen"))
+        for name, found in get_mapping(selection, "tuned").items()
+        if isinstance(found, Mapping) and "accuracy" in found
+    ]
+    series: dict[str, list[Series]] = {parameter: [] for parameter in _SEARCHED}
+    for i, (name, parameter, values, accuracy, chosen) in enumerate(searches):
+        record = {"x": values, "y": accuracy}
+        points = [(x, y) for x, y in get_points(record, "x", "y") if x > 0 and 0 <= y <= 1]
+        if points and parameter in series:
+            own = (names.index(name) if name in names else i) % STYLES
+            taken = {line.style for line in series[parameter]}
+            # Its style of the whole page, unless another line here has it: there are few.
+            style = next((s for s in (own, *range(STYLES)) if s not in taken), own)
+            series[parameter].append(Series(str(name), points, style, chosen if chosen in dict(points) else None))
+    return "".join(_selection_curve(selection, parameter, lines) for parameter, lines in series.items() if lines)
+
+
+def _selection_curve(selection: Metrics, parameter: str, series: list[Series]) -> str:
+    sign, meaning = _SEARCHED[parameter]
+    found = {line.name: _found(line, sign) for line in series}
     chart = line_chart(
-        "selection",
+        f"selection-{parameter}",
         series,
-        title="Cross-validation of psi",
+        title=f"Cross-validation of {parameter}",
         description="; ".join(
             f"{line.name}: {'best' if line.mark is None else 'chosen'} {found[line.name]}" for line in series
         ),
-        x_label="ψ, cells per partitioning (log scale)",
+        x_label=f"{sign}, {meaning} (log scale)",
         y_label="accuracy",
         log2=True,
     )
@@ -279,17 +303,18 @@ def _selection_curve(metrics: Metrics) -> str:
     folds, rows = get_number(selection, "folds"), get_number(selection, "rows")
     how = f"{count(folds)}-fold cross-validation" if folds is not None else "Cross-validation"
     how += f" on {plural(rows, 'training row')}" if rows is not None else ""
-    how += ". Ring: the chosen ψ" if any(line.mark is not None for line in series) else ""
+    how += f". Ring: the chosen {sign}" if any(line.mark is not None for line in series) else ""
     return (
-        f'<figure><h3>Choice of ψ</h3><ul class="legend">{legend}</ul>{chart}<figcaption>{how}.</figcaption></figure>'
+        f'<figure><h3>Choice of {sign}</h3><ul class="legend">{legend}</ul>{chart}'
+        f"<figcaption>{how}.</figcaption></figure>"
     )
 
 
-def _found(line: Series) -> str:
-    """What cross-validation found for one learner: accuracy at the chosen psi, else the best."""
+def _found(line: Series, sign: str) -> str:
+    """What cross-validation found for one learner: accuracy at the chosen value, else the best."""
     accuracy = dict(line.points)
-    psi = max(accuracy, key=lambda x: accuracy[x]) if line.mark is None else line.mark
-    return f"{percent(accuracy[psi])} at ψ = {psi:.12g}"
+    value = max(accuracy, key=lambda x: accuracy[x]) if line.mark is None else line.mark
+    return f"{percent(accuracy[value])} at {sign} = {brief(value)}"
 
 
 def confusion_section(metrics: Metrics) -> str:

@@ -96,6 +96,11 @@ def figure(value: Any) -> str:
     return count(plain) if whole else f"{plain:.4g}"
 
 
+def brief(value: float) -> str:
+    """A number that was chosen from some: 4096, 0.0009766."""
+    return f"{value:.4g}" if abs(value) < 1 else f"{value:.12g}"
+
+
 def setting(value: Any) -> str:
     """A parameter: no thousands separators; lists with commas; by name, "svm: 8, ogd: 64"."""
     if value is None:

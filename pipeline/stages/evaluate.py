@@ -63,8 +63,9 @@ def confusion_of_rows(
     """Task: count (true, predicted, rows) over some test rows."""
     model: Any = load_model(store, f"{MODELS}/{learner}", Model, content_hash)
     if fitted is None:
-        rows, true = PreparedRows(store, "test").read(start, stop)
-        check_values(learner, rows, start)
+        test = PreparedRows(store, "test")
+        rows, true = test.read(start, stop)
+        check_values(learner, rows, test.where, test.preparation.column_names, start)
         read = rows.nbytes if isinstance(rows, np.ndarray) else rows.data.nbytes + rows.indices.nbytes
     else:
         arrays = store.open_arrays(cells_name(fitted.psi, "test"))

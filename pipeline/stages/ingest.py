@@ -84,13 +84,13 @@ def ingest(context: Context, data: ResolvedDataset) -> dict[str, Any]:
         unknown_labels(_labels(test_parts), preparation, test.url)
         nnz += _total(test_parts, "nnz")
         sides = {
-            "train": _side(train_parts, Split("all", rows)),
-            "test": _side(test_parts, Split("all", test_rows)),
+            "train": _side(train.url, train_parts, Split("all", rows)),
+            "test": _side(test.url, test_parts, Split("all", test_rows)),
         }
     else:
         n_train = data.split.train_rows(rows)
         whole = Split(data.split.rule, rows, n_train, True, params.seed)
-        sides = {"train": _side(train_parts, whole)}
+        sides = {"train": _side(train.url, train_parts, whole)}
         # What is not for training is for testing: to shuffle all rows once more would take as long as to store them.
         test_counts = [part["rows"] - k for part, k in zip(train_parts, sides["train"]["counts"], strict=True)]
         sides["test"] = {**sides["train"], "counts": test_counts, "split": asdict(replace(whole, train=False))}
@@ -207,14 +207,14 @@ def _other_columns(url: str, found: tuple[str, ...], expected: tuple[str, ...]) 
     return f"{url}: found {len(found)} columns, expected {len(expected)} as in the training data"
 
 
-def _side(parts: list[Record], split: Split) -> dict[str, Any]:
-    """What :class:`~pipeline.prepared.PreparedRows` needs: parts, and how many rows of each are meant."""
+def _side(url: str, parts: list[Record], split: Split) -> dict[str, Any]:
+    """What :class:`~pipeline.prepared.PreparedRows` needs: file, parts, and how many rows of each are meant."""
     first, counts = 0, []
     for part in parts:
         counts.append(int(split.of_part(first, part["rows"]).size))
         first += part["rows"]
     kept = [asdict(Part(part["name"], part["rows"])) for part in parts]
-    return {"parts": kept, "counts": counts, "split": asdict(split)}
+    return {"url": url, "parts": kept, "counts": counts, "split": asdict(split)}
 
 
 def fit_scaling(stage: Stage, preparation: Preparation) -> None:

@@ -40,7 +40,7 @@ def fit_rows(
     else:
         rows, y = train.read(0, train.n_rows)
         read = rows.nbytes if isinstance(rows, np.ndarray) else rows.data.nbytes + rows.indices.nbytes
-    check_values(learner, rows)
+    check_values(learner, rows, train.where, train.preparation.column_names)
     if missing := sorted(set(range(len(classes))) - set(np.unique(y).tolist())):
         named = ", ".join(repr(classes[k]) for k in missing[:5])
         raise InputError(f"--learner {learner}: found no training row of class {named}; give another --seed or split")

@@ -76,6 +76,9 @@ def margin_of(worst, length, reach, unit):
 
     Scores of centres of length at most a are off by at most ``unit (length + a)^2``. Those that can matter lie about as
     near as ``worst``, the score of the farthest cell; only if rounding hides even that, all centres count.
+
+    It need not fall with ``worst``, then. But what holds among the centres within some radius holds among fewer: a
+    margin of a larger ``worst`` is one of a smaller, too.
     """
     if length < 0.0:
         return np.inf
@@ -303,13 +306,12 @@ def settle_lists(
             low[i] = keys[r, i]
         farthest = _farthest(low)
         margin = margin_of(farthest, lengths[r], reach, units[r])
-        slack, above, taken = margin, np.float32(-np.inf), U(0)
+        above, taken = np.float32(-np.inf), U(0)
         for step in range(limits.shape[1]):
             limit = limits[r, step]
-            slack = min(slack, margin)
             for i in range(t):
                 known = low[i] != NOBODY and limit < EVERYTHING
-                bound[i] = _up(np.float64(_score_of(low[i])) + slack) if known else EVERYTHING
+                bound[i] = _up(np.float64(_score_of(low[i])) + margin) if known else EVERYTHING
             before = taken
             if limits.shape[1] == 1:
                 taken = _add_near(
@@ -329,8 +331,9 @@ def settle_lists(
             above = limit
             farthest = _farthest(low)
             if farthest < np.inf:
-                margin = margin_of(farthest, lengths[r], reach, units[r])
-                if limit >= EVERYTHING or (margin <= slack and farthest + margin <= limit):
+                # A margin among the centres near farther cells is one near these, though it be found larger now.
+                margin = min(margin, margin_of(farthest, lengths[r], reach, units[r]))
+                if limit >= EVERYTHING or farthest + margin <= limit:
                     settled[r] = True
                     break
         if not settled[r]:
@@ -354,7 +357,6 @@ def settle_lists(
                     bound[i] = -np.inf
             if doubts:
                 farthest = _farthest(low)
-                margin = margin_of(farthest, lengths[r], reach, units[r])
         for i in range(t):
             keys[r, i] = low[i]
         if more:
