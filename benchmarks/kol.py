@@ -11,8 +11,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from shutil import rmtree
+from tempfile import mkdtemp
 from typing import Any
+from weakref import finalize
 
 import numpy as np
 import psutil
@@ -53,11 +55,12 @@ class Texts:
     """Rows as files that KOL reads, in a folder that is removed with this object."""
 
     def __init__(self) -> None:
-        self._folder = TemporaryDirectory(prefix="kol-")
+        self._folder = Path(mkdtemp(prefix="kol-"))
+        finalize(self, rmtree, self._folder, ignore_errors=True)
 
     def write(self, name: str, X: Rows, y: np.ndarray) -> Path:
         """Write rows and two classes, 1 being positive; nothing is done for a name that was written before."""
-        path = Path(self._folder.name) / name
+        path = self._folder / name
         if not path.exists():
             dump_svmlight_file(X, np.where(y == 1, 1, -1), str(path), zero_based=False)
         return path
