@@ -33,7 +33,7 @@ def value(x):
     if not points:
         return 0.0
     away = ((np.array(points) - x) ** 2).sum(axis=1)
-    return 0.5 * (np.array(signs) * np.exp(-0.01 * away)).sum()
+    return 0.5 * (np.array(signs) * np.exp(-float(given["-gamma"]) * away)).sum()
 
 wrong = 0
 for x, c in zip(X.toarray(), y):
