@@ -10,6 +10,8 @@ NAMES = (
     "iforest",
     "linear_svm",
     "ogd",
+    "online",
+    "predictor",
     "libsvm_text",
     "pipeline",
     "scaling",

@@ -39,7 +39,15 @@ class Data:
     @property
     def two_classes(self) -> np.ndarray:
         """Class numbers 0 and 1; with more classes, the upper half of them against the lower."""
-        return (self.y >= (self.n_classes + 1) // 2).astype(np.int32)
+        return self._halved(self.y)
+
+    @property
+    def two_classes_test(self) -> np.ndarray:
+        """The same for the test rows."""
+        return self._halved(self.y_test)
+
+    def _halved(self, y: np.ndarray) -> np.ndarray:
+        return (y >= (self.n_classes + 1) // 2).astype(np.int32)
 
 
 def find(name: str, options: Options) -> ResolvedDataset:

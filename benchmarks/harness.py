@@ -70,6 +70,9 @@ class Side:
         None means that there is none within the time: the side is then not timed.
     input_bytes : int
         Size of the input in the form this side takes; part of its memory.
+    seconds, peak : callable, optional
+        Of a side that is a program of its own: the seconds that its result says the work took, in place of those
+        around `work`, and the most memory it had.
     """
 
     name: str
@@ -81,6 +84,8 @@ class Side:
     fresh: Callable[[], None] | None = None
     calibrate: Callable[[], str | None] | None = None
     input_bytes: int = 0
+    seconds: Callable[[Any], float] | None = None
+    peak: Callable[[Any], int] | None = None
 
     @classmethod
     def absent(cls, name: str, package: str, **targets: float | None) -> Side:
@@ -197,7 +202,8 @@ def interleave(sides: Sequence[Side], repeats: int, limit: float) -> tuple[dict[
             gc.collect()
             begin = time.perf_counter()
             result = side.work()
-            done.append(time.perf_counter() - begin)
+            took = time.perf_counter() - begin
+            done.append(side.seconds(result) if side.seconds else took)
             results.setdefault(side.name, result)
             del result
     gc.unfreeze()
@@ -230,12 +236,14 @@ def compare(name: str, case: Case, options: Options) -> list[Row]:
             present.append(side)
     seconds, results = interleave(present, options.repeats, limit)
     checked = work.check(results)
+    peaks = {side.name: side.peak(results[side.name]) for side in present if side.peak}
     del results
     memory = {
         side.name: side.input_bytes + measure_memory(name, case.name, side.name, options)
         for side in present
-        if work.memory
+        if work.memory and side.name not in peaks
     }
+    memory |= peaks if work.memory else {}
     rows = []
     for side in work.peers:
         row = Row(case.name, side.name, seconds[ours.name], relation=work.relation, per_rows=work.rows)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
+import os
+import shutil
 import sys
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, distribution
@@ -19,6 +21,11 @@ def find(module: str) -> ModuleType | None:
         return import_module(module)
     except ImportError:
         return None
+
+
+def find_program(variable: str) -> str | None:
+    """The program that an environment variable names, or None where it is not set or names none."""
+    return shutil.which(os.environ.get(variable, ""))
 
 
 def find_liblinear(package: str) -> ModuleType | None:
