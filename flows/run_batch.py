@@ -38,6 +38,7 @@ def run_pipeline(
     pipeline: Any,
     more: Mapping[str, Any],
     *,
+    sources: list[dict[str, Any]] | None = None,
     call: Any = None,
     events: Events | None = None,
     on_cluster: Callable[[ClusterHandle, Path], None] | None = None,
@@ -50,6 +51,8 @@ def run_pipeline(
         Of (context, data, invocation, call=...); returns the contents of ``metrics.json``.
     more : mapping
         JSON values that decide the result, beside the parameters of a batch run.
+    sources : list of dict, optional
+        What is known of the data beforehand; default: url, size and checksum of the files.
     call : callable, optional
         How a stage is called (:data:`pipeline.batch.Call`).
     events : Events, optional
@@ -77,7 +80,8 @@ def run_pipeline(
     params = batch_params(options)
     with events or choose_progress(options.quiet) as events:
         data = find_data(options, events)
-        sources = [{"url": source.url, **source.identity()} for source in data.sources if source is not None]
+        if sources is None:
+            sources = [{"url": source.url, **source.identity()} for source in data.sources if source is not None]
         contents = [{key: value for key, value in source.items() if key != "url"} for source in sources]
         path = (
             Path(options.run_dir)
@@ -138,7 +142,7 @@ def batch_params(options: BatchOptions) -> Params:
         parts=options.parts,
         eta=options.eta,
         feature_scale=options.feature_scale,
-        order=options.order,
+        order="shuffled" if options.order == "auto" else options.order,
         kernel_C=options.C if isinstance(options.C, float) else 1.0,
         kernel=options.kernel,
         gamma=options.gamma,
@@ -172,7 +176,7 @@ def find_data(options: BatchOptions, events: Events) -> ResolvedDataset:
 
     if options.input is not None:
         return ResolvedDataset(
-            name=Path(options.input).name.partition(".")[0] or "data",
+            name="stdin" if options.input == "-" else Path(options.input).name.partition(".")[0] or "data",
             train_url=options.input,
             test_url=options.test_input,
             format=options.format,
