@@ -41,14 +41,13 @@ def run(
         options = replace(options, order="file")
         sources = [source_of(options)]
 
-        def pipeline(context: Any, *args: Any, **more: Any) -> dict[str, Any]:
+        def pipeline(context: Any, data: Any, invocation: Any, *, call: Any) -> dict[str, Any]:
             feed = open_feed(options, context.events.message)
-            return run_online(context, *args, online=asked, feed=feed, **more)
+            return run_online(context, data, invocation, asked, feed=feed, call=call)
 
     elif options.idle_seconds is not None:
-        raise InputError(
-            f"--idle-seconds {options.idle_seconds:g}: found --input {options.input}, expected a directory"
-        )
+        where = f"--input {options.input}" if options.input else "a data set"
+        raise InputError(f"--idle-seconds {options.idle_seconds:g}: found {where}, expected a directory for --input")
     more = {"online": asdict(asked)}
     return run_pipeline(options, pipeline, more, sources=sources, call=call, events=events, on_cluster=on_cluster)
 

@@ -138,11 +138,7 @@ def run_online(
             "config_toml": invocation.config_toml,
             "client_peak_rss_bytes": peak_rss_bytes(),
         },
-        "data": {
-            "name": data.name,
-            **ingested,
-            "sources": [dict(source) for source in invocation.sources] if feed is None else [],
-        },
+        "data": {"name": data.name, **ingested, "sources": sources},
         "params": {**params.as_json(), "psi": psi_used(psis)},
         "online": {**asdict(online), **taken},
         "stages": stages,

@@ -286,7 +286,7 @@ class TerminalProgress(_Stages):
 
     def _show_start(self, stage: StageState) -> None:  # noqa: ARG002
         if self._live is None:
-            self._live = Live(console=self._console, get_renderable=self.render, refresh_per_second=5)
+            self._live = Live(console=self._console, get_renderable=self.screen, refresh_per_second=5)
             self._live.start()
 
     def _show_task(self, stage: StageState) -> None:
@@ -296,12 +296,13 @@ class TerminalProgress(_Stages):
         if self._live is not None:
             self._live.refresh()
 
-    def render(self) -> Group:
-        """The bars as they stand, and what there is to say of those that are not done."""
+    def screen(self) -> Group:
+        """The bars, and how the stages that are not done stand."""
         notes = [Text(stage.note) for stage in list(self.stages.values()) if stage.note and stage.seconds is None]
-        return Group(self._bars(), *notes)
+        return Group(self.render(), *notes)
 
-    def _bars(self) -> Table:
+    def render(self) -> Table:
+        """The bars as they stand."""
         now, wide = self._clock(), self._console.width >= 100
         grid = Table.grid(padding=(0, 2, 0, 0))
         grid.add_column(no_wrap=True)
