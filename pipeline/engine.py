@@ -7,6 +7,7 @@ import os
 import resource
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
@@ -30,6 +31,8 @@ LOOK_SECONDS = 1.0
 """How often, while no task finishes, to look whether there are workers and whether to stop."""
 ARRIVAL_SECONDS = 0.1
 """The same, while rows may arrive that a task could begin with."""
+LOSSES = 3
+"""So many workers may die on a task before it is given up."""
 LOST_SECONDS = 60.0
 """Without any worker for so long, a run is given up; Dask starts a worker that died again within seconds."""
 
@@ -263,9 +266,14 @@ def run_ready(client: Client, key: str, work: Work) -> Iterator[tuple[Task, Reco
     """Run tasks as they become ready; yield each as it finishes. The end is reached when nothing runs or can come.
 
     A task that names a worker is done by that one and by no other: Dask must not move it away from what it needs.
+
+    Raises
+    ------
+    InputError
+        If there has been no worker for ``LOST_SECONDS``, or several have died on the same task.
     """
     running: dict[Future, Task] = {}
-    watch = _Watch(client)
+    watch, losses = _Watch(client), Counter[str]()
     try:
         while True:
             more = work.more()  # asked before what is ready: else what comes in between would be the end
@@ -282,11 +290,18 @@ def run_ready(client: Client, key: str, work: Work) -> Iterator[tuple[Task, Reco
                 future.release()
                 yield task, record
             there = watch.look()
-            for future in [future for future, task in running.items() if task.worker and task.worker not in there]:
-                if there:
-                    task = running.pop(future)
-                    client.cancel([future], force=True)
-                    work.lost(task)
+            gone = [future for future, task in running.items() if there and task.worker and task.worker not in there]
+            for future in gone:
+                task = running.pop(future)
+                client.cancel([future], force=True)
+                losses[task.name] += 1
+                if losses[task.name] > LOSSES:
+                    raise InputError(
+                        f"workers died again and again in {key.partition('-')[0]}, {task.name}: killed, for memory "
+                        "perhaps, or crashed; try fewer --workers or a larger --memory-limit, then the same command "
+                        "again"
+                    )
+                work.lost(task)
     finally:
         client.cancel(list(running), force=True)
 

@@ -231,6 +231,14 @@ def test_a_task_whose_worker_is_gone_is_given_out_again(client: Client, monkeypa
     assert work.asked >= 20
     assert_idle(client)
 
+    class Doomed(Pinned):
+        def lost(self, task: Task) -> None:
+            self.todo.append(task)
+
+    with pytest.raises(InputError, match="workers died again and again in square, k-3"):
+        list(run_ready(client, "square", Doomed()))
+    assert_idle(client)
+
 
 class Recorder(QuietProgress):
     def __init__(self) -> None:

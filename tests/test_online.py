@@ -66,7 +66,7 @@ def run(
     cluster: ClusterHandle, folder: Path, file: Path, params: Params, *, memory_limit: int | None = None, **online: Any
 ) -> dict[str, Any]:
     data = ResolvedDataset("clouds", str(file), None, label=0)
-    directory = RunDirectory(folder, {"params": params.as_json()})
+    directory = RunDirectory(folder, {"params": params.as_json(), "online": online, "data": {"label": 0}})
     invocation = Invocation("a command", "", {"kind": "local", "workers": 2, "threads": 2}, memory_limit=memory_limit)
     asked = OnlineParams(**{"initial": INITIAL, "block_rows": BLOCK, **online})
     try:
@@ -363,7 +363,7 @@ def test_batch_learners_are_refused_on_a_stream() -> None:
 
 def test_killed_and_given_again_the_stream_ends_with_the_same_bits(tmp_path: Path) -> None:
     """The command itself, killed with SIGKILL as soon as chunks are being learned."""
-    X, y = points(20_000, seed=4)
+    X, y = points(14_000, seed=4)
     np.save(tmp_path / "rows.npy", np.c_[y, X])
     learners = "ogd,kernel-ogd,nogd"
     base = ["--input", str(tmp_path / "rows.npy"), "--label", "0", "--learner", learners, "--t", "20", "--psi", "16"]

@@ -106,12 +106,14 @@ class PipeFeed:
         waiting = bytearray()
         last = time.monotonic()
         while True:
-            arrived = b""
-            if select.select([self._handle], [], [], TICK_SECONDS)[0]:
-                arrived = os.read(self._handle, TEXT_BYTES)
-                if not arrived:
-                    break
-                waiting += arrived
+            try:
+                ready = select.select([self._handle], [], [], TICK_SECONDS)[0]
+                arrived = os.read(self._handle, TEXT_BYTES) if ready else b""
+            except OSError as error:
+                raise InputError(f"{self.url}: cannot be read: {error.strerror}") from error
+            if ready and not arrived:
+                break
+            waiting += arrived
             if len(waiting) < TEXT_BYTES and time.monotonic() - last < TICK_SECONDS:
                 continue
             last = time.monotonic()
