@@ -336,11 +336,24 @@ class OnlineOptions(BatchOptions):
     block_rows: int = option(
         1000, Integer(1), group=STREAM, help="rows that are predicted, then learned from, together"
     )
+    input: str | None = option(
+        None,
+        Text("PATH|URL|-"),
+        group=DATA,
+        help="rows of the stream: a file, a URL that fsspec can open, - for standard input, or a directory to which "
+        "Parquet files are added",
+    )
     order: str = option(
-        "shuffled",
-        Choice(("shuffled", "file")),
+        "auto",
+        Choice(("auto", "shuffled", "file")),
         group=STREAM,
-        help="order of the stream; file: training before test file",
+        help="order of the stream; file: training before test file; auto: shuffled, where the stream has an end",
+    )
+    idle_seconds: float | None = option(
+        None,
+        Real(0),
+        group=STREAM,
+        help="a directory has come to its end when no file was added for so long (default: 60)",
     )
     limit_seconds: float | None = option(
         None, Real(0), group=STREAM, help="stop a learner that has predicted and learned for so long"

@@ -19,7 +19,7 @@ from cluster import ClusterHandle, connect
 from flows.options import BatchOptions, OnlineOptions
 from flows.reproduce_data import LocalData
 from flows.reproduce_options import ReproduceOptions
-from flows.run_batch import batch_params, identity, invocation
+from flows.run_batch import batch_params, identity, invocation, sources_of
 from flows.run_online import online_identity, online_params
 from pipeline.batch import Call, run_batch, versions
 from pipeline.datasets import ResolvedDataset
@@ -177,7 +177,7 @@ class Runs:
         params = batch_params(options)
         more = online_identity(options) if isinstance(options, OnlineOptions) else {}
         path = self.path / entry.key
-        directory = RunDirectory(path, {**identity(params, data), **more}, fresh=self.options.fresh)
+        directory = RunDirectory(path, {**identity(params, data, sources_of(data)), **more}, fresh=self.options.fresh)
         try:
             if not directory.finished:
                 self._make(entry, options, params, data, directory, cluster, share)
@@ -204,7 +204,7 @@ class Runs:
         if directory.stage("ingest") is None:
             self._link(entry.dataset, "none" if online else params.scale, online, directory, cluster)
         context = Context(cluster.client, directory, params, _Quiet(self.events, entry.key), share)
-        asked = replace(invocation(options, data, cluster), dask_report=False)
+        asked = replace(invocation(options, sources_of(data), cluster), dask_report=False)
         with time_limit(left):
             if isinstance(options, OnlineOptions):
                 run_online(context, data, asked, online_params(options), call=self._named(entry))
@@ -247,7 +247,7 @@ class Runs:
         with one_at_a_time:
             fresh = self.options.fresh and name not in self._read
             self._read.add(name)
-            directory = RunDirectory(self.path / "data" / name, identity(params, data), fresh=fresh)
+            directory = RunDirectory(self.path / "data" / name, identity(params, data, sources_of(data)), fresh=fresh)
             try:
                 if directory.stage("ingest") is None:
                     self.call(f"{name}: ingest", partial(ingest, self._context(cluster, directory, params, name), data))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -39,6 +39,7 @@ def run_pipeline(
     pipeline: Any,
     more: Mapping[str, Any],
     *,
+    sources: list[dict[str, Any]] | None = None,
     call: Any = None,
     events: Events | None = None,
     on_cluster: Callable[[ClusterHandle, Path], None] | None = None,
@@ -51,6 +52,8 @@ def run_pipeline(
         Of (context, data, invocation, call=...); returns the contents of ``metrics.json``.
     more : mapping
         JSON values that decide the result, beside the parameters of a batch run.
+    sources : list of dict, optional
+        What is known of the data beforehand; default: url, size and checksum of the files.
     call : callable, optional
         How a stage is called (:data:`pipeline.batch.Call`).
     events : Events, optional
@@ -78,12 +81,13 @@ def run_pipeline(
     params = batch_params(options)
     with events or choose_progress(options.quiet) as events:
         data = find_data(options, events)
+        sources = sources_of(data) if sources is None else sources
         path = (
             Path(options.run_dir)
             if options.run_dir
             else default_run_directory(data.name, f"{datetime.now():%Y%m%d-%H%M%S}")
         )
-        directory = RunDirectory(path, {**identity(params, data), **more}, fresh=options.fresh)
+        directory = RunDirectory(path, {**identity(params, data, sources), **more}, fresh=options.fresh)
         try:
             if directory.finished:
                 events.message(f"{path}: this run is finished; --fresh does it again")
@@ -96,7 +100,7 @@ def run_pipeline(
                 if on_cluster is not None:
                     on_cluster(cluster, path)
                 context = Context(cluster.client, directory, params, events)
-                asked = invocation(options, data, cluster)
+                asked = invocation(options, sources, cluster)
                 metrics: dict[str, Any] = pipeline(context, data, asked, call=call or call_directly)
             events.message(f"report: {path / 'report.html'}")
             return metrics
@@ -107,14 +111,20 @@ def run_pipeline(
             directory.close()
 
 
-def identity(params: Params, data: ResolvedDataset) -> dict[str, Any]:
-    """What a run directory holds, and no other: parameters and data."""
+def sources_of(data: ResolvedDataset) -> list[dict[str, Any]]:
+    """Url, size and checksum of the files of a data set."""
+    return [{"url": source.url, **source.identity()} for source in data.sources if source is not None]
+
+
+def identity(params: Params, data: ResolvedDataset, sources: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """What a run directory holds, and no other: parameters and data, wherever it lies."""
     from pipeline.batch import run_identity
 
-    return run_identity(params.as_json(), data, [source.identity() for source in data.sources if source is not None])
+    contents = [{key: value for key, value in source.items() if key != "url"} for source in sources]
+    return run_identity(params.as_json(), data, contents)
 
 
-def invocation(options: BatchOptions, data: ResolvedDataset, cluster: ClusterHandle) -> Invocation:
+def invocation(options: BatchOptions, sources: Sequence[Mapping[str, Any]], cluster: ClusterHandle) -> Invocation:
     """How a run is started, for its records."""
     from pipeline.batch import Invocation
 
@@ -124,7 +134,7 @@ def invocation(options: BatchOptions, data: ResolvedDataset, cluster: ClusterHan
         cluster={**cluster.record(), "dashboard": cluster.dashboard_link},
         memory_limit=cluster.memory_limit,
         explain=options.explain,
-        sources=[{"url": source.url, **source.identity()} for source in data.sources if source is not None],
+        sources=sources,
     )
 
 
@@ -150,7 +160,7 @@ def batch_params(options: BatchOptions) -> Params:
         parts=options.parts,
         eta=options.eta,
         feature_scale=options.feature_scale,
-        order=options.order,
+        order="shuffled" if options.order == "auto" else options.order,
         kernel_C=options.C if isinstance(options.C, float) else 1.0,
         kernel=options.kernel,
         gamma=options.gamma,
@@ -184,7 +194,7 @@ def find_data(options: BatchOptions, events: Events) -> ResolvedDataset:
 
     if options.input is not None:
         return ResolvedDataset(
-            name=Path(options.input).name.partition(".")[0] or "data",
+            name="stdin" if options.input == "-" else Path(options.input).name.partition(".")[0] or "data",
             train_url=options.input,
             test_url=options.test_input,
             format=options.format,

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from flows.options import OnlineOptions
 from flows.run_batch import run_pipeline
+from pipeline.errors import InputError
 
 if TYPE_CHECKING:
     from cluster import ClusterHandle
     from pipeline.online import OnlineParams
     from pipeline.progress import Events
+    from pipeline.readers.feed import Feed
+
+STANDARD_INPUT = "-"
 
 
 def run(
@@ -30,8 +34,23 @@ def run(
     """
     from pipeline.online import run_online
 
-    pipeline = partial(run_online, online=online_params(options))
-    return run_pipeline(options, pipeline, online_identity(options), call=call, events=events, on_cluster=on_cluster)
+    asked = online_params(options)
+    pipeline: Any = partial(run_online, online=asked)
+    sources = None
+    if is_unbounded(options):
+        check_unbounded(options)
+        options = replace(options, order="file")
+        sources = [source_of(options)]
+
+        def pipeline(context: Any, data: Any, invocation: Any, *, call: Any) -> dict[str, Any]:
+            feed = open_feed(options, context.events.message)
+            return run_online(context, data, invocation, asked, feed=feed, call=call)
+
+    elif options.idle_seconds is not None:
+        where = f"--input {options.input}" if options.input else "a data set"
+        raise InputError(f"--idle-seconds {options.idle_seconds:g}: found {where}, expected a directory for --input")
+    more = online_identity(options)
+    return run_pipeline(options, pipeline, more, sources=sources, call=call, events=events, on_cluster=on_cluster)
 
 
 def online_params(options: OnlineOptions) -> OnlineParams:
@@ -44,3 +63,50 @@ def online_params(options: OnlineOptions) -> OnlineParams:
 def online_identity(options: OnlineOptions) -> dict[str, Any]:
     """What the directory of a run on a stream holds, beside what that of a batch run does."""
     return {"online": asdict(online_params(options))}
+
+
+def is_unbounded(options: OnlineOptions) -> bool:
+    """Whether the stream has no end that could be known now."""
+    name = options.input
+    return name is not None and (name == STANDARD_INPUT or Path(name).expanduser().is_dir())
+
+
+def check_unbounded(options: OnlineOptions) -> None:
+    """Refuse options that need all rows to be there, or another kind of source.
+
+    Raises
+    ------
+    InputError
+    """
+    where = f"--input {options.input}"
+    piped = options.input == STANDARD_INPUT
+    if options.initial is None:
+        raise InputError(f"{where}: found without --initial, expected how many of the rows that come first it has")
+    if options.order == "shuffled":
+        raise InputError(f"--order shuffled: found {where}, whose rows are not all there; expected file")
+    if options.test_input is not None:
+        raise InputError(f"--test-input: found {where}, expected a file: a stream without an end has all rows in it")
+    formats = ("auto", "libsvm", "csv") if piped else ("auto", "parquet")
+    if options.format not in formats:
+        raise InputError(f"--format {options.format}: found {where}, expected {' or '.join(formats[1:])}")
+    if piped and options.idle_seconds is not None:
+        raise InputError(f"--idle-seconds {options.idle_seconds:g}: found {where}, which ends as it is closed")
+
+
+def source_of(options: OnlineOptions) -> dict[str, Any]:
+    """What tells one unbounded source from another: a place, as nothing is known of its contents."""
+    assert options.input is not None
+    if options.input == STANDARD_INPUT:
+        return {"url": options.input, "place": "standard input"}
+    return {"url": options.input, "place": str(Path(options.input).expanduser().absolute())}
+
+
+def open_feed(options: OnlineOptions, say: Callable[[str], None]) -> Feed:
+    """Open an unbounded source; nothing is read yet."""
+    from pipeline.readers.directory import IDLE_SECONDS, DirectoryFeed
+    from pipeline.readers.pipe import PipeFeed
+
+    assert options.input is not None
+    if options.input == STANDARD_INPUT:
+        return PipeFeed(options.format, options.label, options.columns, options.initial or 0)
+    return DirectoryFeed(options.input, options.label, options.columns, options.idle_seconds or IDLE_SECONDS, say)

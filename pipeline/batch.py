@@ -301,7 +301,7 @@ def versions() -> dict[str, str]:
     return found
 
 
-LAYOUT = 3
+LAYOUT = 4
 """Raised when what unfinished runs have stored can no longer be gone on from: parts have other names or contents."""
 
 

@@ -7,12 +7,13 @@ import os
 import resource
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from distributed import Client, Future, wait
 
@@ -29,6 +30,10 @@ AHEAD_SECONDS = 0.5
 """Work that a worker is to have in hand. Long tasks are handed out one at a time, each to the first that is free."""
 LOOK_SECONDS = 1.0
 """How often, while no task finishes, to look whether there are workers and whether to stop."""
+ARRIVAL_SECONDS = 0.1
+"""The same, while rows may arrive that a task could begin with."""
+LOSSES = 3
+"""So many workers may die on a task before it is given up."""
 LOST_SECONDS = 60.0
 """Without any worker for so long, a run is given up; Dask starts a worker that died again within seconds."""
 
@@ -99,7 +104,7 @@ class Stage:
     def __init__(self, context: Context, name: str, tasks: int | None, rows: int | None = None) -> None:
         self.context, self.name, self.rows = context, name, rows
         self.began = context.elapsed
-        context.events.stage_started(name, tasks, rows)
+        context.events.stage_started(name, tasks, rows or None)
         self.records: list[Record] = []
         self.skipped = 0
 
@@ -223,12 +228,13 @@ def run_tasks(
     # Nobody knows yet how long a task takes; those with a worker of their own need not be shared out.
     in_flight = IN_FLIGHT_PER_WORKER if any(task.worker for task in tasks) else 1
     n_done, seconds = 0, 0.0
+    watch = _Watch(client)
 
     def submit(task: Task) -> None:
         # Impure, with a key of its own in every attempt: Dask must never answer from an earlier run's result.
         name = f"{key}-{task.name}-{time.time_ns()}"
         home = {"workers": [task.worker], "allow_other_workers": True} if task.worker else {}
-        future = client.submit(_measured, function, task.args, key=name, pure=False, **home)
+        future = client.submit(measured, function, task.args, key=name, pure=False, **home)
         running[future] = task
 
     def fill() -> None:
@@ -238,7 +244,7 @@ def run_tasks(
     fill()
     try:
         while running:
-            for future in _next_done(client, running):
+            for future in _next_done(client, running, watch):
                 task = running.pop(future)
                 record = future.result()
                 future.release()
@@ -254,34 +260,59 @@ def run_tasks(
         client.cancel(list(running), force=True)
 
 
-def run_ready(
-    client: Client, key: str, ready: Callable[[], Iterable[tuple[Callable[..., Record], Task]]]
-) -> Iterator[tuple[Task, Record]]:
-    """Run tasks that depend on each other; yield each as it finishes.
+class Work(Protocol):
+    """Tasks that depend on each other, or on what comes from elsewhere."""
 
-    Parameters
-    ----------
-    key : str
-        As of :func:`run_tasks`.
-    ready : callable
-        Functions and tasks that may begin and have not been given out before; asked again whenever a finished task has
-        been yielded. The end is reached when nothing runs and nothing is ready.
+    def more(self) -> bool:
+        """Whether something may become ready that no task is awaited for."""
+
+    def ready(self) -> Iterable[tuple[Callable[..., Record], Task]]:
+        """Functions and tasks that may begin and have not been given out before."""
+
+    def lost(self, task: Task) -> None:
+        """The task's worker is gone: it is to be given out again, with another."""
+
+
+def run_ready(client: Client, key: str, work: Work) -> Iterator[tuple[Task, Record]]:
+    """Run tasks as they become ready; yield each as it finishes. The end is reached when nothing runs or can come.
+
+    A task that names a worker is done by that one and by no other: Dask must not move it away from what it needs.
+
+    Raises
+    ------
+    InputError
+        If there has been no worker for ``LOST_SECONDS``, or several have died on the same task.
     """
     running: dict[Future, Task] = {}
+    watch, losses = _Watch(client), Counter[str]()
     try:
         while True:
-            for function, task in ready():
+            more = work.more()  # asked before what is ready: else what comes in between would be the end
+            for function, task in work.ready():
                 name = f"{key}-{task.name}-{time.time_ns()}"
-                home = {"workers": [task.worker], "allow_other_workers": True} if task.worker else {}
-                future = client.submit(_measured, function, task.args, key=name, pure=False, **home)
+                home = {"workers": [task.worker]} if task.worker else {}
+                future = client.submit(measured, function, task.args, key=name, pure=False, **home)
                 running[future] = task
-            if not running:
+            if not running and not more:
                 return
-            for future in _next_done(client, running):
+            for future in _next_done(client, running, watch, ARRIVAL_SECONDS if more else LOOK_SECONDS):
                 task = running.pop(future)
                 record = future.result()
                 future.release()
                 yield task, record
+            there = watch.look()
+            gone = [future for future, task in running.items() if there and task.worker and task.worker not in there]
+            for future in gone:
+                task = running.pop(future)
+                client.cancel([future], force=True)
+                losses[task.name] += 1
+                if losses[task.name] > LOSSES:
+                    raise InputError(
+                        f"workers died again and again in {key.partition('-')[0]}, {task.name}: killed, for memory "
+                        "perhaps, or crashed; try fewer --workers or a larger --memory-limit, then the same command "
+                        "again"
+                    )
+                work.lost(task)
     except TimeLimitReached:
         _end_running(client, running)
         raise
@@ -302,8 +333,46 @@ def _end_running(client: Client, running: Mapping[Future, Task]) -> None:
         client.restart_workers(at_work, raise_for_error=False)
 
 
-def _next_done(client: Client, running: Mapping[Future, Task]) -> list[Future]:
+class _Watch:
+    """Looks now and then whether there are workers."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._looked = self._last_seen = time.monotonic()
+        self._there: Collection[str] = client.scheduler_info(n_workers=-1)["workers"]
+
+    def alive(self) -> None:
+        """Note that a task has been done, so that there are some."""
+        self._last_seen = time.monotonic()
+
+    def look(self) -> Collection[str]:
+        """Addresses of the workers that there were when it looked last.
+
+        Raises
+        ------
+        InputError
+            If there has been none for ``LOST_SECONDS``.
+        """
+        now = time.monotonic()
+        if now - self._looked >= LOOK_SECONDS:
+            self._looked = now
+            self._there = self._client.scheduler_info(n_workers=-1)["workers"]
+            if self._there:
+                self._last_seen = now
+            if now - self._last_seen > LOST_SECONDS:
+                raise InputError(
+                    f"the cluster has had no workers for {LOST_SECONDS:g} seconds, expected at least one; "
+                    "the same command goes on where the run stopped"
+                )
+        return self._there
+
+
+def _next_done(
+    client: Client, running: Mapping[Future, Task], watch: _Watch, patience: float | None = None
+) -> list[Future]:
     """Wait until some of the futures are done, as long as there are workers; return those, in order of submission.
+
+    With `patience` for so many seconds only; then there may be none.
 
     Raises
     ------
@@ -312,25 +381,24 @@ def _next_done(client: Client, running: Mapping[Future, Task]) -> list[Future]:
     KeyboardInterrupt
         If the stage is told to stop.
     """
-    last_seen = time.monotonic()
+    seconds = LOOK_SECONDS if patience is None else patience
     while True:
         stop_when_told()
+        if not running:
+            time.sleep(seconds)
+            return []
         try:
             with client.as_current():  # else `wait` asks whatever client is Dask's default
-                done = wait(list(running), timeout=LOOK_SECONDS, return_when="FIRST_COMPLETED").done
+                done = wait(list(running), timeout=seconds, return_when="FIRST_COMPLETED").done
+            watch.alive()
             return [future for future in running if future in done]
         except TimeoutError:
-            now = time.monotonic()
-            if client.scheduler_info(n_workers=-1)["workers"]:
-                last_seen = now
-            if now - last_seen > LOST_SECONDS:
-                raise InputError(
-                    f"the cluster has had no workers for {LOST_SECONDS:g} seconds, expected at least one; "
-                    "the same command goes on where the run stopped"
-                ) from None
+            watch.look()
+            if patience is not None:
+                return []
 
 
-def _measured(function: Callable[..., Record], args: tuple[Any, ...]) -> Record:
+def measured(function: Callable[..., Record], args: tuple[Any, ...]) -> Record:
     """Run on a worker: the task's record with its time, its process and that process's peak memory."""
     began = time.perf_counter()
     record = function(*args)

@@ -178,7 +178,7 @@ class PreparedRows:
     @property
     def row_bytes(self) -> int:
         """Bytes of a row in memory; of a sparse one, about."""
-        return 8 * min(self.preparation.n_columns, 4096)
+        return row_bytes(self.preparation.n_columns)
 
     def blocks(self, start: int, stop: int) -> Iterator[tuple[int, Rows, np.ndarray]]:
         """Yield ``(first row, features, class numbers)`` of consecutive rows, a bounded number of bytes each."""
@@ -213,6 +213,11 @@ class PreparedRows:
             return features[0], labels[0]
         joined = np.concatenate(features) if self.preparation.dense else sp.csr_array(sp.vstack(features))
         return joined, np.concatenate(labels)
+
+
+def row_bytes(n_columns: int) -> int:
+    """Bytes of a row in memory; of one with many columns, which will be sparse, about."""
+    return 8 * min(n_columns, 4096)
 
 
 def class_counts(store: Store, name: str) -> list[int]:

@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import IO, Any, Protocol, Self
 
 from rich import box
-from rich.console import Console
+from rich.console import Console, Group
 from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.table import Table
@@ -33,8 +33,8 @@ class Events(Protocol):
         """A stage begins; None where a total is not known."""
 
     def task_done(self, name: str, record: Mapping[str, Any]) -> None:
-        """A task of stage ``name`` is done; of its record, ``rows`` and ``skipped`` (done in an earlier
-        run) are looked at, both optional."""
+        """A task of stage ``name`` is done; of its record, ``rows``, ``skipped`` (done in an earlier run) and ``note``
+        (how it stands, in words) are looked at, all optional."""
 
     def stage_finished(self, name: str, summary: Mapping[str, Any]) -> None:
         """A stage is done; of its summary, ``seconds``, ``rows`` and ``rows_per_second`` are looked at."""
@@ -94,12 +94,14 @@ class StageState:
     rows_skipped: int = 0
     seconds: float | None = None
     final_rate: float | None = None
+    note: str = ""
 
     def add(self, record: Mapping[str, Any]) -> None:
         """Count one task."""
         rows = int(record.get("rows") or 0)
         self.tasks += 1
         self.rows += rows
+        self.note = record.get("note", "")
         if record.get("skipped"):
             self.tasks_skipped += 1
             self.rows_skipped += rows
@@ -255,6 +257,7 @@ class LogProgress(_Stages):
         left = stage.seconds_left(now)
         parts = [stage.counts(), format_rate(stage.rate(now))]
         parts.append("" if left is None else f"{format_seconds(left)} left")
+        parts.append(stage.note)
         self.message(f"{stage.name}: " + ", ".join(part for part in parts if part))
 
     def _show_end(self, stage: StageState) -> None:
@@ -283,7 +286,7 @@ class TerminalProgress(_Stages):
 
     def _show_start(self, stage: StageState) -> None:  # noqa: ARG002
         if self._live is None:
-            self._live = Live(console=self._console, get_renderable=self.render, refresh_per_second=5)
+            self._live = Live(console=self._console, get_renderable=self.screen, refresh_per_second=5)
             self._live.start()
 
     def _show_task(self, stage: StageState) -> None:
@@ -292,6 +295,11 @@ class TerminalProgress(_Stages):
     def _show_end(self, stage: StageState) -> None:  # noqa: ARG002
         if self._live is not None:
             self._live.refresh()
+
+    def screen(self) -> Group:
+        """The bars, and how the stages that are not done stand."""
+        notes = [Text(stage.note) for stage in list(self.stages.values()) if stage.note and stage.seconds is None]
+        return Group(self.render(), *notes)
 
     def render(self) -> Table:
         """The bars as they stand."""

@@ -27,7 +27,7 @@ from pipeline.baselines import check_values
 from pipeline.engine import Record, Task, run_tasks, summarise
 from pipeline.errors import InputError
 from pipeline.models import load_model
-from pipeline.prepared import DATA, READ_BYTES, Preparation, load_scaling, plain_label
+from pipeline.prepared import DATA, READ_BYTES, STREAM_DATA, Preparation, load_scaling, plain_label
 from pipeline.progress import Events
 from pipeline.readers import Block, Piece, Source, open_source
 from pipeline.rundir import read_manifest
@@ -67,7 +67,9 @@ class TrainedModel:
         """How values and labels become features and class numbers."""
         attributes = self.store.attributes(DATA)
         assert attributes is not None
-        return Preparation(**attributes["preparation"])
+        # A stream is stored as prepared, but for the scale: that is found last, by its initial rows.
+        scale = (self.store.attributes(STREAM_DATA) or attributes)["preparation"]["scale"]
+        return Preparation(**{**attributes["preparation"], "scale": scale})
 
     def load(self) -> tuple[Partitions | None, Any]:
         """The models, from this process's cache or the store."""
@@ -92,17 +94,16 @@ def open_run(folder: str, learner: str | None = None) -> TrainedModel:
     if not path.is_dir():
         raise InputError(f"--model {folder}: no such directory, expected that of a finished run")
     manifest = read_manifest(path)
-    if "online" in manifest["identity"]:
-        raise InputError(f"--model {folder}: found a run on a stream, which keeps no model")
+    online = "online" in manifest["identity"]
     if manifest["status"] != "finished":
-        again = f"python -m flows.batch --config {path / 'run.toml'} --run-dir {path}"
+        again = f"python -m flows.{'online' if online else 'batch'} --config {path / 'run.toml'} --run-dir {path}"
         raise InputError(f"--model {folder}: found an unfinished run, expected a finished one; to finish it: {again}")
     identity, stages = manifest["identity"], manifest["stages"]
     learners = identity["params"]["learners"]
     learner = learner or learners[0]
     if learner not in learners:
         raise InputError(f"--learner {learner}: not in this run, which has {', '.join(learners)}")
-    trained = stages[f"train:{learner}"]["result"]
+    trained = stages["stream"]["result"]["learners"][learner] if online else stages[f"train:{learner}"]["result"]
     fitted = None
     if "psi" in trained:
         found = stages["partition"]["result"]["fitted"]

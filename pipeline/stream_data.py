@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -90,14 +90,11 @@ class Stream:
     ----------
     store : Store
     block_rows : int
-        Rows of a block: predicted together, then learned from.
-    chunk_rows : int
-        Rows of a chunk, a multiple.
+        Rows of a block: predicted together, then learned from. A chunk is whole blocks, except the last one.
     """
 
     store: Store
     block_rows: int
-    chunk_rows: int
 
     def features(self, k: int) -> Any:
         """Rows of chunk k, without their labels."""
@@ -108,14 +105,42 @@ class Stream:
     def labels(self, k: int, predictions: str) -> HiddenLabels:
         """Labels of chunk k, for a learner whose predictions go to a file of that path."""
         preparation = PreparedRows(self.store, "train").preparation
-        return HiddenLabels(self.store, k, k * self.chunk_rows, preparation, PredictionFile(predictions))
+        return HiddenLabels(self.store, k, self._about(k, "first"), preparation, PredictionFile(predictions))
 
     def predicted(self, k: int, predictions: str) -> np.ndarray:
         """What a learner has predicted for the rows of chunk k."""
-        return PredictionFile(predictions).read(k * self.chunk_rows, self.rows_of(k))
+        return PredictionFile(predictions).read(self._about(k, "first"), self.rows_of(k))
 
     def rows_of(self, k: int) -> int:
         """Number of rows of chunk k."""
+        return self._about(k, "rows")
+
+    def _about(self, k: int, what: str) -> int:
         attributes = self.store.attributes(chunk_name(k))
         assert attributes is not None, f"{self.store.path}/{chunk_name(k)} is missing"
-        return int(attributes["rows"])
+        return int(attributes[what])
+
+
+@dataclass
+class Stored:
+    """A stream that is in the store from its first chunk to its last (:class:`~pipeline.race.Arrivals`)."""
+
+    chunks: int
+    rows: int
+    nnz: int = 0
+    ended: bool = True
+
+    def start(self) -> None:
+        """Nothing."""
+
+    def learned(self, chunks: int) -> None:
+        """Nothing."""
+
+    def check(self) -> None:
+        """Nothing."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass

@@ -24,7 +24,7 @@ from pipeline.store import Store
 
 def at_once(client: Any, key: str, function: Callable[..., Record], tasks: Sequence[Task]) -> Iterator[Any]:  # noqa: ARG001
     """In place of :func:`pipeline.engine.run_tasks`: here and now."""
-    return ((task, engine._measured(function, task.args)) for task in tasks)
+    return ((task, engine.measured(function, task.args)) for task in tasks)
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ import pytest
 from distributed import Client, KilledWorker, LocalCluster
 
 from cluster import connect
-from pipeline.engine import IN_FLIGHT_PER_WORKER, Stage, Task, peak_rss_bytes, run_tasks, summarise
+from pipeline.engine import IN_FLIGHT_PER_WORKER, Stage, Task, peak_rss_bytes, run_ready, run_tasks, summarise
 from pipeline.errors import InputError
 from pipeline.progress import QuietProgress
 from pipeline.side_by_side import TimeLimitReached, side_by_side, time_limit
@@ -200,6 +200,44 @@ def test_a_worker_that_comes_late_is_waited_for(monkeypatch: pytest.MonkeyPatch)
     ):
         threading.Timer(0.5, cluster.scale, [1]).start()
         assert len(list(run_tasks(client, "square", square, squares(3)))) == 3
+
+
+def test_a_task_whose_worker_is_gone_is_given_out_again(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pipeline.engine.LOOK_SECONDS", 0.05)
+
+    class Pinned:
+        """Tasks that only one worker may do; for the first, one that is no more."""
+
+        def __init__(self) -> None:
+            (here,) = client.scheduler_info()["workers"]
+            self.todo = [Task("k-3", (3,), "tcp://127.0.0.1:9"), Task("k-4", (4,), here)]
+            self.asked = 0
+
+        def more(self) -> bool:
+            self.asked += 1
+            return self.asked < 20
+
+        def ready(self) -> Any:
+            todo, self.todo = self.todo, []
+            return [(square, task) for task in todo]
+
+        def lost(self, task: Task) -> None:
+            self.todo.append(Task(task.name, task.args))
+
+    work = Pinned()
+    found = {task.name: record["square"] for task, record in run_ready(client, "square", work)}
+    assert found == {"k-3": 9, "k-4": 16}
+    assert sorted(done) == [3, 4]
+    assert work.asked >= 20
+    assert_idle(client)
+
+    class Doomed(Pinned):
+        def lost(self, task: Task) -> None:
+            self.todo.append(task)
+
+    with pytest.raises(InputError, match="workers died again and again in square, k-3"):
+        list(run_ready(client, "square", Doomed()))
+    assert_idle(client)
 
 
 class Recorder(QuietProgress):

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 from jsonschema import Draft202012Validator
 
@@ -25,15 +26,17 @@ from pipeline.batch import Invocation
 from pipeline.datasets import ResolvedDataset
 from pipeline.engine import Context
 from pipeline.errors import InputError
+from pipeline.learners import LEARNERS as ALL_LEARNERS
 from pipeline.online import OnlineParams, run_online
 from pipeline.params import Params
 from pipeline.permutation import position_in_shuffle
 from pipeline.prepared import PreparedRows
 from pipeline.progress import QuietProgress
 from pipeline.rundir import RunDirectory
+from pipeline.score import Output, open_data, open_run, score
 from pipeline.stages import stream as stream_stage
 from pipeline.stages.partition import Fitted
-from pipeline.stages.shuffle import shuffle
+from pipeline.stages.shuffle import chunk_rows_of, shuffle
 from pipeline.stages.stream import Contestant, learn_chunk, learn_initial, map_chunk
 from pipeline.store import Store
 from pipeline.stream_data import HiddenLabels, PredictionFile, Stream
@@ -42,6 +45,7 @@ from tests.runs import context, points, sparse, store_rows, without_cluster  # n
 ROOT = Path(__file__).parent.parent
 N, INITIAL, BLOCK = 700, 200, 30
 LEARNERS = ("ogd", "nogd", "kernel-ogd")
+ON_CELLS = {name: learner.on == "cells" for name, learner in ALL_LEARNERS.items()}
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +66,7 @@ def run(
     cluster: ClusterHandle, folder: Path, file: Path, params: Params, *, memory_limit: int | None = None, **online: Any
 ) -> dict[str, Any]:
     data = ResolvedDataset("clouds", str(file), None, label=0)
-    directory = RunDirectory(folder, {"params": params.as_json()})
+    directory = RunDirectory(folder, {"params": params.as_json(), "online": online, "data": {"label": 0}})
     invocation = Invocation("a command", "", {"kind": "local", "workers": 2, "threads": 2}, memory_limit=memory_limit)
     asked = OnlineParams(**{"initial": INITIAL, "block_rows": BLOCK, **online})
     try:
@@ -79,18 +83,22 @@ def in_order(file: Path, params: Params) -> tuple[np.ndarray, np.ndarray]:
     return rows[:, 1:], rows[:, 0].astype(np.int32)
 
 
+def begun(folder: Path, X: np.ndarray, params: Params, name: str, value: float | None) -> tuple[Any, Any]:
+    """What a learner sees of the rows, and its state before the first."""
+    rows: Any = X
+    offsets = None
+    if ON_CELLS[name]:
+        manifest = json.loads((folder / "manifest.json").read_text())
+        model = Fitted(**manifest["stages"]["partition"]["result"]["fitted"][0]).load(Store(folder / "store.zarr"))
+        rows, offsets = model.cells(X), model.offsets
+    sample = Sample(INITIAL, X.shape[1], 2, lambda numbers: X[:INITIAL][numbers])
+    return rows, start_online(name, params, value, sample, offsets)
+
+
 def by_hand(folder: Path, file: Path, params: Params, name: str, value: float | None, block: int) -> Any:
     """Predictions of the stream and the final state, block after block in memory."""
     X, y = in_order(file, params)
-    store = Store(folder / "store.zarr")
-    rows: Any = X
-    offsets = None
-    if name == "ogd":
-        manifest = json.loads((folder / "manifest.json").read_text())
-        model = Fitted(**manifest["stages"]["partition"]["result"]["fitted"][0]).load(store)
-        rows, offsets = model.cells(X), model.offsets
-    sample = Sample(INITIAL, X.shape[1], 2, lambda numbers: X[:INITIAL][numbers])
-    state = start_online(name, params, value, sample, offsets)
+    rows, state = begun(folder, X, params, name, value)
     state.partial_fit(rows[:INITIAL], y[:INITIAL])
     predicted = []
     for start in range(INITIAL, N, block):
@@ -120,6 +128,11 @@ def test_the_pipeline_is_the_protocol(order: str, two_workers: ClusterHandle, fi
         assert found["curve"]["accuracy"] == [round(right[:end].mean(), 6) for end in ends]
         assert np.diff([0, *found["curve"]["seconds"]]).min() > 0
         assert not found["stopped_early"]
+        # A learner's state is in the memory of one worker, to which all its tasks go.
+        records = [json.loads(path.read_text()) for path in (tmp_path / "records" / "stream").glob(f"{name}-*.json")]
+        assert len(records) >= 3
+        assert len({record["worker"] for record in records}) == 1
+    assert not (tmp_path / "checkpoints").exists()
     report = (tmp_path / "report.html").read_text()
     assert "Cumulative accuracy" in report
     assert all(name in report for name in LEARNERS)
@@ -155,9 +168,12 @@ def test_pr2_the_map_stays_as_it_is(two_workers: ClusterHandle, file: Path, tmp_
 
 
 @pytest.mark.usefixtures("without_cluster")
-def test_pr1_labels_are_given_in_exchange_for_stored_predictions(tmp_path: Path) -> None:
+def test_pr1_labels_are_given_in_exchange_for_stored_predictions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pipeline.stages.shuffle.CHUNK_BYTES", 2 * BLOCK * 8 * 4)
     ctx = streamed(tmp_path)
-    stream = Stream(ctx.store, BLOCK, BLOCK * 2)
+    stream = Stream(ctx.store, BLOCK)
     labels = stream.labels(1, str(tmp_path / "predictions" / "x.int32"))
     assert not [name for name in dir(labels) if not name.startswith("_") and name != "reveal"]
     for wrong in (np.zeros(BLOCK - 1, np.int32), np.zeros((BLOCK, 1), np.int32)):
@@ -197,7 +213,7 @@ def test_the_stream_has_every_row_once(kind: str, tmp_path: Path, monkeypatch: p
     monkeypatch.setattr("pipeline.stages.shuffle.TASK_BYTES", 5 * BLOCK * 8 * 4)
     ctx = streamed(tmp_path, kind)
     result = ctx.run.stage("shuffle")["result"]  # type: ignore[index]
-    stream = Stream(ctx.store, BLOCK, result["chunk_rows"])
+    stream = Stream(ctx.store, BLOCK)
     assert result["chunk_rows"] == 2 * BLOCK
     assert result["chunks"] == -(-(N - INITIAL) // (2 * BLOCK))
     initial, _ = PreparedRows(ctx.store, "train").read(0, INITIAL)
@@ -215,9 +231,9 @@ def test_columns_are_scaled_by_the_initial_rows(two_workers: ClusterHandle, file
     X, _ = in_order(file, params)
     low, high = X[:INITIAL].min(axis=0), X[:INITIAL].max(axis=0)
     assert (low > X).any() or (high < X).any()
-    stream = Stream(Store(tmp_path / "store.zarr"), BLOCK, 16 * BLOCK)
+    stream = Stream(Store(tmp_path / "store.zarr"), BLOCK)
     expected = np.clip((X[INITIAL:] - low) / (high - low), 0.0, 1.0)
-    np.testing.assert_array_equal(stream.features(0), expected[: 16 * BLOCK])
+    np.testing.assert_array_equal(stream.features(0), expected)
 
 
 @pytest.mark.usefixtures("without_cluster")
@@ -226,13 +242,14 @@ def test_columns_are_scaled_by_the_initial_rows(two_workers: ClusterHandle, file
 def test_a_learner_that_moves_to_another_process_goes_on_where_it_was(
     name: str, saved: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pipeline.stages.shuffle.MOST_BLOCKS", 2)
+    monkeypatch.setattr("pipeline.stages.shuffle.CHUNK_ROWS", 1)
+    monkeypatch.setattr("pipeline.stages.shuffle.CHUNK_BLOCKS", 2)
     monkeypatch.setattr(stream_stage, "CHECKPOINT_SHARE", np.inf if saved else -1.0)
     supports = []
     for folder, forgets in (("stays", False), ("moves", True)):
         ctx = streamed(tmp_path / folder)
         result = ctx.run.stage("shuffle")["result"]  # type: ignore[index]
-        stream = Stream(ctx.store, BLOCK, result["chunk_rows"])
+        stream = Stream(ctx.store, BLOCK)
         fitted = None
         if name == "ogd":
             from pipeline.stages.partition import partition
@@ -304,6 +321,41 @@ def test_more_initial_rows_than_there_are_is_refused(two_workers: ClusterHandle,
         run(two_workers, tmp_path, file, Params(t=5, psi=4, learners=("ogd",)), initial=N)
 
 
+def test_sparse_data_to_be_scaled_is_refused_before_the_shuffle(two_workers: ClusterHandle, tmp_path: Path) -> None:
+    (tmp_path / "rows.svm").write_text("".join(f"{k % 2} {k % 90 + 1}:1\n" for k in range(300)))
+    params = Params(t=5, psi=4, learners=("ogd",), scale="minmax")
+    with pytest.raises(InputError, match="--scale minmax: found sparse data"):
+        run(two_workers, tmp_path / "run", tmp_path / "rows.svm", params, initial=100)
+    assert list(json.loads((tmp_path / "run" / "manifest.json").read_text())["stages"]) == ["ingest"]
+
+
+@pytest.mark.parametrize("scale", ["none", "minmax"])
+def test_what_was_learned_is_a_model_to_score_with(
+    scale: str, two_workers: ClusterHandle, file: Path, tmp_path: Path
+) -> None:
+    params = Params(t=10, psi=8, learners=(*LEARNERS, "ogd-dual"), scale=scale)
+    run(two_workers, tmp_path, file, params)
+    X, y = in_order(file, params)
+    given = np.load(file)[:, 1:]
+    if scale == "minmax":
+        low, high = X[:INITIAL].min(axis=0), X[:INITIAL].max(axis=0)
+        X, given = (np.clip((part - low) / (high - low), 0.0, 1.0) for part in (X, given))
+    for name in params.learners:
+        model = open_run(str(tmp_path), name)
+        with Output(str(tmp_path / "scored.parquet")) as output:
+            score(two_workers.client, model, open_data(model, str(file), label=0), output, QuietProgress())
+        rows, state = begun(tmp_path, np.concatenate([X, given]), params, name, None if ON_CELLS[name] else 8)
+        state.partial_fit(rows[:N], y)
+        expected = decision_to_index(state.decision_function(rows[N:]))
+        assert np.array_equal(pq.read_table(tmp_path / "scored.parquet")["prediction"], expected)
+
+
+def test_chunks_are_not_tiny() -> None:
+    assert [chunk_rows_of(block, 80) for block in (1, 30, 1000)] == [4096, 4110, 16_000]
+    assert chunk_rows_of(30, 1 << 20) == 30
+    assert chunk_rows_of(1, 1 << 20) == 16
+
+
 def test_batch_learners_are_refused_on_a_stream() -> None:
     with pytest.raises(InputError, match="--learner"):
         OnlineOptions(learner=("svm",))
@@ -311,7 +363,7 @@ def test_batch_learners_are_refused_on_a_stream() -> None:
 
 def test_killed_and_given_again_the_stream_ends_with_the_same_bits(tmp_path: Path) -> None:
     """The command itself, killed with SIGKILL as soon as chunks are being learned."""
-    X, y = points(6000, seed=4)
+    X, y = points(14_000, seed=4)
     np.save(tmp_path / "rows.npy", np.c_[y, X])
     learners = "ogd,kernel-ogd,nogd"
     base = ["--input", str(tmp_path / "rows.npy"), "--label", "0", "--learner", learners, "--t", "20", "--psi", "16"]
@@ -335,7 +387,7 @@ def test_killed_and_given_again_the_stream_ends_with_the_same_bits(tmp_path: Pat
     os.killpg(process.pid, signal.SIGKILL)
     process.communicate()
     done = len(list(records.glob("*.json")))
-    assert 0 < done < 4 * 16
+    assert 0 < done < 4 * 5
     again = subprocess.run(command("killed"), env=environment, cwd=ROOT, capture_output=True, timeout=300, check=False)
     assert again.returncode == 0, again.stderr
     found, expected = (

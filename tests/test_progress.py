@@ -136,6 +136,21 @@ def test_terminal_time_left_while_running(monkeypatch):
     ]
 
 
+def test_how_a_stage_stands_is_shown_while_it_runs(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "120")
+    stream, clock = io.StringIO(), Clock()
+    with LogProgress(stream, every=5.0, clock=clock) as log, TerminalProgress(Terminal(), clock) as events:
+        for shown in (log, events):
+            shown.stage_started("stream")
+        clock.now += 6
+        for shown in (log, events):
+            shown.task_done("stream", {"rows": 1200, "note": "ogd 0.9000"})
+        assert [str(line) for line in events.screen().renderables[1:]] == ["ogd 0.9000"]
+        events.stage_finished("stream", {})
+        assert len(events.screen().renderables) == 1
+    assert plain(stream.getvalue())[-1] == "stream: 1 task, 1,200 rows, 200 rows/s, ogd 0.9000"
+
+
 def test_terminal_is_given_back_when_the_run_fails(monkeypatch):
     monkeypatch.setenv("TERM", "xterm")
     stream = Terminal()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -124,6 +124,14 @@ def check_columns(url: str, found: int, expected: int | None, *, fewer: bool = F
             f"{url}: found {found} feature columns, but the training data has {expected}; give data "
             "with the same columns"
         )
+
+
+def other_columns(url: str, found: Sequence[str], expected: Sequence[str]) -> str:
+    """Say in what the names of columns differ."""
+    for number, (name, wanted) in enumerate(zip(found, expected, strict=False), start=1):
+        if name != wanted:
+            return f"{url}: column {number}: found {name!r}, expected {wanted!r} as in the training data"
+    return f"{url}: found {len(found)} columns, expected {len(expected)} as in the training data"
 
 
 def shown(text: str, limit: int = 40) -> str:

@@ -28,7 +28,7 @@ TEXT_BLOCK_BYTES = 4 * MEBIBYTE
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE | re.ASCII)
 _NOT_FINITE = re.compile(r"[+-]?(nan|inf|infinity)", re.IGNORECASE)
 _BOM = b"\xef\xbb\xbf"
-_SAMPLE_BYTES = MEBIBYTE // 4
+SAMPLE_BYTES = MEBIBYTE // 4
 
 
 @dataclass(frozen=True)
@@ -55,10 +55,11 @@ class DelimitedSource(Source):
             blocks = text_blocks(stream, self.url, piece.start, piece.stop, self.block_bytes, quotes=True)
             for k, text in enumerate(blocks):
                 if k >= skip:
-                    yield self._parse(text, line)
+                    yield self.parse(text, line)
                 line += text.count(b"\n")
 
-    def _parse(self, text: bytes, line: int) -> Block:
+    def parse(self, text: bytes, line: int) -> Block:
+        """Rows of some whole records, of which the first stands in that line."""
         columns = self._arrow(text) if text.strip() else [np.empty(0) for _ in range(self.n_total)]
         if columns is None or not all(_good(column) for column in columns):
             columns = self._careful(text, line)
@@ -151,7 +152,7 @@ def open_delimited(
     with file.open() as stream:
         data_start, line, first = _skip_blank(stream, url)
         sample = first
-        while len(sample) < _SAMPLE_BYTES and (record := read_record(stream, url)):
+        while len(sample) < SAMPLE_BYTES and (record := read_record(stream, url)):
             sample += record
     if not first:
         raise InputError(f"{url}: found no rows, expected a table")

@@ -23,7 +23,7 @@ MEBIBYTE = 1 << 20
 # A longer line is no line of a data set: reading on would fill the memory.
 MAX_LINE = 256 * MEBIBYTE
 
-_MAGIC = {"bz2": b"BZh", "gz": b"\x1f\x8b", "xz": b"\xfd7zXZ\x00"}
+MAGIC = {"bz2": b"BZh", "gz": b"\x1f\x8b", "xz": b"\xfd7zXZ\x00"}
 _DECOMPRESS: dict[str, Callable[[Any], Any]] = {
     "bz2": bz2.BZ2File,
     "gz": lambda raw: gzip.GzipFile(fileobj=raw, mode="rb"),
@@ -91,9 +91,9 @@ def find_file(url: str) -> File:
         with _open_raw(path, local) as raw:
             start = raw.read(8)
     ending = url.rpartition(".")[2].lower()
-    by_content = next((name for name, magic in _MAGIC.items() if start.startswith(magic)), None)
-    if ending in _MAGIC and by_content != ending:
-        raise InputError(f"{url}: not a .{ending} file: it starts with {start[:6]!r}, expected {_MAGIC[ending]!r}")
+    by_content = next((name for name, magic in MAGIC.items() if start.startswith(magic)), None)
+    if ending in MAGIC and by_content != ending:
+        raise InputError(f"{url}: not a .{ending} file: it starts with {start[:6]!r}, expected {MAGIC[ending]!r}")
     return File(url, path, local, size, by_content)
 
 

@@ -65,6 +65,10 @@ class LibsvmSource(Source):
                 yield self._parse(text, line, piece)
             line += text.count(b"\n")
 
+    def parse(self, text: bytes, line: int) -> Block:
+        """Rows of some whole lines, of which the first has that number."""
+        return self._parse(text, line, Piece(0, 0, None))
+
     def _parse(self, text: bytes, line: int, piece: Piece) -> Block:
         n_bytes = len(text)
         if n_bytes < 8 or not text.endswith(b"\n"):

@@ -68,7 +68,7 @@ def open_source(
     if format not in FORMATS:
         raise InputError(f"{url}: unknown format {format!r}, expected one of {', '.join(FORMATS)}")
     file = find_file(str(url))
-    kind = _format(file, format)
+    kind = format_of(file, format)
     if file.compression and kind not in ("libsvm", "csv"):
         raise InputError(f"{url}: found a compressed .{kind} file, expected it uncompressed; decompress it first")
     piece_bytes = piece_bytes or PIECE_BYTES
@@ -79,7 +79,8 @@ def open_source(
     return _OPEN_TABLE[kind](file, label, n_columns, require_label, piece_bytes, size)
 
 
-def _format(file: File, asked: str) -> str:
+def format_of(file: File, asked: str = "auto") -> str:
+    """Format of a file: as asked for, else by its name, else by its content."""
     start = b""
     if asked in ("auto", "npy"):
         with file.open() as stream:

@@ -145,6 +145,12 @@ def open_parquet(
     )
 
 
+def has_rows(file: File) -> bool:
+    """Whether a Parquet file holds any row."""
+    with file.open(scattered=True) as stream, _parquet(file, stream) as parquet:
+        return bool(parquet.metadata.num_rows)
+
+
 def _parquet(file: File, stream: object) -> pq.ParquetFile:
     # Without pre_buffer and with a buffer (one for each column), memory does not grow with the row groups.
     buffer_size = MEBIBYTE // 16 if file.local else MEBIBYTE

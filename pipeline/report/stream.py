@@ -46,6 +46,7 @@ def stream_section(metrics: Metrics) -> str:
     rows, block = get_number(online, "rows_initial"), get_number(online, "block_rows")
     how = f"Every block of {plural(block, 'row')} is predicted, then learned from" if block else ""
     how += f"; the map is that of {plural(rows, 'initial row')}" if rows else ""
+    how += f"; rows as they arrived: {esc(source)}" if (source := get_text(online, "source")) else ""
     figure = (
         f'<figure><h3>Cumulative accuracy</h3><ul class="legend">{legend}</ul>{chart}<figcaption>{how}.</figcaption>'
         "</figure>"

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ikmap.rows import Rows
 from pipeline.datasets import ResolvedDataset
 from pipeline.engine import Context, Record, Stage, Task
 from pipeline.errors import InputError
@@ -24,6 +25,7 @@ from pipeline.prepared import (
     write_part,
 )
 from pipeline.readers import Piece, Source
+from pipeline.readers.base import other_columns
 from pipeline.store import Store
 
 MOST_LABELS = 1000
@@ -57,7 +59,7 @@ def ingest(context: Context, data: ResolvedDataset) -> dict[str, Any]:
     parts = _ingest_files(stage, files)
     train_parts = parts["train"]
     columns = train.n_columns or max(part["columns"] for part in train_parts)
-    rows, nnz = _total(train_parts, "rows"), _total(train_parts, "nnz")
+    rows, nnz = total(train_parts, "rows"), total(train_parts, "nnz")
     if rows == 0:
         raise InputError(f"{train.url}: found no rows, expected some to train on")
     if columns == 0:
@@ -65,24 +67,24 @@ def ingest(context: Context, data: ResolvedDataset) -> dict[str, Any]:
     preparation = Preparation(
         n_columns=columns,
         column_names=list(train.column_names) if train.column_names else None,
-        dense=not train.sparse or (nnz >= DENSE_SHARE * rows * columns and columns <= DENSE_COLUMNS),
-        classes=_classes(train.url, _labels(train_parts), data, params.task),
+        dense=is_dense(train.sparse, rows, columns, nnz),
+        classes=classes_of(train.url, labels_of(train_parts), data, params.task),
         two_class=[list(side) for side in data.two_class] if data.two_class else None,
         divide=data.divide,
     )
-    unknown_labels(_labels(train_parts), preparation, train.url)
+    unknown_labels(labels_of(train_parts), preparation, train.url)
 
     if test is not None:
         if train.column_names and test.column_names and train.column_names != test.column_names:
-            raise InputError(_other_columns(test.url, test.column_names, train.column_names))
+            raise InputError(other_columns(test.url, test.column_names, train.column_names))
         if "test" not in parts:
             parts |= _ingest_files(stage, [(replace(test, n_columns=columns), "test")])
         test_parts = parts["test"]
-        test_rows = _total(test_parts, "rows")
+        test_rows = total(test_parts, "rows")
         if test_rows == 0:
             raise InputError(f"{test.url}: found no rows, expected some to test on")
-        unknown_labels(_labels(test_parts), preparation, test.url)
-        nnz += _total(test_parts, "nnz")
+        unknown_labels(labels_of(test_parts), preparation, test.url)
+        nnz += total(test_parts, "nnz")
         sides = {
             "train": _side(train.url, train_parts, Split("all", rows)),
             "test": _side(test.url, test_parts, Split("all", test_rows)),
@@ -134,33 +136,13 @@ def ingest_piece(store: Store, source: Source, piece: Piece, folder: str) -> Rec
         kept += 1
     read = written = 0
     for number, block in enumerate(source.read(piece, skip=kept), start=kept):
-        if block.X.shape[0] == 0:
-            # An empty part keeps the numbering of blocks, on which resuming relies.
-            values: np.ndarray = np.zeros(0)
-        else:
-            assert block.y is not None
-            values = block.y
-        found_values, codes = np.unique(values, return_inverse=True)
-        if found_values.size > MOST_LABELS:
-            raise InputError(
-                f"{source.url}: found more than {MOST_LABELS} different labels, expected classes "
-                "(regression is not available yet)"
-            )
-        labels = [plain_label(value) for value in found_values]
-        name = _part_name(folder, piece, number)
-        part = {
-            "name": name,
-            "rows": int(block.X.shape[0]),
-            "columns": int(block.X.shape[1]),
-            "nnz": int(np.count_nonzero(block.X)) if isinstance(block.X, np.ndarray) else int(block.X.nnz),
-            "labels": labels,
-            "label_counts": np.bincount(codes, minlength=len(labels)).tolist(),
-        }
-        written += write_part(store, name, block.X, labels, codes.astype(np.int32), {"part": part})
+        # An empty part keeps the numbering of blocks, on which resuming relies.
+        part, size = store_block(store, _part_name(folder, piece, number), block.X, block.y, source.url)
+        written += size
         read += block.n_bytes
         parts.append(part)
     return {
-        "rows": _total(parts, "rows"),
+        "rows": total(parts, "rows"),
         "bytes_read": read,
         "bytes_written": written,
         "outputs": [part["name"] for part in parts],
@@ -168,22 +150,52 @@ def ingest_piece(store: Store, source: Source, piece: Piece, folder: str) -> Rec
     }
 
 
+def store_block(store: Store, name: str, X: Rows, y: np.ndarray | None, url: str, **more: Any) -> tuple[Record, int]:
+    """Store rows as they were found; return what is known of them, and the bytes written.
+
+    Raises
+    ------
+    InputError
+        Too many different labels.
+    """
+    if X.shape[0] == 0:
+        y = np.zeros(0)
+    assert y is not None
+    found_values, codes = np.unique(y, return_inverse=True)
+    if found_values.size > MOST_LABELS:
+        raise InputError(
+            f"{url}: found more than {MOST_LABELS} different labels, expected classes (regression is not available yet)"
+        )
+    labels = [plain_label(value) for value in found_values]
+    part = {
+        "name": name,
+        "rows": int(X.shape[0]),
+        "columns": int(X.shape[1]),
+        "nnz": int(np.count_nonzero(X)) if isinstance(X, np.ndarray) else int(X.nnz),
+        "labels": labels,
+        "label_counts": np.bincount(codes, minlength=len(labels)).tolist(),
+    }
+    return part, write_part(store, name, X, labels, codes.astype(np.int32), {"part": part, **more})
+
+
 def _part_name(folder: str, piece: Piece, block: int) -> str:
     return f"{folder}/{piece.index:05d}-{block:05d}"
 
 
-def _total(parts: Iterable[Record], key: str) -> int:
+def total(parts: Iterable[Record], key: str) -> int:
+    """Sum over parts."""
     return sum(int(part[key]) for part in parts)
 
 
-def _labels(parts: Iterable[Record]) -> list[Any]:
+def labels_of(parts: Iterable[Record]) -> list[Any]:
+    """Labels found in any of the parts: numbers, then text."""
     counts: Counter[Any] = Counter()
     for part in parts:
         counts.update(dict(zip(part["labels"], part["label_counts"], strict=True)))
     return sorted(counts, key=lambda label: (isinstance(label, str), label))
 
 
-def _classes(url: str, labels: list[Any], data: ResolvedDataset, task: str) -> list[Any]:
+def classes_of(url: str, labels: list[Any], data: ResolvedDataset, task: str) -> list[Any]:
     """Labels by class number, checked against what can be learned."""
     if data.two_class is not None:
         return [-1, 1]
@@ -200,11 +212,9 @@ def _classes(url: str, labels: list[Any], data: ResolvedDataset, task: str) -> l
     return labels
 
 
-def _other_columns(url: str, found: tuple[str, ...], expected: tuple[str, ...]) -> str:
-    for number, (name, wanted) in enumerate(zip(found, expected, strict=False), start=1):
-        if name != wanted:
-            return f"{url}: column {number}: found {name!r}, expected {wanted!r} as in the training data"
-    return f"{url}: found {len(found)} columns, expected {len(expected)} as in the training data"
+def is_dense(sparse: bool, rows: int, columns: int, nnz: int) -> bool:
+    """Whether rows are handed out dense: as found, and sparse ones that would hardly grow."""
+    return not sparse or (nnz >= DENSE_SHARE * rows * columns and columns <= DENSE_COLUMNS)
 
 
 def _side(url: str, parts: list[Record], split: Split) -> dict[str, Any]:
@@ -217,13 +227,23 @@ def _side(url: str, parts: list[Record], split: Split) -> dict[str, Any]:
     return {"url": url, "parts": kept, "counts": counts, "split": asdict(split)}
 
 
-def fit_scaling(stage: Stage, preparation: Preparation) -> None:
-    """Find the range of every column over the training rows."""
+def refuse_sparse_scaling(preparation: Preparation) -> None:
+    """Refuse sparse data, which scaling would fill.
+
+    Raises
+    ------
+    InputError
+    """
     if not preparation.dense:
         raise InputError(
             "--scale minmax: found sparse data, which it would fill, expected dense data; "
             "leave it out, or scale the file beforehand"
         )
+
+
+def fit_scaling(stage: Stage, preparation: Preparation) -> None:
+    """Find the range of every column over the training rows."""
+    refuse_sparse_scaling(preparation)
     store = stage.context.store
     n = PreparedRows(store, "train").n_rows
     tasks = [

@@ -17,14 +17,16 @@ from pipeline.store import Store
 from pipeline.stream_data import chunk_name
 
 CHUNK_BYTES = 16 << 20
-MOST_BLOCKS = 16
+CHUNK_BLOCKS = 16
+CHUNK_ROWS = 4096
 TASK_BYTES = 128 << 20
 """Rows that a task puts in order, at most; it looks through all files for them."""
 
 
 def chunk_rows_of(block_rows: int, row_bytes: int) -> int:
-    """Rows of a chunk: whole blocks, of at most about 16 MiB unless a single one has more."""
-    return block_rows * int(np.clip(CHUNK_BYTES // (block_rows * row_bytes), 1, MOST_BLOCKS))
+    """Rows of a chunk: whole blocks, 16 of them or 4096 rows, and at most about 16 MiB unless a single one has more."""
+    blocks = max(CHUNK_BLOCKS, -(-CHUNK_ROWS // block_rows))
+    return block_rows * int(np.clip(CHUNK_BYTES // (block_rows * row_bytes), 1, blocks))
 
 
 def shuffle(context: Context, n_initial: int, block_rows: int, order: str) -> dict[str, Any]:
@@ -55,7 +57,7 @@ def shuffle(context: Context, n_initial: int, block_rows: int, order: str) -> di
     parts = starts + chunks
     together = max(1, TASK_BYTES // (chunk_rows * sides[0].row_bytes))
     tasks = [
-        Task(f"parts-{k:06d}", (store, parts[k : k + together], n, seed if order == "shuffled" else None))
+        Task(f"parts-{k:06d}", (store, parts[k : k + together], n, n_initial, seed if order == "shuffled" else None))
         for k in range(0, len(parts), together)
     ]
     stage = Stage(context, "shuffle", None)
@@ -83,8 +85,8 @@ def shuffle(context: Context, n_initial: int, block_rows: int, order: str) -> di
     )
 
 
-def write_parts(store: Store, parts: list[tuple[str, int, int]], n: int, seed: int | None) -> Record:
-    """Task: write some neighbouring parts of the stream, by name, first row and end."""
+def write_parts(store: Store, parts: list[tuple[str, int, int]], n: int, n_initial: int, seed: int | None) -> Record:
+    """Task: write some neighbouring parts of all rows, by name, first row and end."""
     sides = [PreparedRows(store, side, DATA) for side in ("train", "test")]
     first, end = parts[0][1], parts[-1][2]
     numbers = np.arange(n, dtype=np.int64)
@@ -100,7 +102,9 @@ def write_parts(store: Store, parts: list[tuple[str, int, int]], n: int, seed: i
     written = 0
     for name, start, stop in parts:
         rows = order[start - first : stop - first]
-        written += write_part(store, name, X[rows], classes, y[rows], {"rows": stop - start})
+        written += write_part(
+            store, name, X[rows], classes, y[rows], {"rows": stop - start, "first": start - n_initial}
+        )
     return {
         "rows": end - first,
         "bytes_read": int(X.nbytes if isinstance(X, np.ndarray) else X.data.nbytes + X.indices.nbytes),

@@ -16,6 +16,7 @@ from pipeline.baselines import Sample, start_online
 from pipeline.checkpoint import save_checkpoint
 from pipeline.engine import Record
 from pipeline.errors import InputError
+from pipeline.models import MODELS, save_model
 from pipeline.params import Params
 from pipeline.prepared import PreparedRows
 from pipeline.stages.partition import Fitted
@@ -58,27 +59,31 @@ def stream_cells(psi: int, k: int) -> str:
 def map_chunk(stream: Stream, fitted: list[Fitted], k: int) -> Record:
     """Task: the cells of chunk k in all models."""
     X = stream.features(k)
-    written, outputs = 0, []
+    written, outputs, seconds = 0, [], {}
     for model in fitted:
-        codes = model.load(stream.store).cells(X, n_threads=1).codes
+        partitions = model.load(stream.store)
+        began = time.perf_counter()
+        codes = partitions.cells(X, n_threads=1).codes
+        seconds[str(model.psi)] = round(time.perf_counter() - began, 6)
         name = stream_cells(model.psi, k)
         written += stream.store.write_group(name, {"codes": codes.astype(np.int32, copy=False)}, {})
         outputs.append(name)
     read = X.nbytes if isinstance(X, np.ndarray) else X.data.nbytes + X.indices.nbytes
-    return {"rows": int(X.shape[0]), "bytes_read": int(read), "bytes_written": written, "outputs": outputs}
+    return {
+        "rows": int(X.shape[0]),
+        "bytes_read": int(read),
+        "bytes_written": written,
+        "outputs": outputs,
+        "map_seconds": seconds,
+    }
 
 
 def learn_initial(stream: Stream, params: Params, contestant: Contestant, n_threads: int = 1) -> Record:
     """Task: one pass over the initial rows; what has been learned is kept in the checkpoint."""
-    began = time.perf_counter()
-    state = _after_initial(stream, params, contestant, n_threads)
+    state, seconds = _after_initial(stream, params, contestant, n_threads)
     _save(contestant, 0, state, [])
     _keep(contestant, 0, state)
-    return {
-        "rows": state.n_seen,
-        "train_seconds": round(time.perf_counter() - began, 6),
-        "n_support": int(state.n_support),
-    }
+    return {"rows": state.n_seen, "train_seconds": round(seconds, 6), "n_support": int(state.n_support)}
 
 
 def learn_chunk(stream: Stream, params: Params, contestant: Contestant, k: int, n_threads: int = 1) -> Record:
@@ -115,6 +120,17 @@ def learn_chunk(stream: Stream, params: Params, contestant: Contestant, k: int, 
     return _record(blocks)
 
 
+def save_state(stream: Stream, params: Params, contestant: Contestant, k: int, n_threads: int = 1) -> Record:
+    """Task: save what a learner is after k chunks, as a model to score with."""
+    state, _, _ = _state_before(stream, params, contestant, k, n_threads)
+    classes = PreparedRows(stream.store, "train").preparation.classes
+    asked = {"feature_scale": params.feature_scale, "order": params.order, "seed": params.seed}
+    model = state.model(classes, asked)
+    output = f"{MODELS}/{contestant.learner}"
+    content_hash = save_model(stream.store, output, model)
+    return {"bytes_written": model.nbytes, "outputs": [output], "content_hash": content_hash}
+
+
 def _record(blocks: list[list[Any]]) -> Record:
     n = sum(block[0] for block in blocks)
     return {"rows": n, "bytes_read": 0, "bytes_written": 4 * n, "blocks": blocks}
@@ -128,14 +144,19 @@ def _rows(stream: Stream, contestant: Contestant, k: int) -> Any:
     return Cells(arrays["codes"], contestant.fitted.load(stream.store).offsets).packed()
 
 
-def _after_initial(stream: Stream, params: Params, contestant: Contestant, n_threads: int) -> Any:
+def _after_initial(stream: Stream, params: Params, contestant: Contestant, n_threads: int) -> tuple[Any, float]:
+    """State after the initial rows, and the seconds of mapping them and learning from them."""
     train = PreparedRows(stream.store, "train")
     model = None if contestant.fitted is None else contestant.fitted.load(stream.store)
     offsets = None if model is None else model.offsets
+    began = time.perf_counter()
     state = start_online(contestant.learner, params, contestant.value, Sample.of(train), offsets, n_threads)
+    seconds = time.perf_counter() - began
     for _, X, y in train.blocks(0, train.n_rows):
+        began = time.perf_counter()
         state.partial_fit(X if model is None else model.cells(X, n_threads).packed(), y)
-    return state
+        seconds += time.perf_counter() - began
+    return state, seconds
 
 
 def _save(contestant: Contestant, next_chunk: int, state: Any, blocks: list[list[Any]]) -> None:

@@ -1,0 +1,255 @@
+"""A race of learners on one stream: how far everyone is, and what may be done next."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Protocol, Self
+
+import numpy as np
+
+from pipeline.baselines import parameter_of
+from pipeline.engine import Context, Record, Task
+from pipeline.stages.stream import Contestant, learn_chunk, learn_initial, map_chunk, save_state
+from pipeline.stream_data import PredictionFile, Stream
+
+AHEAD = 4
+"""Chunks that are mapped before the slowest learner needs them."""
+MODEL = "model"
+
+
+class Arrivals(Protocol):
+    """What has come of a stream so far. A context manager: leaving it ends the taking in.
+
+    Attributes
+    ----------
+    chunks, rows, nnz : int
+        In the store; nnz of what has come beside the files ingested.
+    ended : bool
+        No more will come.
+    """
+
+    chunks: int
+    rows: int
+    nnz: int
+    ended: bool
+
+    def start(self) -> None:
+        """Begin to take in."""
+
+    def learned(self, chunks: int) -> None:
+        """Told how many chunks the slowest learner has done."""
+
+    def check(self) -> None:
+        """Raises where rows can no longer arrive."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *_: object) -> None: ...
+
+
+class Race:
+    """Which chunks are mapped, and what each learner may do next (:class:`~pipeline.engine.Work`).
+
+    Parameters
+    ----------
+    context : Context
+    stream : Stream
+    arrivals : Arrivals
+    contestants : list of Contestant
+    limit_seconds : float or None
+        Of predicting and learning, for each.
+    n_threads : int
+        Of a learner.
+    """
+
+    def __init__(
+        self,
+        context: Context,
+        stream: Stream,
+        arrivals: Arrivals,
+        contestants: list[Contestant],
+        limit_seconds: float | None,
+        n_threads: int,
+    ) -> None:
+        self.context, self.stream, self.arrivals, self.contestants = context, stream, arrivals, contestants
+        self.limit_seconds, self.n_threads = limit_seconds, n_threads
+        self.fitted = list({c.fitted.psi: c.fitted for c in contestants if c.fitted is not None}.values())
+        self.stopped: set[str] = set()
+        self._mapped: dict[int, Record] = {}
+        self._learned: dict[str, list[Record]] = {c.learner: [] for c in contestants}
+        self._spent = dict.fromkeys(self._learned, 0.0)
+        self._counts = dict.fromkeys(self._learned, (0, 0))  # rows, and those predicted right
+        self._models: dict[str, Record] = {}
+        self._running: set[str] = set()
+        # Each learner goes on where it was: its state is in that worker's memory.
+        self._home: dict[str, str] = {}
+
+    def resume(self) -> Iterator[Record]:
+        """Take up what earlier processes have finished; yield their records."""
+        found = {path.stem: path for path in self.context.run.task_record("stream", "any").parent.glob("*.json")}
+        n_chunks = self.arrivals.chunks
+        for k in range(n_chunks if self.fitted else 0):
+            if (path := found.get(_map_name(k))) is not None:
+                record = json.loads(path.read_text())
+                if all(self.context.store.holds(output) for output in record["outputs"]):
+                    self._mapped[k] = record
+                    yield record
+        for contestant in self.contestants:
+            name = contestant.learner
+            if not Path(contestant.checkpoint).exists():
+                continue
+            stored = len(PredictionFile(contestant.predictions))
+            records: list[Record] = []
+            for k in range(-1, n_chunks):
+                path = found.get(_learn_name(name, k))
+                if path is None:
+                    break
+                records.append(json.loads(path.read_text()))
+            if sum(record["rows"] for record in records[1:]) > stored:
+                continue  # what it was learned with is gone: from the beginning
+            for record in records:
+                self._note(name, record)
+                yield record
+        self._tell()
+
+    # --- what may begin
+
+    def more(self) -> bool:
+        """Whether more rows may arrive for a learner that is not stopped."""
+        self.arrivals.check()
+        return not self.arrivals.ended and len(self.stopped) < len(self.contestants)
+
+    def ready(self) -> Iterator[tuple[Callable[..., Record], Task]]:
+        """Yield what may begin."""
+        params = self.context.params
+        ended = self.arrivals.ended  # asked first: then the number of chunks is final
+        n_chunks = self.arrivals.chunks
+        racing = [c for c in self.contestants if c.learner not in self.stopped]
+        at = [self.next(c.learner) for c in racing if c.fitted is not None and self.next(c.learner) < n_chunks]
+        for k in range(min(n_chunks, max(0, min(at)) + AHEAD) if at else 0):
+            if k not in self._mapped and self._begin(_map_name(k)):
+                yield map_chunk, Task(_map_name(k), (self.stream, self.fitted, k))
+        for contestant in self.contestants:
+            name, k = contestant.learner, self.next(contestant.learner)
+            given = (self.stream, params, contestant)
+            function: Callable[..., Record] = learn_chunk
+            what = _learn_name(name, k)
+            args: tuple[Any, ...] = (*given, k, self.n_threads)
+            if name in self.stopped or (ended and k == n_chunks):
+                if name in self._models:
+                    continue
+                function, what = save_state, f"{name}-{MODEL}"
+            elif k == -1:
+                function, args = learn_initial, (*given, self.n_threads)
+            elif k >= n_chunks or (contestant.fitted is not None and k not in self._mapped):
+                continue
+            if self._begin(what):
+                yield function, Task(what, args, self._at_home(name))
+
+    def lost(self, task: Task) -> None:
+        """A worker is gone: its learners move to others, which take up their checkpoints."""
+        self._running.discard(task.name)
+        self._home = {name: worker for name, worker in self._home.items() if worker != task.worker}
+
+    def _at_home(self, learner: str) -> str | None:
+        """Worker of a learner; at first one of those with the fewest."""
+        if learner not in self._home:
+            taken = Counter(self._home.values())
+            workers = list(self.context.client.scheduler_info(n_workers=-1)["workers"])
+            if not workers:
+                return None
+            self._home[learner] = min(workers, key=lambda worker: taken[worker])
+        return self._home[learner]
+
+    def _begin(self, name: str) -> bool:
+        if name in self._running:
+            return False
+        self._running.add(name)
+        return True
+
+    # --- what is done
+
+    def finished(self, name: str, record: Record) -> None:
+        """Note that a task is done."""
+        self._running.discard(name)
+        learner, _, k = name.rpartition("-")
+        if learner == "map":
+            self._mapped[int(k)] = record
+        elif k == MODEL:
+            self._models[learner] = record
+        else:
+            self._note(learner, record)
+        self._tell()
+
+    def _note(self, learner: str, record: Record) -> None:
+        self._learned[learner].append(record)
+        blocks = record.get("blocks", ())
+        rows, correct = self._counts[learner]
+        self._counts[learner] = rows + sum(b[0] for b in blocks), correct + sum(b[1] for b in blocks)
+        self._spent[learner] += record.get("train_seconds", 0.0) + sum(b[2] + b[3] for b in blocks)
+        left = not self.arrivals.ended or self.next(learner) < self.arrivals.chunks
+        if left and self.limit_seconds is not None and self._spent[learner] > self.limit_seconds:
+            self.stopped.add(learner)
+
+    def _tell(self) -> None:
+        racing = [self.next(name) for name in self._learned if name not in self.stopped]
+        self.arrivals.learned(min(racing, default=self.arrivals.chunks))
+
+    def next(self, learner: str) -> int:
+        """Chunk that a learner is at; -1: the initial rows."""
+        return len(self._learned[learner]) - 1
+
+    @property
+    def rows(self) -> int:
+        """Rows that the slowest learner has done, of those that are not stopped."""
+        racing = [n for name, (n, _) in self._counts.items() if name not in self.stopped]
+        return min(racing, default=max(n for n, _ in self._counts.values()))
+
+    def standing(self) -> str:
+        """Accuracy of each learner so far, in words."""
+        return ", ".join(f"{name} {correct / n:.4f}" for name, (n, correct) in self._counts.items() if n)
+
+    def result(self, contestant: Contestant) -> dict[str, Any]:
+        """What is known of a learner at the end: totals, and the curve block by block."""
+        initial, *records = self._learned[contestant.learner]
+        blocks = np.array([block for record in records for block in record["blocks"]]).reshape(-1, 5)
+        psi = str(contestant.fitted.psi) if contestant.fitted else None
+        of_mapping = [self._mapped[k]["map_seconds"][psi] if psi else 0.0 for k in range(len(records))]
+        # A chunk's mapping counts in equal parts for its blocks.
+        shares = [np.full(len(r["blocks"]), s / len(r["blocks"])) for r, s in zip(records, of_mapping, strict=True)]
+        mapping = np.concatenate([np.zeros(0), *shares])
+        seen, correct = np.cumsum(blocks[:, 0]), np.cumsum(blocks[:, 1])
+        learning = np.cumsum(blocks[:, 2] + blocks[:, 3])
+        n_seen = int(seen[-1]) if seen.size else 0
+        parameter = {"psi": contestant.fitted.psi} if contestant.fitted else {
+            "parameter": parameter_of(contestant.learner, self.context.params), "value": contestant.value
+        }  # fmt: skip
+        return {
+            **parameter,
+            "accuracy": float(correct[-1]) / n_seen if n_seen else None,
+            "rows": n_seen,
+            "stopped_early": contestant.learner in self.stopped,
+            "content_hash": self._models[contestant.learner]["content_hash"],
+            "initial_seconds": initial["train_seconds"],
+            "map_seconds": round(float(mapping.sum()), 6),
+            "predict_seconds": round(float(blocks[:, 2].sum()), 6),
+            "train_seconds": round(float(blocks[:, 3].sum()), 6),
+            "n_support": int(blocks[-1, 4]) if len(blocks) else initial["n_support"],
+            "curve": {
+                "rows": seen.astype(int).tolist(),
+                "accuracy": (correct / np.maximum(seen, 1)).round(6).tolist(),
+                "seconds": (learning + np.cumsum(mapping)).round(6).tolist(),
+                "n_support": blocks[:, 4].astype(int).tolist(),
+            },
+        }
+
+
+def _map_name(k: int) -> str:
+    return f"map-{k:06d}"
+
+
+def _learn_name(learner: str, k: int) -> str:
+    return f"{learner}-initial" if k < 0 else f"{learner}-{k:06d}"
