@@ -62,8 +62,8 @@ class Plan:
             who = f"training {self.largest}" if self.largest else "a worker"
             less = f"without {self.largest}" if self.largest else "a smaller --psi or --t"
             raise DoesNotFit(
-                f"{who} would need about {_size(self.worker_bytes)}, found a limit of {_size(memory_limit)}; "
-                f"give fewer --workers, a larger --memory-limit, or {less}"
+                f"{who} would need about {_size(self.worker_bytes)}, found a limit of {_size(memory_limit)}, "
+                f"of which nine tenths can be used; give fewer --workers, a larger --memory-limit, or {less}"
             )
         free = shutil.disk_usage(directory).free
         if self.output_bytes > free:

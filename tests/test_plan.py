@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.errors import InputError
+from pipeline.errors import DoesNotFit, InputError
 from pipeline.layout import SOLVERS, choose_parts, choose_solver, packed_bytes
 from pipeline.params import Params
-from pipeline.plan import Plan, make_plan
+from pipeline.plan import USABLE, Plan, make_plan
 
 BASE: dict[str, Any] = {
     "rows_train": 50_000,
@@ -102,10 +102,10 @@ def test_psi_of_all_rows_draws_all_of_them() -> None:
 
 def test_what_does_not_fit_a_worker_is_refused(tmp_path: Path) -> None:
     needed = plan().worker_bytes
-    plan().check(needed, tmp_path)
+    plan().check(int(needed / USABLE) + 1, tmp_path)
     plan().check(None, tmp_path)
-    with pytest.raises(InputError, match=r"a worker would need about \d+ MB, found a limit of \d+ MB; give fewer"):
-        plan().check(needed - 1, tmp_path)
+    with pytest.raises(DoesNotFit, match=r"a worker would need about \d+ MB, found a limit of \d+ MB, of which nine"):
+        plan().check(int(needed / USABLE) - 1, tmp_path)
 
 
 def test_what_does_not_fit_the_disk_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
