@@ -169,6 +169,11 @@ class Runs:
                 return self._ended(way, "failed", str(error))
             except (KilledWorker, MemoryError) as error:
                 return self._ended(way, "memory", f"workers died of it: {error}")
+            except Exception as error:
+                if self.options.debug:
+                    raise
+                # A defect of ours in one run is no reason to lose the others.
+                return self._ended(way, "failed", f"internal error: {type(error).__name__}: {error}")
         return self._ended(entry, "failed", refused)
 
     def _run(self, entry: Entry, cluster: ClusterHandle, share: int) -> Outcome:
