@@ -18,6 +18,7 @@ import pytest
 
 from flows._cli import run_command
 from flows.options import BatchOptions, OnlineOptions, ScoreOptions
+from flows.reproduce_options import ReproduceOptions
 from flows.run_batch import batch_params
 from ikmap.partitioners import fit_partitions
 from pipeline.baselines import Sample, fit_batch, start_online
@@ -27,7 +28,7 @@ from pipeline.params import Params
 from pipeline.stages.train import LINEAR, svm_params
 
 ROOT = Path(__file__).parents[1]
-COMMANDS = (BatchOptions, OnlineOptions, ScoreOptions)
+COMMANDS = (BatchOptions, OnlineOptions, ReproduceOptions, ScoreOptions)
 
 # Every option of both commands, none of them at its default.
 BATCH = BatchOptions(
@@ -47,6 +48,12 @@ SCORE = ScoreOptions(
     model="runs/x", learner="svm", input="new.npy", format="npy", label="y", output="out.parquet",
     cluster="tls://host:1", workers=3, memory_limit="1GB", debug=True, quiet=True,
 )  # fmt: skip
+REPRODUCE = ReproduceOptions(
+    table=("5", "8"), figure=("3",), section=("8.1.1",), datasets=("a9a", "mine"), systems=("ogd",), depth="log2",
+    score_scale="raw", svm_scale="raw", svm_C="10", svm_loss="hinge", nogd="last", adaraker="script", data_dir="data",
+    dataset_file="mine.toml", order="file", initial=50, seed=2, limit_seconds=60.0, run_dir="runs/x", fresh=True,
+    cluster="tcp://host:1", workers=3, memory_limit="1GB", debug=True, quiet=True,
+)  # fmt: skip
 
 
 def refused(argv: str | list[str], command: type = BatchOptions) -> str:
@@ -60,10 +67,13 @@ def refused(argv: str | list[str], command: type = BatchOptions) -> str:
 def test_samples_leave_no_option_at_its_default():
     for name, spec in BatchOptions.specs().items():
         assert (getattr(BATCH, name), getattr(DATASET, name)) != (spec.default, spec.default)
-    assert all(getattr(SCORE, name) != spec.default for name, spec in ScoreOptions.specs().items())
+    for sample in (SCORE, REPRODUCE):
+        assert all(getattr(sample, name) != spec.default for name, spec in sample.specs().items())
 
 
-@pytest.mark.parametrize("options", [BatchOptions(), BATCH, DATASET, OnlineOptions(), ONLINE, SCORE], ids=str)
+@pytest.mark.parametrize(
+    "options", [BatchOptions(), BATCH, DATASET, OnlineOptions(), ONLINE, SCORE, REPRODUCE], ids=str
+)
 def test_round_trips(options):
     kind = type(options)
     assert kind.parse(shlex.split(options.command())[3:]) == options
