@@ -109,13 +109,14 @@ class Runs:
             for name in sized:
                 self.sizes[name] = self._size(name, cluster)
             lanes = max(1, min(cluster.workers, len(todo)))
-            side_by_side({f"lane {i}": partial(self._lane, todo, too_large, cluster, lanes) for i in range(lanes)})
             alone = cluster.kind == "local" and cluster.workers > 1 and options.memory_limit is None
-        if too_large and alone:
+            lane = partial(self._lane, todo, too_large if alone else None, cluster, lanes)
+            side_by_side({f"lane {i}": lane for i in range(lanes)})
+        if too_large:
             with connect(options.cluster, workers=1) as cluster:
                 self.events.message("what needs more memory is tried again with all there is")
                 self._begin(cluster)
-                self._lane(too_large, deque(), cluster, 1)
+                self._lane(too_large, None, cluster, 1)
         self.events.stage_finished("runs", {})
 
     def _begin(self, cluster: ClusterHandle) -> None:
@@ -124,8 +125,8 @@ class Runs:
         if self.on_cluster is not None:
             self.on_cluster(cluster)
 
-    def _lane(self, todo: deque[Entry], too_large: deque[Entry], cluster: ClusterHandle, share: int) -> None:
-        """Make one run after the other until there are no more."""
+    def _lane(self, todo: deque[Entry], too_large: deque[Entry] | None, cluster: ClusterHandle, share: int) -> None:
+        """Make one run after the other until there are no more; where it is given, put by what does not fit."""
         while True:
             try:
                 entry = todo.popleft()
@@ -135,7 +136,9 @@ class Runs:
             try:
                 outcome = self._outcome(entry, cluster, share)
             except DoesNotFit as error:
-                too_large.append(entry)
+                if too_large is not None:
+                    too_large.append(entry)
+                    continue
                 outcome = self._ended(entry, "memory", str(error))
             self.outcomes[_what(entry)] = outcome
             self.events.message(one_line(entry.key, outcome, time.perf_counter() - began))

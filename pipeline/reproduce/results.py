@@ -161,7 +161,8 @@ def printed(paper: Paper, table: str, dataset: str, system: str) -> tuple[Any, A
     """Accuracy and seconds of the paper: numbers, its mark for what there is none of, or None."""
     cell = paper.published[f"table{table}"].get(dataset, {})
     if table == "6":
-        return paper.published["table5"].get(dataset, {}).get(system, [None])[0], cell.get("cpu")
+        seconds = f"{cell['cpu']:,} s; GPU: {cell['gpu']} s" if cell else None
+        return paper.published["table5"].get(dataset, {}).get(system, [None])[0], seconds
     value = cell.get(system)
     return (value[0], value[1]) if isinstance(value, list) else (value, None)
 
