@@ -168,6 +168,15 @@ def test_the_other_readings_differ_in_one_point_and_a_chosen_one_stands_alone() 
     assert shown(PAPER.readings["nogd"], chosen) == "averaged"
 
 
+def test_readings_of_the_same_option_hold_together() -> None:
+    table = PAPER.find("table", "7")
+    raw = {e.reading: e.options["C"] for e in entries_of(PAPER, table, ["a9a"], {"svm_scale": "raw"}, {}, ["ik_a_svm"])}
+    kernel = {e.reading: e.options["C"] for e in entries_of(PAPER, table, ["a9a"], {}, {}, ["ik_a_svm"])}
+    assert raw == {reading: 100 * kernel[reading] for reading in raw}
+    assert kernel["svm_scale", "raw"] == raw[None] == 100
+    assert raw["svm_C", "0.1"] == 10
+
+
 @pytest.mark.parametrize(
     ("values", "message"),
     [

@@ -45,7 +45,7 @@ class Reading:
     systems : tuple of str
         Those that it concerns.
     values : mapping of str to mapping
-        The ways to read it, as options; the first is ours.
+        The ways to read it, as options; the first is ours. What stands under "times" multiplies options.
     """
 
     name: str
@@ -192,11 +192,15 @@ def shown(reading: Reading, chosen: Mapping[str, str]) -> str:
 def _main(paper: Paper, dataset: str, system: System, chosen: Mapping[str, str]) -> Entry:
     """The run whose result is held against the printed one."""
     options, parts = dict(system.options), [system.name]
+    factors: dict[str, float] = {}
     for reading in paper.readings.values():
         value = shown(reading, chosen)
         if system.name in reading.systems and reading.values[value]:
-            options |= reading.values[value]
+            options |= {name: given for name, given in reading.values[value].items() if name != "times"}
+            factors |= reading.values[value].get("times", {})
             parts.append(f"{reading.name}-{value}")
+    for name, factor in factors.items():  # whatever another reading has made of the option
+        options[name] *= factor
     return Entry(f"{dataset}/{'-'.join(parts)}", dataset, system.name, "batch", options)
 
 
