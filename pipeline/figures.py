@@ -97,7 +97,11 @@ STAGES = Figures(
         "bytes_written": "Bytes written by the tasks",
         "seconds": "Seconds that the stage was at work, summed over runs",
     },
-    {"running": "Runs that are in the stage", "tasks_expected": "Tasks that the stages at work have in all, if known"},
+    {
+        "running": "Runs that are in the stage now",
+        "tasks_expected": "Tasks in all of these runs in the stage, where that is known",
+        "tasks_done": "Those of them that are done",
+    },
 )
 """What clients have said of their stages; in the process of the scheduler."""
 
@@ -108,7 +112,8 @@ COUNTED = ("rows", "bytes_read", "bytes_written")
 @contextmanager
 def task_of(stage: str) -> Iterator[Any]:
     """A task is at work for so long; what is given is to be called with its record and seconds, when it is done."""
-    WORK.add(stage, running=1)
+    # All are there from the start: a rate is taken of what a counter grows, and one that appears has not grown.
+    WORK.add(stage, running=1, **dict.fromkeys(WORK.counters, 0))
 
     def done(record: Record, seconds: float) -> None:
         WORK.add(stage, tasks=1, busy_seconds=seconds, **{name: record.get(name, 0) for name in COUNTED})

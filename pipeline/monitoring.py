@@ -144,6 +144,7 @@ class ToldEvents:
             "seconds": now - told.began,
             "running": int(running),
             "tasks_expected": told.expected if running else 0,
+            "tasks_done": told.sums["tasks"] + told.sums["tasks_skipped"] if running and told.expected else 0,
         }
         with suppress(OSError, RuntimeError):  # no scheduler, no client: who waits for the tasks will say so
             self._client.log_event(TOPIC, said)
