@@ -28,8 +28,8 @@ from pipeline.warm import WarmUp
 TITLE = "Models on the workers"
 ABOUT = (
     "a model from one process to all workers of this machine, until each has it in memory: read from the store through "
-    "the cache of each process, as tasks do, against `client.scatter(..., broadcast=True)`. The column of memory holds the "
-    "bytes that went through the sockets of the process of client and scheduler"
+    "the cache of each process, as tasks do, against `client.scatter(..., broadcast=True)`. The column of memory holds "
+    "the bytes that went through the sockets of the process of client and scheduler"
 )
 WORKERS, QUICK_WORKERS = 8, 2
 MEBIBYTES, QUICK_MEBIBYTES = (64, 1024), (2,)

@@ -33,8 +33,8 @@ from pipeline.warm import WarmUp
 
 TITLE = "Two workers against one"
 ABOUT = (
-    "the cells stage of a batch run (mapping, storing, every result recorded) on a local cluster of one worker and on one "
-    "of two, in turns, both warm; each worker is a process with one thread"
+    "the cells stage of a batch run (mapping, storing, every result recorded) on a local cluster of one worker and on "
+    "one of two, in turns, both warm; each worker is a process with one thread"
 )
 T, PSI, QUICK_PSI = 100, 4096, 16
 
