@@ -16,5 +16,7 @@ NAMES = (
     "pipeline",
     "scaling",
     "solvers",
+    "models",
+    "workers",
     "frontier",
 )

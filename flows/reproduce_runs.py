@@ -26,6 +26,7 @@ from pipeline.datasets import ResolvedDataset
 from pipeline.engine import Context
 from pipeline.errors import DoesNotFit, InputError, NegativeValues
 from pipeline.machine import describe_machine
+from pipeline.monitoring import told_to_scheduler
 from pipeline.online import in_file_order, run_online
 from pipeline.params import Params
 from pipeline.prepared import DATA
@@ -211,9 +212,10 @@ class Runs:
         online = isinstance(options, OnlineOptions)
         if directory.stage("ingest") is None:
             self._link(entry.dataset, "none" if online else params.scale, online, directory, cluster)
-        context = Context(cluster.client, directory, params, _Quiet(self.events, entry.key), share)
         asked = replace(invocation(options, sources_of(data), cluster), dask_report=False)
-        with time_limit(left):
+        quiet = _Quiet(self.events, entry.key)
+        with time_limit(left), told_to_scheduler(cluster.client, quiet) as told:
+            context = Context(cluster.client, directory, params, told, share)
             if isinstance(options, OnlineOptions):
                 run_online(context, data, asked, online_params(options), call=self._named(entry))
             else:
@@ -258,15 +260,14 @@ class Runs:
             directory = RunDirectory(self.path / "data" / name, identity(params, data, sources_of(data)), fresh=fresh)
             try:
                 if directory.stage("ingest") is None:
-                    self.call(f"{name}: ingest", partial(ingest, self._context(cluster, directory, params, name), data))
+                    with told_to_scheduler(cluster.client, _Quiet(self.events, name)) as told:
+                        context = Context(cluster.client, directory, params, told)
+                        self.call(f"{name}: ingest", partial(ingest, context, data))
                 found = directory.stage("ingest")
                 assert found is not None
                 return directory, found
             finally:
                 directory.close()
-
-    def _context(self, cluster: ClusterHandle, directory: RunDirectory, params: Params, name: str) -> Context:
-        return Context(cluster.client, directory, params, _Quiet(self.events, name))
 
     def _size(self, dataset: str, cluster: ClusterHandle) -> Any:
         """What the ingest has found, or why it failed."""

@@ -74,6 +74,7 @@ def run_pipeline(
     from cluster import connect
     from pipeline.batch import call_directly, default_run_directory
     from pipeline.engine import Context
+    from pipeline.monitoring import told_to_scheduler
     from pipeline.progress import choose_progress
     from pipeline.rundir import RunDirectory
     from pipeline.warm import WarmUp
@@ -99,9 +100,10 @@ def run_pipeline(
                 events.message(cluster.describe())
                 if on_cluster is not None:
                     on_cluster(cluster, path)
-                context = Context(cluster.client, directory, params, events)
                 asked = invocation(options, sources, cluster)
-                metrics: dict[str, Any] = pipeline(context, data, asked, call=call or call_directly)
+                with told_to_scheduler(cluster.client, events) as told:
+                    context = Context(cluster.client, directory, params, told)
+                    metrics: dict[str, Any] = pipeline(context, data, asked, call=call or call_directly)
             events.message(f"report: {path / 'report.html'}")
             return metrics
         except KeyboardInterrupt:

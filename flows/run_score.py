@@ -45,6 +45,7 @@ def run(
     """
     from cluster import connect
     from pipeline.batch import call_directly
+    from pipeline.monitoring import told_to_scheduler
     from pipeline.progress import choose_progress
     from pipeline.score import Output, open_data, open_run, score
     from pipeline.warm import WarmUp
@@ -62,6 +63,7 @@ def run(
                 events.message(cluster.describe())
                 if on_cluster is not None:
                     on_cluster(cluster)
-                return (call or call_directly)("score", lambda: score(cluster.client, model, data, output, events))
+                with told_to_scheduler(cluster.client, events) as told:
+                    return (call or call_directly)("score", lambda: score(cluster.client, model, data, output, told))
         except KeyboardInterrupt:
             raise KeyboardInterrupt(f"run {options.command()}") from None

@@ -15,9 +15,11 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol
 
+from dask.utils import key_split
 from distributed import Client, Future, wait
 
 from pipeline.errors import InputError
+from pipeline.figures import COUNTED, task_of
 from pipeline.params import Params
 from pipeline.progress import Events
 from pipeline.rundir import RunDirectory, write_json
@@ -149,14 +151,14 @@ class Stage:
     def say(self, record: Record, skipped: bool = False) -> None:
         """Let progress show one more task."""
         # Where tasks share rows, only the number of tasks tells how far the stage is.
-        rows = {"rows": record.get("rows", 0)} if self.rows is None else {}
-        self.context.events.task_done(self.name, {**rows, "skipped": skipped})
+        shown = {name: record.get(name, 0) for name in COUNTED if name != "rows" or self.rows is None}
+        self.context.events.task_done(self.name, {**shown, "skipped": skipped})
 
     @property
     def key(self) -> str:
         """Prefix of the stage's tasks."""
-        # Dask groups tasks on its dashboard by what stands before the first dash.
-        return f"{self.name.replace(':', '_')}-{self.context.run.manifest['id']}"
+        # Dask groups tasks on its dashboard by what stands before eight hexadecimal digits (or before "-1").
+        return f"{stage_label(self.name)}-{self.context.run.manifest['id'][:8]}"
 
     def finish(self, **result: Any) -> dict[str, Any]:
         """Write the stage's summary to the manifest; `result` is what later stages need of it."""
@@ -166,6 +168,11 @@ class Stage:
         self.context.run.finish_stage(self.name, summary, result)
         self.context.events.stage_finished(self.name, summary)
         return result
+
+
+def stage_label(name: str) -> str:
+    """A stage as Dask's dashboard and metrics have it: "train_svm" for "train:svm"."""
+    return name.replace(":", "_")
 
 
 def stage_is_whole(context: Context, name: str) -> bool:
@@ -220,7 +227,7 @@ def run_tasks(
     Parameters
     ----------
     key : str
-        Prefix of the tasks on Dask's dashboard, which groups them by what stands before the first dash.
+        Prefix of the tasks: the stage, a dash, and eight hexadecimal digits. Dask's dashboard groups by the stage.
     """
     waiting = iter(tasks)
     running: dict[Future, Task] = {}
@@ -228,13 +235,13 @@ def run_tasks(
     # Nobody knows yet how long a task takes; those with a worker of their own need not be shared out.
     in_flight = IN_FLIGHT_PER_WORKER if any(task.worker for task in tasks) else 1
     n_done, seconds = 0, 0.0
-    watch = _Watch(client)
+    watch, stage = _Watch(client), key_split(key)
 
     def submit(task: Task) -> None:
         # Impure, with a key of its own in every attempt: Dask must never answer from an earlier run's result.
         name = f"{key}-{task.name}-{time.time_ns()}"
         home = {"workers": [task.worker], "allow_other_workers": True} if task.worker else {}
-        future = client.submit(measured, function, task.args, key=name, pure=False, **home)
+        future = client.submit(measured, function, task.args, stage, key=name, pure=False, **home)
         running[future] = task
 
     def fill() -> None:
@@ -284,14 +291,14 @@ def run_ready(client: Client, key: str, work: Work) -> Iterator[tuple[Task, Reco
         If there has been no worker for ``LOST_SECONDS``, or several have died on the same task.
     """
     running: dict[Future, Task] = {}
-    watch, losses = _Watch(client), Counter[str]()
+    watch, losses, stage = _Watch(client), Counter[str](), key_split(key)
     try:
         while True:
             more = work.more()  # asked before what is ready: else what comes in between would be the end
             for function, task in work.ready():
                 name = f"{key}-{task.name}-{time.time_ns()}"
                 home = {"workers": [task.worker]} if task.worker else {}
-                future = client.submit(measured, function, task.args, key=name, pure=False, **home)
+                future = client.submit(measured, function, task.args, stage, key=name, pure=False, **home)
                 running[future] = task
             if not running and not more:
                 return
@@ -398,13 +405,16 @@ def _next_done(
                 return []
 
 
-def measured(function: Callable[..., Record], args: tuple[Any, ...]) -> Record:
+def measured(function: Callable[..., Record], args: tuple[Any, ...], stage: str = "") -> Record:
     """Run on a worker: the task's record with its time, its process and that process's peak memory."""
-    began = time.perf_counter()
-    record = function(*args)
+    with task_of(stage) as done:
+        began = time.perf_counter()
+        record = function(*args)
+        seconds = time.perf_counter() - began
+        done(record, seconds)
     return {
         **record,
-        "seconds": round(time.perf_counter() - began, 6),
+        "seconds": round(seconds, 6),
         "peak_rss_bytes": peak_rss_bytes(),
         "worker": f"{os.uname().nodename}:{os.getpid()}",
     }

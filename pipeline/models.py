@@ -6,6 +6,7 @@ from collections import OrderedDict
 from threading import Lock
 
 from ikmap.model import Model, from_parts
+from pipeline.figures import MODELS_READ
 from pipeline.store import Store
 
 MODELS = "models"
@@ -56,6 +57,7 @@ def load_model[M: Model](store: Store, name: str, kind: type[M], content_hash: s
             for expected in (attributes["content_hash"], content_hash):
                 if expected not in (None, model.content_hash):
                     raise ValueError(f"{store.path}/{name}: content hash {model.content_hash}, not {expected}")
+            MODELS_READ.add(name, read=1, read_bytes=model.nbytes)
         _keep(model)
     if not isinstance(model, kind):
         raise TypeError(f"{store.path}/{name}: found a {model.kind} model, expected {kind.__name__}")

@@ -20,7 +20,7 @@ from pipeline.batch import (
     widths,
 )
 from pipeline.datasets import ResolvedDataset
-from pipeline.engine import Context, Stage, peak_rss_bytes, run_ready
+from pipeline.engine import Context, Record, Stage, peak_rss_bytes, run_ready
 from pipeline.intake import Intake
 from pipeline.prepared import DATA, PreparedRows
 from pipeline.race import Arrivals, Race
@@ -196,9 +196,11 @@ def _stream(
     stream = Stream(context.store, online.block_rows)
     done = 0
 
-    def say(skipped: bool = False) -> None:
+    def say(record: Record, skipped: bool = False) -> None:
         nonlocal done
-        context.events.task_done(stage.name, {"rows": race.rows - done, "skipped": skipped, "note": race.standing()})
+        size = {name: record.get(name, 0) for name in ("bytes_read", "bytes_written")}
+        rows = race.rows - done
+        context.events.task_done(stage.name, {**size, "rows": rows, "skipped": skipped, "note": race.standing()})
         done = race.rows
 
     with arrivals:
@@ -207,12 +209,12 @@ def _stream(
         for record in race.resume():
             stage.skipped += 1
             stage.records.append(record)
-            say(skipped=True)
+            say(record, skipped=True)
         for task, record in run_ready(context.client, stage.key, race):
             write_json(context.run.task_record(stage.name, task.name), record)
             race.finished(task.name, record)
             stage.records.append(record)
-            say()
+            say(record)
     for contestant in contestants:
         if contestant.learner in race.stopped:
             limit = f"--limit-seconds {online.limit_seconds:g}"

@@ -46,6 +46,9 @@ class WarmUp(WorkerPlugin):
             import_module(module)
         load_compiled()
         import_module("pipeline.allocator").keep_freed_memory()
+        figures = import_module("pipeline.figures")
+        figures.WORK.expose()
+        figures.MODELS_READ.expose()
 
 
 def load_compiled() -> int:
