@@ -14,7 +14,7 @@ from prefect.exceptions import ObjectAlreadyExists, ObjectNotFound
 
 THIS_MACHINE = ("local", "cuda")
 """Kinds of clusters that are made of this machine."""
-MADE_ANEW = ("slurm", "kubernetes")
+MADE_ANEW = ("slurm", "srun", "kubernetes")
 """Kinds that give every run workers of its own: somebody else shares out the machines."""
 LOOK_SECONDS = 10.0
 """How often a run that waits asks again."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
@@ -38,13 +39,14 @@ def takes[F: Callable[..., Any]](options: type[Options]) -> Callable[[F], F]:
 
 
 def explanation(spec: Spec) -> str:
-    """What the form says of an option: its group, as the form has no other place for one, and its help."""
-    return f"{spec.group}: {spec.help}"
+    """What the form, which has no other place for groups, says of an option: its group and its help, in Markdown."""
+    named = re.sub("--([a-z][a-z-]*)", lambda flag: f"`{flag[1].replace('-', '_')}`", spec.help, flags=re.I)
+    return f"{spec.group}: {named.replace('<', '&lt;').replace('>', '&gt;')}"
 
 
 def _annotation(spec: Spec) -> Any:
     """The type of an option, with its range."""
-    kind: Any = str
+    kind: Any = list[str] if isinstance(spec.default, tuple) else str
     match spec.kind:
         case Choice(names=names):
             kind = Literal[names]
