@@ -6,94 +6,41 @@ of a stage is its name, its log lines and its outcome. Arrays and models never p
 
 from __future__ import annotations
 
-import inspect
 import logging
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
+from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
-from typing import Annotated, Any, Literal, Self
+from types import ModuleType
+from typing import Any
 
+import httpx
 from prefect import Flow, Task, flow, get_client, get_run_logger
-from prefect.artifacts import create_link_artifact, create_markdown_artifact, create_table_artifact
 from prefect.cache_policies import NO_CACHE
-from prefect.context import FlowRunContext
 from prefect.exceptions import CancelledRun
 from prefect.logging.configuration import ensure_logging_setup
 from prefect.runtime import flow_run
 from prefect.settings import get_current_settings
 from prefect.states import Cancelled, Failed, State
-from pydantic import Field
 
 from cluster import ClusterHandle
 from flows import run_batch, run_online, run_reproduce, run_score
 from flows._cli import terminated_as_interrupted
-from flows._declare import Options, Spec
-from flows._kinds import Choice, Flag, Integer, Real, Several
-from flows.options import BatchOptions, OnlineOptions, ScoreOptions
+from flows._declare import Options
+from flows.options import BatchOptions, CommonOptions, OnlineOptions, ScoreOptions
+from flows.prefect_artifacts import link_dashboard, show_accuracy, show_compared, show_report, show_throughput
+from flows.prefect_events import RunLog, Tee, is_cancelled
+from flows.prefect_limit import place_on
+from flows.prefect_parameters import Result, takes
 from flows.reproduce_options import ReproduceOptions
 from pipeline.errors import InputError
-from pipeline.progress import Events, LogProgress, choose_progress
-
-Result = dict[str, Any]
-
-_LOG_SECONDS = 30.0
-"""A long stage says how far it is this often."""
-_CANCELLED_SECONDS = 10.0
-"""How often a run started by a command asks whether it was cancelled in the UI: nobody else would tell it."""
+from pipeline.progress import Events, choose_progress
 
 _terminal: ContextVar[Events | None] = ContextVar("terminal", default=None)
 """Progress on the terminal of a command; a deployment has none."""
-
-
-def takes[F: Callable[..., Any]](options: type[Options]) -> Callable[[F], F]:
-    """Give a function the declared options for parameters, with the same types, ranges, defaults and help."""
-    specs = options.specs().values()
-    parameters = [
-        inspect.Parameter(
-            spec.name,
-            inspect.Parameter.KEYWORD_ONLY,
-            default=inspect.Parameter.empty if spec.required else _plain(spec.default),
-            annotation=_annotation(spec),
-        )
-        for spec in specs
-    ]
-
-    def declare(function: F) -> F:
-        function.__signature__ = inspect.Signature(parameters, return_annotation=Result)  # type: ignore[attr-defined]
-        # Where Prefect looks for what its form says of each parameter.
-        lines = "\n".join(f"    {spec.name}: {spec.help}" for spec in specs)
-        function.__doc__ = f"{inspect.getdoc(function)}\n\nArgs:\n{lines}\n"
-        return function
-
-    return declare
-
-
-def _annotation(spec: Spec) -> Any:
-    """The type of an option, with its range."""
-    kind: Any = str
-    match spec.kind:
-        case Choice(names=names):
-            kind = Literal[names]
-        case Several(choice=choice):
-            kind = list[Literal[choice.names]]  # type: ignore[name-defined]
-        case Flag():
-            kind = bool
-        case Integer(low=low, high=high, word=word):
-            kind = Annotated[int, Field(ge=low, le=high)]
-            if word is not None:
-                kind = kind | Literal[word]
-        case Real(low=low, high=high, words=words):
-            kind = Annotated[float, Field(gt=low, lt=high, allow_inf_nan=False)]
-            if words:
-                kind = kind | Literal[words]
-    return kind | None if spec.default is None else kind
-
-
-def _plain(value: Any) -> Any:
-    return list(value) if isinstance(value, tuple) else value
 
 
 @flow(name="batch", description=BatchOptions.DESCRIPTION, persist_result=False)
@@ -120,7 +67,7 @@ def _run_directory_flow(run: Callable[..., Result], kind: type[BatchOptions], op
         link_dashboard(cluster)
 
     def work(options: BatchOptions, events: Events) -> Result:
-        metrics = run(options, call=as_task, events=events, on_cluster=started)
+        metrics = run(_resumable(options), call=as_task, events=events, on_cluster=started)
         show_throughput(metrics["stages"])
         show_accuracy(metrics["learners"])
         path = paths[0] if paths else Path(options.run_dir or "")  # a run that was finished before starts nothing
@@ -153,6 +100,8 @@ def reproduce(**options: Any) -> Any:
     def work(options: ReproduceOptions, events: Events) -> Result:
         results = run_reproduce.run(options, call=as_task, events=events, on_cluster=link_dashboard)
         show_compared(results)
+        path = Path(options.run_dir or run_reproduce.DEFAULT)
+        show_report(path.absolute(), results["run"]["command"])
         return results
 
     return _in_flow(work, ReproduceOptions, options)
@@ -219,179 +168,58 @@ def _may_be_tried_again(task: Any, run: Any, state: Any) -> bool:  # noqa: ARG00
     return not isinstance(state.result(raise_on_failure=False), InputError)
 
 
-def _in_flow[O: Options](work: Callable[[O, Events], Result], kind: type[O], values: Mapping[str, Any]) -> Any:
+def _in_flow[O: CommonOptions](work: Callable[[O, Events], Result], kind: type[O], values: Mapping[str, Any]) -> Any:
     """Do the work of a flow run; what it returns decides the run's final state."""
     terminal = _terminal.get()
     log = RunLog(watch=terminal is not None)
+    events = Tee(log) if terminal is None else Tee(terminal, log)
     logger = get_run_logger()
     if terminal is not None and (address := flow_run.get_flow_run_ui_url()):
         terminal.message(f"Prefect flow run {flow_run.get_name()}: {address}")
     try:
-        # A command ends on SIGTERM as on Ctrl-C; for a deployment it is Prefect's way to cancel.
-        with terminated_as_interrupted() if terminal is not None else nullcontext():
-            return work(kind(**values), Tee(log) if terminal is None else Tee(terminal, log))
+        # SIGTERM, which is also how a Prefect worker cancels, ends a run as Ctrl-C does: Dask's work is stopped first.
+        with terminated_as_interrupted(), _main_hidden() if terminal is None else nullcontext():
+            options = kind(**values)
+            with place_on(options.cluster, events.message, log.stop_if_cancelled):
+                return work(options, events)
     except InputError as error:
         logger.error(str(error))
         return Failed(message=str(error), data=error)
     except KeyboardInterrupt as stop:
-        if str(stop):
-            logger.warning(f"interrupted; {stop} to resume")
-        if log.cancelled:
-            return Cancelled(message=f"cancelled; {stop} to resume", data=str(stop))
+        again = f"; {stop} to resume" if str(stop) else ""
+        logger.warning(f"interrupted{again}")
+        if _was_cancelled():
+            return Cancelled(message=f"cancelled{again}", data=str(stop))
         raise
 
 
-class RunLog(LogProgress):
-    """Progress as log lines of the flow run, or of the task run within it.
+@contextmanager
+def _main_hidden() -> Iterator[None]:
+    """Let no worker process import the main module again, as Python has it.
 
-    Parameters
-    ----------
-    watch : bool
-        Look now and then whether the run was cancelled in the UI, and stop it if it was.
-
-    Attributes
-    ----------
-    cancelled : bool
+    In a deployment it is Prefect's engine: a second and 50 MB for each of them.
     """
-
-    def __init__(self, *, watch: bool = False) -> None:
-        super().__init__(every=_LOG_SECONDS)
-        self.cancelled = False
-        self._watch = watch
-        self._looked = time.monotonic()
-
-    def message(self, text: str) -> None:
-        """Write one line."""
-        get_run_logger().info(text)
-
-    def stage_started(self, name: str, total_tasks: int | None = None, total_rows: int | None = None) -> None:
-        super().stage_started(name, total_tasks, total_rows)
-        self._stop_if_cancelled()
-
-    def task_done(self, name: str, record: Mapping[str, Any]) -> None:
-        super().task_done(name, record)
-        self._stop_if_cancelled()
-
-    def _stop_if_cancelled(self) -> None:
-        context = FlowRunContext.get()
-        if not self._watch or context is None or context.flow_run is None:
-            return
-        if time.monotonic() - self._looked < _CANCELLED_SECONDS:
-            return
-        with get_client(sync_client=True) as client:
-            state = client.read_flow_run(context.flow_run.id).state
-        self._looked = time.monotonic()
-        if state is not None and (state.is_cancelled() or state.is_cancelling()):
-            self.cancelled = True
-            raise KeyboardInterrupt
+    main = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = main
 
 
-class Tee:
-    """Events for several listeners."""
-
-    def __init__(self, *listeners: Events) -> None:
-        self._listeners = listeners
-        self._stack = ExitStack()
-
-    def stage_started(self, name: str, total_tasks: int | None = None, total_rows: int | None = None) -> None:
-        """Tell all."""
-        for listener in self._listeners:
-            listener.stage_started(name, total_tasks, total_rows)
-
-    def task_done(self, name: str, record: Mapping[str, Any]) -> None:
-        """Tell all."""
-        for listener in self._listeners:
-            listener.task_done(name, record)
-
-    def stage_finished(self, name: str, summary: Mapping[str, Any]) -> None:
-        """Tell all."""
-        for listener in self._listeners:
-            listener.stage_finished(name, summary)
-
-    def message(self, text: str) -> None:
-        """Tell all."""
-        for listener in self._listeners:
-            listener.message(text)
-
-    def __enter__(self) -> Self:
-        for listener in self._listeners:
-            self._stack.enter_context(listener)
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._stack.__exit__(kind, error, trace)
+def _was_cancelled() -> bool:
+    try:
+        return is_cancelled()
+    except httpx.HTTPError:  # interrupted, perhaps, because the API does not answer
+        return False
 
 
-def link_dashboard(cluster: ClusterHandle, *_: Any) -> None:
-    """Artifact `dask-dashboard`: where to watch the chunks."""
-    if cluster.dashboard_link is not None:
-        create_link_artifact(
-            key="dask-dashboard",
-            link=cluster.dashboard_link,
-            link_text="Dask dashboard",
-            description=f"{cluster.describe()}. It lives as long as the run.",
-        )
-
-
-def show_throughput(stages: Sequence[Mapping[str, Any]]) -> None:
-    """Artifact `throughput`: what each stage took and did."""
-    table = [
-        {
-            "stage": stage["name"],
-            "seconds": round(stage["seconds"], 2),
-            "rows": stage["rows"],
-            "rows/s": round(stage["rows_per_second"]),
-            "MB read": round(stage["bytes_read"] / 1e6, 2),
-            "MB written": round(stage["bytes_written"] / 1e6, 2),
-            "peak RSS MB": round(stage["peak_rss_bytes"] / 1e6),
-            "tasks": stage["tasks"],
-            "tasks done before": stage["tasks_skipped"],
-        }
-        for stage in stages
-    ]
-    create_table_artifact(key="throughput", table=table, description="Throughput of each stage")
-
-
-def show_accuracy(learners: Mapping[str, Mapping[str, Any]]) -> None:
-    """Artifact `accuracy`: how good each learner is on rows it has not seen."""
-    table = [
-        {"learner": name, "accuracy": None if figures["accuracy"] is None else round(figures["accuracy"], 4)}
-        | {title: round(figures[key], 2) for key, title in _TIMES.items() if key in figures}
-        for name, figures in learners.items()
-    ]
-    create_table_artifact(key="accuracy", table=table, description="Share of rows with the right class")
-
-
-_TIMES = {"train_seconds": "train s", "predict_seconds": "predict s"}
-
-
-def show_compared(results: Mapping[str, Any]) -> None:
-    """Artifact `compared`: our accuracies beside the printed ones."""
-    table = [
-        {
-            "table": experiment["name"],
-            "data set": row["dataset"],
-            "system": row["title"],
-            "ours": row["accuracy"] if row["status"] == "finished" else row["status"],
-            "printed": row["published_accuracy"],
-            "difference": row["difference"],
-        }
-        for experiment in results["experiments"]
-        for row in experiment["rows"]
-        if row.get("shown")
-    ]
-    create_table_artifact(key="compared", table=table, description="Test accuracies, ours and printed")
-
-
-def show_report(path: Path, command: str) -> None:
-    """Artifact `report`: where the report is, and how to get the same result again."""
-    create_markdown_artifact(
-        key="report",
-        markdown=f"Report: `{path / 'report.html'}`\n\nThe same result again: `{command}`\n",
-        description="Result, throughput, learning curve, confusion matrix and parameters, in one offline page",
-    )
+def _resumable(options: BatchOptions) -> BatchOptions:
+    """For a run that no command has started: without a directory of its own, one that a retry finds again."""
+    if _terminal.get() is not None or options.run_dir is not None:
+        return options
+    name = re.sub(r"[^\w.-]+", "-", f"{flow_run.get_name()}-{str(flow_run.get_id())[:8]}")
+    return replace(options, run_dir=f"runs/{name}")
 
 
 def _check_api() -> None:

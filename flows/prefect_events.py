@@ -1,0 +1,117 @@
+"""Progress of a flow run: log lines and bars for Prefect, and the terminal of whoever started it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from contextlib import ExitStack
+from types import TracebackType
+from typing import Any, Self
+
+from prefect import get_client, get_run_logger
+from prefect.context import FlowRunContext
+
+from flows.prefect_artifacts import StageBars
+from pipeline.progress import Events, LogProgress, StageState
+
+_LOG_SECONDS = 30.0
+"""A long stage says how far it is this often."""
+_CANCELLED_SECONDS = 10.0
+"""How often a run started by a command asks whether it was cancelled in the UI: nobody else would tell it."""
+
+
+class RunLog(LogProgress):
+    """Progress as log lines of the flow run, or of the task run within it.
+
+    Parameters
+    ----------
+    watch : bool
+        Look now and then whether the run was cancelled in the UI, and stop it if it was.
+    """
+
+    def __init__(self, *, watch: bool = False) -> None:
+        super().__init__(every=_LOG_SECONDS)
+        self._watch = watch
+        self._looked = time.monotonic()
+        self._bars = StageBars()
+
+    def message(self, text: str) -> None:
+        """Write one line."""
+        get_run_logger().info(text)
+
+    def stage_started(self, name: str, total_tasks: int | None = None, total_rows: int | None = None) -> None:
+        super().stage_started(name, total_tasks, total_rows)
+        self.stop_if_cancelled()
+
+    def task_done(self, name: str, record: Mapping[str, Any]) -> None:
+        super().task_done(name, record)
+        self.stop_if_cancelled()
+
+    def _show_task(self, stage: StageState) -> None:
+        super()._show_task(stage)
+        self._bars.show(stage, self._clock())
+
+    def _show_end(self, stage: StageState) -> None:
+        super()._show_end(stage)
+        self._bars.show(stage, self._clock())
+
+    def stop_if_cancelled(self) -> None:
+        """Ask now and then whether somebody has cancelled the run.
+
+        Raises
+        ------
+        KeyboardInterrupt
+            Somebody has.
+        """
+        if self._watch and time.monotonic() - self._looked >= _CANCELLED_SECONDS:
+            self._looked = time.monotonic()
+            if is_cancelled():
+                raise KeyboardInterrupt
+
+
+def is_cancelled() -> bool:
+    """Whether somebody has cancelled this flow run."""
+    context = FlowRunContext.get()
+    if context is None or context.flow_run is None:
+        return False
+    with get_client(sync_client=True) as client:
+        state = client.read_flow_run(context.flow_run.id).state
+    return state is not None and (state.is_cancelled() or state.is_cancelling())
+
+
+class Tee:
+    """Events for several listeners."""
+
+    def __init__(self, *listeners: Events) -> None:
+        self._listeners = listeners
+        self._stack = ExitStack()
+
+    def stage_started(self, name: str, total_tasks: int | None = None, total_rows: int | None = None) -> None:
+        """Tell all."""
+        for listener in self._listeners:
+            listener.stage_started(name, total_tasks, total_rows)
+
+    def task_done(self, name: str, record: Mapping[str, Any]) -> None:
+        """Tell all."""
+        for listener in self._listeners:
+            listener.task_done(name, record)
+
+    def stage_finished(self, name: str, summary: Mapping[str, Any]) -> None:
+        """Tell all."""
+        for listener in self._listeners:
+            listener.stage_finished(name, summary)
+
+    def message(self, text: str) -> None:
+        """Tell all."""
+        for listener in self._listeners:
+            listener.message(text)
+
+    def __enter__(self) -> Self:
+        for listener in self._listeners:
+            self._stack.enter_context(listener)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stack.__exit__(kind, error, trace)
