@@ -31,7 +31,7 @@ from cluster import ClusterHandle
 from flows import run_batch, run_online, run_reproduce, run_score
 from flows._cli import terminated_as_interrupted
 from flows._declare import Options, Spec
-from flows._kinds import Choice, Flag, Integer, Real, Several
+from flows._kinds import Choice, Flag, Integer, Pairs, Real, Several
 from flows.options import BatchOptions, OnlineOptions, ScoreOptions
 from flows.reproduce_options import ReproduceOptions
 from pipeline.errors import InputError
@@ -79,6 +79,8 @@ def _annotation(spec: Spec) -> Any:
             kind = Literal[names]
         case Several(choice=choice):
             kind = list[Literal[choice.names]]  # type: ignore[name-defined]
+        case Pairs():
+            kind = list[str]
         case Flag():
             kind = bool
         case Integer(low=low, high=high, word=word):
