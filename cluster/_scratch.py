@@ -20,10 +20,14 @@ Names the machine, for on a shared file system locks may hold on one machine onl
 
 
 @contextmanager
-def scratch_folder() -> Iterator[str]:
-    """Make a folder for this process and remove it in the end; remove those of processes that were killed."""
-    remove_leftovers(Path(tempfile.gettempdir()))
-    with tempfile.TemporaryDirectory(prefix=PREFIX, ignore_cleanup_errors=True) as folder:
+def scratch_folder(parent: Path | None = None) -> Iterator[str]:
+    """Make a folder for this process and remove it in the end; remove those of processes that were killed.
+
+    It lies in ``parent``, by default the system's folder for temporary files; nobody else may look into it.
+    """
+    parent = Path(tempfile.gettempdir()) if parent is None else parent
+    remove_leftovers(parent)
+    with tempfile.TemporaryDirectory(prefix=PREFIX, dir=parent, ignore_cleanup_errors=True) as folder:
         unlocked = Path(folder, f"{LOCK}.new")
         with open(unlocked, "w") as owner:
             owner.write(_this_machine())

@@ -1,16 +1,21 @@
-"""A Dask scheduler that somebody else started."""
+"""A Dask scheduler that somebody else started, by its address or its scheduler file."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import time
+from collections.abc import Mapping
 from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 from distributed import Client, Security, rpc
 
 from cluster._quiet import interrupts_held, quiet_logs
 from cluster.handle import ClusterHandle
+from cluster.tls import OFF, from_folder
 from pipeline.errors import InputError
 
 #: Seconds a scheduler has to answer, and then to have at least one worker.
@@ -18,10 +23,12 @@ ANSWER_SECONDS = 5.0
 WORKER_SECONDS = 10.0
 
 
-def attach(address: str, *, workers: int | None = None, memory_limit: str | None = None) -> ClusterHandle:
-    """Connect to the scheduler at ``address``; closing the handle disconnects and leaves it running.
+def attach(
+    name: str, *, workers: int | None = None, memory_limit: str | None = None, values: Mapping[str, Any]
+) -> ClusterHandle:
+    """Connect to the scheduler that ``name`` names; closing the handle disconnects and leaves it running.
 
-    TLS certificates come from Dask's configuration (``distributed.comm.tls``).
+    TLS certificates come from the folder ``tls``, else from Dask's configuration (``distributed.comm.tls``).
 
     Raises
     ------
@@ -29,9 +36,12 @@ def attach(address: str, *, workers: int | None = None, memory_limit: str | None
         When nothing answers there in a few seconds, when it has no workers, or when ``workers`` or
         ``memory_limit`` is given: a running cluster has its own.
     """
-    for name, value in (("--workers", workers), ("--memory-limit", memory_limit)):
+    for option, value in (("--workers", workers), ("--memory-limit", memory_limit)):
         if value is not None:
-            raise InputError(f"{name}: found {value!r} with --cluster {address}, which has its own workers")
+            raise InputError(f"{option}: found {value!r} with --cluster {name}, which has its own workers")
+    wait = float(values.get("wait", WORKER_SECONDS))
+    security = None if values.get("tls", OFF) == OFF else from_folder(Path(values["tls"]).expanduser())
+    address = _address_in(Path(name.removeprefix("file:")).expanduser(), wait) if name.startswith("file:") else name
     parts = urlsplit(address)
     try:
         complete = bool(parts.hostname) and bool(parts.port)
@@ -39,10 +49,15 @@ def attach(address: str, *, workers: int | None = None, memory_limit: str | None
         complete = False
     if not complete:
         raise InputError(f"--cluster: found {address!r}, expected an address such as tcp://host:8786")
+    if parts.scheme == "tls" and not (security or Security()).get_tls_config_for_role("client")["cert"]:
+        raise InputError(
+            f"--cluster {name}: TLS needs a certificate, expected --cluster-option tls=DIR, or distributed.comm.tls "
+            "in Dask's configuration"
+        )
 
     with quiet_logs():
         try:
-            asyncio.run(_answer(address))
+            asyncio.run(_answer(address, security))
         except (OSError, TimeoutError):
             raise InputError(
                 f"--cluster {address}: no Dask scheduler answered within {ANSWER_SECONDS:g} seconds"
@@ -53,21 +68,44 @@ def attach(address: str, *, workers: int | None = None, memory_limit: str | None
     with ExitStack() as stack:
         with interrupts_held():
             stack.enter_context(quiet_logs())
-            client = stack.enter_context(Client(address))
-        _wait_for_a_worker(client, address)
+            client = stack.enter_context(Client(address, security=security))
+        wait_for_a_worker(client, name, wait)
         return ClusterHandle.of(client, parts.scheme, stack)
 
 
-async def _answer(address: str) -> None:
+async def _answer(address: str, security: Security | None) -> None:
     """Ask who is there. A client itself waits without end for a listener that is not Dask's."""
+    arguments = (security or Security()).get_connection_args("client")
     async with asyncio.timeout(ANSWER_SECONDS):
-        async with rpc(address, connection_args=Security().get_connection_args("client")) as scheduler:
+        async with rpc(address, connection_args=arguments) as scheduler:
             await scheduler.identity()
 
 
-def _wait_for_a_worker(client: Client, address: str) -> None:
-    deadline = time.monotonic() + WORKER_SECONDS
+def _address_in(path: Path, seconds: float) -> str:
+    """What a scheduler wrote into its file; for so many seconds the file need not be there yet."""
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            return str(json.loads(path.read_text())["address"])
+        except (ValueError, KeyError, TypeError):
+            reason = "no scheduler file of Dask's"
+        except OSError as error:
+            reason = error.strerror or "cannot be read"
+        if time.monotonic() > deadline:
+            raise InputError(f"--cluster file:{path}: {reason}")
+        time.sleep(0.2)
+
+
+def wait_for_a_worker(client: Client, name: str, seconds: float) -> None:
+    """Wait until there is a worker.
+
+    Raises
+    ------
+    InputError
+        If there is none after so many seconds.
+    """
+    deadline = time.monotonic() + seconds
     while not client.scheduler_info(n_workers=-1)["workers"]:
         if time.monotonic() > deadline:
-            raise InputError(f"--cluster {address}: the scheduler has no workers")
+            raise InputError(f"--cluster {name}: the scheduler has no workers")
         time.sleep(0.1)

@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
+import socket
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Self
+from urllib.parse import urlsplit
 
 from dask.utils import format_bytes
 from distributed import Client
 
 from cluster._quiet import interrupts_held
+
+LOCAL_PORT = 8787
+"""Of the dashboard, at the near end of a tunnel."""
+
+
+def _tunnel(link: str | None) -> str | None:
+    """The ssh command for a dashboard: on this host when it listens on loopback, else on its own."""
+    parts = urlsplit(link or "")
+    if not parts.hostname or not parts.port:
+        return None
+    here = parts.hostname in ("localhost", "127.0.0.1", "::1")
+    return f"ssh -L {LOCAL_PORT}:localhost:{parts.port} {socket.gethostname() if here else parts.hostname}"
 
 
 @dataclass
@@ -22,13 +36,15 @@ class ClusterHandle:
     client
         The Dask client.
     kind
-        ``local`` or the scheme of the address (``tcp``, ``tls``).
+        That of `cluster.settings.KINDS`, or the scheme of the address (``tcp``, ``tls``).
     workers, threads
         Number of workers, and of their threads together, when the cluster was connected.
     memory_limit
         Bytes per worker (the smallest of them), or None when there is no limit.
     dashboard_link
         URL of the dashboard, or None when there is none.
+    tunnel
+        Command that brings a dashboard to another machine, as ``http://localhost:8787``; None where it is no use.
     """
 
     client: Client
@@ -37,6 +53,7 @@ class ClusterHandle:
     threads: int
     memory_limit: int | None
     dashboard_link: str | None
+    tunnel: str | None = None
     _stack: ExitStack = field(default_factory=ExitStack, repr=False)
 
     @classmethod
@@ -51,6 +68,7 @@ class ClusterHandle:
             threads=sum(worker["nthreads"] for worker in found),
             memory_limit=min(limits, default=None),
             dashboard_link=client.dashboard_link or None,
+            tunnel=None if kind in ("local", "cuda") else _tunnel(client.dashboard_link),
             _stack=stack.pop_all(),
         )
 
@@ -60,7 +78,8 @@ class ClusterHandle:
         threads = f"{self.threads} thread{'s' if self.threads != 1 else ''}"
         memory = f", {format_bytes(self.memory_limit)} each" if self.memory_limit else ""
         dashboard = f", dashboard {self.dashboard_link}" if self.dashboard_link else ""
-        return f"{self.kind} cluster: {workers}, {threads}{memory}{dashboard}"
+        tunnel = f" (from elsewhere: {self.tunnel})" if self.tunnel else ""
+        return f"{self.kind} cluster: {workers}, {threads}{memory}{dashboard}{tunnel}"
 
     def record(self) -> dict[str, Any]:
         """The ``run.cluster`` entry of metrics.json."""

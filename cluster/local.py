@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
+from typing import Any
 
 import dask
 import psutil
@@ -40,7 +41,7 @@ CALM = {
     "distributed.worker.memory.monitor-interval": "250ms",
     "distributed.worker.profile.interval": "100ms",
 }
-_LOOPBACK = "127.0.0.1"
+LOOPBACK = "127.0.0.1"
 
 
 def usable_cores() -> int:
@@ -59,6 +60,17 @@ def worker_memory(text: str | None, workers: int) -> int:
     if text is None:
         available = min(psutil.virtual_memory().available, MEMORY_LIMIT)
         return max(MIN_WORKER_BYTES, int(available * WORKERS_SHARE / workers))
+    return bytes_of(text)
+
+
+def bytes_of(text: str) -> int:
+    """Bytes that ``--memory-limit`` says.
+
+    Raises
+    ------
+    InputError
+        When it is no size, or one too small for a worker to live in.
+    """
     try:
         size = int(parse_bytes(text))
     except (ValueError, TypeError, OverflowError):
@@ -70,10 +82,16 @@ def worker_memory(text: str | None, workers: int) -> int:
     return size
 
 
-def start(*, workers: int | None = None, memory_limit: str | None = None) -> ClusterHandle:
+def start(
+    *,
+    workers: int | None,
+    memory_limit: str | None,
+    values: Mapping[str, Any],
+    say: Callable[[str], None],  # noqa: ARG001
+) -> ClusterHandle:
     """Start a cluster of processes and connect to it.
 
-    Everything listens on the loopback interface only, the dashboard on a free port.
+    Everything listens on the loopback interface only, the dashboard on a free port unless ``dashboard`` is given.
 
     Raises
     ------
@@ -90,16 +108,16 @@ def start(*, workers: int | None = None, memory_limit: str | None = None) -> Clu
             stack.enter_context(quiet_logs())
             scratch = stack.enter_context(scratch_folder())
             stack.enter_context(dask.config.set({"temporary-directory": scratch, **CALM}))
-            stack.enter_context(_worker_environment())
+            stack.enter_context(worker_environment())
             cluster = stack.enter_context(
                 LocalCluster(
                     n_workers=count,
                     threads_per_worker=1,
                     processes=True,
                     memory_limit=limit,
-                    host=_LOOPBACK,
-                    dashboard_address=f"{_LOOPBACK}:0",
-                    worker_dashboard_address=f"{_LOOPBACK}:0",
+                    host=LOOPBACK,
+                    dashboard_address=values.get("dashboard", f"{LOOPBACK}:0"),
+                    worker_dashboard_address=f"{LOOPBACK}:0",
                     local_directory=scratch,
                     silence_logs=logging.CRITICAL,
                 )
@@ -117,7 +135,7 @@ def _await_restarts(client: Client, count: int) -> None:
 
 
 @contextmanager
-def _worker_environment() -> Iterator[None]:
+def worker_environment() -> Iterator[None]:
     """One thread per library and no log lines in every worker, restarted ones included.
 
     Dask lets variables of this process win over its configuration and copies what it sets for workers into

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import shlex
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -16,7 +17,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, ClassVar, NoReturn, Self
 
-from flows._kinds import Flag, Kind
+from flows._kinds import Flag, Kind, Pairs
 from pipeline.errors import InputError
 
 
@@ -25,7 +26,8 @@ class Spec:
     """Everything known of one option.
 
     ``session`` marks what belongs to one invocation (where it runs, how much it prints), not to the result;
-    ``flag_only`` what must be known before a TOML file is read.
+    ``flag_only`` what must be known before a TOML file is read; ``environment`` names a variable that is asked
+    where neither a flag nor a TOML file says anything.
     """
 
     name: str
@@ -35,6 +37,7 @@ class Spec:
     default: Any
     session: bool
     flag_only: bool
+    environment: str | None
 
     @property
     def flag(self) -> str:
@@ -51,14 +54,25 @@ class Spec:
         """``value`` as the words of a command line."""
         if isinstance(self.kind, Flag):
             return [self.flag] if value else [f"--no-{self.flag[2:]}"]
+        if isinstance(self.kind, Pairs):
+            return [word for pair in value for word in (self.flag, pair)]
         text = ",".join(value) if isinstance(value, tuple) else str(value)
         return [f"{self.flag}={text}"] if text.startswith("-") else [self.flag, text]
 
 
-def option(default: Any, kind: Kind, *, group: str, help: str, session: bool = False, flag_only: bool = False) -> Any:
+def option(
+    default: Any,
+    kind: Kind,
+    *,
+    group: str,
+    help: str,
+    session: bool = False,
+    flag_only: bool = False,
+    environment: str | None = None,
+) -> Any:
     """A dataclass field that declares one option; ``default=MISSING`` makes it required."""
     metadata = {"kind": kind, "group": group, "help": help, "session": session, "flag_only": flag_only}
-    return field(default=default, metadata=metadata)
+    return field(default=default, metadata={**metadata, "environment": environment})
 
 
 class _Parser(argparse.ArgumentParser):
@@ -113,10 +127,11 @@ class Options:
                         help=argparse.SUPPRESS)  # fmt: skip
                 continue
             note = " (required)" if spec.required else ""
-            if spec.default not in (None, MISSING):
+            if spec.default not in (None, MISSING, ()):
                 shown = ",".join(spec.default) if isinstance(spec.default, tuple) else spec.default
                 note = f" (default: {shown})"
-            add(spec.flag, dest=spec.name, metavar=spec.kind.metavar, default=argparse.SUPPRESS,
+            action = "append" if isinstance(spec.kind, Pairs) else "store"
+            add(spec.flag, dest=spec.name, metavar=spec.kind.metavar, default=argparse.SUPPRESS, action=action,
                 help=(spec.help + note).replace("%", "%%"))  # fmt: skip
         groups["Run"].add_argument(
             "--config",
@@ -128,7 +143,7 @@ class Options:
 
     @classmethod
     def parse(cls, argv: Sequence[str] | None = None) -> Self:
-        """Options from a command line (``sys.argv`` by default) and the TOML file it names.
+        """Options from a command line (``sys.argv`` by default), the TOML file it names, and the environment.
 
         Raises
         ------
@@ -140,7 +155,9 @@ class Options:
             cls._refuse_words(unknown)
         words: dict[str, Any] = vars(namespace)
         config = words.pop("config", None)
-        values = {} if config is None else cls._read(config)
+        values = cls._in_environment()
+        if config is not None:
+            values |= cls._read(config)
         for name, word in words.items():
             spec = cls.specs()[name]
             try:
@@ -196,6 +213,18 @@ class Options:
         if missing:
             raise InputError(f"{' and '.join(missing)}: required, not given (--help lists the options)")
         return cls(**values)
+
+    @classmethod
+    def _in_environment(cls) -> dict[str, Any]:
+        values: dict[str, Any] = {}
+        for spec in cls.specs().values():
+            text = os.environ.get(spec.environment) if spec.environment else None
+            if text:
+                try:
+                    values[spec.name] = spec.kind.parse(text)
+                except ValueError as error:
+                    raise InputError(f"{spec.environment}: {error}") from None
+        return values
 
     @classmethod
     def _read(cls, path: str) -> dict[str, Any]:

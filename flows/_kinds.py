@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, NoReturn, Protocol
@@ -163,14 +164,38 @@ class Names:
 
 
 @dataclass(frozen=True)
+class Pairs:
+    """Words KEY=VALUE, one for each time that the option is given; in TOML also a table."""
+
+    metavar: str = "KEY=VALUE"
+
+    def parse(self, text: Any) -> tuple[str, ...]:
+        return self.check(text)
+
+    def check(self, value: Any) -> tuple[str, ...]:
+        if isinstance(value, Mapping):
+            value = [f"{key}={item}" for key, items in value.items() for item in _listed(items)]
+        if not isinstance(value, list | tuple):
+            _refuse(value, "words KEY=VALUE, or a table")
+        for word in value:
+            if not isinstance(word, str) or not all(part.strip() for part in word.partition("=")):
+                _refuse(word, "KEY=VALUE")
+        return tuple(value)
+
+
+def _listed(value: Any) -> Sequence[Any]:
+    return value if isinstance(value, list | tuple) else [value]
+
+
+@dataclass(frozen=True)
 class ClusterName:
-    """A kind of cluster, or the address of a running Dask scheduler."""
+    """A kind of cluster, or the address or the scheduler file of a running Dask scheduler."""
 
     choice: Choice
 
     @property
     def metavar(self) -> str:
-        return "{" + ",".join((*self.choice.names, "tcp://HOST:PORT", "tls://HOST:PORT")) + "}"
+        return "{" + ",".join((*self.choice.names, "tcp://HOST:PORT", "tls://HOST:PORT", "file:PATH")) + "}"
 
     def parse(self, text: str) -> str:
         return self.check(text)
@@ -184,6 +209,10 @@ class ClusterName:
                 valid = False
             if not valid:
                 _refuse(value, "an address such as tcp://host:8786")
+            return value
+        if isinstance(value, str) and value.startswith("file:"):
+            if not value.removeprefix("file:").strip():
+                _refuse(value, "a scheduler file such as file:scheduler.json")
             return value
         return self.choice.check(value)
 

@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from dataclasses import MISSING, dataclass
 from typing import ClassVar
 
+from cluster.settings import KINDS
+from cluster.settings import check as check_settings
 from flows._declare import Options, option
-from flows._kinds import Choice, ClusterName, Flag, Integer, Real, Several, Text
+from flows._kinds import Choice, ClusterName, Flag, Integer, Pairs, Real, Several, Text
 from pipeline.errors import InputError
 from pipeline.learners import LEARNER_OPTIONS, LEARNERS
 
@@ -19,7 +21,7 @@ FORMATS = Choice(("auto", "libsvm", "csv", "parquet", "npy"))
 NAMES = tuple(LEARNERS)
 LEARNER = Choice(NAMES)
 ONLINE_LEARNER = Choice(tuple(name for name, learner in LEARNERS.items() if learner.way == "online"))
-CLUSTERS = Choice(("local",), later=("cuda", "slurm", "kubernetes"))
+CLUSTERS = Choice(KINDS)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,15 +34,28 @@ class CommonOptions(Options):
         "local",
         ClusterName(CLUSTERS),
         group=CLUSTER,
-        help="where the work runs: processes on this machine, or a running Dask scheduler",
+        environment="IKMAP_CLUSTER",
+        help="where the work runs: processes on this machine (on its GPUs: cuda), Slurm jobs, the Slurm allocation "
+        "around this command (srun), Kubernetes pods, or a running Dask scheduler",
+    )
+    cluster_option: tuple[str, ...] = option(
+        (),
+        Pairs(),
+        group=CLUSTER,
+        help="a setting of that cluster, such as queue=main; may be given several times (docs/clusters.md lists them)",
     )
     workers: int | None = option(
-        None, Integer(1), group=CLUSTER, help="worker processes, one thread each (default: the usable cores)"
+        None,
+        Integer(1),
+        group=CLUSTER,
+        environment="IKMAP_WORKERS",
+        help="worker processes, one thread each (default: the usable cores, or GPUs)",
     )
     memory_limit: str | None = option(
         None,
         Text("SIZE"),
         group=CLUSTER,
+        environment="IKMAP_MEMORY_LIMIT",
         help="memory of each worker, such as 4GB (default: an equal share of what is free)",
     )
     debug: bool = option(
@@ -52,6 +67,10 @@ class CommonOptions(Options):
         help="show the traceback when the command fails",
     )
     quiet: bool = option(False, Flag(), group=OUTPUT, session=True, help="no progress, only the result")
+
+    def check_together(self) -> None:
+        """Refuse a setting that the cluster does not have."""
+        check_settings(self.cluster, self.cluster_option)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -260,6 +279,7 @@ class BatchOptions(CommonOptions):
 
     def check_together(self) -> None:
         """Refuse options that exclude each other."""
+        super().check_together()
         if self.input is None:
             if self.test_input is not None:
                 raise InputError("--test-input: found without --input, expected both")

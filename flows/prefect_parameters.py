@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from flows._declare import Options, Spec
-from flows._kinds import Choice, Flag, Integer, Names, Real, Several
+from flows._kinds import Choice, Flag, Integer, Names, Pairs, Real, Several
 
 Result = dict[str, Any]
 
@@ -52,7 +52,7 @@ def _annotation(spec: Spec) -> Any:
             kind = Literal[names]
         case Several(choice=choice):
             kind = list[Literal[choice.names]]  # type: ignore[name-defined]
-        case Names():
+        case Names() | Pairs():
             kind = list[str]
         case Flag():
             kind = bool

@@ -19,7 +19,7 @@ from cluster import ClusterHandle, connect
 from flows.options import BatchOptions, OnlineOptions
 from flows.reproduce_data import LocalData
 from flows.reproduce_options import ReproduceOptions
-from flows.run_batch import batch_params, identity, invocation, sources_of
+from flows.run_batch import batch_params, cluster_arguments, identity, invocation, sources_of
 from flows.run_online import online_identity, online_params
 from pipeline.batch import Call, run_batch, versions
 from pipeline.datasets import ResolvedDataset
@@ -104,7 +104,7 @@ class Runs:
             return
         options, too_large = self.options, deque[Entry]()
         self.events.stage_started("runs", len(todo) or None)
-        with connect(options.cluster, workers=options.workers, memory_limit=options.memory_limit) as cluster:
+        with connect(options.cluster, **cluster_arguments(options, self.events)) as cluster:
             self._cluster = cluster.record()
             self._begin(cluster)
             for name in sized:

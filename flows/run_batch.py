@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from flows.options import BatchOptions
+from flows.options import BatchOptions, CommonOptions
 
 # Workers import this module when they start, and --help needs none of the rest: heavy imports stand in functions.
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def run_pipeline(
                 return dict(json.loads((path / "metrics.json").read_text()))
             if directory.resumed:
                 events.message(f"{path}: going on with an unfinished run")
-            with connect(options.cluster, workers=options.workers, memory_limit=options.memory_limit) as cluster:
+            with connect(options.cluster, **cluster_arguments(options, events)) as cluster:
                 cluster.client.register_plugin(WarmUp())
                 events.message(cluster.describe())
                 if on_cluster is not None:
@@ -111,6 +111,16 @@ def run_pipeline(
             raise KeyboardInterrupt(f"run {again}") from None
         finally:
             directory.close()
+
+
+def cluster_arguments(options: CommonOptions, events: Events) -> dict[str, Any]:
+    """What `cluster.connect` is told beside the kind."""
+    return {
+        "workers": options.workers,
+        "memory_limit": options.memory_limit,
+        "options": options.cluster_option,
+        "say": events.message,
+    }
 
 
 def sources_of(data: ResolvedDataset) -> list[dict[str, Any]]:

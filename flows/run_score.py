@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from flows.options import ScoreOptions
+from flows.run_batch import cluster_arguments
 
 # Workers import this module when they start, and --help needs none of the rest: heavy imports stand in functions.
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def run(
             # The output is given up last: no worker of ours is left then that could still be writing.
             with (
                 Output(options.output) as output,
-                connect(options.cluster, workers=options.workers, memory_limit=options.memory_limit) as cluster,
+                connect(options.cluster, **cluster_arguments(options, events)) as cluster,
             ):
                 cluster.client.register_plugin(WarmUp())
                 events.message(cluster.describe())

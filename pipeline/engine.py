@@ -15,6 +15,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol
 
+import dask
 from dask.utils import key_split
 from distributed import Client, Future, wait
 
@@ -340,6 +341,11 @@ def _end_running(client: Client, running: Mapping[Future, Task]) -> None:
         client.restart_workers(at_work, raise_for_error=False)
 
 
+def lost_seconds() -> float:
+    """Seconds without workers after which a run ends; more where workers stand in a queue (Dask's configuration)."""
+    return float(dask.config.get("ikmap.lost-seconds", LOST_SECONDS))
+
+
 class _Watch:
     """Looks now and then whether there are workers."""
 
@@ -366,9 +372,9 @@ class _Watch:
             self._there = self._client.scheduler_info(n_workers=-1)["workers"]
             if self._there:
                 self._last_seen = now
-            if now - self._last_seen > LOST_SECONDS:
+            if now - self._last_seen > lost_seconds():
                 raise InputError(
-                    f"the cluster has had no workers for {LOST_SECONDS:g} seconds, expected at least one; "
+                    f"the cluster has had no workers for {lost_seconds():g} seconds, expected at least one; "
                     "the same command goes on where the run stopped"
                 )
         return self._there

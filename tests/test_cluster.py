@@ -106,24 +106,22 @@ def test_address_where_nobody_or_somebody_else_listens(monkeypatch):
             cluster.connect(where)
 
 
-def test_scheduler_without_workers(monkeypatch):
-    monkeypatch.setattr(address, "WORKER_SECONDS", 0.1)
-
+def test_scheduler_without_workers():
     class Client:
         def scheduler_info(self, n_workers):
             assert n_workers == -1
             return {"workers": {}}
 
     with pytest.raises(InputError, match="tcp://x:1: the scheduler has no workers"):
-        address._wait_for_a_worker(Client(), "tcp://x:1")
+        address.wait_for_a_worker(Client(), "tcp://x:1", 0.1)
 
 
 @pytest.mark.parametrize(
     ("kind", "options", "line"),
     [
-        ("cuda", {}, "'cuda' is not available yet; available: local"),
-        ("slurm", {}, "'slurm' is not available yet; available: local"),
-        ("kubernetes", {}, "'kubernetes' is not available yet; available: local"),
+        ("slurm", {}, "--workers: required with --cluster slurm, or --cluster-option maximum=N"),
+        ("kubernetes", {"workers": 1}, "--cluster kubernetes: required, not given: --cluster-option image=NAME"),
+        ("local", {"options": ["queue=a"]}, "found --cluster local, expected slurm"),
         ("lokal", {}, "found 'lokal', expected one of local"),
         ("tcp://", {}, "expected an address such as tcp://host:8786"),
         ("tcp://host:port", {}, "expected an address such as tcp://host:8786"),

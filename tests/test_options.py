@@ -38,7 +38,8 @@ BATCH = BatchOptions(
     tol=1e-2, eta=2.0, feature_scale="raw", order="file", kernel="gaussian", gamma="auto", b=50, rank=7,
     points="violators", average=True, features=9, decay=0.5, flavour="script", online_loss="logistic", sigma_is="width",
     chi2_order=1, class_weight="balanced", solver="distributed", parts=5, seed=3, run_dir="runs/x", fresh=True,
-    shard_rows=1000, cluster="tcp://host:8786", workers=2, memory_limit="4GB", explain=True, debug=True, quiet=True,
+    shard_rows=1000, cluster="slurm", cluster_option=("queue=a", "prologue=x y"), workers=2, memory_limit="4GB",
+    explain=True, debug=True, quiet=True,
 )  # fmt: skip
 DATASET = BatchOptions(dataset="a9a", dataset_file="mine.toml", test_size=0.5)
 ONLINE = OnlineOptions(
@@ -46,7 +47,7 @@ ONLINE = OnlineOptions(
 )
 SCORE = ScoreOptions(
     model="runs/x", learner="svm", input="new.npy", format="npy", label="y", output="out.parquet",
-    cluster="tls://host:1", workers=3, memory_limit="1GB", debug=True, quiet=True,
+    cluster="tls://host:1", cluster_option=("tls=certificates",), workers=3, memory_limit="1GB", debug=True, quiet=True,
 )  # fmt: skip
 REPRODUCE = ReproduceOptions(
     table=("5", "8"), figure=("3",), section=("8.1.1",), datasets=("a9a", "mine"), systems=("ogd",), depth="log2",
@@ -161,9 +162,8 @@ def test_types_from_the_command_line():
         ("--partitioner binning", "'binning' is not available yet", "available: anne, iforest"),
         ("--task regression", "'regression' is not available yet", "available: auto, binary, multiclass"),
         ("--task novelty", "'novelty' is not available yet", "available: auto, binary, multiclass"),
-        ("--cluster cuda", "'cuda' is not available yet", "available: local"),
-        ("--cluster slurm", "'slurm' is not available yet", "available: local"),
-        ("--cluster kubernetes", "'kubernetes' is not available yet", "available: local"),
+        ("--cluster slurn", "--cluster: found 'slurn'", "did you mean 'slurm'?"),
+        ("--cluster-option queue", "--cluster-option: found 'queue'", "KEY=VALUE"),
     ],
 )  # fmt: skip
 def test_bad_command_line_is_one_line(argv, found, expected):
@@ -370,7 +370,7 @@ def test_documentation_lists_exactly_the_options(command):
     expected = {"--config": ("FILE", "")}
     for spec in command.specs().values():
         shown = ",".join(spec.default) if isinstance(spec.default, tuple) else spec.default
-        default = "" if shown is None else "off" if shown is False else f"`{shown}`"
+        default = "" if shown in (None, "") else "off" if shown is False else f"`{shown}`"
         default = "required" if spec.required else default
         expected[spec.flag] = (spec.kind.metavar or "", default)
     assert documented == expected

@@ -1,0 +1,145 @@
+"""What the clusters that are started on other machines have in common."""
+
+from __future__ import annotations
+
+import os
+import time
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import dask
+from distributed import Client
+from distributed.utils import get_ip
+
+from cluster._scratch import scratch_folder
+from cluster.handle import ClusterHandle
+from cluster.local import CALM, LOOPBACK, WORKER_ENVIRONMENT, bytes_of
+from cluster.settings import MEMORY
+from pipeline.errors import InputError
+
+#: Seconds to wait for the first worker: jobs stand in a queue.
+WAIT_SECONDS = 3600.0
+#: Seconds more for those that come at the same time.
+OTHERS_SECONDS = 10.0
+#: Between two lines that tell that nothing has come yet.
+SAY_SECONDS = 60.0
+#: Of a worker that was lost, until another one is asked for.
+LOST = "5s"
+#: Seconds for which a worker looks for its scheduler, and then ends.
+DEATH_TIMEOUT = 120
+
+
+def memory_of(text: str | None) -> int:
+    """Bytes of each worker, from ``--memory-limit``."""
+    return bytes_of(text or MEMORY)
+
+
+def worker_environment() -> dict[str, str]:
+    """Variables of a worker: one thread in each library, and a Dask that does not look after itself all the time."""
+    dask_own = {f"DASK_{key.upper().replace('.', '__').replace('-', '_')}": value for key, value in CALM.items()}
+    return {**WORKER_ENVIRONMENT, "DASK_LOGGING__DISTRIBUTED": "warning", **dask_own}
+
+
+def worker_words(*, gpus: bool, values: Mapping[str, Any]) -> list[str]:
+    """Words of every worker's command line beside address, memory, and certificates."""
+    words = ["--dashboard-address", f"{LOOPBACK}:0"]
+    return words + gpu_words(values) if gpus else words
+
+
+def gpu_words(values: Mapping[str, Any]) -> list[str]:
+    """Words of ``dask cuda worker``: CuPy takes device memory from the pool, and is there before the first task."""
+    words = ["--set-rmm-allocator-for-libs", "cupy", "--pre-import", "cupy"]
+    return [*words, "--rmm-pool-size", values["rmm_pool"]] if "rmm_pool" in values else [*words, "--rmm-async"]
+
+
+def scheduler_options(values: Mapping[str, Any], security: Any) -> dict[str, Any]:
+    """Of a scheduler in this process: nobody but its own speaks to it, and its dashboard is seen from here only."""
+    options: dict[str, Any] = {
+        "protocol": "tcp://" if security is None else "tls://",
+        "security": security,
+        "dashboard_address": values.get("dashboard", f"{LOOPBACK}:0"),
+    }
+    if "interface" in values:
+        options["interface"] = values["interface"]
+    else:
+        options["host"] = own_address()
+    if "port" in values:
+        options["port"] = values["port"]
+    return options
+
+
+def own_address() -> str:
+    """The address by which other machines know this one."""
+    with warnings.catch_warnings(action="ignore"):  # without a network it is a guess, and loopback the last one
+        return str(get_ip())
+
+
+@contextmanager
+def shared_folder(values: Mapping[str, Any]) -> Iterator[Path]:
+    """A folder that all nodes see and nobody else may look into, for as long as the cluster lives."""
+    parent = Path(values.get("shared", "~")).expanduser().absolute()
+    if not os.access(parent, os.W_OK | os.X_OK):
+        raise InputError(f"{parent}: not a folder to write to, expected --cluster-option shared=DIR that all nodes see")
+    with scratch_folder(parent) as folder:
+        yield Path(folder)
+
+
+@contextmanager
+def patient(values: Mapping[str, Any]) -> Iterator[None]:
+    """Dask's configuration for workers that come and go: their jobs end at their limits and are asked for again."""
+    wait = values.get("wait", WAIT_SECONDS)
+    with dask.config.set({"distributed.deploy.lost-worker-timeout": LOST, "ikmap.lost-seconds": wait, **CALM}):
+        yield
+
+
+def connected(
+    client: Client,
+    kind: str,
+    stack: ExitStack,
+    expected: int,
+    values: Mapping[str, Any],
+    say: Callable[[str], None],
+    fault: Callable[[], str | None] = lambda: None,
+) -> ClusterHandle:
+    """The handle, once the first worker is there, and others that come at the same time.
+
+    Parameters
+    ----------
+    expected
+        Workers that were asked for.
+    fault
+        Looks whether there is a reason why no worker will come, and says it.
+
+    Raises
+    ------
+    InputError
+        If no worker comes, or none will.
+    """
+    began = said = time.monotonic()
+    wait = float(values.get("wait", WAIT_SECONDS))
+    first: float | None = None
+    while True:
+        there = len(client.scheduler_info(n_workers=-1)["workers"])
+        now = time.monotonic()
+        if there and first is None:
+            first = now
+        if there >= expected or (first is not None and now - first > OTHERS_SECONDS):
+            return ClusterHandle.of(client, kind, stack)
+        if not there:
+            reason = fault()
+            if reason is not None:
+                raise InputError(f"--cluster {kind}: {reason}")
+            if now - began > wait:
+                raise InputError(f"--cluster {kind}: no worker has come in {wait:g} seconds (--cluster-option wait=N)")
+        if now - said > SAY_SECONDS:
+            said = now
+            say(f"{kind} cluster: waiting for workers, {there} of {expected} there after {now - began:.0f} seconds")
+        time.sleep(0.2)
+
+
+def size_word(size: int) -> str:
+    """Bytes for a command line of Dask's."""
+    return f"{size}B"

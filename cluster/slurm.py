@@ -1,0 +1,145 @@
+"""Workers as Slurm jobs, by dask-jobqueue; the scheduler is in this process.
+
+A job that ends, at its limit or by hand, is asked for again as long as the run lasts.
+"""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import signal
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from distributed import Client
+
+from cluster import remote, tls
+from cluster._quiet import interrupts_held, quiet_logs
+from cluster.handle import ClusterHandle
+from cluster.settings import scale
+from pipeline.errors import InputError
+
+WALLTIME = "01:00:00"
+LOGS = "slurm-logs"
+#: A worker leaves so many seconds before its job's limit, so that its tasks are not counted as accidents ...
+LEAVE_SECONDS = 60
+#: ... where that leaves it at least so many.
+LEAST_SECONDS = 300
+
+
+def start(
+    *, workers: int | None, memory_limit: str | None, values: Mapping[str, Any], say: Callable[[str], None]
+) -> ClusterHandle:
+    """Submit worker jobs and connect to the first that come.
+
+    Raises
+    ------
+    InputError
+        Where there is no Slurm, for a job that it does not take, or when no worker comes.
+    """
+    fewest, most = scale("slurm", workers, values)
+    memory = remote.memory_of(memory_limit)
+    SLURMCluster = _jobqueue().SLURMCluster
+    if shutil.which("sbatch") is None:
+        raise InputError("--cluster slurm: found no sbatch here, expected a host that can submit Slurm jobs")
+    security = tls.of(values)
+    with ExitStack() as stack:
+        with interrupts_held():
+            stack.enter_context(quiet_logs())
+            stack.enter_context(remote.patient(values))
+            folder = stack.enter_context(remote.shared_folder(values))
+            cluster = stack.enter_context(
+                SLURMCluster(
+                    n_workers=0,
+                    security=security,
+                    protocol="tcp://" if security is None else "tls://",
+                    shared_temp_directory=str(folder),
+                    scheduler_options=remote.scheduler_options(values, security),
+                    silence_logs=logging.CRITICAL,
+                    **job_options(values, memory, explicit=memory_limit is not None),
+                )
+            )
+            client = stack.enter_context(Client(cluster))
+            try:
+                # Submitted here and now, so that a job Slurm does not take is told.
+                cluster.sync(_submit, cluster, fewest)
+            except RuntimeError as error:
+                raise InputError(f"--cluster slurm: {_reason(error)}") from None
+            # Also with a fixed number: jobs that are lost are replaced.
+            cluster.adapt(minimum=fewest, maximum=most)
+        return remote.connected(client, "slurm", stack, fewest, values, say)
+
+
+def job_options(values: Mapping[str, Any], memory: int, *, explicit: bool = True) -> dict[str, Any]:
+    """What dask-jobqueue is told of each worker job.
+
+    Parameters
+    ----------
+    memory
+        Bytes of each worker.
+    explicit
+        Whether somebody asked for that; for GPU jobs it is else left to the site, which often gives memory with GPUs.
+    """
+    gpus = values.get("gpus")
+    cores = values.get("cores", gpus or 1)
+    processes = gpus or cores
+    walltime = values.get("walltime", WALLTIME)
+    lines = [f"export {name}={value}" for name, value in sorted(remote.worker_environment().items())]
+    if seconds_of(walltime) - LEAVE_SECONDS >= LEAST_SECONDS:
+        lines.append(f"export DASK_DISTRIBUTED__WORKER__LIFETIME__DURATION={seconds_of(walltime) - LEAVE_SECONDS}s")
+    return {
+        "queue": values.get("queue"),
+        "account": values.get("account"),
+        "walltime": walltime,
+        "job_name": "ikmap-worker",
+        "cores": processes,  # of Dask: one thread for each process
+        "job_cpu": cores,
+        "processes": processes,
+        "memory": remote.size_word(memory * processes),
+        "interface": values.get("interface"),
+        "death_timeout": remote.DEATH_TIMEOUT,
+        "local_directory": "${TMPDIR:-/tmp}",
+        "log_directory": str(Path(values.get("logs", LOGS)).expanduser().absolute()),
+        "worker_command": "dask_cuda.cli" if gpus else "distributed.cli.dask_worker",
+        "worker_extra_args": remote.worker_words(gpus=bool(gpus), values=values),
+        "job_directives_skip": ["--mem"] if gpus and not explicit else [],
+        "job_extra_directives": [*([f"--gpus={gpus}"] if gpus else []), *values.get("directive", ())],
+        "job_script_prologue": [*values.get("prologue", ()), *lines],
+    }
+
+
+def seconds_of(walltime: str) -> int:
+    """Seconds of a time of Slurm's: minutes, minutes:seconds, hours:minutes:seconds, days-hours[:minutes[:seconds]]."""
+    days, dash, rest = walltime.rpartition("-")
+    numbers = [int(number) for number in rest.split(":")]
+    if dash:
+        hours, minutes, seconds = [*numbers, 0, 0][:3]
+        return ((int(days) * 24 + hours) * 60 + minutes) * 60 + seconds
+    if len(numbers) == 3:
+        return (numbers[0] * 60 + numbers[1]) * 60 + numbers[2]
+    return numbers[0] * 60 + (numbers[1] if len(numbers) == 2 else 0)
+
+
+def _jobqueue() -> ModuleType:
+    """dask-jobqueue, which makes Ctrl-C end the process with status 0 when it is imported: undone."""
+    handler = signal.getsignal(signal.SIGINT)
+    import dask_jobqueue
+
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, handler)
+    return dask_jobqueue
+
+
+async def _submit(cluster: Any, workers: int) -> None:
+    cluster.scale(workers)
+    await cluster
+
+
+def _reason(error: RuntimeError) -> str:
+    """What Slurm says, out of all that dask-jobqueue does."""
+    lines = [line.partition("error: ")[2] for line in str(error).splitlines() if "error: " in line]
+    return "; ".join(lines) or " ".join(str(error).split())

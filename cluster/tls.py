@@ -1,0 +1,105 @@
+"""Certificates of a cluster: temporary ones, those of a folder, and never in a log, a manifest or an argument.
+
+Every member of a cluster holds the same certificate and key: whoever has the key belongs to it.
+"""
+
+from __future__ import annotations
+
+import os
+import ssl
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from distributed import Security
+
+from pipeline.errors import InputError
+
+#: As in a Kubernetes secret of type kubernetes.io/tls, so that those of cert-manager do.
+CA, CERTIFICATE, KEY = "ca.crt", "tls.crt", "tls.key"
+FILES = (CA, CERTIFICATE, KEY)
+OFF = "off"
+
+
+def temporary() -> Security:
+    """A certificate and a key that exist in memory only, for all members of one cluster, for a year."""
+    return Security.temporary()
+
+
+def from_folder(folder: Path) -> Security:
+    """The certificate and key of a folder, for all members of the cluster.
+
+    Raises
+    ------
+    InputError
+        If a file is missing, others may read the key, or they do not belong together.
+    """
+    paths = [folder / name for name in FILES]
+    for path in paths:
+        if not path.is_file():
+            raise InputError(
+                f"{path}: no such file, expected {', '.join(FILES)} (python -m cluster.certificates makes it)"
+            )
+    if paths[2].stat().st_mode & 0o007:
+        raise InputError(f"{paths[2]}: anybody may read this key, expected chmod 600")
+    ca, certificate, key = (str(path.absolute()) for path in paths)
+    try:
+        context = ssl.create_default_context(cafile=ca)
+        context.load_cert_chain(certificate, key)
+    except (ssl.SSLError, OSError) as error:
+        reason = error.reason if isinstance(error, ssl.SSLError) else error.strerror
+        raise InputError(f"{folder}: no certificate and key that belong together ({reason})") from None
+    roles = {f"tls_{role}_{kind}": path for role in ("client", "scheduler", "worker")
+             for kind, path in (("cert", certificate), ("key", key))}  # fmt: skip
+    return Security(require_encryption=True, tls_ca_file=ca, **roles)
+
+
+def of(values: Mapping[str, Any]) -> Security | None:
+    """The security of a remote cluster that is started: temporary unless ``tls`` says otherwise; None for off."""
+    chosen = values.get("tls")
+    if chosen == OFF:
+        return None
+    return temporary() if chosen is None else from_folder(Path(chosen).expanduser())
+
+
+def contents(security: Security) -> dict[str, str]:
+    """Text of the three files, for a secret store."""
+    found = security.get_tls_config_for_role("worker")
+    texts = dict(zip(FILES, (found["ca_file"], found["cert"], found["key"]), strict=True))
+    return {name: text if "\n" in text else Path(text).read_text() for name, text in texts.items()}
+
+
+def write(folder: Path, security: Security) -> None:
+    """Write the files, readable by nobody else.
+
+    Raises
+    ------
+    FileExistsError
+        If one of them is there.
+    """
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    for name, text in contents(security).items():
+        with open(os.open(folder / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+            file.write(text)
+
+
+@contextmanager
+def files(security: Security, folder: Path) -> Iterator[list[str]]:
+    """Words of a Dask command line that belong to ``security``: paths in ``folder``, where it keeps temporary ones."""
+    found = security.get_tls_config_for_role("worker")
+    if "\n" in found["key"]:
+        write(folder, security)
+        paths = [str(folder / name) for name in FILES]
+    else:
+        paths = [found["ca_file"], found["cert"], found["key"]]
+    try:
+        yield [
+            word
+            for flag, path in zip(("ca-file", "cert", "key"), paths, strict=True)
+            for word in (f"--tls-{flag}", path)
+        ]
+    finally:
+        if "\n" in found["key"]:
+            for path in paths:
+                Path(path).unlink(missing_ok=True)

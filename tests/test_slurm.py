@@ -1,0 +1,185 @@
+"""A real Slurm: workers as jobs of their own, one of which is cancelled; a whole run as one job, stopped and resumed.
+
+Needs sbatch, a node of this host that is up and dask-jobqueue.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cluster.tls import KEY
+from tests.test_batch import environment, results, write_libsvm
+
+ROOT = Path(__file__).parents[1]
+WAIT_SECONDS = 240
+
+
+def _missing() -> str | None:
+    if shutil.which("sbatch") is None:
+        return "needs Slurm: found no sbatch"
+    if importlib.util.find_spec("dask_jobqueue") is None:
+        return "needs dask-jobqueue, which is an extra"
+    states = set(slurm("sinfo", "-h", "-o", "%t").split())
+    return None if states & {"idle", "mix", "alloc", "comp"} else f"needs a Slurm node that is up: found {states}"
+
+
+def slurm(*words: str) -> str:
+    return subprocess.run(words, capture_output=True, text=True).stdout
+
+
+pytestmark = [
+    pytest.mark.slurm,
+    pytest.mark.timeout(600),
+    pytest.mark.skipif(_missing() is not None, reason=str(_missing())),
+]
+
+
+def await_that(condition: Callable[[], Any], what: str) -> Any:
+    deadline = time.monotonic() + WAIT_SECONDS
+    while not (found := condition()):
+        assert time.monotonic() < deadline, what
+        time.sleep(0.05)
+    return found
+
+
+@pytest.fixture(scope="module")
+def words(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    file = write_libsvm(tmp_path_factory.mktemp("data") / "train.libsvm", 20_000, classes=3)
+    return ["--input", str(file), "--t", "100", "--psi", "256", "--shard-rows", "250"]
+
+
+@pytest.fixture(scope="module")
+def expected(words: list[str], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """The result of the same run on this host alone."""
+    folder = tmp_path_factory.mktemp("local")
+    command = [sys.executable, "-m", "flows.batch", *words, "--run-dir", str(folder / "run"), "--workers", "2"]
+    subprocess.run(command, env=environment(), cwd=folder, check=True, capture_output=True)
+    return results(folder / "run")
+
+
+def files_of(folder: Path) -> list[Path]:
+    return [path for path in folder.rglob("*") if path.is_file() and "store.zarr" not in path.parts]
+
+
+def processes() -> str:
+    """Arguments of every process of this host."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            found.append(path.read_bytes().replace(b"\0", b" ").decode(errors="replace"))
+        except OSError:
+            continue
+    return "\n".join(found)
+
+
+def test_a_worker_job_is_cancelled_and_the_run_has_the_same_bits(
+    words: list[str], expected: dict[str, Any], tmp_path: Path
+) -> None:
+    name = f"--comment={tmp_path}"
+    options = [
+        f"shared={tmp_path}",
+        f"logs={tmp_path / 'logs'}",
+        f"directive={name}",
+        "interface=lo",
+        "walltime=00:20:00",
+    ]
+    flags = [word for option in options for word in ("--cluster-option", option)]
+    command = [sys.executable, "-m", "flows.batch", *words, "--cluster", "slurm", "--workers", "2"]
+    command += ["--memory-limit", "1GB", "--run-dir", str(tmp_path / "run"), *flags]
+    process = subprocess.Popen(
+        command, env=environment(), cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+
+    def jobs() -> list[str]:
+        lines = slurm("squeue", "-h", "-o", "%i %T %k").splitlines()
+        return [line.split()[0] for line in lines if line.endswith(str(tmp_path)) and " RUNNING " in line]
+
+    def half_way() -> bool:
+        assert process.poll() is None, process.stdout and process.stdout.read()
+        return len(jobs()) == 2 and len(list((tmp_path / "run/records/cells").glob("*.json"))) > 3
+
+    try:
+        await_that(half_way, "the cells, by two jobs")
+        (key_file,) = tmp_path.glob("ikmap-dask-*/.dask-jobqueue.worker.key.*")
+        assert key_file.stat().st_mode & 0o077 == 0
+        assert key_file.parent.stat().st_mode & 0o077 == 0
+        secret = key_file.read_text().splitlines()[5]
+        job, *_ = jobs()
+        script = slurm("scontrol", "write", "batch_script", job, "-")
+        subprocess.run(["scancel", job], check=True)
+        arguments = processes()
+        shown, _ = process.communicate(timeout=WAIT_SECONDS)
+    finally:
+        process.kill()
+    assert process.returncode == 0, shown
+    assert results(tmp_path / "run") == expected
+    assert "slurm cluster: 2 workers, 2 threads" in shown
+    assert "ssh -L 8787:localhost:" in shown
+
+    assert str(key_file) in script
+    assert str(key_file) in arguments  # it is named there
+    texts = [script, arguments, shown, *(path.read_text(errors="replace") for path in files_of(tmp_path))]
+    assert not any(secret in text or "PRIVATE KEY" in text for text in texts)
+    assert not key_file.parent.exists()
+    await_that(lambda: not jobs(), "the end of all worker jobs")
+    metrics = json.loads((tmp_path / "run/metrics.json").read_text())
+    assert metrics["run"]["cluster"]["kind"] == "slurm"
+
+
+def test_a_job_that_is_told_of_its_limit_goes_on_where_it_stopped(
+    words: list[str], expected: dict[str, Any], tmp_path: Path
+) -> None:
+    """The batch script, told as Slurm tells before the limit, ends resumable; the same command then finishes."""
+    site = {"IKMAP_PYTHON": sys.executable, "IKMAP_CLUSTER_INTERFACE": "lo", "IKMAP_CLUSTER_SHARED": str(tmp_path)}
+    script = ["sbatch", "--parsable", "--no-requeue", "--mem-per-cpu=1G", "-J", "limited", "-o", "out.txt"]
+
+    def submit() -> str:
+        command = [*script, str(ROOT / "cluster/slurm/batch.sbatch"), *words]
+        done = subprocess.run(command, cwd=tmp_path, env={**environment(), **site}, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.strip()
+
+    def ended(job: str) -> bool:
+        return not slurm("squeue", "-h", "-j", job, "-o", "%T").strip()
+
+    output, run = tmp_path / "out.txt", tmp_path / "runs/limited"
+    job = submit()
+    try:
+        records = run / "records/cells"
+        await_that(lambda: ended(job) or len(list(records.glob("*.json"))) > 3, "the cells")
+        subprocess.run(["scancel", "--batch", "--signal=USR1", job], check=True)
+        await_that(lambda: ended(job), "the end of the job that was told")
+        assert "interrupted; run python -m flows.batch" in output.read_text()
+        assert not (run / "metrics.json").exists()
+        secret_folders = [path for path in tmp_path.iterdir() if path.name.startswith("ikmap-dask-")]
+        assert not any((path / "tls" / KEY).exists() for path in secret_folders)
+        job = submit()
+        await_that(lambda: ended(job), "the end of the job that goes on")
+    finally:
+        subprocess.run(["scancel", job], capture_output=True)
+    assert results(run) == expected, output.read_text()
+    stages = {stage["name"]: stage for stage in json.loads((run / "metrics.json").read_text())["stages"]}
+    assert stages["cells"]["tasks_skipped"] > 3
+    assert "srun cluster: 2 workers" in output.read_text()
+    assert "PRIVATE KEY" not in output.read_text()
+
+
+def test_what_slurm_does_not_take_is_one_line(tmp_path: Path) -> None:
+    flags = ["--cluster-option", "queue=nowhere", "--cluster-option", f"shared={tmp_path}"]
+    command = [sys.executable, "-m", "flows.batch", "--psi", "4", "--cluster", "slurm", "--workers", "1", *flags]
+    done = subprocess.run(command, env=environment(), cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1].startswith("error: --cluster slurm: ")
+    assert "invalid partition specified: nowhere" in done.stderr
+    assert os.listdir(tmp_path / "slurm-logs") == []
