@@ -99,7 +99,7 @@ def run_pipeline(
                 events.message(cluster.describe())
                 if on_cluster is not None:
                     on_cluster(cluster, path)
-                context = Context(cluster.client, directory, params, events)
+                context = Context(cluster.client, directory, params, events, device=options.device)
                 asked = invocation(options, sources, cluster)
                 metrics: dict[str, Any] = pipeline(context, data, asked, call=call or call_directly)
             events.message(f"report: {path / 'report.html'}")

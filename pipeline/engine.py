@@ -67,6 +67,8 @@ class Context:
     ----------
     share : int
         How many runs there are on the cluster, side by side.
+    device : {"auto", "cpu", "gpu"}
+        Where workers map rows to cells (:mod:`pipeline.device`).
     """
 
     client: Client
@@ -74,6 +76,7 @@ class Context:
     params: Params
     events: Events
     share: int = 1
+    device: str = "auto"
     clock: Callable[[], float] = time.perf_counter
     _started: float = field(default_factory=time.perf_counter)
 

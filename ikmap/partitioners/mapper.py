@@ -80,7 +80,7 @@ class Mapper(ABC):
             raise ValueError(f"X has {X.shape[1]} columns, the model was fitted on {self.n_features}")
         codes = np.empty((n, self.offsets.size - 1), dtype=np.int32)
         here = isinstance(X, np.ndarray) or sp.issparse(X)
-        start, most = 0, self.rows_at_once()
+        start, most = 0, min(self.rows_at_once(), max(n, 1))
         while start < n:
             stop = min(start + most, n)
             rows = as_rows(X[start:stop]) if here else self._float64(X[start:stop, :])

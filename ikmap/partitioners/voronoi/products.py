@@ -86,8 +86,7 @@ class Products(Mapper):
         room = max(LEAST_PIECE, self.budget // 4)
         step = max(1, room // (32 * self._psi))
         found = [
-            self._settle_some(block, near, entries[piece], members, room)
-            for piece in _pieces(entries.shape[0], step)
+            self._settle_some(block, near, entries[piece], members, room) for piece in _pieces(entries.shape[0], step)
         ]
         return xp.concat(found)
 
