@@ -111,6 +111,8 @@ class Gpu(Device):
     def put_csr(self, rows: sp.csr_array) -> Any:
         from cupyx.scipy.sparse import csr_matrix
 
+        if rows.nnz == 0:  # cuSPARSE is not asked to multiply nothing
+            rows = sp.csr_array((np.zeros(1, rows.dtype), ([0], [0])), shape=rows.shape)
         parts = (rows.data, rows.indices.astype(np.int32), rows.indptr.astype(np.int32))
         return csr_matrix(tuple(self.put(part) for part in parts), shape=rows.shape)
 
