@@ -269,6 +269,13 @@ class BatchOptions(CommonOptions):
         group=RUN,
         help="rows per task and stored object (advanced; default: sized to the workers' memory)",
     )
+    device: str = option(
+        "auto",
+        Choice(("auto", "cpu", "gpu")),
+        group=CLUSTER,
+        help="what maps rows to cells: GPUs or processors; auto takes a GPU where a worker was given one "
+        "(CUDA_VISIBLE_DEVICES)",
+    )
     explain: bool = option(
         False,
         Flag(),

@@ -102,7 +102,7 @@ def run_pipeline(
                     on_cluster(cluster, path)
                 asked = invocation(options, sources, cluster)
                 with told_to_scheduler(cluster.client, events) as told:
-                    context = Context(cluster.client, directory, params, told)
+                    context = Context(cluster.client, directory, params, told, device=options.device)
                     metrics: dict[str, Any] = pipeline(context, data, asked, call=call or call_directly)
             events.message(f"report: {path / 'report.html'}")
             return metrics

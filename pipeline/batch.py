@@ -24,7 +24,7 @@ from pipeline.prepared import DATA, class_counts
 from pipeline.report import write_report
 from pipeline.rundir import RunDirectory, write_json
 from pipeline.side_by_side import side_by_side
-from pipeline.stages.cells import cells
+from pipeline.stages.cells import cells, explain
 from pipeline.stages.evaluate import evaluate
 from pipeline.stages.ingest import ingest
 from pipeline.stages.partition import Fitted, cores_of_a_host, partition
@@ -120,7 +120,7 @@ def run_batch(
             fitted = {model["psi"]: Fitted(**model) for model in partitioned["fitted"]}
             if invocation.explain:
                 for model in fitted.values():
-                    for line in model.load(context.store).explain():
+                    for line in explain(context, model):
                         context.events.message(f"cells, psi {model.psi}: {line}")
             mapped = step("cells", partial(cells, context, list(fitted.values())))
         else:
@@ -258,6 +258,7 @@ def _metrics(
     C = Cs if len(set(Cs.values())) > 1 else next(iter(Cs.values()), context.params.C)
     seconds = {record["name"]: record["seconds"] for record in stages}
     return {
+        **({"gpu": mapped["gpu"]} if "gpu" in mapped else {}),
         "schema_version": 1,
         "run": {
             "id": manifest["id"],

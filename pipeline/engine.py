@@ -70,6 +70,8 @@ class Context:
     ----------
     share : int
         How many runs there are on the cluster, side by side.
+    device : {"auto", "cpu", "gpu"}
+        Where workers map rows to cells (:mod:`pipeline.device`).
     """
 
     client: Client
@@ -77,6 +79,7 @@ class Context:
     params: Params
     events: Events
     share: int = 1
+    device: str = "auto"
     clock: Callable[[], float] = time.perf_counter
     _started: float = field(default_factory=time.perf_counter)
 

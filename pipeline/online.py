@@ -20,6 +20,7 @@ from pipeline.batch import (
     widths,
 )
 from pipeline.datasets import ResolvedDataset
+from pipeline.device import evidence_of, warning_of
 from pipeline.engine import Context, Record, Stage, peak_rss_bytes, run_ready
 from pipeline.intake import Intake
 from pipeline.prepared import DATA, PreparedRows
@@ -129,6 +130,7 @@ def run_online(
         record = dict(stage["record"])
         stages.append({**record, "tasks_skipped": record["tasks"]} if name in done_before else record)
     metrics = {
+        **({"gpu": streamed["gpu"]} if "gpu" in streamed else {}),
         "schema_version": 1,
         "run": {
             "id": run.manifest["id"],
@@ -220,7 +222,11 @@ def _stream(
             limit = f"--limit-seconds {online.limit_seconds:g}"
             context.events.message(f"{contestant.learner}: stopped early, at {limit}")
     stage.rows = arrivals.rows
+    gpu = evidence_of([record for record in stage.records if "map_seconds" in record])
+    if warning := warning_of(gpu.get("gpu", {})):
+        context.events.message(warning)
     return stage.finish(
+        **gpu,
         rows_stream=arrivals.rows,
         chunks=arrivals.chunks,
         nnz=arrivals.nnz,

@@ -131,7 +131,7 @@ class Race:
         at = [self.next(c.learner) for c in racing if c.fitted is not None and self.next(c.learner) < n_chunks]
         for k in range(min(n_chunks, max(0, min(at)) + AHEAD) if at else 0):
             if k not in self._mapped and self._begin(_map_name(k)):
-                yield map_chunk, Task(_map_name(k), (self.stream, self.fitted, k))
+                yield map_chunk, Task(_map_name(k), (self.stream, self.fitted, k, self.context.device))
         for contestant in self.contestants:
             name, k = contestant.learner, self.next(contestant.learner)
             given = (self.stream, params, contestant)

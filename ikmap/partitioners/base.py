@@ -8,7 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from ikmap.cells import Cells
+from ikmap.device import Device
 from ikmap.model import Model
+from ikmap.partitioners.mapper import Mapper
 from ikmap.rows import Rows
 
 
@@ -33,3 +35,13 @@ class Partitions(Model):
     @abstractmethod
     def cells(self, X: Rows, n_threads: int | None = None) -> Cells:
         """Map points, a float64 ndarray or csr_array of shape (n, d), to cells."""
+
+    @abstractmethod
+    def mapper(self, device: Device, budget: int | None = None) -> Mapper:
+        """Bring the partitionings to a device, which gives the same cells as :meth:`cells`.
+
+        Parameters
+        ----------
+        budget : int, optional
+            Bytes of its memory that a block of rows may take; default: half of what is free.
+        """

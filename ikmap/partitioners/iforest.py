@@ -10,10 +10,12 @@ import numpy as np
 
 from ikmap._threads import for_each_block
 from ikmap.cells import Cells
+from ikmap.device import Device
 from ikmap.partitioners._iforest_csr_loops import grow_csr
 from ikmap.partitioners._iforest_loops import LEAF, grow_dense
 from ikmap.partitioners._iforest_walk_loops import LANES, pack_tree, walk_csr, walk_dense
 from ikmap.partitioners.base import Partitions
+from ikmap.partitioners.iforest_descent import Descent
 from ikmap.rows import Rows, as_rows, take_rows
 from ikmap.seeds import generator
 
@@ -101,6 +103,19 @@ class IForestPartitions(Partitions):
 
         for_each_block(work, n, ROUTE_BLOCK, n_threads)
         return Cells(codes, self.offsets)
+
+    def mapper(self, device: Device, budget: int | None = None) -> Descent:
+        """Bring the trees to a device."""
+        _, heights, used, _ = self._forest
+        return Descent(
+            *(self.feature, self.threshold, self.right, self.roots),
+            height=int(heights.max(initial=0)),
+            used=used,
+            offsets=self.offsets,
+            n_features=self.n_features,
+            device=device,
+            budget=budget,
+        )
 
     @cached_property
     def _forest(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:

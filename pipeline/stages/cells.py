@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from pipeline.device import DeviceMap, evidence_of, explain_cells, record_of, warning_of
 from pipeline.engine import Context, Record, Stage, Task
 from pipeline.errors import InputError
 from pipeline.layout import Layout, cell_layout
@@ -28,7 +29,8 @@ def cells(context: Context, fitted: Sequence[Fitted]) -> dict[str, Any]:
     Returns
     -------
     dict
-        class_counts_train: number of training rows of each class.
+        class_counts_train: number of training rows of each class; gpu: where GPUs were used, which, and how their
+        cells compared with the processor's.
     """
     store, params = context.store, context.params
     tasks: list[Task] = []
@@ -41,7 +43,7 @@ def cells(context: Context, fitted: Sequence[Fitted]) -> dict[str, Any]:
             tasks += [
                 Task(
                     f"{side}-psi-{model.psi}-{start // layout.shard_rows:06d}",
-                    (store, model, side, start, min(start + layout.shard_rows, n)),
+                    (store, model, side, start, min(start + layout.shard_rows, n), context.device),
                 )
                 for start in range(0, n, layout.shard_rows)
             ]
@@ -51,7 +53,22 @@ def cells(context: Context, fitted: Sequence[Fitted]) -> dict[str, Any]:
     total = np.sum(counts, axis=0) // len(fitted)
     if np.count_nonzero(total) < 2:
         raise InputError("found training rows of one class only, expected at least two; give another --seed or split")
-    return stage.finish(class_counts_train=total.tolist())
+    gpu = evidence_of(records)
+    if warning := warning_of(gpu.get("gpu", {})):
+        context.events.message(warning)
+    return stage.finish(class_counts_train=total.tolist(), **gpu)
+
+
+def explain(context: Context, fitted: Fitted) -> list[str]:
+    """How the cells of a stored model will be found, as a worker sees it."""
+    future = context.client.submit(explain_task, context.store, fitted, context.device, key="explain", pure=False)
+    lines: list[str] = future.result()
+    return lines
+
+
+def explain_task(store: Store, fitted: Fitted, device: str) -> list[str]:
+    """Task: say how this worker would find the cells."""
+    return explain_cells(fitted.load(store), device)
 
 
 def create_cells(store: Store, name: str, n: int, t: int, layout: Layout) -> None:
@@ -62,21 +79,23 @@ def create_cells(store: Store, name: str, n: int, t: int, layout: Layout) -> Non
         )
 
 
-def map_shard(store: Store, fitted: Fitted, side: str, start: int, stop: int) -> Record:
+def map_shard(store: Store, fitted: Fitted, side: str, start: int, stop: int, device: str = "auto") -> Record:
     """Task: map rows ``start .. stop - 1`` and write their shard."""
     model = fitted.load(store)
+    mapping = DeviceMap(model, device)
     rows = PreparedRows(store, side)
     codes = np.empty((stop - start, model.n_partitions), dtype=np.int32)
     labels = np.empty(stop - start, dtype=np.int32)
     read = 0
     for begin, X, y in rows.blocks(start, stop):
         inside = slice(begin - start, begin - start + len(y))
-        codes[inside] = model.cells(X, n_threads=1).codes
+        codes[inside] = mapping.codes(X)
         labels[inside] = y
         read += X.nbytes if isinstance(X, np.ndarray) else X.data.nbytes + X.indices.nbytes
     name = cells_name(fitted.psi, side)
     outputs = store.write_shards(f"{name}/codes", start, codes) + store.write_shards(f"{name}/labels", start, labels)
     return {
+        **record_of([mapping]),
         "side": side,
         "outputs": outputs,
         "rows": stop - start,

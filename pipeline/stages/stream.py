@@ -14,6 +14,7 @@ from ikmap.cells import Cells
 from ikmap.learners.linear_model import decision_to_index
 from pipeline.baselines import Sample, start_online
 from pipeline.checkpoint import save_checkpoint
+from pipeline.device import DeviceMap, record_of
 from pipeline.engine import Record
 from pipeline.errors import InputError
 from pipeline.models import MODELS, save_model
@@ -56,20 +57,21 @@ def stream_cells(psi: int, k: int) -> str:
     return f"cells/psi-{psi}/stream/{k:06d}"
 
 
-def map_chunk(stream: Stream, fitted: list[Fitted], k: int) -> Record:
+def map_chunk(stream: Stream, fitted: list[Fitted], k: int, device: str = "auto") -> Record:
     """Task: the cells of chunk k in all models."""
     X = stream.features(k)
-    written, outputs, seconds = 0, [], {}
+    written, outputs, seconds, maps = 0, [], {}, []
     for model in fitted:
-        partitions = model.load(stream.store)
+        maps.append(DeviceMap(model.load(stream.store), device))
         began = time.perf_counter()
-        codes = partitions.cells(X, n_threads=1).codes
+        codes = maps[-1].codes(X)
         seconds[str(model.psi)] = round(time.perf_counter() - began, 6)
         name = stream_cells(model.psi, k)
         written += stream.store.write_group(name, {"codes": codes.astype(np.int32, copy=False)}, {})
         outputs.append(name)
     read = X.nbytes if isinstance(X, np.ndarray) else X.data.nbytes + X.indices.nbytes
     return {
+        **record_of(maps),
         "rows": int(X.shape[0]),
         "bytes_read": int(read),
         "bytes_written": written,

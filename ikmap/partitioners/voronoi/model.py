@@ -5,16 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 
 from ikmap._threads import for_each_block
 from ikmap.cells import Cells
+from ikmap.device import Device
 from ikmap.partitioners.base import Partitions
 from ikmap.partitioners.distinct import distinct_rows
-from ikmap.partitioners.voronoi.search import Search
+from ikmap.partitioners.mapper import Mapper
+from ikmap.partitioners.voronoi.fused import Fused, compile_kernel, fits
+from ikmap.partitioners.voronoi.products import Products
+from ikmap.partitioners.voronoi.scores import DenseScores
+from ikmap.partitioners.voronoi.search import Search, choose_scores
 from ikmap.rows import Rows, as_rows, take_rows
 
 
@@ -94,6 +99,16 @@ class VoronoiPartitions(Partitions):
     def explain(self, psis: Sequence[int] | None = None) -> list[str]:
         """Say how the cells will be found, and the estimates behind that choice."""
         return self._search.plan([self.psi] if psis is None else psis).why
+
+    def mapper(self, device: Device, budget: int | None = None) -> Mapper:
+        """Bring the partitionings to a device: to one kernel that does it all where rows are short, else products."""
+        scores = choose_scores(self.centers)
+        place: dict[str, Any] = {"offsets": self.offsets, "n_features": self.n_features, "budget": budget}
+        if isinstance(scores, DenseScores) and fits(self.n_features, self.n_partitions):
+            kernel = compile_kernel(device, self.n_features)
+            if kernel is not None:
+                return Fused(scores, self.members, kernel, device=device, **place)
+        return Products(scores, self.members, device=device, **place)
 
     def _codes(self, X: Rows, psis: Sequence[int], n_threads: int | None) -> np.ndarray:
         n = X.shape[0]

@@ -1,0 +1,159 @@
+"""Where arrays live and who computes on them: the one place that knows CuPy from NumPy.
+
+Code that maps rows on a device asks it for a namespace of functions (the array API standard) and for arrays that lie
+there; nothing else of it depends on which device that is.
+"""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+type Kernel = Callable[[tuple[int, ...], tuple[int, ...], tuple[Any, ...]], None]
+"""A compiled kernel, called with the grid, the block and the arguments."""
+
+LOOSE_PRODUCTS = ("CUPY_TF32", "NVIDIA_TF32_OVERRIDE", "CUBLAS_EMULATE_SINGLE_PRECISION")
+"""Environment variables by which a user lets float32 products be computed with fewer bits."""
+LOOSE_ERROR = 2.0**-8
+"""Relative to the lengths of both factors: more than TF32's 10 bits can be off."""
+
+
+class Device(ABC):
+    """A place for arrays.
+
+    Attributes
+    ----------
+    xp : namespace
+        Functions of the array API standard for arrays that lie here.
+    name : str
+        For people.
+    product_error : float
+        By how much more than the roundoff of float32 a product of float32 matrices may be off, relative to
+        the lengths of the factors.
+    """
+
+    xp: Any
+    name: str
+    product_error: float = 0.0
+
+    @abstractmethod
+    def put(self, array: np.ndarray) -> Any:
+        """The same array here."""
+
+    @abstractmethod
+    def get(self, array: Any) -> np.ndarray:
+        """An array that lies here, as NumPy's."""
+
+    @abstractmethod
+    def put_csr(self, rows: sp.csr_array) -> Any:
+        """The same matrix here: an object with ``@`` for a matrix of this device, and ``toarray``."""
+
+    @abstractmethod
+    def free_bytes(self) -> int:
+        """Memory that could be asked for now."""
+
+    def compile(self, source: str, name: str, defines: Mapping[str, int]) -> Kernel | None:  # noqa: ARG002
+        """A kernel written in CUDA C, or None where none can run."""
+        return None
+
+    def evidence(self) -> dict[str, Any]:
+        """What a run tells about the device it used: JSON values."""
+        return {"name": self.name}
+
+
+class Host(Device):
+    """This machine's processor, through NumPy: what runs on a device, without one."""
+
+    xp = np
+    name = "processor"
+
+    def put(self, array: np.ndarray) -> np.ndarray:
+        return array
+
+    def get(self, array: np.ndarray) -> np.ndarray:
+        return array
+
+    def put_csr(self, rows: sp.csr_array) -> sp.csr_array:
+        return rows
+
+    def free_bytes(self) -> int:
+        return int(os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+
+
+class Gpu(Device):
+    """The current CUDA device, through CuPy.
+
+    Parameters
+    ----------
+    cupy : module
+        The package, or what stands for it.
+    """
+
+    def __init__(self, cupy: Any) -> None:
+        self.xp = cupy
+        properties = cupy.cuda.runtime.getDeviceProperties(cupy.cuda.runtime.getDevice())
+        name = properties["name"]
+        self.name = name.decode() if isinstance(name, bytes) else str(name)
+        self.product_error = LOOSE_ERROR if any(os.environ.get(v, "0") != "0" for v in LOOSE_PRODUCTS) else 0.0
+
+    def put(self, array: np.ndarray) -> Any:
+        return self.xp.asarray(array)
+
+    def get(self, array: Any) -> np.ndarray:
+        return self.xp.asnumpy(array)
+
+    def put_csr(self, rows: sp.csr_array) -> Any:
+        from cupyx.scipy.sparse import csr_matrix
+
+        if rows.nnz == 0:  # cuSPARSE is not asked to multiply nothing
+            rows = sp.csr_array((np.zeros(1, rows.dtype), ([0], [0])), shape=rows.shape)
+        parts = (rows.data, rows.indices.astype(np.int32), rows.indptr.astype(np.int32))
+        return csr_matrix(tuple(self.put(part) for part in parts), shape=rows.shape)
+
+    def free_bytes(self) -> int:
+        """What the driver has left, and what CuPy's own pool holds and does not use."""
+        free, _ = self.xp.cuda.runtime.memGetInfo()
+        return int(free) + int(self.xp.get_default_memory_pool().free_bytes())
+
+    def compile(self, source: str, name: str, defines: Mapping[str, int]) -> Kernel | None:
+        options = ("-std=c++17", *(f"-D{key}={value}" for key, value in defines.items()))
+        kernel: Kernel = self.xp.RawModule(code=source, options=options).get_function(name)
+        return kernel
+
+    def evidence(self) -> dict[str, Any]:
+        runtime = self.xp.cuda.runtime
+        properties = runtime.getDeviceProperties(runtime.getDevice())
+        return {
+            "name": self.name,
+            "compute_capability": f"{properties['major']}.{properties['minor']}",
+            "memory_bytes": int(properties["totalGlobalMem"]),
+            "driver": _dotted(runtime.driverGetVersion()),
+            "runtime": _dotted(runtime.runtimeGetVersion()),
+            "cupy": str(self.xp.__version__),
+        }
+
+
+def _dotted(version: int) -> str:
+    """13000 is CUDA 13.0."""
+    return f"{version // 1000}.{version % 1000 // 10}"
+
+
+@cache
+def find_gpu() -> Gpu | str:
+    """The CUDA device of this process, or why there is none."""
+    try:
+        import cupy
+    except ImportError:
+        return "CuPy is not installed; pip install 'ikmap[gpu]' (CUDA 12) or 'ikmap[gpu13]' (CUDA 13)"
+    try:
+        if not cupy.cuda.is_available():
+            return "CuPy finds no CUDA device"
+        return Gpu(cupy)
+    except Exception as error:  # CuPy's own, of a driver that is too old, a device that is taken, ...
+        return f"the CUDA device cannot be used: {' '.join(str(error).split())}"

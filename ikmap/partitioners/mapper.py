@@ -1,0 +1,112 @@
+"""Cells of rows on a device: block by block, as many rows at a time as its memory has room for."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from ikmap.cells import Cells
+from ikmap.device import Device
+from ikmap.rows import as_rows
+
+MEMORY_SHARE = 0.5
+"""Of the free memory, for one block; the rest is for libraries, and for what else lives there."""
+MOST_ROWS = 1 << 16
+"""Rows of a block, at most: more are no faster."""
+
+
+class Mapper(ABC):
+    """A set of partitionings on a device, ready to map rows.
+
+    Parameters
+    ----------
+    device : Device
+    offsets : ndarray of int64, shape (t + 1,)
+        As those of the partitionings.
+    n_features : int
+    budget : int, optional
+        Bytes of device memory that a block of rows may take; default: half of what is free. Cells are the same for
+        any.
+
+    Attributes
+    ----------
+    why : str
+        How the cells are found, for people.
+    held_bytes : int
+        Memory the partitionings take on the device, about.
+    row_bytes : int
+        Memory a row of a block takes, about.
+    """
+
+    why: str
+    held_bytes: int
+    row_bytes: int
+
+    def __init__(self, device: Device, offsets: np.ndarray, n_features: int, budget: int | None = None) -> None:
+        self.device, self.offsets, self.n_features, self._budget = device, offsets, n_features, budget
+
+    @property
+    def budget(self) -> int:
+        """Bytes that a block of rows may take now."""
+        return int(MEMORY_SHARE * self.device.free_bytes()) if self._budget is None else self._budget
+
+    def rows_at_once(self) -> int:
+        """Rows of a block."""
+        return int(np.clip(self.budget // self.row_bytes, 1, MOST_ROWS))
+
+    def cells(self, X: Any) -> Cells:
+        """Map points to cells.
+
+        Parameters
+        ----------
+        X : float64 array, shape (n, d)
+            An ndarray or a csr_array, or an array that lies on the device.
+
+        Returns
+        -------
+        Cells
+            Those that the partitionings' own ``cells`` gives.
+
+        Raises
+        ------
+        MemoryError
+            If the device has no room for a single row.
+        """
+        n = X.shape[0]
+        if X.shape[1] != self.n_features:
+            raise ValueError(f"X has {X.shape[1]} columns, the model was fitted on {self.n_features}")
+        codes = np.empty((n, self.offsets.size - 1), dtype=np.int32)
+        here = isinstance(X, np.ndarray) or sp.issparse(X)
+        start, most = 0, min(self.rows_at_once(), max(n, 1))
+        while start < n:
+            stop = min(start + most, n)
+            rows = as_rows(X[start:stop]) if here else self._float64(X[start:stop, :])
+            try:
+                # What overflows is told from the results; NumPy would warn.
+                with np.errstate(all="ignore"):
+                    codes[start:stop] = self.device.get(self.block(rows))
+            except MemoryError:  # others take memory, too: estimates cannot be safe
+                if most == 1:
+                    raise
+                most = max(1, most // 2)
+                continue
+            start = stop
+        return Cells(codes, self.offsets)
+
+    def _float64(self, rows: Any) -> Any:
+        return self.device.xp.astype(rows, self.device.xp.float64, copy=False)
+
+    @abstractmethod
+    def block(self, rows: Any) -> Any:
+        """Codes of some rows: int32 array on the device, shape (n, t)."""
+
+    def explain(self) -> str:
+        """One line: how, and with how much memory."""
+        rows = self.rows_at_once()
+        return (
+            f"{self.why}; partitionings {self.held_bytes / 1e6:,.0f} MB, "
+            f"{rows:,} rows at a time in {rows * self.row_bytes / 1e6:,.0f} MB"
+        )

@@ -1,0 +1,104 @@
+"""Cells of Voronoi partitions of short dense rows on a GPU: one kernel from rows to cells, ``nearest.cu``."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+
+from ikmap.device import Device, Kernel
+from ikmap.partitioners.mapper import Mapper
+from ikmap.partitioners.voronoi.device_rows import DenseRows
+from ikmap.partitioners.voronoi.scores import DenseScores
+
+MOST_FEATURES = 64
+"""Columns of a row that fits into a thread's registers."""
+MOST_PARTITIONS = 65_535
+"""What one launch has room for."""
+NAME = "nearest_members"
+THREADS = 128
+LANES = 4
+"""Columns are filled up to a multiple of this: threads read so many at once."""
+
+
+def defines(n_features: int) -> dict[str, int]:
+    """What the kernel is compiled with."""
+    rows = 4 if n_features <= 16 else 2 if n_features <= 40 else 1
+    return {"FEATURES": n_features, "THREADS": THREADS, "ROWS": rows}
+
+
+def fits(n_features: int, n_partitions: int) -> bool:
+    """Whether the kernel can do it."""
+    return n_features <= MOST_FEATURES and n_partitions <= MOST_PARTITIONS
+
+
+def source() -> str:
+    """The kernel, in CUDA C."""
+    return (files(__package__) / "nearest.cu").read_text(encoding="utf-8")
+
+
+def compile_kernel(device: Device, n_features: int) -> Kernel | None:
+    """The kernel for rows of that many columns; None where the device runs none."""
+    return device.compile(source(), NAME, defines(n_features))
+
+
+class Fused(Mapper):
+    """Voronoi partitions on a device that runs kernels.
+
+    Parameters
+    ----------
+    scores : DenseScores
+        Of the centres, with at most ``MOST_FEATURES`` columns.
+    members : ndarray of int32, shape (t, psi)
+    kernel : Kernel
+        Of :func:`compile_kernel`.
+    """
+
+    def __init__(
+        self,
+        scores: DenseScores,
+        members: np.ndarray,
+        kernel: Kernel,
+        *,
+        offsets: np.ndarray,
+        n_features: int,
+        device: Device,
+        budget: int | None = None,
+    ) -> None:
+        super().__init__(device, offsets, n_features, budget)
+        # Its products are its own, in full float32.
+        self._rows = DenseRows(scores, device, product_error=0.0)
+        self._kernel, self._reach = kernel, scores.reach
+        self._t, self._psi = members.shape
+        self._lines = self._filled_up(device.put(scores.scaled().astype(np.float32)))
+        self._norms = device.put(scores.squared.astype(np.float32))
+        self._members = device.put(np.ascontiguousarray(members, dtype=np.int32))
+        self.held_bytes = self._rows.held_bytes + 4 * scores.operand.size + 4 * members.size
+        self.row_bytes = self._rows.row_bytes + 4 * self._t
+        self.why = "one kernel for distances, the nearest and its float64 recheck"
+
+    def _filled_up(self, rows: Any) -> Any:
+        """float32 rows with zeros up to a multiple of LANES columns."""
+        return self._in_order(self.device.xp.concat([rows] + [rows[:, :1] * 0.0] * (-self.n_features % LANES), axis=1))
+
+    def _in_order(self, array: Any) -> Any:
+        """The same array, row after row in memory."""
+        xp = self.device.xp
+        return xp.reshape(xp.reshape(array, (-1,)), array.shape)
+
+    def block(self, rows: Any) -> Any:
+        block = self._rows.block(rows)
+        n = block.left.shape[0]
+        codes = self.device.put(np.empty((n, self._t), dtype=np.int32))
+        height = THREADS * defines(self.n_features)["ROWS"]
+        self._kernel(
+            (-(-n // height), self._t),
+            (THREADS,),
+            (
+                *(np.int32(n), np.int32(self._t), np.int32(self._psi), np.float64(self._reach)),
+                *(self._filled_up(block.left), block.lengths, block.units),
+                *(self._lines, self._norms, self._members, self._in_order(block.rows[0]), self._rows.centers, codes),
+            ),
+        )
+        return codes

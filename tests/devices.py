@@ -1,0 +1,114 @@
+"""Stand-ins for a GPU: arrays that must not be mixed with the host's, and kernels that run on the processor."""
+
+from __future__ import annotations
+
+import ctypes
+import shutil
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from ikmap.device import Device, Host, Kernel
+
+HEADER = Path(__file__).with_name("cuda_on_cpu.h")
+
+
+class Strict(Device):
+    """array-api-strict's second device: nothing but the standard's functions, and no array of the host's."""
+
+    name = "strict"
+
+    def __init__(self, free: int = 1 << 30) -> None:
+        self.xp = pytest.importorskip("array_api_strict", reason="needs array-api-strict")
+        self._here, self._host = self.xp.Device("device1"), self.xp.Device("CPU_DEVICE")
+        self._free = free
+
+    def put(self, array: np.ndarray) -> Any:
+        assert isinstance(array, np.ndarray)
+        return self.xp.asarray(array, device=self._here)
+
+    def get(self, array: Any) -> np.ndarray:
+        assert array.device == self._here
+        return np.asarray(array.to_device(self._host))
+
+    def put_csr(self, rows: sp.csr_array) -> Any:
+        return StrictMatrix(self, rows)
+
+    def free_bytes(self) -> int:
+        return self._free
+
+
+class StrictMatrix:
+    """What a device's sparse matrix has to offer."""
+
+    def __init__(self, device: Strict, rows: sp.csr_array) -> None:
+        self._device, self._dense = device, device.put(rows.toarray())
+
+    def toarray(self) -> Any:
+        return self._dense
+
+    def __matmul__(self, right: Any) -> Any:
+        return self._device.xp.matmul(self._dense, right)
+
+
+class Crowded(Host):
+    """A device whose memory has room for arrays of few bytes only."""
+
+    def __init__(self, room: int) -> None:
+        self.room, self.refused = room, 0
+
+    def put(self, array: np.ndarray) -> np.ndarray:
+        if array.nbytes > self.room:
+            self.refused += 1
+            raise MemoryError
+        return array
+
+
+class KernelsOnCpu(Host):
+    """NumPy's arrays, and kernels compiled for the processor.
+
+    Parameters
+    ----------
+    folder : Path
+        Where to compile.
+    """
+
+    name = "kernels on the processor"
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def compile(self, source: str, name: str, defines: Mapping[str, int]) -> Kernel:
+        compiler = shutil.which("g++") or shutil.which("c++")
+        if compiler is None:
+            pytest.skip("needs a C++ compiler to run CUDA C on the processor")
+        stem = "-".join([name, *(f"{key}{value}" for key, value in defines.items())])
+        code, library = self.folder / f"{stem}.cpp", self.folder / f"{stem}.so"
+        if not library.exists():
+            entry = (
+                'extern "C" int launch(unsigned x, unsigned y, unsigned threads, void** arguments) '
+                f"{{ return on_cpu::launch({name}, x, y, threads, arguments); }}\n"
+            )
+            code.write_text(f'#include "{HEADER}"\n{source}\n{entry}')
+            options = ["-std=c++20", "-O1", "-w", "-ffp-contract=off", "-shared", "-fPIC"]
+            options += [f"-D{key}={value}" for key, value in defines.items()]
+            subprocess.run([compiler, *options, str(code), "-o", str(library)], check=True)
+        launch = ctypes.CDLL(str(library)).launch
+
+        def kernel(grid: tuple[int, ...], block: tuple[int, ...], arguments: tuple[Any, ...]) -> None:
+            held = []
+            for argument in arguments:
+                if isinstance(argument, np.ndarray):
+                    assert argument.flags.c_contiguous
+                    held.append(ctypes.c_void_p(argument.ctypes.data))
+                else:
+                    held.append({np.int32: ctypes.c_int32, np.float64: ctypes.c_double}[type(argument)](argument))
+            addresses = (ctypes.c_void_p * len(held))(*[ctypes.addressof(value) for value in held])
+            assert launch(*grid, *block, addresses) == 0, "threads of a block went different ways at a barrier"
+
+        return kernel

@@ -1,0 +1,337 @@
+"""Cells on a device: those of the definition, on stand-ins for a GPU everywhere and on one where there is one."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from ikmap.device import LOOSE_ERROR, LOOSE_PRODUCTS, Device, Gpu, Host, find_gpu
+from ikmap.partitioners import draw_subsamples, fit_partitions
+from ikmap.partitioners.voronoi import device_rows, fit_voronoi, fused, products
+from ikmap.partitioners.voronoi.fused import Fused
+from ikmap.partitioners.voronoi.products import Products
+from ikmap.partitioners.voronoi.scores import DenseScores
+from ikmap.partitioners.voronoi.search import choose_scores
+from tests.devices import Crowded, KernelsOnCpu, Strict
+from tests.naive.partitioners import voronoi_cells
+from tests.point_sets import DATA, LAYOUTS, N, queries_of
+
+T, PSI = 5, 8
+DEVICES = {"numpy": Host, "strict": Strict}
+SEVERAL = ["continuous", "integer grid", "near ties", "sparse", "far outlier", "squares overflow"]
+GPUS = ("sm_80", "sm_90")
+EVIDENCE = "IKMAP_GPU_EVIDENCE"
+"""Where tests on a GPU leave what they found: a file of one JSON object a line."""
+
+
+def is_dense(X: np.ndarray) -> bool:
+    """Whether its rows are scored by all their coordinates."""
+    return isinstance(choose_scores(X), DenseScores)
+
+
+@pytest.fixture(scope="module")
+def kernels(tmp_path_factory: pytest.TempPathFactory) -> KernelsOnCpu:
+    return KernelsOnCpu(tmp_path_factory.mktemp("kernels"))
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("name", DATA)
+def test_voronoi_cells_are_those_of_the_definition(name: str, device: str, layout: str) -> None:
+    X, queries = DATA[name], queries_of(DATA[name])
+    draws = draw_subsamples(X.shape[0], T, PSI, 3)
+    mapper = fit_voronoi(LAYOUTS[layout](X), draws).mapper(DEVICES[device]())
+    assert isinstance(mapper, Products)
+    cells = mapper.cells(LAYOUTS[layout](queries))
+    assert cells.codes.dtype == np.int32
+    np.testing.assert_array_equal(cells.codes, voronoi_cells(queries, X, draws))
+
+
+@pytest.mark.parametrize("name", [name for name in DATA if is_dense(DATA[name])])
+def test_the_kernel_gives_them(name: str, kernels: KernelsOnCpu) -> None:
+    X, queries = DATA[name], queries_of(DATA[name])
+    draws = draw_subsamples(X.shape[0], T, PSI, 4)
+    mapper = fit_voronoi(X, draws).mapper(kernels)
+    assert isinstance(mapper, Fused)
+    np.testing.assert_array_equal(mapper.cells(queries).codes, voronoi_cells(queries, X, draws))
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("name", DATA)
+def test_iforest_cells(name: str, device: str, layout: str) -> None:
+    X, queries = LAYOUTS[layout](DATA[name]), LAYOUTS[layout](queries_of(DATA[name]))
+    model = fit_partitions(X, draw_subsamples(X.shape[0], T, PSI, 5), method="iforest", seed=5)
+    np.testing.assert_array_equal(model.mapper(DEVICES[device]()).cells(queries).codes, model.cells(queries).codes)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("name", SEVERAL)
+def test_any_sizes_of_blocks_and_pieces_give_them(
+    name: str, layout: str, kernels: KernelsOnCpu, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows, partitionings, centres and close pairs a few at a time; more members than a tile, rows than a block."""
+    monkeypatch.setattr(products, "LEAST_PIECE", 1)
+    monkeypatch.setattr(device_rows, "CENTRE_BYTES", 4 * 7 * DATA[name].shape[1])
+    X, t, psi = DATA[name], 37, N
+    queries, draws = np.tile(queries_of(X), (4, 1)), draw_subsamples(N, t, psi, 2)
+    model = fit_voronoi(LAYOUTS[layout](X), draws)
+    expected = np.tile(voronoi_cells(queries_of(X), X, draws), (4, 1))
+    np.testing.assert_array_equal(model.mapper(kernels).cells(queries).codes, expected)
+    few = model.mapper(Host(), budget=1 << 17)
+    assert isinstance(few, Products)
+    assert 1 < few.rows_at_once() < 50
+    np.testing.assert_array_equal(few.cells(LAYOUTS[layout](queries)).codes, expected)
+    np.testing.assert_array_equal(model.mapper(Host(), budget=1).cells(queries[:7]).codes, expected[:7])
+
+
+@pytest.mark.parametrize("method", ["anne", "iforest"])
+def test_rows_that_lie_on_the_device(method: str) -> None:
+    X, device = DATA["continuous"], Strict()
+    model = fit_partitions(X, draw_subsamples(N, T, PSI, 6), method=method, seed=6)
+    expected = model.cells(X).codes
+    np.testing.assert_array_equal(model.mapper(device).cells(device.put(X)).codes, expected)
+    with pytest.raises(ValueError, match="X has 3 columns, the model was fitted on 4"):
+        model.mapper(device).cells(device.put(X[:, :3]))
+
+
+def test_rows_in_another_order_in_memory(kernels: KernelsOnCpu) -> None:
+    """As an array on a device may be: the host's are put in order before."""
+    X = DATA["continuous"]
+    model = fit_voronoi(X, draw_subsamples(N, T, PSI, 6))
+    mapper = model.mapper(kernels)
+    np.testing.assert_array_equal(mapper.device.get(mapper.block(np.asfortranarray(X))), model.cells(X).codes)
+
+
+@pytest.mark.parametrize("method", ["anne", "iforest"])
+def test_a_device_that_is_full_gets_fewer_rows(method: str) -> None:
+    X = np.tile(DATA["continuous"], (20, 1))
+    model = fit_partitions(X, draw_subsamples(len(X), T, PSI, 7), method=method, seed=7)
+    device = Crowded(1 << 30)
+    mapper = model.mapper(device)
+    device.room = 8 * 4 * 100
+    np.testing.assert_array_equal(mapper.cells(X).codes, model.cells(X).codes)
+    assert device.refused == 4  # 1200, 600, 300 and 150 rows
+    device.room = 0
+    with pytest.raises(MemoryError):
+        mapper.cells(X)
+
+
+class Loose(Host):
+    """Products of numbers cut to TF32's ten bits."""
+
+    def __init__(self, error: float) -> None:
+        self.product_error = error
+        self.xp = SimpleNamespace(**{name: getattr(np, name) for name in dir(np)})
+        self.xp.matmul = lambda a, b: np.matmul(_cut(a), _cut(b))
+
+
+def _cut(values: np.ndarray) -> np.ndarray:
+    return (np.ascontiguousarray(values).view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32)
+
+
+def test_products_of_fewer_bits_are_allowed_for() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 6))
+    whole = rng.integers(-1000, 1000, size=(400, 6)).astype(float)
+    for rows in (X, whole):
+        model = fit_voronoi(rows, draw_subsamples(400, 20, 64, 0))
+        expected = model.cells(rows).codes
+        np.testing.assert_array_equal(model.mapper(Loose(LOOSE_ERROR)).cells(rows).codes, expected)
+        assert (model.mapper(Loose(0.0)).cells(rows).codes != expected).any()
+
+
+def test_the_kernel_is_for_short_dense_rows(kernels: KernelsOnCpu) -> None:
+    assert fused.fits(64, 65_535)
+    assert not fused.fits(65, 1)
+    assert not fused.fits(1, 65_536)
+    draws = draw_subsamples(N, T, PSI, 0)
+    assert isinstance(fit_voronoi(np.ones((N, 65)), draws).mapper(kernels), Products)
+    assert isinstance(fit_voronoi(sp.csr_array(DATA["sparse"]), draws).mapper(kernels), Products)
+    assert isinstance(fit_voronoi(DATA["continuous"], draws).mapper(Host()), Products)
+
+
+def test_what_it_takes_is_told() -> None:
+    model = fit_voronoi(DATA["continuous"], draw_subsamples(N, T, PSI, 0))
+    mapper = model.mapper(Strict(free=1 << 21))
+    assert mapper.budget == 1 << 20
+    assert mapper.rows_at_once() == (1 << 20) // mapper.row_bytes
+    assert f"{mapper.rows_at_once():,} rows at a time in 1 MB" in mapper.explain()
+    assert model.mapper(Strict(), budget=1 << 40).rows_at_once() == 1 << 16
+
+
+def test_kernels_on_the_processor_notice_a_barrier_that_some_threads_miss(tmp_path: Path) -> None:
+    code = 'extern "C" __global__ void f(int* x) { if (threadIdx.x < MISSING) return; __syncthreads(); x[0] = 1; }'
+    done = np.zeros(1, dtype=np.int32)
+    KernelsOnCpu(tmp_path).compile(code, "f", {"MISSING": 0})((1, 1), (4,), (done,))
+    assert done[0] == 1
+    with pytest.raises(AssertionError, match="barrier"):
+        KernelsOnCpu(tmp_path).compile(code, "f", {"MISSING": 2})((1, 1), (4,), (done,))
+
+
+# --- compiled for GPUs that are not here
+
+
+def cubin(source: str, gpu: str, defines: dict[str, int], folder: Path) -> bytes:
+    """Machine code of a kernel; skipped where there is no compiler for GPUs.
+
+    Raises
+    ------
+    ValueError
+        With what the compiler says of the source.
+    """
+    options = [f"-D{key}={value}" for key, value in defines.items()]
+    nvcc = shutil.which("nvcc")
+    if nvcc is not None:
+        (folder / "kernel.cu").write_text(source)
+        command = [nvcc, "-cubin", "-Werror", "all-warnings", "-arch", gpu, *options, "kernel.cu", "-o", "kernel.cubin"]
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise ValueError(done.stdout + done.stderr)
+        return (folder / "kernel.cubin").read_bytes()
+    nvrtc = pytest.importorskip(
+        "cupy.cuda.nvrtc", reason="needs nvcc or CuPy's NVRTC to compile for a GPU", exc_type=Exception
+    )
+    program = nvrtc.createProgram(source, "kernel.cu", [], [])
+    try:
+        nvrtc.compileProgram(program, ["-std=c++17", f"-arch={gpu}", *options])
+    except nvrtc.NVRTCError as error:
+        raise ValueError(nvrtc.getProgramLog(program)) from error
+    return bytes(nvrtc.getCUBIN(program))
+
+
+@pytest.mark.parametrize("n_features", [1, 16, 17, 40, 41, 64])
+@pytest.mark.parametrize("gpu", GPUS)
+def test_the_kernel_compiles(gpu: str, n_features: int, tmp_path: Path) -> None:
+    code = cubin(fused.source(), gpu, fused.defines(n_features), tmp_path)
+    assert code.startswith(b"\x7fELF")
+    assert fused.NAME.encode() in code
+
+
+def test_a_fault_in_a_kernel_is_told(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="tile"):
+        cubin(fused.source().replace("float4 tile[", "float4 tiles["), GPUS[-1], fused.defines(4), tmp_path)
+
+
+# --- what is asked of CuPy
+
+
+def cupy_like(available: bool = True) -> Any:
+    """As much of CuPy as is asked before any array is made."""
+    properties = {"name": b"A GPU", "major": 9, "minor": 0, "totalGlobalMem": 1 << 36}
+    compiled: list[Any] = []
+
+    def module(code: str, options: tuple[str, ...]) -> Any:
+        compiled.append((code, options))
+        return SimpleNamespace(get_function=lambda name: name)
+
+    runtime = SimpleNamespace(
+        getDevice=lambda: 0,
+        getDeviceProperties=lambda _: properties,
+        memGetInfo=lambda: (300, 1 << 36),
+        driverGetVersion=lambda: 13010,
+        runtimeGetVersion=lambda: 12090,
+    )
+    return SimpleNamespace(
+        __version__="14.2.0",
+        cuda=SimpleNamespace(runtime=runtime, is_available=lambda: available),
+        get_default_memory_pool=lambda: SimpleNamespace(free_bytes=lambda: 45),
+        RawModule=module,
+        compiled=compiled,
+    )
+
+
+def test_a_gpu_tells_what_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in LOOSE_PRODUCTS:
+        monkeypatch.delenv(name, raising=False)
+    cupy = cupy_like()
+    gpu = Gpu(cupy)
+    assert gpu.evidence() == {
+        "name": "A GPU",
+        "compute_capability": "9.0",
+        "memory_bytes": 1 << 36,
+        "driver": "13.1",
+        "runtime": "12.9",
+        "cupy": "14.2.0",
+    }
+    assert gpu.free_bytes() == 345
+    assert gpu.product_error == 0.0
+    assert gpu.compile("code", "f", {"A": 1, "B": 2}) == "f"
+    assert cupy.compiled == [("code", ("-std=c++17", "-DA=1", "-DB=2"))]
+    monkeypatch.setenv("CUPY_TF32", "0")
+    assert Gpu(cupy).product_error == 0.0
+    monkeypatch.setenv("CUPY_TF32", "1")
+    assert Gpu(cupy).product_error == LOOSE_ERROR
+
+
+def test_why_there_is_no_gpu_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    look = find_gpu.__wrapped__
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    assert "pip install 'ikmap[gpu]'" in look()
+    monkeypatch.setitem(sys.modules, "cupy", cupy_like(available=False))
+    assert look() == "CuPy finds no CUDA device"
+    broken = cupy_like()
+    broken.cuda.runtime.getDevice = lambda: 1 / 0
+    monkeypatch.setitem(sys.modules, "cupy", broken)
+    assert look() == "the CUDA device cannot be used: division by zero"
+    monkeypatch.setitem(sys.modules, "cupy", cupy_like())
+    assert isinstance(look(), Gpu)
+
+
+# --- on a GPU
+
+
+@pytest.fixture
+def gpu() -> Device:
+    found = find_gpu()
+    if isinstance(found, str):
+        pytest.skip(f"needs a GPU: {found}")
+    return found
+
+
+def leave(device: Device, what: str, **found: Any) -> None:
+    """Add a line to the evidence, where it is wanted."""
+    if path := os.environ.get(EVIDENCE):
+        with Path(path).open("a") as file:
+            file.write(json.dumps({"test": what, **device.evidence(), **found}) + "\n")
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("method", ["anne", "iforest"])
+def test_cells_of_a_gpu(method: str, layout: str, gpu: Device, monkeypatch: pytest.MonkeyPatch) -> None:
+    checked = mismatches = 0
+    for kernel in (True, False):
+        monkeypatch.setattr(fused, "MOST_FEATURES", 64 if kernel else 0)
+        for X in DATA.values():
+            queries = queries_of(X)
+            draws = draw_subsamples(X.shape[0], T, PSI, 8)
+            model = fit_partitions(LAYOUTS[layout](X), draws, method=method, seed=8)
+            codes = model.mapper(gpu).cells(LAYOUTS[layout](queries)).codes
+            expected = voronoi_cells(queries, X, draws) if method == "anne" else model.cells(queries).codes
+            checked, mismatches = checked + codes.size, mismatches + int((codes != expected).sum())
+    leave(gpu, f"{method}, {layout}", cells_checked=checked, mismatches=mismatches)
+    assert mismatches == 0
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("d", [8, 54, 200])
+def test_many_rows_on_a_gpu(d: int, gpu: Device) -> None:
+    rng = np.random.default_rng(d)
+    X = rng.random((20_000, d))
+    model = fit_voronoi(X, draw_subsamples(len(X), 100, 1024, 0))
+    mapper = model.mapper(gpu)
+    codes, rows = mapper.cells(X).codes, slice(0, len(X), 10)
+    mismatches = int((codes[rows] != model.cells(X[rows]).codes).sum())
+    leave(gpu, f"{d} columns", how=mapper.explain(), cells_checked=codes[rows].size, mismatches=mismatches)
+    assert mismatches == 0
