@@ -19,9 +19,7 @@ from ikmap.learners.rows import Rows, n_rows
 from ikmap.learners.support_set import SupportSet
 
 FIRST_ROWS = 4000
-"""Rows of the first working set: fewer than these are solved at once."""
-GROWTH = 4
-"""At most so many times its own rows join a working set in a round."""
+"""Rows of the first working set; a problem that has no more is solved at once."""
 SURE = 1.1
 """Rows of the working set with alpha = 0 and a margin above this one leave it."""
 CACHE_MB = 200
@@ -124,12 +122,14 @@ def solve_two_classes(
     rounds = steps = largest = 0
     may_leave = np.ones(n, dtype=bool)
     working = _Working(rows, kernel, n_threads)
-    left, joining = np.empty(0, dtype=np.int64), first_rows(second)
+    level = levels(second)
+    at = int(level.max())
+    leaving, joining = np.empty(0, dtype=np.int64), np.flatnonzero(level == at)
+    needed = joining.size
     while True:
-        needed = working.numbers.size - left.size + joining.size
         if max_working_set is not None and needed > max_working_set:
             raise WorkingSetTooLarge(needed, n)
-        working.change(left, joining[: max(FIRST_ROWS, GROWTH * (needed - joining.size))])
+        working.change(leaving, joining)
         W = working.numbers
         before = coef[W]
         coef[W], intercept, count = _libsvm(working.matrix, second[W], params, weights)
@@ -147,19 +147,34 @@ def solve_two_classes(
         violating = margin < 1 - params.tol
         if not violating.any():
             break
-        joining = others[violating][np.argsort(margin[violating], kind="stable")]
         sums[W] = working.sums(coef[W])
         # No row leaves twice, or rows might come and go for ever.
-        left = np.flatnonzero((coef[W] == 0) & (y[W] * (sums[W] + intercept) > SURE) & may_leave[W])
-        may_leave[W[left]] = False
+        leaving = np.flatnonzero((coef[W] == 0) & (y[W] * (sums[W] + intercept) > SURE) & may_leave[W])
+        may_leave[W[leaving]] = False
+        needed = W.size - leaving.size + np.count_nonzero(violating)
+        violators = others[violating]
+        at = min(max(0, at - 1), int(level[violators].max()))
+        joining = violators[level[violators] >= at]
     return TwoClassSolution(coef, intercept, largest, rounds, steps)
 
 
-def first_rows(second: np.ndarray) -> np.ndarray:
-    """The first working set: rows of both classes, evenly spaced in each."""
+def levels(second: np.ndarray) -> np.ndarray:
+    """When rows may join: first those of the highest level, then also those one below, down to 0.
+
+    Rows of at least a level are evenly spaced in each class, every 2^level-th, and at most :data:`FIRST_ROWS` of the
+    highest. What violates the solution of a sample is a fair sample of what violates that of twice as many: solutions
+    change little from level to level. With all violators at once, or the worst of them first, the working set would
+    consist of exceptions, and its solution make violators of rows that are none.
+    """
+    n = second.size
     by_class = np.argsort(second, kind="stable")
-    places = np.linspace(0, second.size - 1, min(second.size, FIRST_ROWS)).astype(np.int64)
-    return np.sort(by_class[places])
+    level = np.zeros(n, dtype=np.int64)
+    top, stride = 0, 1
+    while n > FIRST_ROWS * stride:
+        top, stride = top + 1, 2 * stride
+        level[by_class[::stride]] = top
+    level[by_class[[0, -1]]] = top  # Of both classes there is one in the first sample.
+    return level
 
 
 def _libsvm(
