@@ -20,7 +20,7 @@ from ikmap.learners.working_set import (
     solve_two_classes,
 )
 
-__all__ = ["KernelSVMParams", "WorkingSetTooLarge", "fit_kernel_svm", "kernel_svm_bytes", "largest_working_set"]
+__all__ = ["KernelSVMParams", "WorkingSetTooLarge", "fit_kernel_svm", "kernel_svm_bytes"]
 
 
 def kernel_svm_bytes(n: int, d: int, nnz: int | None = None, working_set: int | None = None) -> int:
@@ -40,18 +40,6 @@ def kernel_svm_bytes(n: int, d: int, nnz: int | None = None, working_set: int | 
     """
     w = min(n, FIRST_ROWS if working_set is None else working_set)
     return 8 * w * w + min(CACHE_MB << 20, 4 * w * w) + 2 * kernel_ogd_bytes(n, d, nnz)
-
-
-def largest_working_set(memory: float, n: int, d: int, nnz: int | None = None) -> int:
-    """Rows of the largest working set for which :func:`kernel_svm_bytes` are not more than `memory`; 0 if none is."""
-    low, high = 0, n
-    while low < high:
-        middle = (low + high + 1) // 2
-        if kernel_svm_bytes(n, d, nnz, middle) <= memory:
-            low = middle
-        else:
-            high = middle - 1
-    return low
 
 
 def fit_kernel_svm(

@@ -8,7 +8,7 @@ tolerance: then the solution is one of the whole problem, and W has little more 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -151,7 +151,7 @@ def solve_two_classes(
         # No row leaves twice, or rows might come and go for ever.
         leaving = np.flatnonzero((coef[W] == 0) & (y[W] * (sums[W] + intercept) > SURE) & may_leave[W])
         may_leave[W[leaving]] = False
-        needed = W.size - leaving.size + np.count_nonzero(violating)
+        needed = W.size - leaving.size + int(np.count_nonzero(violating))
         violators = others[violating]
         at = min(max(0, at - 1), int(level[violators].max()))
         joining = violators[level[violators] >= at]
@@ -232,8 +232,9 @@ class _Working:
         """Compute the values of rows that joined: those from place `kept` on."""
         K, kernel = self.matrix, self._kernel
         rows, size = self._rows[self.numbers], self.numbers.size
-        starts = [*range(0, kept, TILE), *range(kept, size, TILE), size]
-        parts = [slice(a, min(b, a + TILE)) for a, b in zip(starts, starts[1:], strict=False)]
+        parts = [
+            slice(i, min(i + TILE, end)) for start, end in ((0, kept), (kept, size)) for i in range(start, end, TILE)
+        ]
         tiles = [kernel.points(rows[part]) for part in parts]
         new = [place for place, part in enumerate(parts) if part.start >= kept]
 
