@@ -14,16 +14,18 @@ from jsonschema import Draft202012Validator
 from cluster import ClusterHandle, connect
 from flows.options import BatchOptions
 from flows.run_batch import batch_params
+from ikmap.learners import working_set
 from ikmap.model import Model
 from ikmap.model_selection import folds
 from ikmap.seeds import generator
 from pipeline import baselines
-from pipeline.baselines import LAMBDAS, Sample, given, parameter_of, searched, start_online
+from pipeline.baselines import LAMBDAS, Sample, given, needed_bytes, parameter_of, searched, start_online
 from pipeline.batch import Invocation, run_batch, weights_of_loss
 from pipeline.datasets import ResolvedDataset
 from pipeline.engine import Context
-from pipeline.errors import InputError
+from pipeline.errors import DoesNotFit, InputError
 from pipeline.learners import LEARNERS
+from pipeline.memory import USABLE
 from pipeline.models import load_model
 from pipeline.params import Params
 from pipeline.permutation import position_in_shuffle
@@ -37,6 +39,7 @@ from pipeline.stages.cells import cells, cells_name
 from pipeline.stages.evaluate import evaluate
 from pipeline.stages.partition import Fitted, partition
 from pipeline.stages.train import PASS_STREAM, train
+from pipeline.stages.train_rows import fit_rows
 from tests.runs import context, points, sparse, store_rows, without_cluster  # noqa: F401
 
 PSI = 8
@@ -222,9 +225,9 @@ def test_a_learner_that_cannot_fit_is_refused_by_name(name: str, least: int, tmp
     sizes: dict[str, Any] = {"rows_train": 40_000, "rows_test": 10, "columns": columns, "nnz": 4_000_000}
     plan = make_plan(Params(learners=(name,)), 8, **sizes, n_classes=2, workers=1, dense=False)
     assert plan.worker_bytes > least
-    plan.check(plan.worker_bytes, tmp_path)
+    plan.check(int(plan.worker_bytes / USABLE) + 1, tmp_path)
     with pytest.raises(InputError, match=f"training {name} would need about .* without {name}$"):
-        plan.check(plan.worker_bytes - 1, tmp_path)
+        plan.check(int(plan.worker_bytes / USABLE) - 1, tmp_path)
 
 
 @pytest.mark.usefixtures("without_cluster")
