@@ -174,21 +174,40 @@ def sum_up(certificates: list[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
+def is_kernel_svm(name: str) -> bool:
+    """Whether a learner is an SVM with a kernel."""
+    return name.endswith("-svm")
+
+
 def fit_batch(
-    name: str, params: Params, value: float | None, rows: Rows, y: np.ndarray, classes: list[Any], n_threads: int = 1
+    name: str,
+    params: Params,
+    value: float | None,
+    rows: Rows,
+    y: np.ndarray,
+    classes: list[Any],
+    n_threads: int = 1,
+    max_working_set: int | None = None,
 ) -> tuple[Any, dict[str, Any]]:
     """Model of a batch learner that takes all rows at once, and the :func:`certificate` of one that has it.
+
+    Parameters
+    ----------
+    max_working_set : int, optional
+        Rows whose kernel values fit in memory, for an SVM with a kernel.
 
     Raises
     ------
     ValueError
         The rows do not suit the learner.
+    WorkingSetTooLarge
+        More rows of them are needed.
     """
-    if name.endswith("-svm"):
+    if is_kernel_svm(name):
         kernel = kernel_of(name, params, value, rows.n_partitions if isinstance(rows, Cells) else rows.shape[1])
         weight: Any = "balanced" if params.class_weight == "balanced" else None
         asked = KernelSVMParams(C=params.kernel_C, tol=params.tol, class_weight=weight)
-        return fit_kernel_svm(rows, y, len(classes), kernel, asked, classes, n_threads), {}
+        return fit_kernel_svm(rows, y, len(classes), kernel, asked, classes, n_threads, max_working_set), {}
     features: Any = map_of(name, params, value, rows.shape[1])  # type: ignore[union-attr]
     linear = SVMParams(
         loss=params.loss,  # type: ignore[arg-type]
@@ -245,7 +264,9 @@ def map_of(name: str, params: Params, value: float | None, n_columns: int) -> An
     return make(params.features, n_columns, kernel.gamma, params.seed)
 
 
-def needed_bytes(name: str, params: Params, *, n: int, d: int, nnz: int | None, n_classes: int) -> int:
+def needed_bytes(
+    name: str, params: Params, *, n: int, d: int, nnz: int | None, n_classes: int, working_set: int | None = None
+) -> int:
     """Memory that training takes in a worker, beside what every task has.
 
     Parameters
@@ -254,12 +275,14 @@ def needed_bytes(name: str, params: Params, *, n: int, d: int, nnz: int | None, 
         Training rows and columns.
     nnz : int or None
         Entries of sparse training rows; None: they are dense.
+    working_set : int, optional
+        Rows in the working set of an SVM with a kernel, where it is known; without, the least that it can need.
     """
     if LEARNERS[name].on == "cells":
         d, nnz = params.t, None
     rows = 8 * n * d if nnz is None else 12 * nnz
-    if name.endswith("-svm"):
-        return rows + kernel_svm_bytes(n, d, nnz)
+    if is_kernel_svm(name):
+        return rows + kernel_svm_bytes(n, d, nnz, working_set)
     if name in ("kernel-ogd", "ogd-dual"):
         return kernel_ogd_bytes(n, d, nnz, n_classes)
     if name == "nogd":

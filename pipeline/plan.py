@@ -10,19 +10,16 @@ from pathlib import Path
 from ikmap.learners.class_descent import LANES
 from ikmap.partitioners.voronoi.scores import DENSE_BYTES
 from ikmap.partitioners.voronoi.search import SCRATCH_BYTES
-from pipeline.baselines import needed_bytes
-from pipeline.errors import DoesNotFit, InputError
+from pipeline.baselines import is_kernel_svm, needed_bytes
+from pipeline.errors import InputError
 from pipeline.layout import BLOCK_BYTES, STREAM_BYTES, cell_layout, choose_parts, choose_solver, packed_bytes
 from pipeline.learners import LEARNERS
+from pipeline.memory import PROCESS_BYTES, USABLE, refusal, size
 from pipeline.params import Params
 from pipeline.prepared import READ_BYTES
 from pipeline.stages.train import CLASS_GROUPS, LINEAR
 from pipeline.stages.train_distributed import HELD_BYTES, PROBLEMS_AT_ONCE
 
-PROCESS_BYTES = 400 << 20
-"""A worker with its libraries and compiled loops loaded and nothing to do."""
-USABLE = 0.9
-"""Of a worker's limit: at 0.95 of it Dask ends the worker, and what earlier tasks had is not given back at once."""
 COMPRESSION = 2.6
 """Of cells in the store, as measured; their entropy allows hardly more."""
 
@@ -61,14 +58,11 @@ class Plan:
         if memory_limit is not None and self.worker_bytes > USABLE * memory_limit:
             who = f"training {self.largest}" if self.largest else "a worker"
             less = f"without {self.largest}" if self.largest else "a smaller --psi or --t"
-            raise DoesNotFit(
-                f"{who} would need about {_size(self.worker_bytes)}, found a limit of {_size(memory_limit)}, "
-                f"of which nine tenths can be used; give fewer --workers, a larger --memory-limit, or {less}"
-            )
+            raise refusal(who, self.worker_bytes, memory_limit, less)
         free = shutil.disk_usage(directory).free
         if self.output_bytes > free:
             raise InputError(
-                f"{directory}: the run would write about {_size(self.output_bytes)}, found {_size(free)} free"
+                f"{directory}: the run would write about {size(self.output_bytes)}, found {size(free)} free"
             )
 
 
@@ -124,7 +118,7 @@ def make_plan(
         parts = choose_parts(rows_train, cells, params.parts)
         together = min(problems, PROBLEMS_AT_ONCE)
         part = min(-(-cells // parts), BLOCK_BYTES)
-        held = f"in {parts} parts of {_size(cells / parts)} each"
+        held = f"in {parts} parts of {size(cells / parts)} each"
         # The part that is worked on, twice while it is packed; parts that stay; four copies of its dual variables.
         distributed = HELD_BYTES + 2 * part + 8 * t * psi * 8 * together + (4 + 32 * together) * rows_train / parts
         training = max(distributed, training)
@@ -143,25 +137,21 @@ def make_plan(
         output += n * t * 4 / COMPRESSION + model + 2 * weights
         lines += [
             f"partitions: {params.partitioner}, t = {t}, psi = {psi}, about {drawn:,.0f} different points, "
-            f"model {_size(model)}",
-            f"cells: {tasks} tasks on {workers} workers, {layout.shard_rows:,} rows and {_size(shard)} each",
+            f"model {size(model)}",
+            f"cells: {tasks} tasks on {workers} workers, {layout.shard_rows:,} rows and {size(shard)} each",
         ]
     else:
         mapping = training = 3 * READ_BYTES
     if not set(LINEAR).isdisjoint(own):
         lines.append(
-            f"training: {_size(cells)} of packed cells, {held} (solver {solver}); weights {_size(weights)} a learner"
+            f"training: {size(cells)} of packed cells, {held} (solver {solver}); weights {size(weights)} a learner"
         )
-    lines += [f"training {name}: about {_size(needed)}" for name, needed in own.items() if needed]
+    lines += [
+        f"training {name}: {'at least' if is_kernel_svm(name) else 'about'} {size(needed)}"
+        for name, needed in own.items()
+        if needed
+    ]
     worker = int(PROCESS_BYTES + max(mapping, training, *own.values()))
-    lines.append(f"memory: at most about {_size(worker)} in a worker; output: about {_size(output)}")
+    lines.append(f"memory: at most about {size(worker)} in a worker; output: about {size(output)}")
     heaviest = max(own, key=own.__getitem__)
     return Plan(tuple(lines), worker, int(output), heaviest if own[heaviest] > max(mapping, training) else "")
-
-
-def _size(n: float) -> str:
-    for unit in ("B", "kB", "MB", "GB"):
-        if n < 1000:
-            return f"{n:.3g} {unit}"
-        n /= 1000
-    return f"{n:.3g} TB"

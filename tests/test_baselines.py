@@ -14,16 +14,18 @@ from jsonschema import Draft202012Validator
 from cluster import ClusterHandle, connect
 from flows.options import BatchOptions
 from flows.run_batch import batch_params
+from ikmap.learners import working_set
 from ikmap.model import Model
 from ikmap.model_selection import folds
 from ikmap.seeds import generator
 from pipeline import baselines
-from pipeline.baselines import LAMBDAS, Sample, given, parameter_of, searched, start_online
+from pipeline.baselines import LAMBDAS, Sample, given, needed_bytes, parameter_of, searched, start_online
 from pipeline.batch import Invocation, run_batch, weights_of_loss
 from pipeline.datasets import ResolvedDataset
 from pipeline.engine import Context
-from pipeline.errors import InputError
+from pipeline.errors import DoesNotFit, InputError
 from pipeline.learners import LEARNERS
+from pipeline.memory import USABLE
 from pipeline.models import load_model
 from pipeline.params import Params
 from pipeline.permutation import position_in_shuffle
@@ -37,6 +39,7 @@ from pipeline.stages.cells import cells, cells_name
 from pipeline.stages.evaluate import evaluate
 from pipeline.stages.partition import Fitted, partition
 from pipeline.stages.train import PASS_STREAM, train
+from pipeline.stages.train_rows import fit_rows
 from tests.runs import context, points, sparse, store_rows, without_cluster  # noqa: F401
 
 PSI = 8
@@ -215,16 +218,44 @@ def test_C_is_told_of_each_learner() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "least"), [("kernel-svm", 8 * 40_000**2), ("adaraker", 8 * 16 * 50 * 3_000_000), ("kernel-ogd", 40_000)]
+    ("name", "least"), [("kernel-svm", 8 * 4000**2), ("adaraker", 8 * 16 * 50 * 3_000_000), ("kernel-ogd", 40_000)]
 )
 def test_a_learner_that_cannot_fit_is_refused_by_name(name: str, least: int, tmp_path: Path) -> None:
     columns = 3_000_000 if name == "adaraker" else 500
     sizes: dict[str, Any] = {"rows_train": 40_000, "rows_test": 10, "columns": columns, "nnz": 4_000_000}
     plan = make_plan(Params(learners=(name,)), 8, **sizes, n_classes=2, workers=1, dense=False)
     assert plan.worker_bytes > least
-    plan.check(plan.worker_bytes, tmp_path)
+    plan.check(int(plan.worker_bytes / USABLE) + 1, tmp_path)
     with pytest.raises(InputError, match=f"training {name} would need about .* without {name}$"):
-        plan.check(plan.worker_bytes - 1, tmp_path)
+        plan.check(int(plan.worker_bytes / USABLE) - 1, tmp_path)
+
+
+@pytest.mark.usefixtures("without_cluster")
+def test_a_kernel_svm_with_too_many_support_vectors_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their number is not known before, but foreseen from the first few; a limit that suffices changes nothing."""
+    from pipeline import memory
+    from pipeline.stages import train_rows
+
+    monkeypatch.setattr(working_set, "FIRST_ROWS", 100)
+    X, y = points(1000)
+    y = np.where(np.arange(1000) % 3 == 0, 1 - y, y)
+    ctx = context(tmp_path, Params())
+    store_rows(ctx.store, X, y)
+    sizes: dict[str, Any] = {"n": 1000, "d": X.shape[1], "nnz": None, "n_classes": 2}
+
+    def limit(rows: int) -> int:
+        needed = memory.PROCESS_BYTES + needed_bytes("kernel-svm", ctx.params, **sizes, working_set=rows)
+        return int(needed / memory.USABLE) + 1
+
+    assert memory.worker_limit() is None
+    hashes = []
+    for enough in (None, limit(1000)):
+        monkeypatch.setattr(train_rows, "worker_limit", lambda enough=enough: enough)
+        hashes.append(fit_rows(ctx.store, ctx.params, "kernel-svm", None, 16, [0, 1])["content_hash"])
+    assert len(set(hashes)) == 1
+    monkeypatch.setattr(train_rows, "worker_limit", lambda: limit(150))
+    with pytest.raises(DoesNotFit, match=r"^training kernel-svm would need about .* without kernel-svm$"):
+        fit_rows(ctx.store, ctx.params, "kernel-svm", None, 16, [0, 1])
 
 
 def test_classes_are_counted_from_labels_alone(tmp_path: Path) -> None:

@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 
 from pipeline.errors import DoesNotFit, InputError
 from pipeline.layout import SOLVERS, choose_parts, choose_solver, packed_bytes
+from pipeline.memory import USABLE
 from pipeline.params import Params
-from pipeline.plan import USABLE, Plan, make_plan
+from pipeline.plan import Plan, make_plan
 
 BASE: dict[str, Any] = {
     "rows_train": 50_000,
@@ -87,6 +88,8 @@ def test_the_lines_are_of_the_learners() -> None:
     """Nothing of cells where no learner is on them; memory of each learner that holds more than a block."""
     lines = plan(psi=0, learners=("kernel-svm", "nogd")).lines
     assert [line.partition(":")[0] for line in lines] == ["data", "training kernel-svm", "training nogd", "memory"]
+    assert lines[1].startswith("training kernel-svm: at least 2")  # 4,000 rows: 128 MB, LIBSVM's cache 64 MB, rows.
+    assert lines[2].startswith("training nogd: about ")
     lines = plan(learners=("ogd", "isolation-svm")).lines
     assert [line.partition(":")[0] for line in lines] == [
         "data", "partitions", "cells", "training isolation-svm", "memory"

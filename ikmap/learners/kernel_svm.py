@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import combinations
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -13,38 +12,21 @@ from ikmap.kernels.base import Kernel
 from ikmap.learners.kernel_model import KernelModel
 from ikmap.learners.kernel_ogd import kernel_ogd_bytes
 from ikmap.learners.rows import Rows, check_classes, check_rows, n_rows
+from ikmap.learners.working_set import (
+    CACHE_MB,
+    FIRST_ROWS,
+    KernelSVMParams,
+    WorkingSetTooLarge,
+    solve_two_classes,
+)
 
-CACHE_MB = 200
-"""Memory in which LIBSVM keeps kernel values times signs, in float32."""
-
-
-@dataclass(frozen=True)
-class KernelSVMParams:
-    """What is asked for.
-
-    Parameters
-    ----------
-    C : float
-        Weight of the hinge losses, > 0.
-    tol : float
-        Largest violation of the optimality conditions that is left.
-    class_weight : "balanced" or None
-    max_iter : int
-        Steps at most; -1: no limit.
-    """
-
-    C: float = 1.0
-    tol: float = 1e-3
-    class_weight: Literal["balanced"] | None = None
-    max_iter: int = -1
-
-    def __post_init__(self) -> None:
-        if not 0 < self.C < np.inf or not self.tol > 0:
-            raise ValueError(f"C and tol must be positive numbers, got {self.C!r} and {self.tol!r}")
+__all__ = ["KernelSVMParams", "WorkingSetTooLarge", "fit_kernel_svm", "kernel_svm_bytes"]
 
 
-def kernel_svm_bytes(n: int, d: int, nnz: int | None = None) -> int:
-    """Memory that training on n rows takes, beside the rows: all kernel values, float64, and LIBSVM's cache.
+def kernel_svm_bytes(n: int, d: int, nnz: int | None = None, working_set: int | None = None) -> int:
+    """Memory that training on n rows takes, beside the rows.
+
+    These are the kernel values of a working set, float64, LIBSVM's cache, and rows laid out for the loop over pairs.
 
     Parameters
     ----------
@@ -52,8 +34,12 @@ def kernel_svm_bytes(n: int, d: int, nnz: int | None = None) -> int:
         Numbers of rows and columns. Of cells: t columns.
     nnz : int, optional
         Entries of CSR rows; None: the rows are dense, or cells.
+    working_set : int, optional
+        Rows of the working set, which are as many as there are support vectors and some more. None: the first ones,
+        the least that is needed.
     """
-    return 8 * n * n + kernel_ogd_bytes(n, d, nnz) + min(CACHE_MB << 20, 4 * n * n)
+    w = min(n, FIRST_ROWS if working_set is None else working_set)
+    return 8 * w * w + min(CACHE_MB << 20, 4 * w * w) + 2 * kernel_ogd_bytes(n, d, nnz)
 
 
 def fit_kernel_svm(
@@ -64,11 +50,12 @@ def fit_kernel_svm(
     params: KernelSVMParams,
     classes: list[Any] | None = None,
     n_threads: int | None = None,
+    max_working_set: int | None = None,
 ) -> KernelModel:
     """Train on rows in memory.
 
-    The matrix of all kernel values is computed on `n_threads` threads and handed to LIBSVM, which takes
-    :func:`kernel_svm_bytes` of memory.
+    Kernel values of a working set are computed on `n_threads` threads and handed to LIBSVM; rows that violate its
+    solution join, until none is left (:mod:`ikmap.learners.working_set`).
 
     Parameters
     ----------
@@ -79,48 +66,48 @@ def fit_kernel_svm(
     params : KernelSVMParams
     classes : list, optional
         Class labels of the model; default: the numbers.
+    max_working_set : int, optional
+        Most rows whose kernel values may be held at a time. It changes no result.
 
     Raises
     ------
     ValueError
         If rows or classes are not valid, or all rows are of one class.
+    WorkingSetTooLarge
+        If more rows are needed.
     """
-    from sklearn.svm import SVC  # takes a second to import
-
     check_rows(rows)
     y = np.asarray(y)
     check_classes(y, n_rows(rows), n_classes)
-    found = np.unique(y)
-    if found.size < n_classes:
-        raise ValueError(f"rows of {n_classes} classes are needed, found {found.size}")
+    counts = np.bincount(y, minlength=n_classes)
+    if not counts.all():
+        raise ValueError(f"rows of {n_classes} classes are needed, found {np.count_nonzero(counts)}")
     rows = kernel.checked(rows)
-    K = kernel.matrix(rows, n_threads=n_threads)
-    svc = SVC(C=params.C, kernel="precomputed", tol=params.tol, class_weight=params.class_weight,
-              max_iter=params.max_iter, cache_size=CACHE_MB, decision_function_shape="ovo").fit(K, y)  # fmt: skip
-    del K
+    weights = y.size / (n_classes * counts) if params.class_weight == "balanced" else np.ones(n_classes)
     binary = n_classes == 2
+    pairs = list(combinations(range(n_classes), 2))
+    coef, intercept = np.zeros((y.size, len(pairs))), np.zeros(len(pairs))
+    # A decision > 0 is for the second of two classes, but a vote for the first of a pair.
+    sign = 1.0 if binary else -1.0
+    steps = largest = 0
+    for column, (a, b) in enumerate(pairs):
+        those = np.flatnonzero((y == a) | (y == b))
+        found = solve_two_classes(
+            rows if binary else rows[those], y[those] == b, kernel, params, (weights[a], weights[b]), max_working_set,
+            n_threads,
+        )  # fmt: skip
+        coef[those, column], intercept[column] = sign * found.coef, sign * found.intercept
+        steps, largest = steps + found.steps, max(largest, found.working_set)
+    support = np.flatnonzero(coef.any(axis=1))
+    support = support[np.argsort(y[support], kind="stable")]  # As LIBSVM has them: class after class.
     return KernelModel(
-        points=rows[svc.support_],
-        coef=np.ascontiguousarray(svc.dual_coef_.T) if binary else _pairwise(svc, n_classes),
-        intercept=np.array(svc.intercept_, dtype=np.float64),
+        points=rows[support],
+        coef=np.ascontiguousarray(coef[support]),
+        intercept=intercept,
         scale=1.0,
         kernel=kernel_as_dict(kernel),
         learner="kernel_svm",
         classes=list(range(n_classes)) if classes is None else classes,
         one_vs_one=not binary,
-        params={"C": params.C, "tol": params.tol, "steps": int(np.sum(svc.n_iter_))},
+        params={"C": params.C, "tol": params.tol, "steps": steps, "working_set": largest},
     )
-
-
-def _pairwise(svc: Any, n_classes: int) -> np.ndarray:
-    """Coefficients of every pair of classes as columns: float64, shape (s, K (K - 1) / 2).
-
-    LIBSVM keeps a support vector of class k in K - 1 rows: row j is for the pair with class j, or j + 1 from j = k on.
-    """
-    ends = np.cumsum(svc.n_support_)
-    of = [slice(end - count, end) for end, count in zip(ends, svc.n_support_, strict=True)]
-    coef = np.zeros((int(ends[-1]), n_classes * (n_classes - 1) // 2))
-    for column, (a, b) in enumerate(combinations(range(n_classes), 2)):
-        coef[of[a], column] = svc.dual_coef_[b - 1, of[a]]
-        coef[of[b], column] = svc.dual_coef_[a, of[b]]
-    return coef
