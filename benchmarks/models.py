@@ -35,7 +35,7 @@ WORKERS, QUICK_WORKERS = 8, 2
 MEBIBYTES, QUICK_MEBIBYTES = (64, 1024), (2,)
 SCATTERED = 64
 """MiB up to which it is scattered too: that takes many times its memory."""
-SOON_SECONDS = 10.0
+SOON_SECONDS, QUICK_SOON_SECONDS = 10.0, 0.1
 """After so long it is looked how many workers still have what was scattered."""
 
 
@@ -48,6 +48,7 @@ def cases(options: Options) -> Iterator[Case]:
 
 def stored_against_scattered(case: str, size: int, workers: int, options: Options) -> list[Row]:
     """Our way as often as asked, each with new processes; the other way once."""
+    soon = QUICK_SOON_SECONDS if options.quick else SOON_SECONDS
     needed, free = int(1.5 * workers * size), psutil.virtual_memory().available
     if needed > free:
         row = Row(case, "scatter, broadcast")
@@ -70,10 +71,10 @@ def stored_against_scattered(case: str, size: int, workers: int, options: Option
         if size <= SCATTERED << 20:
             with connect("local", workers=workers) as cluster:
                 cluster.client.register_plugin(WarmUp())
-                seconds, through, left = to_all_by_scatter(cluster.client, model)
+                seconds, through, left = to_all_by_scatter(cluster.client, model, soon)
             peer = Row(case, "scatter, broadcast", row.ours, [seconds], ours_bytes=row.ours_bytes, theirs_bytes=through)
             peer.value = seconds / float(np.median(row.ours))
-            peer.notes = [f"of {workers} copies scattered, {left} are left after {SOON_SECONDS:g} s"]
+            peer.notes = [f"of {workers} copies scattered, {left} are left after {soon:g} s"]
             rows.append(peer)
     return rows
 
@@ -110,13 +111,13 @@ def to_all_from_store(client: Client, store: Store, content_hash: str) -> tuple[
     return seconds, through, everywhere(client, held_hash, store, content_hash)
 
 
-def to_all_by_scatter(client: Client, model: Partitions) -> tuple[float, int, int]:
+def to_all_by_scatter(client: Client, model: Partitions, soon: float) -> tuple[float, int, int]:
     """Seconds, bytes through this process's sockets, and how many workers have it a while later."""
     before, began = socket_bytes(), time.perf_counter()
     future = client.scatter(model, broadcast=True)
     everywhere(client, lambda held: held.members.shape, future)
     seconds, through = time.perf_counter() - began, socket_bytes() - before
-    time.sleep(SOON_SECONDS)
+    time.sleep(soon)
     return seconds, through, len(client.who_has([future])[future.key])
 
 

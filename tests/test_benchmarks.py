@@ -170,6 +170,26 @@ def test_scaling_compares_time_and_memory(monkeypatch: pytest.MonkeyPatch) -> No
     assert memory_row.value == 1.0
 
 
+def test_one_worker_and_two_store_the_same_cells() -> None:
+    (case,) = import_module("benchmarks.workers").cases(OPTIONS)
+    assert case.rows is not None
+    (row,) = case.rows()
+    assert row.value is not None
+    assert (len(row.ours), len(row.theirs), row.target, row.relation) == (1, 1, 1.7, ">=")
+    assert any(note.startswith("a task on a thread alone: read") for note in row.notes)
+
+
+def test_a_model_in_the_store_passes_by_the_client() -> None:
+    (case,) = import_module("benchmarks.models").cases(OPTIONS)
+    assert case.rows is not None
+    row, peer = case.rows()
+    assert row.ours_bytes is not None
+    assert row.theirs_bytes is not None
+    assert peer.theirs_bytes is not None
+    assert row.ours_bytes < 2 << 20 <= row.theirs_bytes <= peer.theirs_bytes
+    assert row.reached
+
+
 # The seam.
 
 

@@ -88,7 +88,7 @@ def test_the_lines_are_of_the_learners() -> None:
     """Nothing of cells where no learner is on them; memory of each learner that holds more than a block."""
     lines = plan(psi=0, learners=("kernel-svm", "nogd")).lines
     assert [line.partition(":")[0] for line in lines] == ["data", "training kernel-svm", "training nogd", "memory"]
-    assert lines[1].startswith("training kernel-svm: at least 2")  # 4,000 rows: 128 MB, LIBSVM's cache 64 MB, rows.
+    assert lines[1].startswith("training kernel-svm: at least 4")  # 192 MB for 4,000 rows, the rest for all.
     assert lines[2].startswith("training nogd: about ")
     lines = plan(learners=("ogd", "isolation-svm")).lines
     assert [line.partition(":")[0] for line in lines] == [

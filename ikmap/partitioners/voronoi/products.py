@@ -66,7 +66,8 @@ class Products(Mapper):
         n, psi = scores.shape[0], self._psi
         scored = xp.reshape(xp.take(scores, members, axis=1), (n, -1, psi))
         nearest = xp.argmin(scored, axis=2)
-        limit, matters = limits_of(xp, xp.min(scored, axis=2), block, self._reach)
+        lowest = xp.take_along_axis(scored, nearest[:, :, None], axis=2)[:, :, 0]
+        limit, matters = limits_of(xp, lowest, block, self._reach)
         near = scored <= limit[:, :, None]
         count = xp.count_nonzero(near, axis=2)
         doubtful = (count > 1) & matters
