@@ -119,6 +119,7 @@ class StageBars:
                 update_progress_artifact(self._bars[stage.name], 100 * stage.fraction, text)
             else:
                 key = re.sub("[^a-z0-9]+", "-", f"progress-{stage.name}".lower())
-                self._bars[stage.name] = create_progress_artifact(100 * stage.fraction, key, text)
+                made: Any = create_progress_artifact(100 * stage.fraction, key, text)  # here it is never a coroutine
+                self._bars[stage.name] = made
         except httpx.HTTPError:
             self._broken = True  # a bar is not worth a run
