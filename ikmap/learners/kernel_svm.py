@@ -95,8 +95,8 @@ def fit_kernel_svm(
         for column, (a, b) in enumerate(pairs):
             those = np.flatnonzero((y == a) | (y == b))
             found = solve_two_classes(
-                rows if binary else rows[those], y[those] == b, kernel, params, (weights[a], weights[b]), max_working_set,
-                n_threads,
+                rows if binary else rows[those], y[those] == b, kernel, params, (weights[a], weights[b]),
+                max_working_set, n_threads,
             )  # fmt: skip
             coef[those, column], intercept[column] = sign * found.coef, sign * found.intercept
             steps, largest = steps + found.steps, max(largest, found.working_set)
