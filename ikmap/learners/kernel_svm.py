@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ikmap._threads import single_threaded_blas
 from ikmap.kernels import kernel_as_dict
 from ikmap.kernels.base import Kernel
 from ikmap.learners.kernel_model import KernelModel
@@ -90,14 +91,15 @@ def fit_kernel_svm(
     # A decision > 0 is for the second of two classes, but a vote for the first of a pair.
     sign = 1.0 if binary else -1.0
     steps = largest = 0
-    for column, (a, b) in enumerate(pairs):
-        those = np.flatnonzero((y == a) | (y == b))
-        found = solve_two_classes(
-            rows if binary else rows[those], y[those] == b, kernel, params, (weights[a], weights[b]), max_working_set,
-            n_threads,
-        )  # fmt: skip
-        coef[those, column], intercept[column] = sign * found.coef, sign * found.intercept
-        steps, largest = steps + found.steps, max(largest, found.working_set)
+    with single_threaded_blas:  # Once, for there may be thousands of pairs.
+        for column, (a, b) in enumerate(pairs):
+            those = np.flatnonzero((y == a) | (y == b))
+            found = solve_two_classes(
+                rows if binary else rows[those], y[those] == b, kernel, params, (weights[a], weights[b]),
+                max_working_set, n_threads,
+            )  # fmt: skip
+            coef[those, column], intercept[column] = sign * found.coef, sign * found.intercept
+            steps, largest = steps + found.steps, max(largest, found.working_set)
     support = np.flatnonzero(coef.any(axis=1))
     support = support[np.argsort(y[support], kind="stable")]  # As LIBSVM has them: class after class.
     return KernelModel(
