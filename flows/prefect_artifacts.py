@@ -6,7 +6,6 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
-from uuid import UUID
 
 import httpx
 from prefect.artifacts import (
@@ -98,7 +97,7 @@ class StageBars:
     """Artifacts `progress-<stage>`: how far each stage is that takes more than a moment."""
 
     def __init__(self) -> None:
-        self._bars: dict[str, UUID] = {}
+        self._bars: dict[str, Any] = {}
         self._moved: dict[str, float] = {}
         self._broken = False
 

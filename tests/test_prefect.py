@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
 import os
+import re
+import socket
 import subprocess
 import sys
 import time
@@ -11,6 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import MISSING
 from datetime import datetime
 from pathlib import Path
+from threading import Timer
 from typing import Any
 
 import numpy as np
@@ -20,8 +24,9 @@ import flows.batch
 import flows.score
 from flows._cli import run_command
 from flows._declare import Options
-from flows._kinds import Choice, Several
-from flows.options import BatchOptions, ScoreOptions
+from flows._kinds import Choice, Integer, Names, Real, Several
+from flows.options import BatchOptions, OnlineOptions, ScoreOptions
+from flows.reproduce_options import ReproduceOptions
 from flows.run_batch import find_data
 from pipeline.errors import InputError
 from pipeline.progress import QuietProgress
@@ -121,7 +126,10 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @prefect_test
 @pytest.mark.usefixtures("server")
-@pytest.mark.parametrize(("name", "kind"), [("batch", BatchOptions), ("score", ScoreOptions)])
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [("batch", BatchOptions), ("online", OnlineOptions), ("score", ScoreOptions), ("reproduce", ReproduceOptions)],
+)
 def test_parameters_are_the_options(name: str, kind: type[Options]) -> None:
     from flows import prefect_flows
 
@@ -135,13 +143,26 @@ def test_parameters_are_the_options(name: str, kind: type[Options]) -> None:
         if spec.default is not MISSING:
             default = list(spec.default) if isinstance(spec.default, tuple) else spec.default
             assert shown["default"] == default
-        assert shown["description"] == spec.help
+        assert shown["description"].startswith(f"{spec.group}: ")
+        assert "--" not in shown["description"]
+        ways = shown.get("anyOf", [shown])
+        assert ({"type": "null"} in ways) == (spec.default is None)
         match spec.kind:
             case Choice(names=names) if spec.default is not None:
                 assert tuple(shown["enum"]) == names
             case Several(choice=choice):
-                assert tuple(shown["items"]["enum"]) == choice.names
-    required = dict.fromkeys(schema.required, "x")
+                one = ways[0]["items"]
+                assert tuple(one.get("enum") or [one["const"]]) == choice.names
+            case Names():
+                assert ways[0] == {"type": "array", "items": {"type": "string"}}
+            case Integer(low=low, high=high):
+                assert (ways[0]["minimum"], ways[0].get("maximum")) == (low, high)
+            case Real(low=low, high=high):
+                assert ways[0]["exclusiveMinimum"] == low
+                assert ways[0].get("exclusiveMaximum", math.inf) == high
+    required: dict[str, Any] = dict.fromkeys(schema.required, "x")
+    if kind is ReproduceOptions:
+        required["table"] = ["5"]
     options = kind(**required)
     assert kind(**flow.validate_parameters(options.to_dict())) == options
     assert kind(**flow.validate_parameters(required)) == options
@@ -318,12 +339,12 @@ def test_stopped_run_is_resumed(
     stop: Callable[[], None],
     state: str,
 ) -> None:
-    from flows import prefect_flows
+    from flows import prefect_events, prefect_flows
 
     path = tmp_path / "run"
     words = ["--input", str(small), "--psi", "4", "--t", "5", "--workers", "1", "--run-dir", str(path)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(prefect_flows, "_CANCELLED_SECONDS", 0.0)
+        patch.setattr(prefect_events, "_CANCELLED_SECONDS", 0.0)
         patch.setattr(prefect_flows, "choose_progress", lambda quiet: StoppedAtCells(stop))  # noqa: ARG005
         assert run_command(flows.batch.main, words) == 130
     again = BatchOptions.parse(words).command()
@@ -339,6 +360,137 @@ def test_stopped_run_is_resumed(
     run = last_run(api)
     assert run.state.name == "Completed"
     assert list(task_states(api, run, 5)) == STAGES[2:]
+
+
+@pytest.fixture
+def quick_bars(monkeypatch: pytest.MonkeyPatch) -> None:
+    from flows import prefect_artifacts
+
+    monkeypatch.setattr(prefect_artifacts, "PROGRESS_SECONDS", 0.0)
+
+
+@prefect_test
+@pytest.mark.usefixtures("quick_bars")
+def test_bars_of_the_stages(api: Any, small: Path, tmp_path: Path) -> None:
+    words = ["--input", str(small), "--psi", "4", "--t", "5", "--learner", "ogd", "--workers", "1"]
+    assert run_command(flows.batch.main, [*words, "--run-dir", str(tmp_path / "run")]) == 0
+    bars = {key: bar for key, bar in artifacts(api, last_run(api)).items() if key.startswith("progress-")}
+    assert list(bars) == [f"progress-{name}" for name in ("ingest", "partition", "cells", "train-ogd", "evaluate-ogd")]
+    assert {(bar["type"], json.loads(bar["data"])) for bar in bars.values()} == {("progress", 100.0)}
+    assert bars["progress-cells"]["description"].startswith("cells: 1/1 task, 120 rows, ")
+
+
+@prefect_test
+def test_bars_are_throttled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing before its time, then one call in so many seconds, and the end; an API that is away ends it quietly."""
+    import httpx
+
+    from flows import prefect_artifacts
+    from pipeline.progress import StageState
+
+    calls: list[float] = []
+
+    def create(progress: float, key: str, text: str) -> str:
+        assert (key, text) == ("progress-train-svm", "train:svm: 6/10 tasks, 4.00 s left")
+        calls.append(progress)
+        return "id"
+
+    def update(bar: str, progress: float, text: str) -> None:  # noqa: ARG001
+        calls.append(progress)
+        if progress == 90:
+            raise httpx.ConnectError("away")
+
+    monkeypatch.setattr(prefect_artifacts, "create_progress_artifact", create)
+    monkeypatch.setattr(prefect_artifacts, "update_progress_artifact", update)
+    bars, stage = prefect_artifacts.StageBars(), StageState("train:svm", 10, None, started=100.0)
+    for second, shown in [(101.0, []), (104.9, []), (106.0, [60]), (107.0, [60]), (111.0, [60, 80])]:
+        stage.tasks = {106.0: 6, 111.0: 8}.get(second, 5)
+        bars.show(stage, second)
+        assert calls == shown
+    stage.tasks = 9
+    bars.show(stage, 120.0)
+    stage.finish({}, 130.0)
+    bars.show(stage, 130.0)
+    assert calls == [60, 80, 90]
+
+
+@prefect_test
+def test_two_runs_take_turns(api: Any, small: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A run waits for the one that is on its cluster, says so, and can be cancelled while it waits."""
+    from prefect.concurrency.sync import concurrency
+
+    from flows import prefect_limit
+    from flows.prefect_limit import limit_name, place_on
+
+    looks: list[int] = []
+
+    def look() -> None:
+        looks.append(1)
+        raise KeyboardInterrupt
+
+    said: list[str] = []
+    with place_on("local", said.append, look):
+        assert said == []
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(prefect_limit, "LOOK_SECONDS", 0.5)
+            with pytest.raises(KeyboardInterrupt), place_on("local", said.append, look):
+                pytest.fail("two at a time")
+        assert len(looks) == len(said) == 1
+        assert f"prefect gcl update {limit_name('local')} --limit 2" in said[0]
+        with place_on("slurm", said.append, look), place_on("slurm", said.append, look):
+            pass  # every run brings workers of its own
+    assert api.read_global_concurrency_limit_by_name(limit_name("local")).active_slots == 0
+
+    words = ["--input", str(small), "--psi", "4", "--t", "5", "--learner", "ogd", "--workers", "1"]
+    held = concurrency(limit_name("local"), lease_duration=60.0)
+    held.__enter__()
+    timer = Timer(3.0, lambda: held.__exit__(None, None, None))
+    timer.start()
+    assert run_command(flows.batch.main, [*words, "--run-dir", str(tmp_path / "run")]) == 0
+    timer.join()
+    assert capsys.readouterr().err.splitlines()[1].endswith(said[0])
+
+
+@prefect_test
+@pytest.mark.parametrize(
+    ("cluster", "name"),
+    [
+        ("local", f"ikmap-local-{re.sub('[^a-z0-9.]+', '-', socket.gethostname().lower())}"),
+        ("slurm", "ikmap-slurm"),
+        ("tcp://10.0.0.1:8786", "ikmap-tcp-10.0.0.1-8786"),
+    ],
+)
+def test_name_of_the_limit(cluster: str, name: str) -> None:
+    from flows.prefect_limit import limit_name
+
+    assert limit_name(cluster) == name
+
+
+@prefect_test
+def test_workers_do_not_import_prefect(api: Any, small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a deployment runs it, from Prefect's engine, which Python would have every worker import again."""
+    import prefect.engine
+
+    from flows import prefect_flows
+
+    found: list[dict[str, bool]] = []
+
+    def look(cluster: Any, *_: Any) -> None:
+        found.append(cluster.client.run(_has_prefect))
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(prefect_flows, "link_dashboard", look)
+    main = sys.modules["__main__"]
+    monkeypatch.setattr(main, "__spec__", prefect.engine.__spec__)
+    prefect_flows.batch(input=str(small), psi=4, t=5, learner=["ogd"], workers=1)
+    assert [list(answer.values()) for answer in found] == [[False]]
+    assert sys.modules["__main__"] is main
+    run = last_run(api)
+    assert read_manifest(Path("runs", f"{run.name}-{str(run.id)[:8]}"))["stages"]
+
+
+def _has_prefect() -> bool:
+    return "prefect" in sys.modules
 
 
 @prefect_test
