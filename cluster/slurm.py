@@ -10,7 +10,7 @@ import shutil
 import signal
 import threading
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -52,17 +52,16 @@ def start(
             stack.enter_context(quiet_logs())
             stack.enter_context(remote.patient(values))
             folder = stack.enter_context(remote.shared_folder(values))
-            cluster = stack.enter_context(
-                SLURMCluster(
-                    n_workers=0,
-                    security=security,
-                    protocol="tcp://" if security is None else "tls://",
-                    shared_temp_directory=str(folder),
-                    scheduler_options=remote.scheduler_options(values, security),
-                    silence_logs=logging.CRITICAL,
-                    **job_options(values, memory, explicit=memory_limit is not None),
-                )
+            cluster = SLURMCluster(
+                n_workers=0,
+                security=security,
+                protocol="tcp://" if security is None else "tls://",
+                shared_temp_directory=str(folder),
+                scheduler_options=remote.scheduler_options(values, security),
+                silence_logs=logging.CRITICAL,
+                **job_options(values, memory, explicit=memory_limit is not None),
             )
+            stack.callback(_close, cluster)
             client = stack.enter_context(Client(cluster))
             try:
                 # Submitted here and now, so that a job Slurm does not take is told.
@@ -137,6 +136,11 @@ def _jobqueue() -> ModuleType:
 async def _submit(cluster: Any, workers: int) -> None:
     cluster.scale(workers)
     await cluster
+
+
+def _close(cluster: Any) -> None:
+    with suppress(AssertionError):  # in the end, about jobs that Slurm did not take
+        cluster.close()
 
 
 def _reason(error: RuntimeError) -> str:

@@ -363,7 +363,7 @@ JOB = {"SLURM_JOB_ID": "7", "SLURM_NTASKS": "8", "SLURM_JOB_NUM_NODES": "2", "SL
 
 
 def test_srun_command():
-    secrets = ["--tls-key", "/home/me/k"]
+    secrets = ["--tls-key", "/shared/key"]
     command = srun.worker_step("tls://a:1", None, 10**9, {"interface": "ib0"}, secrets, JOB)
     assert command[0] == "srun"
     assert {"--ntasks=8", "--cpus-per-task=3", "--kill-on-bad-exit=0"} <= set(command)

@@ -145,19 +145,32 @@ def test_a_run_across_hosts_has_the_same_bits(hosts: tuple[Host, Host]) -> None:
     assert not any(secret.encode() in path.read_bytes() for path in written)
 
 
+ATTEMPTS = """
+import sys
+from cluster import connect
+from pipeline.errors import InputError
+
+for where, tls in (word.split(",") for word in sys.argv[1:]):
+    try:
+        with connect(where, options=[f"tls={tls}"] if tls else []) as cluster:
+            print(cluster.client.submit(sum, [1, 2]).result())
+    except InputError as error:
+        print(error)
+"""
+
+
 def test_who_has_no_certificate_of_the_cluster_is_refused(hosts: tuple[Host, Host]) -> None:
     _, two = hosts
     tls.write(two.folder / "other", tls.temporary())
-    own = ["--cluster-option", "tls=tls"]
-    strange = ["--cluster-option", "tls=other"]
-    for where, words, line in (
-        (f"tls://{ONE}:{PORT}", [], "TLS needs a certificate, expected --cluster-option tls=DIR"),
-        (f"tls://{ONE}:{PORT}", strange, "no Dask scheduler answered"),
-        (f"tcp://{ONE}:{PORT}", [], "no Dask scheduler answered"),
-    ):
-        done = two.run("flows.batch", "--psi", "4", "--run-dir", "refused", "--cluster", where, *words)
-        assert done.returncode == 2, done.stderr
-        assert line in done.stderr.splitlines()[-1]
-    # Not for another reason: the same with the certificate.
-    with_it = two.run("flows.batch", "--psi", "4", "--run-dir", "let-in", "--cluster", f"tls://{ONE}:{PORT}", *own)
-    assert with_it.returncode == 0, with_it.stderr
+    (two.folder / "attempts.py").write_text(ATTEMPTS)
+    where = f"{ONE}:{PORT}"
+    done = subprocess.run(
+        ["ip", "netns", "exec", two.name, sys.executable, "attempts.py", f"tls://{where},", f"tls://{where},other",
+         f"tcp://{where},", f"tls://{where},tls"],
+        env=environment(), cwd=two.folder, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    without, strange, plain, own = done.stdout.splitlines()
+    assert "TLS needs a certificate, expected --cluster-option tls=DIR" in without
+    assert "no Dask scheduler answered" in strange
+    assert "no Dask scheduler answered" in plain
+    assert own == "3"  # nothing else was in their way
