@@ -42,7 +42,7 @@ def test_a_large_model_does_not_pass_through_the_client(workers: ClusterHandle, 
     # A worker that is started anew reads it again: nobody has to send it.
     died = sorted(counted)[0]
     workers.client.restart_workers([died])
-    everywhere(workers.client, held_hash, store, content_hash)
+    everywhere(workers.client, held_hash, store, "partitions/large", content_hash)
     assert sorted(workers.client.run(reads).values()) == [1] * WORKERS
 
 
