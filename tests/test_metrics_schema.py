@@ -72,7 +72,8 @@ def test_further_fields_where_the_contract_leaves_room() -> None:
     metrics["params"]["max_depth"] = "log2"
     metrics["learners"]["svm"]["margin"] = 0.3
     metrics["run"]["versions"]["scipy"] = "1.17.0"
-    metrics["gpu"] = {"device": "some device", "mismatches": 0}
+    counts = ("rows", "rows_of_processors", "cells_checked", "mismatches")
+    metrics["gpu"] = {"devices": [{"name": "some device", "driver": "13.1"}], "how": ["so"], **dict.fromkeys(counts, 0)}
     assert faults(metrics) == []
 
 
