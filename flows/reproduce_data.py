@@ -44,6 +44,6 @@ class LocalData:
             self.there[spec.name] = resolve(spec, self.folder)
 
     def those_of(self, names: Iterable[str]) -> list[str]:
-        """Those that are there, as the registry calls them."""
-        found = [self.registry.find(name).name for name in names]
+        """Those that are there, once each, as the registry calls them."""
+        found = dict.fromkeys(self.registry.find(name).name for name in names)
         return [name for name in found if name in self.there]

@@ -165,8 +165,7 @@ class Runs:
             except NegativeValues as error:
                 refused = str(error)
             except TimeLimitReached:
-                write_json(self.path / way.key / STOPPED, {"limit_seconds": self.options.limit_seconds})
-                return self._ended(way, "stopped", f"stopped after {self.options.limit_seconds:g} s")
+                return self._ended(way, "stopped", f"stopped after {self._stop(self.path / way.key / STOPPED):g} s")
             except DoesNotFit:
                 raise
             except InputError as error:
@@ -207,7 +206,7 @@ class Runs:
     ) -> None:
         left = self.options.limit_seconds - directory.manifest["seconds"]
         stopped = directory.path / STOPPED
-        if stopped.exists() and json.loads(stopped.read_text())["limit_seconds"] >= self.options.limit_seconds:
+        if _limit_reached(stopped) >= self.options.limit_seconds:
             raise TimeLimitReached
         online = isinstance(options, OnlineOptions)
         if directory.stage("ingest") is None:
@@ -221,6 +220,12 @@ class Runs:
             else:
                 run_batch(context, data, asked, call=self._named(entry))
         stopped.unlink(missing_ok=True)
+
+    def _stop(self, stopped: Path) -> float:
+        """Note that a run has reached its limit; return the largest that it has."""
+        limit = max(_limit_reached(stopped), self.options.limit_seconds)
+        write_json(stopped, {"limit_seconds": limit})
+        return limit
 
     def _named(self, entry: Entry) -> Call:
         """Stages of a run are called with its name before theirs."""
@@ -292,6 +297,11 @@ class _Quiet(QuietProgress):
         """One line."""
         if summary["seconds"] >= self.LONG_SECONDS:
             self._events.message(f"{self._name}: {name} done, {summary['seconds']:.0f} s")
+
+
+def _limit_reached(stopped: Path) -> float:
+    """Time limit that a run has reached, in seconds; 0 where it has not."""
+    return float(json.loads(stopped.read_text())["limit_seconds"]) if stopped.exists() else 0.0
 
 
 def _what(entry: Entry) -> str:

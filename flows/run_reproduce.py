@@ -63,7 +63,6 @@ def run(
                 data.look_for(name)
         for reason in data.skipped.values():
             events.message(f"skipped: {reason}")
-        path.mkdir(parents=True, exist_ok=True)
         lock = hold(path)
         try:
             entries = {e.label: entries_for(e, paper, options, data) for e in experiments}

@@ -72,13 +72,7 @@ class RunDirectory:
         self.path = path
         self.resumed = False
         self._saving = Lock()  # stages may end at the same time
-        try:
-            path.mkdir(parents=True, exist_ok=True)
-            self._lock = hold(self.path)
-        except (FileExistsError, NotADirectoryError):
-            raise InputError(f"{path}: found a file, expected a directory for the run") from None
-        except OSError as error:
-            raise InputError(f"{path}: cannot write the run directory: {error.strerror}") from None
+        self._lock = hold(self.path)
         try:
             self._open(json.loads(json.dumps(identity)), fresh)
         except BaseException:
@@ -178,14 +172,20 @@ class RunDirectory:
 
 
 def hold(path: Path) -> IO[str]:
-    """Keep other processes out of a directory until the file returned is closed.
+    """Keep other processes out of a directory, which is made where it is not there, until the file returned is closed.
 
     Raises
     ------
     InputError
-        Another one holds it.
+        Another one holds it, or it cannot be written.
     """
-    lock = open(path / LOCK, "a")  # noqa: SIM115 - held until closed
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        lock = open(path / LOCK, "a")  # noqa: SIM115 - held until closed
+    except (FileExistsError, NotADirectoryError):
+        raise InputError(f"{path}: found a file, expected a directory for the run") from None
+    except OSError as error:
+        raise InputError(f"{path}: cannot write the run directory: {error.strerror}") from None
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:

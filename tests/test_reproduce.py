@@ -16,6 +16,7 @@ import pytest
 from cluster import connect
 from flows import reproduce_runs, run_batch
 from flows.options import BatchOptions, OnlineOptions
+from flows.reproduce_data import LocalData
 from flows.reproduce_options import READINGS, ReproduceOptions
 from flows.run_reproduce import run
 from pipeline.datasets import load_registry
@@ -287,6 +288,9 @@ def test_page_and_terminal_show_both_numbers(made: Any, capsys: pytest.CaptureFi
     accuracy = next(r["accuracy"] for r in rows_of(results, "table 5") if r["dataset"] == "clouds")
     assert f"{accuracy:.4f}" in page
     assert f"{accuracy:.4f}" in printed_out
+    assert f"skipped: {results['skipped']['absent']}" in printed_out
+    assert printed_out.count("broken: failed: ") == 1  # once for all its runs
+    assert "broken.csv" in printed_out
 
 
 def test_finished_runs_are_not_done_again_and_fresh_does_them(made: Any, declared: Path, scheduler: str) -> None:
@@ -303,6 +307,24 @@ def test_finished_runs_are_not_done_again_and_fresh_does_them(made: Any, declare
     assert rows_of(anew, "table 5")[0]["accuracy"] == row["accuracy"]
 
 
+def test_two_names_of_a_data_set_are_one(tmp_path: Path) -> None:
+    for name in ("covtype.libsvm.binary.scale", "a9a", "a9a.t"):
+        (tmp_path / name).write_text("1 1:1\n2 2:1\n")
+    data = LocalData(ReproduceOptions(table=("5",), data_dir=str(tmp_path)))
+    names = ["covtype", "a9a", "CoverType", "adult", "usps"]
+    for name in names:
+        data.look_for(name)
+    assert data.those_of(names) == ["covertype", "a9a"]
+    assert list(data.skipped) == ["usps"]
+
+
+@pytest.mark.parametrize("below", ["", "/runs"])
+def test_a_directory_that_cannot_be(tmp_path: Path, below: str) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(InputError, match="found a file, expected a directory for the run"):
+        run(ReproduceOptions(table=("3",), run_dir=f"{tmp_path}/file{below}", quiet=True))
+
+
 def test_a_run_is_stopped_at_its_limit_marked_and_goes_on_with_a_larger_one(
     declared: Path, scheduler: str, tmp_path: Path
 ) -> None:
@@ -311,6 +333,8 @@ def test_a_run_is_stopped_at_its_limit_marked_and_goes_on_with_a_larger_one(
         (row,) = rows_of(run(options(declared, tmp_path, limit_seconds=1e-3, **asked)), "table 5")
         assert (row["status"], row["accuracy"], row["message"]) == ("stopped", None, "stopped after 0.001 s")
     assert "stopped" in (tmp_path / "report.html").read_text()
+    (row,) = rows_of(run(options(declared, tmp_path, limit_seconds=1e-4, **asked)), "table 5")
+    assert row["message"] == "stopped after 0.001 s"  # the limit that it has reached, not a smaller one
     (row,) = rows_of(run(options(declared, tmp_path, **asked)), "table 5")
     assert row["status"] == "finished"
     assert not (tmp_path / "clouds" / "nogd-nogd-averaged" / reproduce_runs.STOPPED).exists()

@@ -45,7 +45,7 @@ class DirectoryFeed:
         idle_seconds: float,
         say: Callable[[str], None],
     ) -> None:
-        self.url = path
+        self.url = path.rstrip("/") or "/"
         self.column_names: tuple[str, ...] | None = None
         self._folder = Path(path).expanduser().absolute()
         self._label, self._n_columns = label, n_columns
@@ -101,7 +101,7 @@ class DirectoryFeed:
 
     def _open(self, name: str) -> ParquetSource | None:
         """A file, which must have the columns of those before; None where it has no row."""
-        file = replace(find_file(str(self._folder / name)), url=f"{self.url.rstrip('/')}/{name}")
+        file = replace(find_file(str(self._folder / name)), url=f"{self.url}/{name}")
         try:
             if not has_rows(file):
                 return None

@@ -11,7 +11,7 @@ from typing import Any
 from pipeline.report.markup import pairs, scroll, section
 from pipeline.report.page import document, write_whole
 from pipeline.report.text import MISSING, count, duration, esc, nbytes, plural, setting
-from pipeline.reproduce.text import MARKS, difference, how, number, seconds
+from pipeline.reproduce.text import MARKS, accuracy, difference, how, number, seconds
 
 Row = Mapping[str, Any]
 
@@ -130,7 +130,9 @@ def _compared(rows: Sequence[Row], experiment: Mapping[str, Any]) -> str:
         head = ("system", "ours", "printed", "difference", "chosen", "seconds", "printed", "build, map, train, test")
         parts.append(f"<h3>{esc(dataset)}</h3>")
         if (share := next((row["larger_class"] for row in listed if row["larger_class"]), None)) is not None:
-            parts.append(f'<p class="note">Of the test rows {number(share)} are of the larger class.</p>')
+            parts.append(
+                f'<p class="note">Of the test rows {number(share)} are of the class that most training rows have.</p>'
+            )
         parts.append(_table(head, [_row(row, row["title"]) for row in listed if row["shown"]], dataset))
         other = [row for row in listed if not row["shown"]]
         if other:
@@ -151,14 +153,13 @@ def _compared(rows: Sequence[Row], experiment: Mapping[str, Any]) -> str:
 
 
 def _row(row: Row, title: str) -> list[str]:
-    ours = number(row["accuracy"]) if row["status"] == "finished" else MARKS[row["status"]]
     apart = difference(row)
     if row["within"] is not None:
         apart = f"{apart} ✓" if row["within"] else f"<b>{apart}</b>"
     parts = ", ".join(seconds(value) for value in row["parts"].values()) or MISSING
     return [
         _link(row, title),
-        esc(ours),
+        esc(accuracy(row)),
         esc(number(row["published_accuracy"], ".2f")),
         apart,
         esc(row["chosen"] or MISSING),
@@ -189,19 +190,21 @@ def _numbers(values: Sequence[float]) -> str:
 
 def _sizes(rows: Sequence[Row], experiment: Mapping[str, Any]) -> str:  # noqa: ARG001
     head = ("data set", "", "training rows", "test rows", "columns", "not zero, %", "sparse")
-    cells = []
+    cells: list[list[str]] = []
+    notes = ""
     for row in rows:
         for who in ("published", "ours"):
             size = row[who]
             if size is None:
-                text = row["message"] if who == "ours" else "not in the paper"
-                cells.append([esc(row["dataset"]), who.replace("published", "printed"), esc(text), "", "", "", ""])
+                text = "failed" if who == "ours" else "not in the paper"
+                notes += f'<p class="note">{esc(row["dataset"])}: {esc(row["message"])}.</p>' if who == "ours" else ""
+                cells.append([esc(row["dataset"]), who.replace("published", "printed"), text, "", "", "", ""])
                 continue
             cells.append([
                 esc(row["dataset"]), who.replace("published", "printed"), count(size["n_train"]), count(size["n_test"]),
                 count(size["n_columns"]), f"{size['nnz_percent']:g}", "yes" if size["sparse"] else "no",
             ])  # fmt: skip
-    return _table(head, cells, "Data sets", texts=2)
+    return _table(head, cells, "Data sets", texts=2) + notes
 
 
 def _streams(rows: Sequence[Row], experiment: Mapping[str, Any]) -> str:  # noqa: ARG001
@@ -248,7 +251,7 @@ def _growing(rows: Sequence[Row], experiment: Mapping[str, Any]) -> str:  # noqa
     names = {"t": "IK_i-OGD, t", "b": "NOGD, b"}
     cells = (
         [esc(row["dataset"]), names[row["parameter"]], count(row["size"]),
-         number(row["accuracy"]) if row["status"] == "finished" else MARKS[row["status"]], esc(seconds(row["seconds"]))]
+         accuracy(row), esc(seconds(row["seconds"]))]
         for row in rows
     )  # fmt: skip
     return _table(head, cells, "Growing t and b", texts=2)

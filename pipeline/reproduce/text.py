@@ -40,6 +40,11 @@ def difference(row: Mapping[str, Any]) -> str:
     return MISSING if row["difference"] is None else f"{row['difference']:+.4f}"
 
 
+def accuracy(row: Mapping[str, Any]) -> str:
+    """The accuracy of a run, or how it ended."""
+    return number(row["accuracy"]) if row["status"] == "finished" else MARKS[row["status"]]
+
+
 def how(row: Mapping[str, Any]) -> str:
     """How a row differs from the one that is held against the printed number."""
     return "" if row["shown"] else ", ".join(f"{k}: {v}" for k, v in row["other"].items())
@@ -54,6 +59,14 @@ def print_results(results: Mapping[str, Any], stream: IO[str] | None = None) -> 
         if table is not None:
             console.print(f"\n{experiment['kind'].title()} {experiment['name']}: {experiment['title']}")
             console.print(table)
+    ended = dict.fromkeys(
+        f"{row['dataset']}: {MARKS[row['status']]}: {row['message']}"
+        for experiment in results["experiments"]
+        for row in experiment["rows"]
+        if row.get("status") in MARKS
+    )
+    for line in [*(f"skipped: {reason}" for reason in results["skipped"].values()), *ended]:
+        console.print(line, soft_wrap=True, markup=False)
 
 
 def _table(experiment: Mapping[str, Any]) -> Table | None:
@@ -61,22 +74,21 @@ def _table(experiment: Mapping[str, Any]) -> Table | None:
     cells: Iterable[tuple[str, ...]]
     if experiment["kind"] == "table" and experiment["name"] not in ("3", "4"):
         cells = (
-            (row["dataset"], row["title"], how(row), number(row["accuracy"]) if row["status"] == "finished" else
-             MARKS[row["status"]], number(row["published_accuracy"], ".2f"), difference(row), seconds(row["seconds"]))
+            (row["dataset"], row["title"], how(row), accuracy(row), number(row["published_accuracy"], ".2f"),
+             difference(row), seconds(row["seconds"]))
             for row in rows
         )  # fmt: skip
         return _filled(("data set", "system", "read otherwise", "ours", "printed", "difference", "seconds"), cells)
     if experiment["kind"] == "section" or (experiment["name"] in ("3", "4") and experiment["kind"] == "figure"):
         cells = (
-            (row["dataset"], row["part"], row["learner"], number(row["accuracy"]), seconds(row.get("seconds")),
+            (row["dataset"], row["part"], row["learner"], accuracy(row), seconds(row.get("seconds")),
              number(row.get("share"), ".1f"), number(row.get("n_support"), ",d"))
             for row in rows
         )  # fmt: skip
         return _filled(("data set", "part", "learner", "accuracy", "seconds", "share of f, %", "support"), cells)
     if experiment["kind"] == "figure" and experiment["name"] == "5":
         cells = (
-            (row["dataset"], row["parameter"], str(row["size"]), number(row["accuracy"]), seconds(row["seconds"]))
-            for row in rows
+            (row["dataset"], row["parameter"], str(row["size"]), accuracy(row), seconds(row["seconds"])) for row in rows
         )
         return _filled(("data set", "grows", "size", "accuracy", "seconds"), cells)
     return None
