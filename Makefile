@@ -22,9 +22,8 @@ venv: .venv/.installed
 run: venv
 	@$(PY) -m flows.batch $(ARGS)
 
-# Two files of tests at a time: most of them wait for processes.
 test: venv
-	@$(PY) -m pytest -n 2 --dist loadfile $(ARGS)
+	@$(PY) -m pytest $(ARGS)
 
 bench: .venv/.bench
 	@$(PY) -m benchmarks $(ARGS)
