@@ -61,7 +61,7 @@ def cells(context: Context, fitted: Sequence[Fitted]) -> dict[str, Any]:
 
 def explain(context: Context, fitted: Fitted) -> list[str]:
     """How the cells of a stored model will be found, as a worker sees it."""
-    future = context.client.submit(explain_task, context.store, fitted, context.device, key="explain", pure=False)
+    future = context.client.submit(explain_task, context.store, fitted, context.device, pure=False)
     lines: list[str] = future.result()
     return lines
 
