@@ -375,9 +375,9 @@ def test_bars_of_the_stages(api: Any, small: Path, tmp_path: Path) -> None:
     words = ["--input", str(small), "--psi", "4", "--t", "5", "--learner", "ogd", "--workers", "1"]
     assert run_command(flows.batch.main, [*words, "--run-dir", str(tmp_path / "run")]) == 0
     bars = {key: bar for key, bar in artifacts(api, last_run(api)).items() if key.startswith("progress-")}
-    assert list(bars) == [f"progress-{name}" for name in ("ingest", "partition", "cells", "train-ogd", "evaluate-ogd")]
-    assert {(bar["type"], json.loads(bar["data"])) for bar in bars.values()} == {("progress", 100.0)}
-    assert bars["progress-cells"]["description"].startswith("cells: 1/1 task, 120 rows, ")
+    assert set(bars) == {f"progress-{name}" for name in ("ingest", "partition", "cells", "train-ogd", "evaluate-ogd")}
+    assert {(bar["type"], bar["data"]) for bar in bars.values()} == {("progress", 100.0)}
+    assert bars["progress-cells"]["description"].startswith("cells: 2/2 tasks, 120 rows, ")
 
 
 @prefect_test
