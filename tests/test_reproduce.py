@@ -291,6 +291,9 @@ def test_page_and_terminal_show_both_numbers(made: Any, capsys: pytest.CaptureFi
     assert f"skipped: {results['skipped']['absent']}" in printed_out
     assert printed_out.count("broken: failed: ") == 1  # once for all its runs
     assert "broken.csv" in printed_out
+    assert "Nothing of it is there." not in printed_out
+    print_results({**results, "experiments": [{**experiment, "rows": []} for experiment in results["experiments"]]})
+    assert capsys.readouterr().out.count("Nothing of it is there.") == 2  # Tables 5 and 8
 
 
 def test_finished_runs_are_not_done_again_and_fresh_does_them(made: Any, declared: Path, scheduler: str) -> None:
