@@ -1,4 +1,4 @@
-"""The options of the two commands, ``python -m flows.batch`` and ``python -m flows.score``."""
+"""The options of ``python -m flows.batch``, ``flows.online`` and ``flows.score``."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ CLUSTERS = Choice(KINDS)
 
 @dataclass(frozen=True, kw_only=True)
 class CommonOptions(Options):
-    """What both commands share."""
+    """What all commands share."""
 
     GROUPS: ClassVar[tuple[str, ...]] = (DATA, FEATURES, LEARNING, BASELINES, RUN, CLUSTER, OUTPUT)
 

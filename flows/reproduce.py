@@ -24,7 +24,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     from pipeline.reproduce.text import print_results
 
     print_results(found)
-    return 0
+    rows = (row for experiment in found["experiments"] for row in experiment["rows"])
+    return 1 if any(str(row.get("message")).startswith("internal error") for row in rows) else 0
 
 
 if __name__ == "__main__":

@@ -34,7 +34,7 @@ from pipeline.progress import Events, QuietProgress
 from pipeline.reproduce.paper import Entry, load_paper
 from pipeline.reproduce.results import Outcome
 from pipeline.reproduce.text import one_line
-from pipeline.rundir import RunDirectory, write_json
+from pipeline.rundir import RunDirectory, discard, write_json
 from pipeline.side_by_side import TimeLimitReached, side_by_side, time_limit
 from pipeline.stages.ingest import ingest
 from pipeline.warm import WarmUp
@@ -103,6 +103,10 @@ class Runs:
         if not todo and not sized:
             return
         options, too_large = self.options, deque[Entry]()
+        if options.fresh:  # all at once: if this command is interrupted, the one that goes on must not keep some
+            for entry in todo:
+                for way, _ in _ways(entry):
+                    discard(self.path / way.key)
         self.events.stage_started("runs", len(todo) or None)
         with connect(options.cluster, **cluster_arguments(options, self.events)) as cluster:
             self._cluster = cluster.record()
@@ -153,13 +157,8 @@ class Runs:
         DoesNotFit
             A worker is too small for it.
         """
-        system = load_paper().systems.get(entry.system)
-        ways = [(entry, "")]
-        if system is not None and system.negative is not None:
-            scaled = replace(entry, key=f"{entry.key}-scaled", options={**entry.options, **system.negative})
-            ways.append((scaled, system.why))
         refused = ""
-        for way, why in ways:
+        for way, why in _ways(entry):
             try:
                 return replace(self._run(way, cluster, share), message=why)
             except NegativeValues as error:
@@ -185,7 +184,7 @@ class Runs:
         params = batch_params(options)
         more = online_identity(options) if isinstance(options, OnlineOptions) else {}
         path = self.path / entry.key
-        directory = RunDirectory(path, {**identity(params, data, sources_of(data)), **more}, fresh=self.options.fresh)
+        directory = RunDirectory(path, {**identity(params, data, sources_of(data)), **more})
         try:
             if not directory.finished:
                 self._make(entry, options, params, data, directory, cluster, share)
@@ -297,6 +296,15 @@ class _Quiet(QuietProgress):
         """One line."""
         if summary["seconds"] >= self.LONG_SECONDS:
             self._events.message(f"{self._name}: {name} done, {summary['seconds']:.0f} s")
+
+
+def _ways(entry: Entry) -> list[tuple[Entry, str]]:
+    """A run as asked for, and in the way that its system names for negative values; and why."""
+    system = load_paper().systems.get(entry.system)
+    if system is None or system.negative is None:
+        return [(entry, "")]
+    scaled = replace(entry, key=f"{entry.key}-scaled", options={**entry.options, **system.negative})
+    return [(entry, ""), (scaled, system.why)]
 
 
 def _limit_reached(stopped: Path) -> float:

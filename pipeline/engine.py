@@ -416,10 +416,12 @@ def _next_done(
 
 def measured(function: Callable[..., Record], args: tuple[Any, ...], stage: str = "") -> Record:
     """Run on a worker: the task's record with its time, its process and that process's peak memory."""
+    from pipeline.working_clock import working_clock  # loads Numba, which the caller of tasks need not have
+
     with task_of(stage) as done:
-        began = time.perf_counter()
+        began = working_clock()
         record = function(*args)
-        seconds = time.perf_counter() - began
+        seconds = working_clock() - began
         done(record, seconds)
     return {
         **record,

@@ -90,7 +90,7 @@ class RunDirectory:
             )
         if manifest.exists() and (fresh or read_manifest(self.path)["status"] == DISCARDED):
             # Said first and taken back last: whoever finds a half-removed run goes on removing it.
-            write_json(manifest, {"schema_version": SCHEMA_VERSION, "status": DISCARDED})
+            _mark_discarded(manifest)
             for name in others:
                 entry = self.path / name
                 shutil.rmtree(entry) if entry.is_dir() and not entry.is_symlink() else entry.unlink()
@@ -169,6 +169,23 @@ class RunDirectory:
     def close(self) -> None:
         """Let other processes have the directory."""
         self._lock.close()
+
+
+def discard(path: Path) -> None:
+    """Have the run in a directory, if there is one, removed by whoever opens the directory next.
+
+    Raises
+    ------
+    InputError
+        A process is working on it.
+    """
+    if (path / MANIFEST).exists():
+        with hold(path):
+            _mark_discarded(path / MANIFEST)
+
+
+def _mark_discarded(manifest: Path) -> None:
+    write_json(manifest, {"schema_version": SCHEMA_VERSION, "status": DISCARDED})
 
 
 def hold(path: Path) -> IO[str]:

@@ -291,6 +291,13 @@ def test_page_and_terminal_show_both_numbers(made: Any, capsys: pytest.CaptureFi
     assert f"skipped: {results['skipped']['absent']}" in printed_out
     assert printed_out.count("broken: failed: ") == 1  # once for all its runs
     assert "broken.csv" in printed_out
+    assert "Nothing of it is there." not in printed_out
+    print_results({**results, "experiments": [{**experiment, "rows": []} for experiment in results["experiments"]]})
+    assert capsys.readouterr().out.count("Nothing of it is there.") == 2  # Tables 5 and 8
+
+
+def interrupted(*_: Any) -> None:
+    raise KeyboardInterrupt
 
 
 def test_finished_runs_are_not_done_again_and_fresh_does_them(made: Any, declared: Path, scheduler: str) -> None:
@@ -302,7 +309,11 @@ def test_finished_runs_are_not_done_again_and_fresh_does_them(made: Any, declare
     assert file.read_text() == before
     (row,) = rows_of(again, "table 5")
     assert row["accuracy"] == next(r["accuracy"] for r in rows_of(results, "table 5") if r["dataset"] == "clouds")
-    anew = run(options(declared, path, fresh=True, **asked))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reproduce_runs.Runs, "_lane", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            run(options(declared, path, fresh=True, **asked))
+    anew = run(options(declared, path, **asked))  # all of it, though none was begun before the interrupt
     assert file.read_text() != before  # times differ
     assert rows_of(anew, "table 5")[0]["accuracy"] == row["accuracy"]
 

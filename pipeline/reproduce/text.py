@@ -58,7 +58,7 @@ def print_results(results: Mapping[str, Any], stream: IO[str] | None = None) -> 
         table = _table(experiment)
         if table is not None:
             console.print(f"\n{experiment['kind'].title()} {experiment['name']}: {experiment['title']}")
-            console.print(table)
+            console.print(table if experiment["rows"] else "Nothing of it is there.")
     ended = dict.fromkeys(
         f"{row['dataset']}: {MARKS[row['status']]}: {row['message']}"
         for experiment in results["experiments"]

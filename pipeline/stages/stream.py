@@ -22,6 +22,7 @@ from pipeline.params import Params
 from pipeline.prepared import PreparedRows
 from pipeline.stages.partition import Fitted
 from pipeline.stream_data import Stream
+from pipeline.working_clock import working_clock
 
 CHECKPOINT_SHARE = 0.05
 """Share of its time that a learner may spend on checkpoints."""
@@ -63,9 +64,9 @@ def map_chunk(stream: Stream, fitted: list[Fitted], k: int, device: str = "auto"
     written, outputs, seconds, maps = 0, [], {}, []
     for model in fitted:
         maps.append(DeviceMap(model.load(stream.store), device))
-        began = time.perf_counter()
+        began = working_clock()
         codes = maps[-1].codes(X)
-        seconds[str(model.psi)] = round(time.perf_counter() - began, 6)
+        seconds[str(model.psi)] = round(working_clock() - began, 6)
         name = stream_cells(model.psi, k)
         written += stream.store.write_group(name, {"codes": codes.astype(np.int32, copy=False)}, {})
         outputs.append(name)
@@ -106,13 +107,13 @@ def learn_chunk(stream: Stream, params: Params, contestant: Contestant, k: int, 
     for start in range(0, n, stream.block_rows):
         stop = min(start + stream.block_rows, n)
         block = rows[start:stop]
-        began = time.perf_counter()
+        began = working_clock()
         predicted = decision_to_index(state.decision_function(block))
-        between = time.perf_counter()
+        between = working_clock()
         y = labels.reveal(start, stop, predicted)
-        shown = time.perf_counter()
+        shown = working_clock()
         state.partial_fit(block, y)
-        end = time.perf_counter()
+        end = working_clock()
         correct = int((predicted == y).sum())
         seconds = (round(between - began, 6), round(end - shown, 6))
         blocks.append([stop - start, correct, *seconds, int(state.n_support)])
@@ -151,13 +152,13 @@ def _after_initial(stream: Stream, params: Params, contestant: Contestant, n_thr
     train = PreparedRows(stream.store, "train")
     model = None if contestant.fitted is None else contestant.fitted.load(stream.store)
     offsets = None if model is None else model.offsets
-    began = time.perf_counter()
+    began = working_clock()
     state = start_online(contestant.learner, params, contestant.value, Sample.of(train), offsets, n_threads)
-    seconds = time.perf_counter() - began
+    seconds = working_clock() - began
     for _, X, y in train.blocks(0, train.n_rows):
-        began = time.perf_counter()
+        began = working_clock()
         state.partial_fit(X if model is None else model.cells(X, n_threads).packed(), y)
-        seconds += time.perf_counter() - began
+        seconds += working_clock() - began
     return state, seconds
 
 

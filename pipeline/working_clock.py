@@ -1,0 +1,38 @@
+"""A clock that stands still while loops are compiled: seconds of a task are then the same on a new installation."""
+
+from __future__ import annotations
+
+import time
+
+from numba.core.event import Event, Listener, register
+
+
+class _Compiler(Listener):
+    """Adds up when Numba's compiler, or its cache on disk, was at work in this process; its lock lets one thread in."""
+
+    def __init__(self) -> None:
+        self._seconds = self._since = 0.0
+        self._depth = 0
+
+    def on_start(self, event: Event) -> None:  # noqa: ARG002
+        if self._depth == 0:
+            self._since = time.perf_counter()
+        self._depth += 1
+
+    def on_end(self, event: Event) -> None:  # noqa: ARG002
+        self._depth -= 1
+        if self._depth == 0:
+            self._seconds += time.perf_counter() - self._since
+
+    def seconds(self, now: float) -> float:
+        return self._seconds + (now - self._since if self._depth else 0.0)
+
+
+_compiler = _Compiler()
+register("numba:compiler_lock", _compiler)
+
+
+def working_clock() -> float:
+    """Seconds that have gone by without compiling in this process, from some moment on: differences mean something."""
+    now = time.perf_counter()
+    return now - _compiler.seconds(now)
