@@ -22,6 +22,7 @@ MODULES = (
     "pipeline.stages.train_online",
     "pipeline.stages.train_rows",
     "pipeline.stages.stream",
+    "pipeline.stages.take_initial",
     "pipeline.stages.evaluate",
     "pipeline.score",
 )

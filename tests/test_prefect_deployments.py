@@ -122,7 +122,11 @@ class Place:
         return self.api.get(path).raise_for_status().json()
 
     def post(self, path: str, body: Mapping[str, Any]) -> Any:
-        return self.api.post(path, json=body).raise_for_status().json()
+        until = time.monotonic() + WAIT_SECONDS
+        # SQLite is locked for a moment: Prefect's own client asks again, too.
+        while (answer := self.api.post(path, json=body)).status_code == 503 and time.monotonic() < until:
+            time.sleep(1)
+        return answer.raise_for_status().json()
 
     def of_run(self, what: str, run: str) -> list[dict[str, Any]]:
         """What the API has of a run: artifacts, or task runs."""
