@@ -126,41 +126,45 @@ class Choice:
 
 
 @dataclass(frozen=True)
-class Several:
-    """A comma list (in TOML also an array) of distinct names, in the order given."""
-
-    choice: Choice
-
-    @property
-    def metavar(self) -> str:
-        return "NAME,..."
-
-    def parse(self, text: str) -> tuple[str, ...]:
-        return self.check(text)
-
-    def check(self, value: Any) -> tuple[str, ...]:
-        words = [word.strip() for word in value.split(",")] if isinstance(value, str) else value
-        if not isinstance(words, list | tuple) or not words:
-            _refuse(value, f"a list of {', '.join(self.choice.names)}")
-        return tuple(dict.fromkeys(self.choice.check(word) for word in words))
-
-
-@dataclass(frozen=True)
 class Names:
-    """A comma list (in TOML also an array) of distinct words."""
+    """A comma list (in TOML also an array) of distinct words, in the order given."""
 
     @property
     def metavar(self) -> str:
         return "NAME,..."
+
+    @property
+    def expected(self) -> str:
+        return "a list of names"
 
     def parse(self, text: str) -> tuple[str, ...]:
         return self.check(text)
 
     def check(self, value: Any) -> tuple[str, ...]:
         words = value.split(",") if isinstance(value, str) else value
-        if not isinstance(words, list | tuple) or not words or not all(isinstance(w, str) and w.strip() for w in words):
-            _refuse(value, "a list of names")
-        return tuple(dict.fromkeys(word.strip() for word in words))
+        if not isinstance(words, list | tuple) or not words:
+            _refuse(value, self.expected)
+        return tuple(dict.fromkeys(self.word(word) for word in words))
+
+    def word(self, word: Any) -> str:
+        """One of them, checked."""
+        if not isinstance(word, str) or not word.strip():
+            _refuse(word, "a name")
+        return word.strip()
+
+
+@dataclass(frozen=True)
+class Several(Names):
+    """The same of given names."""
+
+    choice: Choice
+
+    @property
+    def expected(self) -> str:
+        return f"a list of {', '.join(self.choice.names)}"
+
+    def word(self, word: Any) -> str:
+        return self.choice.check(word.strip() if isinstance(word, str) else word)
 
 
 @dataclass(frozen=True)

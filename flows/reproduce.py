@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from flows._cli import run_command
+from flows._cli import DEFECT, DONE, run_command
 from flows.reproduce_options import ReproduceOptions
 from flows.run_reproduce import run
 
@@ -25,7 +25,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     print_results(found)
     rows = (row for experiment in found["experiments"] for row in experiment["rows"])
-    return 1 if any(str(row.get("message")).startswith("internal error") for row in rows) else 0
+    return DEFECT if any(row.get("status") == "defect" for row in rows) else DONE
 
 
 if __name__ == "__main__":

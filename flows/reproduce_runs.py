@@ -70,6 +70,7 @@ class Runs:
         self._cluster: Mapping[str, Any] = {}
         self._ingests: dict[str, Lock] = {}
         self._read: set[str] = set()
+        self._broken: dict[str, InputError] = {}
         self._lock = Lock()
 
     def found(self, entry: Entry) -> Outcome:
@@ -175,7 +176,7 @@ class Runs:
                 if self.options.debug:
                     raise
                 # A defect of ours in one run is no reason to lose the others.
-                return self._ended(way, "failed", f"internal error: {type(error).__name__}: {error}")
+                return self._ended(way, "defect", f"internal error: {type(error).__name__}: {error}")
         return self._ended(entry, "failed", refused)
 
     def _run(self, entry: Entry, cluster: ClusterHandle, share: int) -> Outcome:
@@ -203,9 +204,9 @@ class Runs:
         cluster: ClusterHandle,
         share: int,
     ) -> None:
-        left = self.options.limit_seconds - directory.manifest["seconds"]
         stopped = directory.path / STOPPED
-        if _limit_reached(stopped) >= self.options.limit_seconds:
+        left = self.options.limit_seconds - max(directory.spent, _limit_reached(stopped))
+        if left <= 0:
             raise TimeLimitReached
         online = isinstance(options, OnlineOptions)
         if directory.stage("ingest") is None:
@@ -259,6 +260,8 @@ class Runs:
         with self._lock:
             one_at_a_time = self._ingests.setdefault(name, Lock())
         with one_at_a_time:
+            if name in self._broken:  # it would be as broken for the next system
+                raise self._broken[name]
             fresh = self.options.fresh and name not in self._read
             self._read.add(name)
             directory = RunDirectory(self.path / "data" / name, identity(params, data, sources_of(data)), fresh=fresh)
@@ -270,6 +273,9 @@ class Runs:
                 found = directory.stage("ingest")
                 assert found is not None
                 return directory, found
+            except InputError as error:
+                self._broken[name] = error
+                raise
             finally:
                 directory.close()
 
@@ -277,7 +283,7 @@ class Runs:
         """What the ingest has found, or why it failed."""
         try:
             return self._ingested(dataset, "none", False, cluster)[1]["result"]
-        except InputError as error:
+        except (InputError, KilledWorker, MemoryError) as error:
             return str(error)
 
     def _ended(self, entry: Entry, status: Any, message: str) -> Outcome:

@@ -125,14 +125,19 @@ class RunDirectory:
         return bool(self.manifest["status"] == "finished")
 
     def begin_session(self) -> None:
-        """Note that a process begins to work on the run, and count the seconds of one that was stopped before.
-
-        Nobody knows when that one was stopped; its time is counted up to the last file that it wrote here.
-        """
-        if "session" in self.manifest:
-            self.manifest["seconds"] += round(max(0.0, self._last_written() - self.manifest["session"]), 3)
+        """Note that a process begins to work on the run, and count the seconds of one that was stopped before."""
+        self.manifest["seconds"] = self.spent
         self.manifest["session"] = time.time()
         self.save()
+
+    @property
+    def spent(self) -> float:
+        """Seconds of all processes that have worked on the run before.
+
+        Nobody knows when one was stopped; its time is counted up to the last file that it wrote here.
+        """
+        lost = self._last_written() - self.manifest["session"] if "session" in self.manifest else 0.0
+        return float(self.manifest["seconds"] + round(max(0.0, lost), 3))
 
     def end_session(self, seconds: float) -> None:
         """Count the seconds of this process, whose work is done; :meth:`save` is left to the caller."""

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from cluster import connect
-from flows import reproduce_runs, run_batch
+from flows import reproduce, reproduce_runs, run_batch
 from flows.options import BatchOptions, OnlineOptions
 from flows.reproduce_data import LocalData
 from flows.reproduce_options import READINGS, ReproduceOptions
@@ -349,6 +349,43 @@ def test_a_run_is_stopped_at_its_limit_marked_and_goes_on_with_a_larger_one(
     (row,) = rows_of(run(options(declared, tmp_path, **asked)), "table 5")
     assert row["status"] == "finished"
     assert not (tmp_path / "clouds" / "nogd-nogd-averaged" / reproduce_runs.STOPPED).exists()
+
+
+def test_a_run_that_was_killed_has_used_up_some_of_its_time(
+    declared: Path, scheduler: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: dict[str, Any] = {"table": ("5",), "systems": ("nogd",), "nogd": "averaged", "cluster": scheduler}
+    with pytest.raises(KeyboardInterrupt), monkeypatch.context() as patch:
+        patch.setattr("flows.reproduce_runs.run_batch", begun_and_interrupted)
+        run(options(declared, tmp_path, **asked))
+    (row,) = rows_of(run(options(declared, tmp_path, limit_seconds=60.0, **asked)), "table 5")
+    assert row["status"] == "stopped"  # an hour was spent before
+    (row,) = rows_of(run(options(declared, tmp_path, **asked)), "table 5")
+    assert row["status"] == "finished"
+
+
+def begun_and_interrupted(context: Any, *_: Any, **__: Any) -> None:
+    context.run.begin_session()
+    context.run.manifest["session"] -= 3600
+    context.run.save()
+    raise KeyboardInterrupt
+
+
+def test_a_defect_of_ours_in_one_run_is_told_and_ends_with_status_1(
+    declared: Path, scheduler: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def broken(*_: Any, **__: Any) -> None:
+        raise ZeroDivisionError("of ours")
+
+    monkeypatch.setattr("flows.reproduce_runs.run_online", broken)
+    words = f"""--table 5 --figure 3 --systems nogd --nogd averaged --datasets clouds --quiet --cluster {scheduler}
+        --dataset-file {declared} --data-dir {declared.parent} --run-dir {tmp_path}""".split()
+    assert reproduce.main(words) == 1
+    said = capsys.readouterr().out
+    assert "internal error: ZeroDivisionError: of ours" in said
+    results = json.loads((tmp_path / "results.json").read_text())
+    assert [row["status"] for row in rows_of(results, "table 5")] == ["finished"]
+    assert {row["status"] for row in rows_of(results, "figure 3")} == {"defect"}
 
 
 def test_what_does_not_fit_is_marked_as_the_paper_does(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from pipeline.reproduce.paper import Entry, Experiment, Paper, shown
 from pipeline.reproduce.pictures import draw
 
 Row = dict[str, Any]
-Status = Literal["finished", "stopped", "memory", "failed"]
+Status = Literal["finished", "stopped", "memory", "failed", "defect"]
 
 PARTS = {"build": "partition", "map": "cells", "train": "train:", "test": "evaluate:"}
 """Parts of a batch run's time, and the stages that they are."""
@@ -27,8 +27,9 @@ class Outcome:
 
     Attributes
     ----------
-    status : {"finished", "stopped", "memory", "failed"}
-        "stopped": at the time limit; "memory": it would need more than there is.
+    status : {"finished", "stopped", "memory", "failed", "defect"}
+        "stopped": at the time limit; "memory": it would need more than there is; "failed": the data or the machine is at
+        fault; "defect": we are.
     command : str
         That does it again.
     metrics : mapping or None

@@ -13,7 +13,7 @@ from rich.table import Table
 from pipeline.report.text import MISSING, duration
 from pipeline.reproduce.results import Outcome
 
-MARKS = {"stopped": "stopped", "memory": "-ME-", "failed": "failed"}
+MARKS = {"stopped": "stopped", "memory": "-ME-", "failed": "failed", "defect": "failed"}
 """In place of a number, for a run that has none."""
 
 
