@@ -355,9 +355,10 @@ def test_a_run_that_was_killed_has_used_up_some_of_its_time(
     declared: Path, scheduler: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: dict[str, Any] = {"table": ("5",), "systems": ("nogd",), "nogd": "averaged", "cluster": scheduler}
-    with pytest.raises(KeyboardInterrupt), monkeypatch.context() as patch:
-        patch.setattr("flows.reproduce_runs.run_batch", begun_and_interrupted)
+    monkeypatch.setattr("flows.reproduce_runs.run_batch", begun_and_interrupted)
+    with pytest.raises(KeyboardInterrupt):
         run(options(declared, tmp_path, **asked))
+    monkeypatch.undo()
     (row,) = rows_of(run(options(declared, tmp_path, limit_seconds=60.0, **asked)), "table 5")
     assert row["status"] == "stopped"  # an hour was spent before
     (row,) = rows_of(run(options(declared, tmp_path, **asked)), "table 5")

@@ -28,8 +28,8 @@ class Outcome:
     Attributes
     ----------
     status : {"finished", "stopped", "memory", "failed", "defect"}
-        "stopped": at the time limit; "memory": it would need more than there is; "failed": the data or the machine is at
-        fault; "defect": we are.
+        "stopped": at the time limit; "memory": it would need more than there is; "failed": the data or the machine is
+        at fault; "defect": we are.
     command : str
         That does it again.
     metrics : mapping or None
