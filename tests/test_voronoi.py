@@ -19,6 +19,7 @@ from hypothesis.extra import numpy as hnp
 from ikmap.partitioners import draw_subsamples, fit_partitions
 from ikmap.partitioners.distinct import distinct_rows
 from ikmap.partitioners.voronoi import VoronoiPartitions, _settle_loops, boxes, fit_voronoi, scores, search
+from ikmap.partitioners.voronoi._layout_loops import near_order
 from ikmap.partitioners.voronoi._scores_loops import LEAST_ERROR, score_all
 from ikmap.partitioners.voronoi.scores import DenseScores, SparseScores
 from ikmap.partitioners.voronoi.search import choose_scores
@@ -254,7 +255,7 @@ def test_boxes_hold_their_points_and_bound_distances() -> None:
     X = np.random.default_rng(0).normal(size=(1000, 24)) * np.linspace(3, 0.1, 24)
     frame = boxes.principal_frame(X)
     points = frame.points(X)
-    order = boxes.near_order(points)
+    order = near_order(points)
     assert sorted(order) == list(range(1000))
     low, high = boxes.bounds(points[order])
     assert low.shape == (17, 16)
