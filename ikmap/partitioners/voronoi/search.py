@@ -302,14 +302,14 @@ class Search:
         # Memberships in the order of the tiles: what is near in space is near in memory.
         shift = (edges[-1] - 1).bit_length()
         if self.members.shape[0] << shift > settling.NONE:
-            raise MemoryError(f"{self.members.size:,} members are more than one search can hold; give a smaller t or psi")
+            raise MemoryError(
+                f"{self.members.size:,} members are more than one search can hold; give a smaller t or psi"
+            )
         center_of = plan.tiles.center_of
         place_of = np.zeros(self.n_centers, dtype=np.int64)
         places = np.flatnonzero(center_of >= 0)[::-1]
         place_of[center_of[places]] = places  # of some places in blocks, the first
-        words, runs, most = layout.memberships(
-            self.members, first, limits, place_of, center_of.size, np.uint32(shift)
-        )
+        words, runs, most = layout.memberships(self.members, first, limits, place_of, center_of.size, np.uint32(shift))
         plan.membership = words, runs, np.uint32(shift), most
         return plan
 
