@@ -46,6 +46,8 @@ class WarmUp(WorkerPlugin):
         for module in MODULES:
             import_module(module)
         load_compiled()
+        with import_module("ikmap._threads").single_threaded_blas:
+            pass  # which looks for the libraries of BLAS, once
         import_module("pipeline.allocator").keep_freed_memory()
         figures = import_module("pipeline.figures")
         figures.WORK.expose()

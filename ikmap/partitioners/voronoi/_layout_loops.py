@@ -158,3 +158,15 @@ def fill_lines(centers, shift, scale, numbers, lines):
             u = numbers[c * TILE + lane]
             for j in range(centers.shape[1] if u >= 0 else 0):
                 lines[c, 1 + j, lane] = (centers[u, j] - shift[j]) * scale
+
+
+@njit(cache=True, nogil=True)
+def fill_sparse_lines(data, indices, indptr, scale, line_of, numbers, lines):
+    """The same of sparse centres, which are not shifted, for the columns that have a line."""
+    for c in range(lines.shape[0]):
+        for lane in range(TILE):
+            u = numbers[c * TILE + lane]
+            for e in range(indptr[max(u, 0)], indptr[u + 1] if u >= 0 else 0):
+                line = line_of[indices[e]]
+                if line > 0:
+                    lines[c, line, lane] = data[e] * scale

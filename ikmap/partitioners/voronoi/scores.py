@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ikmap.partitioners.voronoi._layout_loops import fill_lines
+from ikmap.partitioners.voronoi._layout_loops import fill_lines, fill_sparse_lines
 from ikmap.partitioners.voronoi._scores_loops import TILE, begin_scores, prepare, prepare_sparse
 from ikmap.rows import Rows, as_csr, as_dense
 
@@ -164,16 +164,15 @@ class SparseScores:
     def tiles(self, numbers: np.ndarray) -> Tiles:
         """Lay out centres; -1 leaves a place empty."""
         center_of, lines = _empty_tiles(numbers, self.squared, self.n_lines)
-        there = np.flatnonzero(center_of >= 0)
-        chosen = self.scaled(center_of[there])
-        position = np.repeat(there, np.diff(chosen.indptr))
-        line = self.line_of[chosen.indices]
-        kept = line > 0
-        lines[position[kept] // TILE, line[kept], position[kept] % TILE] = chosen.data[kept]
+        fill_sparse_lines(*self.operand, self.scale, self.line_of, center_of, lines)
         lists = None
         if self.has_lists:
+            there = np.flatnonzero(center_of >= 0)
+            chosen = self.scaled(center_of[there])
+            position = np.repeat(there, np.diff(chosen.indptr))
+            rest = self.line_of[chosen.indices] == 0
             by_column = sp.csr_array(
-                (chosen.data[~kept].astype(np.float32), (chosen.indices[~kept], position[~kept])),
+                (chosen.data[rest].astype(np.float32), (chosen.indices[rest], position[rest])),
                 shape=(self.line_of.size, center_of.size),
             )
             lists = (by_column.indptr, by_column.indices, by_column.data, lines[:, 0].ravel())
