@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,12 +15,15 @@ from ikmap.rows import as_rows
 
 MEMORY_SHARE = 0.5
 """Of the free memory, for one block; the rest is for libraries, and for what else lives there."""
+LEAST_BUDGET = 64 << 20
+"""Bytes that a block of rows is given even if the device seems full: what a pool holds unused is not always told."""
 MOST_ROWS = 1 << 16
 """Rows of a block, at most: more are no faster."""
 
 
-class Mapper(ABC):
-    """A set of partitionings on a device, ready to map rows.
+@dataclass(frozen=True, eq=False)
+class Place:
+    """Where a set of partitionings goes, and what it may take there.
 
     Parameters
     ----------
@@ -30,6 +34,20 @@ class Mapper(ABC):
     budget : int, optional
         Bytes of device memory that a block of rows may take; default: half of what is free. Cells are the same for
         any.
+    """
+
+    device: Device
+    offsets: np.ndarray
+    n_features: int
+    budget: int | None = None
+
+
+class Mapper(ABC):
+    """A set of partitionings on a device, ready to map rows.
+
+    Parameters
+    ----------
+    place : Place
 
     Attributes
     ----------
@@ -45,13 +63,16 @@ class Mapper(ABC):
     held_bytes: int
     row_bytes: int
 
-    def __init__(self, device: Device, offsets: np.ndarray, n_features: int, budget: int | None = None) -> None:
-        self.device, self.offsets, self.n_features, self._budget = device, offsets, n_features, budget
+    def __init__(self, place: Place) -> None:
+        self.device, self.offsets, self.n_features = place.device, place.offsets, place.n_features
+        self._budget = place.budget
 
     @property
     def budget(self) -> int:
         """Bytes that a block of rows may take now."""
-        return int(MEMORY_SHARE * self.device.free_bytes()) if self._budget is None else self._budget
+        if self._budget is not None:
+            return self._budget
+        return max(int(MEMORY_SHARE * self.device.free_bytes()), LEAST_BUDGET)
 
     def rows_at_once(self) -> int:
         """Rows of a block."""
