@@ -47,6 +47,7 @@ def _data() -> dict[str, np.ndarray]:
         "beyond float32": 1e30 * normal,
         "below float32": 1e-30 * normal,
         "denormal in float32": 1e-22 * normal,
+        "tiny beside units": np.r_[np.eye(4), -np.eye(4), 1e-22 * normal[:26], -1e-22 * normal[:26]],
         "squares overflow": 1e200 * normal,
         "squares underflow": 1e-161 * normal,
         "differences overflow": 1e307 * normal,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import shutil
@@ -18,6 +19,7 @@ import scipy.sparse as sp
 
 from ikmap.device import LOOSE_ERROR, LOOSE_PRODUCTS, Device, Gpu, Host, find_gpu
 from ikmap.partitioners import draw_subsamples, fit_partitions
+from ikmap.partitioners.mapper import LEAST_BUDGET
 from ikmap.partitioners.voronoi import device_rows, fit_voronoi, fused, products
 from ikmap.partitioners.voronoi.fused import Fused
 from ikmap.partitioners.voronoi.products import Products
@@ -29,7 +31,7 @@ from tests.point_sets import DATA, LAYOUTS, N, queries_of
 
 T, PSI = 5, 8
 DEVICES = {"numpy": Host, "strict": Strict}
-SEVERAL = ["continuous", "integer grid", "near ties", "sparse", "far outlier", "squares overflow"]
+SEVERAL = ["continuous", "integer grid", "near ties", "sparse", "far outlier", "squares overflow", "tiny beside units"]
 GPUS = ("sm_80", "sm_90")
 EVIDENCE = "IKMAP_GPU_EVIDENCE"
 """Where tests on a GPU leave what they found: a file of one JSON object a line."""
@@ -165,7 +167,9 @@ def test_the_kernel_is_for_short_dense_rows(kernels: KernelsOnCpu) -> None:
 def test_what_it_takes_is_told() -> None:
     model = fit_voronoi(DATA["continuous"], draw_subsamples(N, T, PSI, 0))
     mapper = model.mapper(Strict(free=1 << 21))
-    assert mapper.budget == 1 << 20
+    assert mapper.budget == LEAST_BUDGET
+    assert model.mapper(Strict(free=1 << 31)).budget == 1 << 30
+    mapper = model.mapper(Strict(), budget=1 << 20)
     assert mapper.rows_at_once() == (1 << 20) // mapper.row_bytes
     assert f"{mapper.rows_at_once():,} rows at a time in 1 MB" in mapper.explain()
     assert model.mapper(Strict(), budget=1 << 40).rows_at_once() == 1 << 16
@@ -252,6 +256,9 @@ def cupy_like(available: bool = True) -> Any:
         get_default_memory_pool=lambda: SimpleNamespace(free_bytes=lambda: 45),
         RawModule=module,
         compiled=compiled,
+        asarray=np.asarray,
+        asnumpy=np.asarray,
+        matmul=np.matmul,
     )
 
 
@@ -278,6 +285,16 @@ def test_a_gpu_tells_what_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     assert Gpu(cupy).product_error == LOOSE_ERROR
 
 
+def test_what_a_pool_of_rmm_holds_counts_as_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is not in the driver's figure, and CuPy's own pool is then empty."""
+    gpu, pool = Gpu(cupy_like()), SimpleNamespace(pool_size=lambda: 10_000)
+    tracked = SimpleNamespace(get_upstream=lambda: pool)
+    for resource, held in ((pool, 10_000), (tracked, 10_000), (SimpleNamespace(), 0)):
+        mr = SimpleNamespace(get_current_device_resource=lambda resource=resource: resource)
+        monkeypatch.setitem(sys.modules, "rmm", SimpleNamespace(mr=mr))
+        assert gpu.free_bytes() == 345 + held
+
+
 def test_why_there_is_no_gpu_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     look = find_gpu.__wrapped__
     monkeypatch.setitem(sys.modules, "cupy", None)
@@ -288,6 +305,12 @@ def test_why_there_is_no_gpu_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     broken.cuda.runtime.getDevice = lambda: 1 / 0
     monkeypatch.setitem(sys.modules, "cupy", broken)
     assert look() == "the CUDA device cannot be used: division by zero"
+    broken = cupy_like()
+    broken.matmul = lambda a, b: importlib.import_module("libcublas")
+    monkeypatch.setitem(sys.modules, "cupy", broken)
+    assert look() == "the CUDA device cannot be used: No module named 'libcublas'"
+    broken.matmul = lambda a, b: np.matmul(a, b) * 0
+    assert look() == "the CUDA device cannot be used: 1 + 1 is not 2 there"
     monkeypatch.setitem(sys.modules, "cupy", cupy_like())
     assert isinstance(look(), Gpu)
 
