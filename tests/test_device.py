@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -32,7 +34,7 @@ from tests.point_sets import DATA, LAYOUTS, N, queries_of
 T, PSI = 5, 8
 DEVICES = {"numpy": Host, "strict": Strict}
 SEVERAL = ["continuous", "integer grid", "near ties", "sparse", "far outlier", "squares overflow", "tiny beside units"]
-GPUS = ("sm_80", "sm_90")
+GPUS = ("sm_80", "sm_90", "sm_120")
 EVIDENCE = "IKMAP_GPU_EVIDENCE"
 """Where tests on a GPU leave what they found: a file of one JSON object a line."""
 
@@ -169,6 +171,7 @@ def test_what_it_takes_is_told() -> None:
     mapper = model.mapper(Strict(free=1 << 21))
     assert mapper.budget == LEAST_BUDGET
     assert model.mapper(Strict(free=1 << 31)).budget == 1 << 30
+    assert model.mapper(Strict(free=1 << 40)).budget == model.mapper(Strict(), budget=1 << 40).budget == 1 << 33
     mapper = model.mapper(Strict(), budget=1 << 20)
     assert mapper.rows_at_once() == (1 << 20) // mapper.row_bytes
     assert f"{mapper.rows_at_once():,} rows at a time in 1 MB" in mapper.explain()
@@ -187,24 +190,27 @@ def test_kernels_on_the_processor_notice_a_barrier_that_some_threads_miss(tmp_pa
 # --- compiled for GPUs that are not here
 
 
-def cubin(source: str, gpu: str, defines: dict[str, int], folder: Path) -> bytes:
-    """Machine code of a kernel; skipped where there is no compiler for GPUs.
+def options_of(defines: dict[str, int]) -> list[str]:
+    """What a compiler is told on a GPU: by us, and by CuPy of its own accord."""
+    cupy = cupy_like()
+    Gpu(cupy).compile("", "", defines)
+    return [*cupy.compiled[0][1], "-ftz=true"]
 
-    Raises
-    ------
-    ValueError
-        With what the compiler says of the source.
-    """
-    options = [f"-D{key}={value}" for key, value in defines.items()]
+
+def by_nvcc(source: str, gpu: str, options: list[str], folder: Path) -> tuple[bytes, str]:
     nvcc = shutil.which("nvcc")
-    if nvcc is not None:
-        (folder / "kernel.cu").write_text(source)
-        command = [nvcc, "-cubin", "-Werror", "all-warnings", "-arch", gpu, *options, "kernel.cu", "-o", "kernel.cubin"]
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-        if done.returncode:
-            raise ValueError(done.stdout + done.stderr)
-        return (folder / "kernel.cubin").read_bytes()
-    needed = "needs nvcc or CuPy with NVRTC to compile for a GPU"
+    if nvcc is None:
+        pytest.skip("needs nvcc")
+    (folder / "kernel.cu").write_text(source)
+    command = [nvcc, "-cubin", "-Werror", "all-warnings", "-Xptxas", "-v", "-arch", gpu, *options, "kernel.cu"]
+    done = subprocess.run([*command, "-o", "kernel.cubin"], cwd=folder, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise ValueError(done.stdout + done.stderr)
+    return (folder / "kernel.cubin").read_bytes(), done.stderr
+
+
+def by_nvrtc(source: str, gpu: str, options: list[str], folder: Path) -> tuple[bytes, str]:  # noqa: ARG001
+    needed = "needs CuPy with NVRTC"
     nvrtc = pytest.importorskip("cupy", reason=needed).cuda.nvrtc
     try:
         nvrtc.getVersion()
@@ -212,23 +218,33 @@ def cubin(source: str, gpu: str, defines: dict[str, int], folder: Path) -> bytes
         pytest.skip(needed)
     program = nvrtc.createProgram(source, "kernel.cu", [], [])
     try:
-        nvrtc.compileProgram(program, ["-std=c++17", f"-arch={gpu}", *options])
+        nvrtc.compileProgram(program, [f"-arch={gpu}", *options])
     except nvrtc.NVRTCError as error:
         raise ValueError(nvrtc.getProgramLog(program)) from error
-    return bytes(nvrtc.getCUBIN(program))
+    return bytes(nvrtc.getCUBIN(program)), ""
 
 
-@pytest.mark.parametrize("n_features", [1, 16, 17, 40, 41, 64])
+COMPILERS = pytest.mark.parametrize("compiler", [by_nvcc, by_nvrtc])
+"""Each gives the machine code of a kernel and what it says of it, or raises ValueError with what is wrong."""
+
+
+@COMPILERS
+@pytest.mark.parametrize("n_features", [1, 16, 17, 32, 33, 40, 41, 54, 64])
 @pytest.mark.parametrize("gpu", GPUS)
-def test_the_kernel_compiles(gpu: str, n_features: int, tmp_path: Path) -> None:
-    code = cubin(fused.source(), gpu, fused.defines(n_features), tmp_path)
+def test_the_kernel_compiles(gpu: str, n_features: int, compiler: Any, tmp_path: Path) -> None:
+    code, said = compiler(fused.source(), gpu, options_of(fused.defines(n_features)), tmp_path)
     assert code.startswith(b"\x7fELF")
     assert fused.NAME.encode() in code
+    if said:
+        # A thread's rows fit into its registers, and a block's shared memory into what every GPU gives unasked.
+        assert max(int(found) for found in re.findall(r"(\d+) bytes spill stores", said)) <= 16
+        assert int(re.findall(r"(\d+) bytes smem", said)[0]) <= 48 << 10
 
 
-def test_a_fault_in_a_kernel_is_told(tmp_path: Path) -> None:
+@COMPILERS
+def test_a_fault_in_a_kernel_is_told(compiler: Any, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="tile"):
-        cubin(fused.source().replace("float4 tile[", "float4 tiles["), GPUS[-1], fused.defines(4), tmp_path)
+        compiler(fused.source().replace("float4 tile[", "float4 tiles["), GPUS[-1], options_of({}), tmp_path)
 
 
 # --- what is asked of CuPy
@@ -306,7 +322,7 @@ def test_why_there_is_no_gpu_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "cupy", broken)
     assert look() == "the CUDA device cannot be used: division by zero"
     broken = cupy_like()
-    broken.matmul = lambda a, b: importlib.import_module("libcublas")
+    broken.matmul = lambda *_: importlib.import_module("libcublas")
     monkeypatch.setitem(sys.modules, "cupy", broken)
     assert look() == "the CUDA device cannot be used: No module named 'libcublas'"
     broken.matmul = lambda a, b: np.matmul(a, b) * 0
@@ -316,26 +332,38 @@ def test_why_there_is_no_gpu_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Noted:
-    """NumPy's namespace, which keeps the names of what it is asked for."""
+    """NumPy's namespace, which lets a function be called only as `other` has it."""
 
-    def __init__(self) -> None:
-        self.names: set[str] = set()
+    def __init__(self, other: Any) -> None:
+        self.other, self.names = other, set[str]()
 
     def __getattr__(self, name: str) -> Any:
+        found, theirs = getattr(np, name), getattr(self.other, name)
         self.names.add(name)
-        return getattr(np, name)
+        # A ufunc of CuPy tells no signature; ours are given arrays only.
+        signature = inspect.signature(theirs) if inspect.isfunction(theirs) else None
+        if signature is None:
+            return found
+
+        def called(*arguments: Any, **named: Any) -> Any:
+            signature.bind(*arguments, **named)
+            return found(*arguments, **named)
+
+        return called
 
 
-def test_cupy_has_every_function_that_is_used() -> None:
+def test_cupy_has_every_function_that_is_used(kernels: KernelsOnCpu) -> None:
     cupy = pytest.importorskip("cupy", reason="needs CuPy, though no GPU")
-    device = Host()
-    device.xp = Noted()
-    for name in ("near ties", "sparse", "integer grid"):
-        for method in ("anne", "iforest"):
+    for device in (Host(), kernels):
+        noted = device.xp = Noted(cupy)
+        for name in ("near ties", "sparse", "integer grid"):
             X = DATA[name]
-            fit_partitions(X, draw_subsamples(N, T, PSI, 0), method=method, seed=0).mapper(device).cells(X)
-    assert len(device.xp.names) > 15
-    assert {name for name in device.xp.names if not hasattr(cupy, name)} == set()
+            for layout in LAYOUTS.values():
+                for method in ("anne", "iforest"):
+                    model = fit_partitions(layout(X), draw_subsamples(N, T, PSI, 0), method=method, seed=0)
+                    np.testing.assert_array_equal(model.mapper(device).cells(layout(X)).codes, model.cells(X).codes)
+        del device.xp
+        assert len(noted.names) > 15
 
 
 # --- on a GPU

@@ -17,6 +17,8 @@ MEMORY_SHARE = 0.5
 """Of the free memory, for one block; the rest is for libraries, and for what else lives there."""
 LEAST_BUDGET = 64 << 20
 """Bytes that a block of rows is given even if the device seems full: what a pool holds unused is not always told."""
+MOST_BUDGET = 1 << 33
+"""Bytes beyond which blocks are not faster: no array of theirs gets 2^31 entries, which libraries may not count."""
 MOST_ROWS = 1 << 16
 """Rows of a block, at most: more are no faster."""
 
@@ -32,8 +34,8 @@ class Place:
         As those of the partitionings.
     n_features : int
     budget : int, optional
-        Bytes of device memory that a block of rows may take; default: half of what is free. Cells are the same for
-        any.
+        Bytes of device memory that a block of rows may take, at most 8 GiB; default: half of what is free. Cells are
+        the same for any.
     """
 
     device: Device
@@ -71,8 +73,8 @@ class Mapper(ABC):
     def budget(self) -> int:
         """Bytes that a block of rows may take now."""
         if self._budget is not None:
-            return self._budget
-        return max(int(MEMORY_SHARE * self.device.free_bytes()), LEAST_BUDGET)
+            return min(self._budget, MOST_BUDGET)
+        return int(np.clip(MEMORY_SHARE * self.device.free_bytes(), LEAST_BUDGET, MOST_BUDGET))
 
     def rows_at_once(self) -> int:
         """Rows of a block."""
