@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -27,6 +28,7 @@ from ikmap.partitioners.voronoi.fused import Fused
 from ikmap.partitioners.voronoi.products import Products
 from ikmap.partitioners.voronoi.scores import DenseScores
 from ikmap.partitioners.voronoi.search import choose_scores
+from ikmap.rows import as_csr, as_dense
 from tests.devices import Crowded, KernelsOnCpu, Strict
 from tests.naive.partitioners import voronoi_cells
 from tests.point_sets import DATA, LAYOUTS, N, queries_of
@@ -45,8 +47,11 @@ def is_dense(X: np.ndarray) -> bool:
 
 
 @pytest.fixture(scope="module")
-def kernels(tmp_path_factory: pytest.TempPathFactory) -> KernelsOnCpu:
-    return KernelsOnCpu(tmp_path_factory.mktemp("kernels"))
+def kernels(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KernelsOnCpu]:
+    """Blocks of few threads, each of which takes a processor its time."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fused, "THREADS", 16)
+        yield KernelsOnCpu(tmp_path_factory.mktemp("kernels"))
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -69,6 +74,14 @@ def test_the_kernel_gives_them(name: str, kernels: KernelsOnCpu) -> None:
     mapper = fit_voronoi(X, draws).mapper(kernels)
     assert isinstance(mapper, Fused)
     np.testing.assert_array_equal(mapper.cells(queries).codes, voronoi_cells(queries, X, draws))
+
+
+def test_the_kernel_in_blocks_as_large_as_on_a_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fused, "THREADS", 128)
+    X = DATA["near ties"]
+    queries, draws = np.tile(queries_of(X), (4, 1)), draw_subsamples(N, T, N, 4)
+    codes = fit_voronoi(X, draws).mapper(KernelsOnCpu(tmp_path)).cells(queries).codes
+    np.testing.assert_array_equal(codes, np.tile(voronoi_cells(queries_of(X), X, draws), (4, 1)))
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -140,20 +153,60 @@ class Loose(Host):
         self.xp = SimpleNamespace(**{name: getattr(np, name) for name in dir(np)})
         self.xp.matmul = lambda a, b: np.matmul(_cut(a), _cut(b))
 
+    def put_csr(self, rows: sp.csr_array) -> Any:
+        dense = rows.toarray()
+        return LooseMatrix(dense) if rows.dtype == np.float32 else rows
+
+
+class LooseMatrix:
+    """What a device's sparse matrix has to offer."""
+
+    def __init__(self, dense: np.ndarray) -> None:
+        self.toarray = lambda: dense
+
+    def __matmul__(self, right: np.ndarray) -> Any:
+        return np.matmul(_cut(self.toarray()), _cut(right))
+
 
 def _cut(values: np.ndarray) -> np.ndarray:
     return (np.ascontiguousarray(values).view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32)
 
 
-def test_products_of_fewer_bits_are_allowed_for() -> None:
+WIDE = {"dense": as_dense, "csr": lambda X: as_csr(np.pad(X, ((0, 0), (0, 200))))}
+"""Rows that are scored by all their coordinates, and by those that are not 0."""
+
+
+@pytest.mark.parametrize("layout", WIDE)
+def test_products_of_fewer_bits_are_allowed_for(layout: str) -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(400, 6))
     whole = rng.integers(-1000, 1000, size=(400, 6)).astype(float)
-    for rows in (X, whole):
-        model = fit_voronoi(rows, draw_subsamples(400, 20, 64, 0))
+    # Scores that float32 holds exactly, of rows of twelve bits.
+    small = rng.integers(-600, 600, size=(400, 2)).astype(float)
+    odd = np.c_[2.0 * rng.integers(1024, 1400, size=4000) + 1.0, rng.integers(-600, 600, size=4000)]
+    for points, queries in ((X, X), (whole, whole), (small, odd)):
+        model, rows = fit_voronoi(WIDE[layout](points), draw_subsamples(400, 20, 64, 0)), WIDE[layout](queries)
+        assert isinstance(choose_scores(model.centers), DenseScores) == (layout == "dense")
         expected = model.cells(rows).codes
         np.testing.assert_array_equal(model.mapper(Loose(LOOSE_ERROR)).cells(rows).codes, expected)
         assert (model.mapper(Loose(0.0)).cells(rows).codes != expected).any()
+
+
+@pytest.mark.parametrize("layout", WIDE)
+def test_whole_numbers_are_trusted_as_far_as_float32_goes(
+    layout: str, kernels: KernelsOnCpu, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Near rows are not settled again, ties or not; far ones are: their scores are rounded."""
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 40, size=(60, 2)).astype(float)
+    far, draws = X + np.array([1e6, 0.0]), draw_subsamples(60, T, 30, 0)
+    model = fit_voronoi(WIDE[layout](X), draws)
+    for device in (Host(), kernels):
+        codes = model.mapper(device).cells(WIDE[layout](far)).codes
+        np.testing.assert_array_equal(codes, voronoi_cells(far, X, draws))
+    monkeypatch.setattr(Products, "_settle", None)
+    codes = model.mapper(Host()).cells(WIDE[layout](X)).codes
+    np.testing.assert_array_equal(codes, voronoi_cells(X, X, draws))
 
 
 def test_the_kernel_is_for_short_dense_rows(kernels: KernelsOnCpu) -> None:
