@@ -18,5 +18,6 @@ NAMES = (
     "solvers",
     "models",
     "workers",
+    "gpu",
     "frontier",
 )

@@ -7,6 +7,7 @@ there; nothing else of it depends on which device that is.
 from __future__ import annotations
 
 import os
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from functools import cache
@@ -117,14 +118,20 @@ class Gpu(Device):
         return csr_matrix(tuple(self.put(part) for part in parts), shape=rows.shape)
 
     def free_bytes(self) -> int:
-        """What the driver has left, and what CuPy's own pool holds and does not use."""
+        """What the driver has left, and what pools hold: CuPy's own what it does not use, RMM's all of it."""
         free, _ = self.xp.cuda.runtime.memGetInfo()
-        return int(free) + int(self.xp.get_default_memory_pool().free_bytes())
+        return int(free) + int(self.xp.get_default_memory_pool().free_bytes()) + _pool_of_rmm()
 
     def compile(self, source: str, name: str, defines: Mapping[str, int]) -> Kernel | None:
         options = ("-std=c++17", *(f"-D{key}={value}" for key, value in defines.items()))
         kernel: Kernel = self.xp.RawModule(code=source, options=options).get_function(name)
         return kernel
+
+    def try_out(self) -> None:
+        """Compile something, and multiply matrices: raises what CUDA's libraries raise where they are not there."""
+        one = self.put(np.ones((1, 1), dtype=np.float32))
+        if self.get(self.xp.matmul(one + one, one))[0, 0] != 2.0:
+            raise ArithmeticError("1 + 1 is not 2 there")
 
     def evidence(self) -> dict[str, Any]:
         runtime = self.xp.cuda.runtime
@@ -144,6 +151,15 @@ def _dotted(version: int) -> str:
     return f"{version // 1000}.{version % 1000 // 10}"
 
 
+def _pool_of_rmm() -> int:
+    """Bytes of the pool that RMM took from the driver, in use or not: it does not tell which."""
+    rmm = sys.modules.get("rmm")
+    resource = None if rmm is None else rmm.mr.get_current_device_resource()
+    while resource is not None and not hasattr(resource, "pool_size"):
+        resource = resource.get_upstream() if hasattr(resource, "get_upstream") else None
+    return 0 if resource is None else int(resource.pool_size())
+
+
 @cache
 def find_gpu() -> Gpu | str:
     """The CUDA device of this process, or why there is none."""
@@ -154,6 +170,8 @@ def find_gpu() -> Gpu | str:
     try:
         if not cupy.cuda.is_available():
             return "CuPy finds no CUDA device"
-        return Gpu(cupy)
+        gpu = Gpu(cupy)
+        gpu.try_out()
+        return gpu
     except Exception as error:  # CuPy's own, of a driver that is too old, a device that is taken, ...
         return f"the CUDA device cannot be used: {' '.join(str(error).split())}"

@@ -119,9 +119,7 @@ def run_batch(
             partitioned = step("partition", partial(partition, context, list(psis.values())))
             fitted = {model["psi"]: Fitted(**model) for model in partitioned["fitted"]}
             if invocation.explain:
-                for model in fitted.values():
-                    for line in explain(context, model):
-                        context.events.message(f"cells, psi {model.psi}: {line}")
+                explain(context, fitted.values())
             mapped = step("cells", partial(cells, context, list(fitted.values())))
         else:
             mapped = {"class_counts_train": class_counts(context.store, "train")}

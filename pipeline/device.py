@@ -44,8 +44,7 @@ def device_of_worker(asked: str) -> Device | None:
     InputError
         If a GPU is asked for and there is none.
     """
-    given = os.environ.get(GIVEN, "").split(",")[0].strip()
-    if asked == "cpu" or (asked == "auto" and not (given.isdigit() or given.startswith(("GPU-", "MIG-")))):
+    if asked == "cpu" or (asked == "auto" and not is_given()):
         return None
     found = find_gpu()
     if not isinstance(found, str):
@@ -53,6 +52,12 @@ def device_of_worker(asked: str) -> Device | None:
     if asked == "gpu":
         raise InputError(f"--device gpu: {os.uname().nodename}: {found}")
     return None
+
+
+def is_given() -> bool:
+    """Whether somebody gave this process a GPU."""
+    given = os.environ.get(GIVEN, "").split(",")[0].strip()
+    return given.isdigit() or given.startswith(("GPU-", "MIG-"))
 
 
 def mapper_of(model: Partitions, device: Device) -> Mapper:
@@ -154,5 +159,7 @@ def explain_cells(model: Partitions, asked: str) -> list[str]:
     """How this process would find the cells, for people."""
     device = device_of_worker(asked)
     if device is None:
-        return model.explain()
+        # A GPU that is there and cannot be used is not passed over in silence.
+        found = find_gpu() if asked == "auto" and is_given() else ""
+        return [f"on a processor: {found}"] * bool(found) + model.explain()
     return [f"on the GPU, {device.name}: {mapper_of(model, device).explain()}"]

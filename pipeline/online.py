@@ -28,6 +28,7 @@ from pipeline.race import Arrivals, Race
 from pipeline.readers.feed import Feed
 from pipeline.report import write_report
 from pipeline.rundir import write_json
+from pipeline.stages.cells import explain
 from pipeline.stages.ingest import ingest, refuse_sparse_scaling
 from pipeline.stages.partition import Fitted, cores_of_a_host, partition
 from pipeline.stages.select import searches, select
@@ -106,6 +107,8 @@ def run_online(
         if psis:
             partitioned = step("partition", partial(partition, context, list(psis.values())))
             fitted = {model["psi"]: Fitted(**model) for model in partitioned["fitted"]}
+            if invocation.explain:
+                explain(context, fitted.values())
         contestants = [
             Contestant(
                 name,

@@ -22,6 +22,8 @@ def _data() -> dict[str, np.ndarray]:
     twins = np.repeat(rng.normal(size=(N // 2, 5)), 2, axis=0)
     outlier = normal.copy()
     outlier[3] *= 1e6
+    # Squares that float32 holds with few bits, or with all unless it flushes parts of sums.
+    tiny = normal[:26] * np.where(np.arange(26) % 2, 1e-22, 3e-19)[:, None]
     return {
         "continuous": normal,
         "integer grid": grid,
@@ -47,6 +49,7 @@ def _data() -> dict[str, np.ndarray]:
         "beyond float32": 1e30 * normal,
         "below float32": 1e-30 * normal,
         "denormal in float32": 1e-22 * normal,
+        "tiny beside units": np.r_[np.eye(4), -np.eye(4), tiny, -tiny],
         "squares overflow": 1e200 * normal,
         "squares underflow": 1e-161 * normal,
         "differences overflow": 1e307 * normal,
@@ -59,10 +62,11 @@ LAYOUTS: dict[str, Callable[[Any], Any]] = {"dense": as_dense, "csr": as_csr}
 
 
 def queries_of(X: np.ndarray) -> np.ndarray:
-    """The points, points beside them, the origin, and points far away."""
+    """The points, points beside them, the origin, and points far away, also in one direction only."""
     with np.errstate(over="ignore"):
         extremes = np.array([1.0, -1e3, 1e9, 1e19, -1e40, 1e160])[:, None] * np.ones(X.shape[1])
-    return np.r_[X, np.nextafter(X, np.inf), X[::-1] / 2 + X / 2, np.zeros((1, X.shape[1])), extremes]
+    one_column = -1e40 * np.eye(1, X.shape[1])
+    return np.r_[X, np.nextafter(X, np.inf), X[::-1] / 2 + X / 2, np.zeros((1, X.shape[1])), extremes, one_column]
 
 
 def unusual_forms(X: np.ndarray, directory: Path) -> dict[str, Any]:

@@ -9,6 +9,7 @@ import shlex
 import stat
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -405,4 +406,37 @@ def test_dask_cuda_takes_these_options():
     from distributed import LocalCluster
 
     taken = {*inspect.signature(LocalCUDACluster).parameters, *inspect.signature(LocalCluster).parameters}
-    assert set(cuda.cluster_options(2, "8GB", {"rmm_pool": "10GB"}, "/scratch")) <= taken
+    for values in ({"rmm_pool": "10GB"}, {}):
+        assert set(cuda.cluster_options(2, "8GB", values, "/scratch")) <= taken
+
+
+def unknown_to_dask_cuda(words):
+    """Options on a command line that ``dask cuda worker`` does not have."""
+    from dask_cuda.cli import worker
+
+    known = {name for parameter in worker.params for name in (*parameter.opts, *parameter.secondary_opts)}
+    return {word.partition("=")[0] for word in words if word.startswith("--")} - known
+
+
+@needs("dask_cuda")
+@needs("dask_jobqueue")
+@pytest.mark.parametrize("pool", [[], ["rmm_pool=10GB"]])
+def test_dask_cuda_knows_every_word_of_a_worker(pool, tmp_path):
+    script = job_script(["gpus=2", f"logs={tmp_path}", *pool], explicit=True)
+    of_slurm = shlex.split(script.splitlines()[-1])
+    of_srun = srun.worker_step("tls://a:1", None, 10**9, check("slurm", ["gpus=4", "interface=ib0", *pool]), [], JOB)
+    for command in (of_slurm, of_srun):
+        words = command[command.index("dask_cuda.cli") + 1 :]
+        assert "--pre-import" in words
+        assert unknown_to_dask_cuda(words) == set()
+
+
+def test_extras_bring_what_a_gpu_needs():
+    """A wheel of CuPy has no cuBLAS and no NVRTC in it, and dask-cuda does not ask for the pool it is told to make."""
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    for extra, cuda_version in (("gpu", "12"), ("gpu13", "13")):
+        text = " ".join(extras[extra])
+        for needed in (f"cupy-cuda{cuda_version}x[ctk]", f"dask-cuda[cu{cuda_version}]", f"rmm-cu{cuda_version}="):
+            assert needed in text
+        versions = {found.split("==")[1] for found in extras[extra] if found.startswith(("dask-cuda", "rmm"))}
+        assert len(versions) == 1

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import importlib
+import inspect
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -18,19 +22,21 @@ import scipy.sparse as sp
 
 from ikmap.device import LOOSE_ERROR, LOOSE_PRODUCTS, Device, Gpu, Host, find_gpu
 from ikmap.partitioners import draw_subsamples, fit_partitions
+from ikmap.partitioners.mapper import LEAST_BUDGET
 from ikmap.partitioners.voronoi import device_rows, fit_voronoi, fused, products
 from ikmap.partitioners.voronoi.fused import Fused
 from ikmap.partitioners.voronoi.products import Products
 from ikmap.partitioners.voronoi.scores import DenseScores
 from ikmap.partitioners.voronoi.search import choose_scores
+from ikmap.rows import as_csr, as_dense
 from tests.devices import Crowded, KernelsOnCpu, Strict
 from tests.naive.partitioners import voronoi_cells
 from tests.point_sets import DATA, LAYOUTS, N, queries_of
 
 T, PSI = 5, 8
 DEVICES = {"numpy": Host, "strict": Strict}
-SEVERAL = ["continuous", "integer grid", "near ties", "sparse", "far outlier", "squares overflow"]
-GPUS = ("sm_80", "sm_90")
+SEVERAL = ["continuous", "integer grid", "near ties", "sparse", "far outlier", "squares overflow", "tiny beside units"]
+GPUS = ("sm_80", "sm_90", "sm_120")
 EVIDENCE = "IKMAP_GPU_EVIDENCE"
 """Where tests on a GPU leave what they found: a file of one JSON object a line."""
 
@@ -41,8 +47,11 @@ def is_dense(X: np.ndarray) -> bool:
 
 
 @pytest.fixture(scope="module")
-def kernels(tmp_path_factory: pytest.TempPathFactory) -> KernelsOnCpu:
-    return KernelsOnCpu(tmp_path_factory.mktemp("kernels"))
+def kernels(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KernelsOnCpu]:
+    """Blocks of few threads, each of which takes a processor its time."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fused, "THREADS", 16)
+        yield KernelsOnCpu(tmp_path_factory.mktemp("kernels"))
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -65,6 +74,14 @@ def test_the_kernel_gives_them(name: str, kernels: KernelsOnCpu) -> None:
     mapper = fit_voronoi(X, draws).mapper(kernels)
     assert isinstance(mapper, Fused)
     np.testing.assert_array_equal(mapper.cells(queries).codes, voronoi_cells(queries, X, draws))
+
+
+def test_the_kernel_in_blocks_as_large_as_on_a_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fused, "THREADS", 128)
+    X = DATA["near ties"]
+    queries, draws = np.tile(queries_of(X), (4, 1)), draw_subsamples(N, T, N, 4)
+    codes = fit_voronoi(X, draws).mapper(KernelsOnCpu(tmp_path)).cells(queries).codes
+    np.testing.assert_array_equal(codes, np.tile(voronoi_cells(queries_of(X), X, draws), (4, 1)))
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -136,20 +153,59 @@ class Loose(Host):
         self.xp = SimpleNamespace(**{name: getattr(np, name) for name in dir(np)})
         self.xp.matmul = lambda a, b: np.matmul(_cut(a), _cut(b))
 
+    def put_csr(self, rows: sp.csr_array) -> Any:
+        dense = rows.toarray()
+        return LooseMatrix(dense) if rows.dtype == np.float32 else rows
+
+
+class LooseMatrix:
+    """What a device's sparse matrix has to offer."""
+
+    def __init__(self, dense: np.ndarray) -> None:
+        self.toarray = lambda: dense
+
+    def __matmul__(self, right: np.ndarray) -> Any:
+        return np.matmul(_cut(self.toarray()), _cut(right))
+
 
 def _cut(values: np.ndarray) -> np.ndarray:
     return (np.ascontiguousarray(values).view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32)
 
 
-def test_products_of_fewer_bits_are_allowed_for() -> None:
+WIDE = {"dense": as_dense, "csr": lambda X: as_csr(np.pad(X, ((0, 0), (0, 200))))}
+"""Rows that are scored by all their coordinates, and by those that are not 0."""
+
+
+@pytest.mark.parametrize("layout", WIDE)
+def test_products_of_fewer_bits_are_allowed_for(layout: str) -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(400, 6))
-    whole = rng.integers(-1000, 1000, size=(400, 6)).astype(float)
-    for rows in (X, whole):
-        model = fit_voronoi(rows, draw_subsamples(400, 20, 64, 0))
+    # Scores that float32 holds exactly, of rows of twelve bits.
+    small = rng.integers(-600, 600, size=(400, 2)).astype(float)
+    odd = np.c_[2.0 * rng.integers(1024, 1400, size=4000) + 1.0, rng.integers(-600, 600, size=4000)]
+    for points, queries in ((X, X), (small, odd)):
+        model, rows = fit_voronoi(WIDE[layout](points), draw_subsamples(400, 20, 64, 0)), WIDE[layout](queries)
+        assert isinstance(choose_scores(model.centers), DenseScores) == (layout == "dense")
         expected = model.cells(rows).codes
         np.testing.assert_array_equal(model.mapper(Loose(LOOSE_ERROR)).cells(rows).codes, expected)
         assert (model.mapper(Loose(0.0)).cells(rows).codes != expected).any()
+
+
+@pytest.mark.parametrize("layout", WIDE)
+def test_whole_numbers_are_trusted_as_far_as_float32_goes(
+    layout: str, kernels: KernelsOnCpu, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Near rows are not settled again, ties or not; far ones are: their scores are rounded."""
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 40, size=(60, 2)).astype(float)
+    far, draws = X + np.array([1e6, 0.0]), draw_subsamples(60, T, 30, 0)
+    model = fit_voronoi(WIDE[layout](X), draws)
+    for device in (Host(), kernels):
+        codes = model.mapper(device).cells(WIDE[layout](far)).codes
+        np.testing.assert_array_equal(codes, voronoi_cells(far, X, draws))
+    monkeypatch.setattr(Products, "_settle", None)
+    codes = model.mapper(Host()).cells(WIDE[layout](X)).codes
+    np.testing.assert_array_equal(codes, voronoi_cells(X, X, draws))
 
 
 def test_the_kernel_is_for_short_dense_rows(kernels: KernelsOnCpu) -> None:
@@ -165,7 +221,10 @@ def test_the_kernel_is_for_short_dense_rows(kernels: KernelsOnCpu) -> None:
 def test_what_it_takes_is_told() -> None:
     model = fit_voronoi(DATA["continuous"], draw_subsamples(N, T, PSI, 0))
     mapper = model.mapper(Strict(free=1 << 21))
-    assert mapper.budget == 1 << 20
+    assert mapper.budget == LEAST_BUDGET
+    assert model.mapper(Strict(free=1 << 31)).budget == 1 << 30
+    assert model.mapper(Strict(free=1 << 40)).budget == model.mapper(Strict(), budget=1 << 40).budget == 1 << 33
+    mapper = model.mapper(Strict(), budget=1 << 20)
     assert mapper.rows_at_once() == (1 << 20) // mapper.row_bytes
     assert f"{mapper.rows_at_once():,} rows at a time in 1 MB" in mapper.explain()
     assert model.mapper(Strict(), budget=1 << 40).rows_at_once() == 1 << 16
@@ -183,24 +242,27 @@ def test_kernels_on_the_processor_notice_a_barrier_that_some_threads_miss(tmp_pa
 # --- compiled for GPUs that are not here
 
 
-def cubin(source: str, gpu: str, defines: dict[str, int], folder: Path) -> bytes:
-    """Machine code of a kernel; skipped where there is no compiler for GPUs.
+def options_of(defines: dict[str, int]) -> list[str]:
+    """What a compiler is told on a GPU: by us, and by CuPy of its own accord."""
+    cupy = cupy_like()
+    Gpu(cupy).compile("", "", defines)
+    return [*cupy.compiled[0][1], "-ftz=true"]
 
-    Raises
-    ------
-    ValueError
-        With what the compiler says of the source.
-    """
-    options = [f"-D{key}={value}" for key, value in defines.items()]
+
+def by_nvcc(source: str, gpu: str, options: list[str], folder: Path) -> tuple[bytes, str]:
     nvcc = shutil.which("nvcc")
-    if nvcc is not None:
-        (folder / "kernel.cu").write_text(source)
-        command = [nvcc, "-cubin", "-Werror", "all-warnings", "-arch", gpu, *options, "kernel.cu", "-o", "kernel.cubin"]
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-        if done.returncode:
-            raise ValueError(done.stdout + done.stderr)
-        return (folder / "kernel.cubin").read_bytes()
-    needed = "needs nvcc or CuPy with NVRTC to compile for a GPU"
+    if nvcc is None:
+        pytest.skip("needs nvcc")
+    (folder / "kernel.cu").write_text(source)
+    command = [nvcc, "-cubin", "-Werror", "all-warnings", "-Xptxas", "-v", "-arch", gpu, *options, "kernel.cu"]
+    done = subprocess.run([*command, "-o", "kernel.cubin"], cwd=folder, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise ValueError(done.stdout + done.stderr)
+    return (folder / "kernel.cubin").read_bytes(), done.stderr
+
+
+def by_nvrtc(source: str, gpu: str, options: list[str], folder: Path) -> tuple[bytes, str]:  # noqa: ARG001
+    needed = "needs CuPy with NVRTC"
     nvrtc = pytest.importorskip("cupy", reason=needed).cuda.nvrtc
     try:
         nvrtc.getVersion()
@@ -208,23 +270,33 @@ def cubin(source: str, gpu: str, defines: dict[str, int], folder: Path) -> bytes
         pytest.skip(needed)
     program = nvrtc.createProgram(source, "kernel.cu", [], [])
     try:
-        nvrtc.compileProgram(program, ["-std=c++17", f"-arch={gpu}", *options])
+        nvrtc.compileProgram(program, [f"-arch={gpu}", *options])
     except nvrtc.NVRTCError as error:
         raise ValueError(nvrtc.getProgramLog(program)) from error
-    return bytes(nvrtc.getCUBIN(program))
+    return bytes(nvrtc.getCUBIN(program)), ""
 
 
-@pytest.mark.parametrize("n_features", [1, 16, 17, 40, 41, 64])
+COMPILERS = pytest.mark.parametrize("compiler", [by_nvcc, by_nvrtc])
+"""Each gives the machine code of a kernel and what it says of it, or raises ValueError with what is wrong."""
+
+
+@COMPILERS
+@pytest.mark.parametrize("n_features", [1, 16, 17, 32, 33, 40, 41, 54, 64])
 @pytest.mark.parametrize("gpu", GPUS)
-def test_the_kernel_compiles(gpu: str, n_features: int, tmp_path: Path) -> None:
-    code = cubin(fused.source(), gpu, fused.defines(n_features), tmp_path)
+def test_the_kernel_compiles(gpu: str, n_features: int, compiler: Any, tmp_path: Path) -> None:
+    code, said = compiler(fused.source(), gpu, options_of(fused.defines(n_features)), tmp_path)
     assert code.startswith(b"\x7fELF")
     assert fused.NAME.encode() in code
+    if said:
+        # A thread's rows fit into its registers, and a block's shared memory into what every GPU gives unasked.
+        assert max(int(found) for found in re.findall(r"(\d+) bytes spill stores", said)) <= 16
+        assert int(re.findall(r"(\d+) bytes smem", said)[0]) <= 48 << 10
 
 
-def test_a_fault_in_a_kernel_is_told(tmp_path: Path) -> None:
+@COMPILERS
+def test_a_fault_in_a_kernel_is_told(compiler: Any, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="tile"):
-        cubin(fused.source().replace("float4 tile[", "float4 tiles["), GPUS[-1], fused.defines(4), tmp_path)
+        compiler(fused.source().replace("float4 tile[", "float4 tiles["), GPUS[-1], options_of({}), tmp_path)
 
 
 # --- what is asked of CuPy
@@ -252,6 +324,9 @@ def cupy_like(available: bool = True) -> Any:
         get_default_memory_pool=lambda: SimpleNamespace(free_bytes=lambda: 45),
         RawModule=module,
         compiled=compiled,
+        asarray=np.asarray,
+        asnumpy=np.asarray,
+        matmul=np.matmul,
     )
 
 
@@ -278,6 +353,16 @@ def test_a_gpu_tells_what_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     assert Gpu(cupy).product_error == LOOSE_ERROR
 
 
+def test_what_a_pool_of_rmm_holds_counts_as_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is not in the driver's figure, and CuPy's own pool is then empty."""
+    gpu, pool = Gpu(cupy_like()), SimpleNamespace(pool_size=lambda: 10_000)
+    tracked = SimpleNamespace(get_upstream=lambda: pool)
+    for resource, held in ((pool, 10_000), (tracked, 10_000), (SimpleNamespace(), 0)):
+        mr = SimpleNamespace(get_current_device_resource=lambda resource=resource: resource)
+        monkeypatch.setitem(sys.modules, "rmm", SimpleNamespace(mr=mr))
+        assert gpu.free_bytes() == 345 + held
+
+
 def test_why_there_is_no_gpu_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     look = find_gpu.__wrapped__
     monkeypatch.setitem(sys.modules, "cupy", None)
@@ -288,31 +373,49 @@ def test_why_there_is_no_gpu_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     broken.cuda.runtime.getDevice = lambda: 1 / 0
     monkeypatch.setitem(sys.modules, "cupy", broken)
     assert look() == "the CUDA device cannot be used: division by zero"
+    broken = cupy_like()
+    broken.matmul = lambda *_: importlib.import_module("libcublas")
+    monkeypatch.setitem(sys.modules, "cupy", broken)
+    assert look() == "the CUDA device cannot be used: No module named 'libcublas'"
+    broken.matmul = lambda a, b: np.matmul(a, b) * 0
+    assert look() == "the CUDA device cannot be used: 1 + 1 is not 2 there"
     monkeypatch.setitem(sys.modules, "cupy", cupy_like())
     assert isinstance(look(), Gpu)
 
 
 class Noted:
-    """NumPy's namespace, which keeps the names of what it is asked for."""
+    """NumPy's namespace, which lets a function be called only as `other` has it."""
 
-    def __init__(self) -> None:
-        self.names: set[str] = set()
+    def __init__(self, other: Any) -> None:
+        self.other, self.names = other, set[str]()
 
     def __getattr__(self, name: str) -> Any:
+        found, theirs = getattr(np, name), getattr(self.other, name)
         self.names.add(name)
-        return getattr(np, name)
+        # A ufunc of CuPy tells no signature; ours are given arrays only.
+        signature = inspect.signature(theirs) if inspect.isfunction(theirs) else None
+        if signature is None:
+            return found
+
+        def called(*arguments: Any, **named: Any) -> Any:
+            signature.bind(*arguments, **named)
+            return found(*arguments, **named)
+
+        return called
 
 
-def test_cupy_has_every_function_that_is_used() -> None:
+def test_cupy_has_every_function_that_is_used(kernels: KernelsOnCpu) -> None:
     cupy = pytest.importorskip("cupy", reason="needs CuPy, though no GPU")
-    device = Host()
-    device.xp = Noted()
-    for name in ("near ties", "sparse", "integer grid"):
-        for method in ("anne", "iforest"):
+    for device in (Host(), kernels):
+        noted = device.xp = Noted(cupy)
+        for name in ("near ties", "sparse", "integer grid"):
             X = DATA[name]
-            fit_partitions(X, draw_subsamples(N, T, PSI, 0), method=method, seed=0).mapper(device).cells(X)
-    assert len(device.xp.names) > 15
-    assert {name for name in device.xp.names if not hasattr(cupy, name)} == set()
+            for layout in LAYOUTS.values():
+                for method in ("anne", "iforest"):
+                    model = fit_partitions(layout(X), draw_subsamples(N, T, PSI, 0), method=method, seed=0)
+                    np.testing.assert_array_equal(model.mapper(device).cells(layout(X)).codes, model.cells(X).codes)
+        del device.xp
+        assert len(noted.names) > 15
 
 
 # --- on a GPU

@@ -144,6 +144,11 @@ def test_the_plan_says_where(monkeypatch: pytest.MonkeyPatch) -> None:
     (line,) = explain_cells(model, "gpu")
     assert line.startswith("on the GPU, pretended: dense products with ")
     assert "rows at a time" in line
+    monkeypatch.setattr(seam, "find_gpu", lambda: "no cuBLAS")
+    monkeypatch.setenv(GIVEN, "0")
+    assert explain_cells(model, "auto") == ["on a processor: no cuBLAS", *model.explain()]
+    monkeypatch.delenv(GIVEN)
+    assert explain_cells(model, "auto") == model.explain()
 
 
 def test_partitionings_stay_on_the_device_until_others_need_its_memory(monkeypatch: pytest.MonkeyPatch) -> None:

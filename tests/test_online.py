@@ -63,14 +63,29 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(
-    cluster: ClusterHandle, folder: Path, file: Path, params: Params, *, memory_limit: int | None = None, **online: Any
+    cluster: ClusterHandle,
+    folder: Path,
+    file: Path,
+    params: Params,
+    *,
+    memory_limit: int | None = None,
+    told: list[str] | None = None,
+    **online: Any,
 ) -> dict[str, Any]:
+    """A run; where `told` is a list, with ``--explain``, and what it says is put there."""
     data = ResolvedDataset("clouds", str(file), None, label=0)
     directory = RunDirectory(folder, {"params": params.as_json(), "online": online, "data": {"label": 0}})
-    invocation = Invocation("a command", "", {"kind": "local", "workers": 2, "threads": 2}, memory_limit=memory_limit)
+    invocation = Invocation(
+        *("a command", "", {"kind": "local", "workers": 2, "threads": 2}),
+        memory_limit=memory_limit,
+        explain=told is not None,
+    )
+    events = QuietProgress()
+    if told is not None:
+        events.message = told.append  # type: ignore[method-assign]
     asked = OnlineParams(**{"initial": INITIAL, "block_rows": BLOCK, **online})
     try:
-        return run_online(Context(cluster.client, directory, params, QuietProgress()), data, invocation, asked)
+        return run_online(Context(cluster.client, directory, params, events), data, invocation, asked)
     finally:
         directory.close()
 
@@ -274,7 +289,10 @@ def test_a_learner_that_moves_to_another_process_goes_on_where_it_was(
 
 def test_a_learner_is_stopped_at_its_limit(two_workers: ClusterHandle, file: Path, tmp_path: Path) -> None:
     params = Params(t=10, psi=8, learners=("kernel-ogd", "ogd"))
-    metrics = run(two_workers, tmp_path, file, params, limit_seconds=1e-9)
+    told: list[str] = []
+    metrics = run(two_workers, tmp_path, file, params, told=told, limit_seconds=1e-9)
+    assert any(line.startswith("plan: memory: ") for line in told)
+    assert any(line.startswith("cells, psi 8: ") for line in told)
     for name in params.learners:
         assert metrics["learners"][name]["stopped_early"]
         assert metrics["learners"][name]["rows"] == 0

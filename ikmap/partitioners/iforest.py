@@ -16,6 +16,7 @@ from ikmap.partitioners._iforest_loops import LEAF, grow_dense
 from ikmap.partitioners._iforest_walk_loops import LANES, pack_tree, walk_csr, walk_dense
 from ikmap.partitioners.base import Partitions
 from ikmap.partitioners.iforest_descent import Descent
+from ikmap.partitioners.mapper import Place
 from ikmap.rows import Rows, as_rows, take_rows
 from ikmap.seeds import generator
 
@@ -107,15 +108,9 @@ class IForestPartitions(Partitions):
     def mapper(self, device: Device, budget: int | None = None) -> Descent:
         """Bring the trees to a device."""
         _, heights, used, _ = self._forest
-        return Descent(
-            *(self.feature, self.threshold, self.right, self.roots),
-            height=int(heights.max(initial=0)),
-            used=used,
-            offsets=self.offsets,
-            n_features=self.n_features,
-            device=device,
-            budget=budget,
-        )
+        height = int(heights.max(initial=0))
+        place = Place(device, self.offsets, self.n_features, budget)
+        return Descent(self.feature, self.threshold, self.right, self.roots, height, used, place)
 
     @cached_property
     def _forest(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:

@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ikmap.device import Device
 from ikmap.partitioners._iforest_loops import LEAF
-from ikmap.partitioners.mapper import Mapper
+from ikmap.partitioners.mapper import Mapper, Place
 
 BYTES_OF_A_WALK = 64
 """What a row takes in a tree: where it is, and what it compares there."""
@@ -26,6 +25,7 @@ class Descent(Mapper):
         Of the highest tree.
     used : ndarray of int
         Attributes that some node compares, ascending.
+    place : Place
     """
 
     def __init__(
@@ -34,19 +34,15 @@ class Descent(Mapper):
         threshold: np.ndarray,
         right: np.ndarray,
         roots: np.ndarray,
-        *,
         height: int,
         used: np.ndarray,
-        offsets: np.ndarray,
-        n_features: int,
-        device: Device,
-        budget: int | None = None,
+        place: Place,
     ) -> None:
-        super().__init__(device, offsets, n_features, budget)
+        super().__init__(place)
         leaf = feature == LEAF
         nodes = np.arange(feature.size, dtype=np.int64)
         first = np.repeat(roots[:-1], np.diff(roots))
-        put = device.put
+        put = self.device.put
         # A leaf leads to itself, so that all walks may take as many steps as the longest.
         self._slot = put(np.where(leaf, 0, np.searchsorted(used, feature)).astype(np.int64))
         self._threshold = put(threshold)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,12 +15,17 @@ from ikmap.rows import as_rows
 
 MEMORY_SHARE = 0.5
 """Of the free memory, for one block; the rest is for libraries, and for what else lives there."""
+LEAST_BUDGET = 64 << 20
+"""Bytes that a block of rows is given even if the device seems full: what a pool holds unused is not always told."""
+MOST_BUDGET = 1 << 33
+"""Bytes beyond which blocks are not faster: no array of theirs gets 2^31 entries, which libraries may not count."""
 MOST_ROWS = 1 << 16
 """Rows of a block, at most: more are no faster."""
 
 
-class Mapper(ABC):
-    """A set of partitionings on a device, ready to map rows.
+@dataclass(frozen=True, eq=False)
+class Place:
+    """Where a set of partitionings goes, and what it may take there.
 
     Parameters
     ----------
@@ -28,8 +34,22 @@ class Mapper(ABC):
         As those of the partitionings.
     n_features : int
     budget : int, optional
-        Bytes of device memory that a block of rows may take; default: half of what is free. Cells are the same for
-        any.
+        Bytes of device memory that a block of rows may take, at most 8 GiB; default: half of what is free. Cells are
+        the same for any.
+    """
+
+    device: Device
+    offsets: np.ndarray
+    n_features: int
+    budget: int | None = None
+
+
+class Mapper(ABC):
+    """A set of partitionings on a device, ready to map rows.
+
+    Parameters
+    ----------
+    place : Place
 
     Attributes
     ----------
@@ -45,13 +65,16 @@ class Mapper(ABC):
     held_bytes: int
     row_bytes: int
 
-    def __init__(self, device: Device, offsets: np.ndarray, n_features: int, budget: int | None = None) -> None:
-        self.device, self.offsets, self.n_features, self._budget = device, offsets, n_features, budget
+    def __init__(self, place: Place) -> None:
+        self.device, self.offsets, self.n_features = place.device, place.offsets, place.n_features
+        self._budget = place.budget
 
     @property
     def budget(self) -> int:
         """Bytes that a block of rows may take now."""
-        return int(MEMORY_SHARE * self.device.free_bytes()) if self._budget is None else self._budget
+        if self._budget is not None:
+            return min(self._budget, MOST_BUDGET)
+        return int(np.clip(MEMORY_SHARE * self.device.free_bytes(), LEAST_BUDGET, MOST_BUDGET))
 
     def rows_at_once(self) -> int:
         """Rows of a block."""

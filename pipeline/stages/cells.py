@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -59,11 +59,11 @@ def cells(context: Context, fitted: Sequence[Fitted]) -> dict[str, Any]:
     return stage.finish(class_counts_train=total.tolist(), **gpu)
 
 
-def explain(context: Context, fitted: Fitted) -> list[str]:
-    """How the cells of a stored model will be found, as a worker sees it."""
-    future = context.client.submit(explain_task, context.store, fitted, context.device, pure=False)
-    lines: list[str] = future.result()
-    return lines
+def explain(context: Context, fitted: Iterable[Fitted]) -> None:
+    """Say how the cells of stored models will be found, as a worker sees it."""
+    for model in fitted:
+        for line in context.client.submit(explain_task, context.store, model, context.device, pure=False).result():
+            context.events.message(f"cells, psi {model.psi}: {line}")
 
 
 def explain_task(store: Store, fitted: Fitted, device: str) -> list[str]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ikmap.device import Device, Kernel
-from ikmap.partitioners.mapper import Mapper
+from ikmap.partitioners.mapper import Mapper, Place
 from ikmap.partitioners.voronoi.device_rows import DenseRows
 from ikmap.partitioners.voronoi.scores import DenseScores
 
@@ -20,12 +20,20 @@ NAME = "nearest_members"
 THREADS = 128
 LANES = 4
 """Columns are filled up to a multiple of this: threads read so many at once."""
+REGISTERS = 128
+"""Of a thread's 255, for its rows."""
+MOST_ROWS = 4
+"""Rows of a thread, at most. Four multiply-adds take as long as the read from shared memory that they share."""
 
 
 def defines(n_features: int) -> dict[str, int]:
     """What the kernel is compiled with."""
-    rows = 4 if n_features <= 16 else 2 if n_features <= 40 else 1
+    rows = min(MOST_ROWS, REGISTERS // _filled(n_features))
     return {"FEATURES": n_features, "THREADS": THREADS, "ROWS": rows}
+
+
+def _filled(n_features: int) -> int:
+    return -(-n_features // LANES) * LANES
 
 
 def fits(n_features: int, n_partitions: int) -> bool:
@@ -53,20 +61,12 @@ class Fused(Mapper):
     members : ndarray of int32, shape (t, psi)
     kernel : Kernel
         Of :func:`compile_kernel`.
+    place : Place
     """
 
-    def __init__(
-        self,
-        scores: DenseScores,
-        members: np.ndarray,
-        kernel: Kernel,
-        *,
-        offsets: np.ndarray,
-        n_features: int,
-        device: Device,
-        budget: int | None = None,
-    ) -> None:
-        super().__init__(device, offsets, n_features, budget)
+    def __init__(self, scores: DenseScores, members: np.ndarray, kernel: Kernel, place: Place) -> None:
+        super().__init__(place)
+        device = self.device
         # Its products are its own, in full float32.
         self._rows = DenseRows(scores, device, product_error=0.0)
         self._kernel, self._reach = kernel, scores.reach
@@ -80,7 +80,8 @@ class Fused(Mapper):
 
     def _filled_up(self, rows: Any) -> Any:
         """float32 rows with zeros up to a multiple of LANES columns."""
-        return self._in_order(self.device.xp.concat([rows] + [rows[:, :1] * 0.0] * (-self.n_features % LANES), axis=1))
+        more = _filled(self.n_features) - self.n_features
+        return self._in_order(self.device.xp.concat([rows] + [rows[:, :1] * 0.0] * more, axis=1))
 
     def _in_order(self, array: Any) -> Any:
         """The same array, row after row in memory."""
@@ -90,7 +91,7 @@ class Fused(Mapper):
     def block(self, rows: Any) -> Any:
         block = self._rows.block(rows)
         n = block.left.shape[0]
-        codes = self.device.put(np.empty((n, self._t), dtype=np.int32))
+        codes = self.device.xp.empty((n, self._t), dtype=self.device.xp.int32)
         height = THREADS * defines(self.n_features)["ROWS"]
         self._kernel(
             (-(-n // height), self._t),

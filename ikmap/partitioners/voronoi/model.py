@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -15,7 +15,7 @@ from ikmap.cells import Cells
 from ikmap.device import Device
 from ikmap.partitioners.base import Partitions
 from ikmap.partitioners.distinct import distinct_rows
-from ikmap.partitioners.mapper import Mapper
+from ikmap.partitioners.mapper import Mapper, Place
 from ikmap.partitioners.voronoi.fused import Fused, compile_kernel, fits
 from ikmap.partitioners.voronoi.products import Products
 from ikmap.partitioners.voronoi.scores import DenseScores
@@ -102,13 +102,12 @@ class VoronoiPartitions(Partitions):
 
     def mapper(self, device: Device, budget: int | None = None) -> Mapper:
         """Bring the partitionings to a device: to one kernel that does it all where rows are short, else products."""
-        scores = choose_scores(self.centers)
-        place: dict[str, Any] = {"offsets": self.offsets, "n_features": self.n_features, "budget": budget}
+        scores, place = choose_scores(self.centers), Place(device, self.offsets, self.n_features, budget)
         if isinstance(scores, DenseScores) and fits(self.n_features, self.n_partitions):
             kernel = compile_kernel(device, self.n_features)
             if kernel is not None:
-                return Fused(scores, self.members, kernel, device=device, **place)
-        return Products(scores, self.members, device=device, **place)
+                return Fused(scores, self.members, kernel, place)
+        return Products(scores, self.members, place)
 
     def _codes(self, X: Rows, psis: Sequence[int], n_threads: int | None) -> np.ndarray:
         n = X.shape[0]

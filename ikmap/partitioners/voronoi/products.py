@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ikmap.device import Device
-from ikmap.partitioners.mapper import Mapper
+from ikmap.partitioners.mapper import Mapper, Place
 from ikmap.partitioners.voronoi.device_rows import DenseRows, DeviceBlock, SparseRows, limits_of
 from ikmap.partitioners.voronoi.scores import DenseScores, SparseScores
 
@@ -28,19 +27,12 @@ class Products(Mapper):
     scores : DenseScores or SparseScores
         Of the centres.
     members : ndarray of int32, shape (t, psi)
+    place : Place
     """
 
-    def __init__(
-        self,
-        scores: DenseScores | SparseScores,
-        members: np.ndarray,
-        *,
-        offsets: np.ndarray,
-        n_features: int,
-        device: Device,
-        budget: int | None = None,
-    ) -> None:
-        super().__init__(device, offsets, n_features, budget)
+    def __init__(self, scores: DenseScores | SparseScores, members: np.ndarray, place: Place) -> None:
+        super().__init__(place)
+        device = self.device
         dense = isinstance(scores, DenseScores)
         self._rows = DenseRows(scores, device) if isinstance(scores, DenseScores) else SparseRows(scores, device)
         self._reach = scores.reach
