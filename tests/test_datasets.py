@@ -443,22 +443,22 @@ def damaged(name: str) -> bytes:
     return bytes(body)
 
 
-@pytest.mark.parametrize(
-    ("name", "body", "vague", "reason"),
-    [
-        ("toy.bz2", None, False, "answered 404"),
-        ("toy.bz2", bz2.compress(LINE)[:-9], False, "damaged"),
-        ("toy.bz2", bz2.compress(LINE)[:-9], True, "damaged"),
-        ("toy.xz", lzma.compress(LINE)[:-9], True, "damaged"),
-        ("toy.gz", gzip.compress(LINE)[:-9], True, "damaged"),
-        ("toy.bz2", damaged("toy.bz2"), False, "damaged"),
-        ("toy.xz", damaged("toy.xz"), False, "damaged"),
-        ("toy.gz", damaged("toy.gz"), False, "damaged"),
-        ("toy.bz2", LINE, False, "not a .bz2 file"),
-        ("toy", b"", False, "empty"),
-        ("toy", b"\n <!DOCTYPE html><p>log in first", False, "a web page"),
-    ],
-)
+NOT_THE_FILE: dict[str, tuple[str, bytes | None, bool, str]] = {
+    "nothing": ("toy.bz2", None, False, "answered 404"),
+    "short bz2": ("toy.bz2", bz2.compress(LINE)[:-9], False, "damaged"),
+    "short bz2 of unknown length": ("toy.bz2", bz2.compress(LINE)[:-9], True, "damaged"),
+    "short xz of unknown length": ("toy.xz", lzma.compress(LINE)[:-9], True, "damaged"),
+    "short gz of unknown length": ("toy.gz", gzip.compress(LINE)[:-9], True, "damaged"),
+    "damaged bz2": ("toy.bz2", damaged("toy.bz2"), False, "damaged"),
+    "damaged xz": ("toy.xz", damaged("toy.xz"), False, "damaged"),
+    "damaged gz": ("toy.gz", damaged("toy.gz"), False, "damaged"),
+    "text": ("toy.bz2", LINE, False, "not a .bz2 file"),
+    "empty": ("toy", b"", False, "empty"),
+    "page": ("toy", b"\n <!DOCTYPE html><p>log in first", False, "a web page"),
+}
+
+
+@pytest.mark.parametrize(("name", "body", "vague", "reason"), NOT_THE_FILE.values(), ids=NOT_THE_FILE)
 def test_what_is_not_the_file_leaves_nothing(
     name: str, body: bytes | None, vague: bool, reason: str, site: tuple[str, type[Site]], tmp_path: Path
 ) -> None:
