@@ -23,7 +23,17 @@ from benchmarks import pipeline as pipeline_benchmark
 from benchmarks import scaling as scaling_benchmark
 from benchmarks.data import load
 from benchmarks.harness import (
-    Case, Comparison, Disagreement, Options, Row, Side, as_json, compare, interleave, measure_memory, options_from_json,
+    Case,
+    Comparison,
+    Disagreement,
+    Options,
+    Row,
+    Side,
+    as_json,
+    compare,
+    interleave,
+    measure_memory,
+    options_from_json,
 )  # fmt: skip
 from flows.options import BatchOptions
 from ikmap import CellSVC, IsolationKernelMap
