@@ -25,6 +25,7 @@ from sklearn.svm import LinearSVC
 
 from benchmarks import environment
 from benchmarks.data import Data, load
+from benchmarks.frontier_picture import Point, draw, points_of
 from benchmarks.harness import Options, as_json
 from ikmap.learners.linear_svm import SVMParams, fit_linear_svm, svm_model
 from ikmap.learners.ogd import OGDState
@@ -40,7 +41,6 @@ ABOUT = (
 DATASETS = ("a9a", "covtype-93k", "usps")
 SECONDS = 100.0
 """A point that takes longer is given up and shown as such."""
-Point = dict[str, Any]
 
 
 def ours(options: Options) -> Iterator[tuple[str, Callable[[Data], list[Point]]]]:
@@ -172,8 +172,6 @@ def in_own_process(measure: Callable[[Data], list[Point]], data: Data, limit: fl
 
 def run(options: Options, folder: Path, *, unset: list[str], fresh: bool = False) -> int:
     """Measure what the folder does not hold yet, then draw."""
-    from benchmarks import frontier_picture
-
     path = folder / "frontier.json"
     settings = {
         key: value for key, value in as_json(options).items() if key not in ("data_dir", "repeats", "limit", "datasets")
@@ -203,18 +201,8 @@ def run(options: Options, folder: Path, *, unset: list[str], fresh: bool = False
             path.with_suffix(".partial").write_text(json.dumps(report, indent=1), encoding="utf-8")
             path.with_suffix(".partial").replace(path)
     path.with_suffix(".md").write_text(table(report), encoding="utf-8")
-    frontier_picture.draw(report, folder)
+    draw(report, folder)
     return 0
-
-
-def points_of(measured: dict[str, Any]) -> list[Point]:
-    """All points of one data set, with their side and whether they lie on the frontier."""
-    points = [{**point, "side": group["side"]} for group in measured.values() for point in group.get("points", [])]
-    best = -1.0
-    for point in sorted(points, key=lambda point: (point["seconds"], -point["accuracy"])):
-        point["frontier"] = point["accuracy"] > best
-        best = max(best, point["accuracy"])
-    return points
 
 
 def table(report: dict[str, Any]) -> str:

@@ -19,6 +19,18 @@ STYLES = {
     "RBFSampler": ("#555555", "X", "RBFSampler + LinearSVC"),
 }
 
+Point = dict[str, Any]
+
+
+def points_of(measured: dict[str, Any]) -> list[Point]:
+    """All points of one data set, with their side and whether they lie on the frontier."""
+    points = [{**point, "side": group["side"]} for group in measured.values() for point in group.get("points", [])]
+    best = -1.0
+    for point in sorted(points, key=lambda point: (point["seconds"], -point["accuracy"])):
+        point["frontier"] = point["accuracy"] > best
+        best = max(best, point["accuracy"])
+    return points
+
 
 def draw(report: dict[str, Any], folder: Path) -> None:
     """Write frontier.svg and frontier.png, or say that matplotlib is missing."""
@@ -52,8 +64,6 @@ def draw(report: dict[str, Any], folder: Path) -> None:
 
 def _panel(axis: Any, name: str, measured: dict[str, Any]) -> None:
     from matplotlib import ticker
-
-    from benchmarks.frontier import points_of
 
     points = points_of(measured)
     axis.set_title(name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from threading import Lock
+from typing import Any
 
 from ikmap.model import Model, from_parts
 from pipeline.figures import MODELS_READ
@@ -18,9 +19,9 @@ _cache: OrderedDict[str, Model] = OrderedDict()
 _lock = Lock()
 
 
-def save_model(store: Store, name: str, model: Model) -> str:
-    """Write a model and return its content hash, which is kept with it."""
-    attributes = {"model": model.metadata(), "content_hash": model.content_hash}
+def save_model(store: Store, name: str, model: Model, **about: Any) -> str:
+    """Write a model and return its content hash, which is kept with it, as is what else is to be known of it (JSON)."""
+    attributes = {"model": model.metadata(), "content_hash": model.content_hash, **about}
     store.write_group(name, model.arrays(), attributes)
     with _lock:
         _keep(model)  # whoever made it is likely to need it next

@@ -88,7 +88,7 @@ def report() -> dict[str, Any]:
 
 
 def test_frontier_is_what_nothing_beats() -> None:
-    points = frontier.points_of(report()["datasets"]["some"])
+    points = frontier_picture.points_of(report()["datasets"]["some"])
     assert [point["name"].split(",")[0] for point in points if point["frontier"]] == ["iforest", "anne", "ExtraTrees"]
     text = frontier.table(report())
     assert "| some | ExtraTrees, 300 | 1 | 0.8500 | yes |" in text

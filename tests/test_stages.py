@@ -105,6 +105,27 @@ def test_training_rows_of_one_class_are_refused(tmp_path: Path) -> None:
         cells(ctx, fitted)
 
 
+@pytest.mark.parametrize("partitioner", ["anne", "iforest"])
+def test_learners_do_without_the_partitionings(
+    partitioner: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They may be a gigabyte, and the workers that learn and evaluate need to know how many cells there are, only."""
+    ctx, fitted = mapped(tmp_path, 100, Params(t=3, partitioner=partitioner, C=1.0))
+    assert np.array_equal(fitted.offsets(ctx.store), fitted.load(ctx.store).offsets)
+    with pytest.raises(ValueError, match="not the model other"):
+        Fitted(fitted.psi, "other").offsets(ctx.store)
+
+    def refuse(*_: Any) -> None:
+        raise AssertionError("loaded")
+
+    monkeypatch.setattr(Fitted, "load", refuse)
+    for name in ("svm", "ogd", "isolation-svm"):
+        trained = train(ctx, name, fitted)
+        assert evaluate(ctx, name, fitted, trained["content_hash"])["accuracy"] > 0.5
+    with pytest.raises(AssertionError, match="loaded"):
+        map_shard(ctx.store, fitted, "train", 0, 10)
+
+
 def reference_pass(ctx: Context, fitted: Fitted, classes: int) -> OGDState:
     """OGD block by block in memory, in the order that the stage documents."""
     codes, y = training_cells(ctx, fitted)

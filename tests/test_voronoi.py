@@ -19,6 +19,7 @@ from hypothesis.extra import numpy as hnp
 from ikmap.partitioners import draw_subsamples, fit_partitions
 from ikmap.partitioners.distinct import distinct_rows
 from ikmap.partitioners.voronoi import VoronoiPartitions, _settle_loops, boxes, fit_voronoi, scores, search
+from ikmap.partitioners.voronoi._layout_loops import near_order
 from ikmap.partitioners.voronoi._scores_loops import LEAST_ERROR, score_all
 from ikmap.partitioners.voronoi.scores import DenseScores, SparseScores
 from ikmap.partitioners.voronoi.search import choose_scores
@@ -250,11 +251,27 @@ def test_small_integers_are_exact_in_float32() -> None:
     assert (found.block(queries_of(DATA["integer grid"])[:N]).units == 0).all()
 
 
+@given(st.integers(1, 700), st.integers(1, 3), st.sampled_from([1, 2, 5, 10**6]), st.integers(0, 2**32))
+@settings(deadline=None, max_examples=60)
+def test_near_order_halves_what_it_cuts(n: int, d: int, values: int, seed: int) -> None:
+    """Half the tiles on either side of every cut, and along some axis none of the first half beyond the second."""
+    points = np.random.default_rng(seed).integers(0, values, (n, d)).astype(float)
+    order = near_order(points)
+    assert sorted(order) == list(range(n))
+    parts = [points[order]]
+    while parts:
+        part = parts.pop()
+        half = -(-len(part) // 64) // 2 * 64
+        if half:
+            parts += [part[:half], part[half:]]
+            assert (part[:half].max(axis=0) <= part[half:].min(axis=0)).any()
+
+
 def test_boxes_hold_their_points_and_bound_distances() -> None:
     X = np.random.default_rng(0).normal(size=(1000, 24)) * np.linspace(3, 0.1, 24)
     frame = boxes.principal_frame(X)
     points = frame.points(X)
-    order = boxes.near_order(points)
+    order = near_order(points)
     assert sorted(order) == list(range(1000))
     low, high = boxes.bounds(points[order])
     assert low.shape == (17, 16)

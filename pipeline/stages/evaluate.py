@@ -71,7 +71,7 @@ def confusion_of_rows(
         arrays = store.open_arrays(cells_name(fitted.psi, "test"))
         codes = read_written(arrays["codes"], slice(start, stop))
         true, read = read_written(arrays["labels"], slice(start, stop)), codes.nbytes
-        rows = Cells(codes, fitted.load(store).offsets).packed()
+        rows = Cells(codes, fitted.offsets(store)).packed()
     predicted = model.predict_index(rows)
     n_classes = len(model.classes)
     counts = np.bincount(n_classes * true + predicted, minlength=n_classes**2)

@@ -40,6 +40,19 @@ class Fitted:
         """The model, from this process's cache or the store."""
         return load_model(store, self.name, Partitions, self.content_hash)
 
+    def offsets(self, store: Store) -> np.ndarray:
+        """Offsets of the cells, int64 (t + 1,): all that a learner needs of the model, which may be large.
+
+        Raises
+        ------
+        ValueError
+            If the stored model is another one.
+        """
+        attributes = store.attributes(self.name) or {}
+        if attributes.get("content_hash") != self.content_hash:
+            raise ValueError(f"{store.path}/{self.name}: not the model {self.content_hash}")
+        return np.array(attributes["offsets"], dtype=np.int64)
+
 
 def partitions_name(psi: int) -> str:
     """Where the partitionings of psi cells are stored."""
@@ -93,7 +106,7 @@ def fit(store: Store, params: Params, psi: int, n_threads: int = 1) -> Record:
         max_depth=params.max_depth,
         n_threads=n_threads,
     )
-    content_hash = save_model(store, partitions_name(psi), model)
+    content_hash = save_model(store, partitions_name(psi), model, offsets=model.offsets.tolist())
     return {
         "rows": int(used.size),
         "bytes_read": int(points.nbytes if isinstance(points, np.ndarray) else points.data.nbytes * 2),

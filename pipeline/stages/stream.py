@@ -144,7 +144,7 @@ def _rows(stream: Stream, contestant: Contestant, k: int) -> Any:
     if contestant.fitted is None:
         return stream.features(k)
     _, arrays = stream.store.read_group(stream_cells(contestant.fitted.psi, k))
-    return Cells(arrays["codes"], contestant.fitted.load(stream.store).offsets).packed()
+    return Cells(arrays["codes"], contestant.fitted.offsets(stream.store)).packed()
 
 
 def _after_initial(stream: Stream, params: Params, contestant: Contestant, n_threads: int) -> tuple[Any, float]:
@@ -200,7 +200,7 @@ def _state_before(
     if next_chunk == k:
         return state, saved, None
     sample = Sample.of(PreparedRows(stream.store, "train"))
-    offsets = None if contestant.fitted is None else contestant.fitted.load(stream.store).offsets
+    offsets = None if contestant.fitted is None else contestant.fitted.offsets(stream.store)
     state = start_online(contestant.learner, params, contestant.value, sample, offsets, n_threads)
     with np.load(contestant.checkpoint, allow_pickle=False) as arrays:
         kept = dict(arrays)

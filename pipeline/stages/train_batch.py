@@ -65,7 +65,7 @@ def _solve(
     store: Store, params: Params, learner: str, fitted: Fitted, n_classes: int, group: list[int] | None, solver: str
 ) -> tuple[SVMFit, int, int]:
     """Solve problems (None: all), in memory or block by block; return also the rows, and the bytes that were read."""
-    offsets, n_rows = fitted.load(store).offsets, PreparedRows(store, "train").n_rows
+    offsets, n_rows = fitted.offsets(store), PreparedRows(store, "train").n_rows
     in_memory = solver == "memory"
     whole = {"block_bytes": sys.maxsize} if in_memory else {}
     ranges = learning_blocks(n_rows, packed_row_bytes(offsets), params.seed, shuffled=False, **whole)

@@ -246,7 +246,7 @@ def _hold(part: Part) -> tuple[_Held, int]:
             return _held[part], 0
         used = sum(held.bytes_in_memory for held in _held.values())
     store = Store(part.path)
-    offsets = part.fitted.load(store).offsets
+    offsets = part.fitted.offsets(store)
     ranges = learning_parts(PreparedRows(store, "train").n_rows, part.n_parts, part.seed)[part.number]
     row_bytes = (offsets.size - 1) * packed_dtype(offsets).itemsize
     size = row_bytes * sum(stop - start for start, stop in ranges)

@@ -49,7 +49,7 @@ def train_online(
     offsets: np.ndarray | None = None
     if LEARNERS[learner].on == "cells":
         assert fitted is not None
-        offsets = fitted.load(store).offsets
+        offsets = fitted.offsets(store)
         ranges = learning_blocks(n_rows, packed_row_bytes(offsets), params.seed, shuffled=shuffled)
         blocks: CellBlocks | RowBlocks = CellBlocks(store, cells_name(fitted.psi, "train"), offsets, ranges)
     else:

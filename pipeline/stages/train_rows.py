@@ -45,7 +45,7 @@ def fit_rows(
         assert fitted is not None
         arrays = store.open_arrays(cells_name(fitted.psi, "train"))
         every = slice(0, train.n_rows)
-        rows: Any = Cells(read_written(arrays["codes"], every), fitted.load(store).offsets).packed()
+        rows: Any = Cells(read_written(arrays["codes"], every), fitted.offsets(store)).packed()
         y, read = read_written(arrays["labels"], every), rows.codes.nbytes
     else:
         rows, y = train.read(0, train.n_rows)

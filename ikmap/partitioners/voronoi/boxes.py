@@ -46,23 +46,6 @@ def principal_frame(X: Rows) -> Frame:
     return Frame(np.ascontiguousarray(vectors[:, ::-1][:, :AXES]))
 
 
-def near_order(points: np.ndarray) -> np.ndarray:
-    """Order of points in which each run of 64, counted from the start, is a box of a k-d tree."""
-    order = np.arange(points.shape[0])
-    stack = [(0, order.size)]
-    while stack:
-        start, stop = stack.pop()
-        tiles = -(-(stop - start) // TILE)
-        if tiles <= 1:
-            continue
-        part = order[start:stop]
-        axis = int(np.argmax(np.ptp(points[part], axis=0) if part.size < 4 * TILE else points[part].var(axis=0)))
-        half = tiles // 2 * TILE
-        order[start:stop] = part[np.argpartition(points[part, axis], half)]
-        stack += [(start, start + half), (start + half, stop)]
-    return order
-
-
 def bounds(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Least and greatest coordinates of each run of 64 points: float32 (k, boxes), padded to a multiple of 16."""
     starts = np.arange(0, points.shape[0], TILE)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from ikmap.partitioners.voronoi._layout_loops import fill_lines
 from ikmap.partitioners.voronoi._scores_loops import TILE, begin_scores, prepare, prepare_sparse
 from ikmap.rows import Rows, as_csr, as_dense
 
@@ -100,9 +101,10 @@ class DenseScores:
 
     def tiles(self, numbers: np.ndarray) -> Tiles:
         """Lay out centres; -1 leaves a place empty."""
-        place, lines = _empty_tiles(numbers, self.squared, self.n_lines)
-        lines[:, 1:] = self.scaled(place).reshape(-1, TILE, self.n_lines).transpose(0, 2, 1)
-        return Tiles(place_numbers(numbers), lines)
+        center_of, lines = _empty_tiles(numbers, self.squared, self.n_lines)
+        if self.scale:
+            fill_lines(self.operand, self.shift, self.scale, center_of, lines)
+        return Tiles(center_of, lines)
 
     def block(self, X: Rows) -> Block:
         rows = as_dense(X)
@@ -161,9 +163,9 @@ class SparseScores:
 
     def tiles(self, numbers: np.ndarray) -> Tiles:
         """Lay out centres; -1 leaves a place empty."""
-        place, lines = _empty_tiles(numbers, self.squared, self.n_lines)
-        there = np.flatnonzero(place_numbers(numbers) >= 0)
-        chosen = self.scaled(place[there])
+        center_of, lines = _empty_tiles(numbers, self.squared, self.n_lines)
+        there = np.flatnonzero(center_of >= 0)
+        chosen = self.scaled(center_of[there])
         position = np.repeat(there, np.diff(chosen.indptr))
         line = self.line_of[chosen.indices]
         kept = line > 0
@@ -172,10 +174,10 @@ class SparseScores:
         if self.has_lists:
             by_column = sp.csr_array(
                 (chosen.data[~kept].astype(np.float32), (chosen.indices[~kept], position[~kept])),
-                shape=(self.line_of.size, place.size),
+                shape=(self.line_of.size, center_of.size),
             )
             lists = (by_column.indptr, by_column.indices, by_column.data, lines[:, 0].ravel())
-        return Tiles(place_numbers(numbers), lines, lists)
+        return Tiles(center_of, lines, lists)
 
     def block(self, X: Rows) -> Block:
         rows = as_csr(X)
@@ -210,19 +212,13 @@ class SparseScores:
         return sp.csr_array((values, block.rows.indices, block.rows.indptr), shape=block.rows.shape)
 
 
-def place_numbers(numbers: np.ndarray) -> np.ndarray:
-    """Centre numbers padded with -1 to whole tiles."""
+def _empty_tiles(numbers: np.ndarray, squared: np.ndarray, n_lines: int) -> tuple[np.ndarray, np.ndarray]:
+    """Centre numbers padded with -1 to whole tiles, and their tiles: squared lengths, other lines still 0."""
     padded = np.full(-(-numbers.size // TILE) * TILE, -1, dtype=np.int32)
     padded[: numbers.size] = numbers
-    return padded
-
-
-def _empty_tiles(numbers: np.ndarray, squared: np.ndarray, n_lines: int) -> tuple[np.ndarray, np.ndarray]:
-    padded = place_numbers(numbers)
-    place = np.maximum(padded, 0)
     lines = np.zeros((padded.size // TILE, 1 + n_lines, TILE), dtype=np.float32)
-    lines[:, 0] = np.where(padded < 0, np.inf, squared[place]).reshape(-1, TILE)
-    return place, lines
+    lines[:, 0] = np.where(padded < 0, np.inf, squared[padded]).reshape(-1, TILE)
+    return padded, lines
 
 
 def squared_norms(X: Rows) -> np.ndarray:

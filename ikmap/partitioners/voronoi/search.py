@@ -9,6 +9,7 @@ it was too low.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -17,9 +18,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from ikmap.partitioners.voronoi import _layout_loops as layout
 from ikmap.partitioners.voronoi import _scores_loops as scoring
 from ikmap.partitioners.voronoi import _settle_loops as settling
-from ikmap.partitioners.voronoi.boxes import MOST_FEATURES, Frame, bounds, near_order, principal_frame, reach_of
+from ikmap.partitioners.voronoi.boxes import MOST_FEATURES, Frame, bounds, principal_frame, reach_of
 from ikmap.partitioners.voronoi.scores import Block, DenseScores, SparseScores, Tiles
 from ikmap.rows import Rows, as_csr, as_dense
 
@@ -32,6 +34,8 @@ ROWS = 512
 SCRATCH_BYTES = 32 << 20
 TRIAL_ROWS, TRIAL_MEMBERS = 96, 1 << 24
 """Rows that a plan is tried on, and how many memberships are looked at for all of them, at most."""
+TRIAL_MISSES = 0.2
+"""Share of the rows of a trial that may need a second, full search."""
 SAMPLE, SAMPLE_SHARE = (256, 2048), 16
 """Size of the sample that limits are guessed from: psi, but no more than a share of the centres, within a range."""
 SPARSE_COST = 2.5
@@ -258,24 +262,18 @@ class Search:
                 edges.append(at)
         return edges
 
-    def _block_order(self, base: int) -> np.ndarray:
+    def _block_order(self, first: np.ndarray, base: int) -> np.ndarray:
         """Centres (k, i) of the first members, filled up to whole tiles; a repeated member is left out."""
-        first = self.members[:, :base]
-        order = np.where(_first_of_its_kind(first), first, -1).T.ravel()
+        order = np.where(first[:, :base], self.members[:, :base], -1).T.ravel()
         # Whole vectors are read, from the last members too.
         return _filled_up(order, order.size + 16) if base else order
 
     def _lay_out(self, ends: np.ndarray, edges: list[int]) -> Plan:
         """Tiles for the first ``edges[0]`` members in blocks, then for those of each level between the edges."""
-        blocks = self._block_order(edges[0])
-        members = self.members[:, : edges[-1]]
-        part, position = np.nonzero(_first_of_its_kind(members))
-        kept = position >= edges[0]
-        part, position = part[kept], position[kept]
-        center = members[part, position]
-        level = np.searchsorted(np.array(edges[1:]), position, side="right")
-        first_level = np.full(self.n_centers, len(edges), dtype=np.int64)
-        np.minimum.at(first_level, center, level)
+        first = layout.firsts(self.members, self.n_centers)
+        blocks = self._block_order(first, edges[0])
+        limits = np.array(edges, dtype=np.int64)
+        first_level = layout.first_levels(self.members, first, limits, self.n_centers)
         first_level[blocks[blocks >= 0]] = -1  # scored already
 
         if len(edges) > 1 and self.n_features <= MOST_FEATURES and self.frame is None:
@@ -289,7 +287,7 @@ class Search:
             new = np.flatnonzero(first_level == number)
             boxes = None
             if self.points is not None and new.size:
-                new = new[near_order(self.points[new])]
+                new = new[layout.near_order(self.points[new])]
                 boxes = bounds(self.points[new])
             orders.append(_filled_up(new, new.size))
             n_tiles = orders[-1].size // scoring.TILE
@@ -302,31 +300,17 @@ class Search:
             return plan
 
         # Memberships in the order of the tiles: what is near in space is near in memory.
+        shift = (edges[-1] - 1).bit_length()
+        if self.members.shape[0] << shift > settling.NONE:
+            raise MemoryError(
+                f"{self.members.size:,} members are more than one search can hold; give a smaller t or psi"
+            )
         center_of = plan.tiles.center_of
         place_of = np.zeros(self.n_centers, dtype=np.int64)
         places = np.flatnonzero(center_of >= 0)[::-1]
         place_of[center_of[places]] = places  # of some places in blocks, the first
-        number_of = level * center_of.size + place_of[center]
-        counts = np.bincount(number_of, minlength=len(plan.levels) * center_of.size)
-        shift = int(position.max(initial=0)).bit_length()
-        if self.members.shape[0] << shift > settling.NONE:
-            raise MemoryError(f"{part.size:,} members are more than one search can hold; give a smaller t or psi")
-        order = np.argsort(number_of, kind="stable")
-        entries = ((part[order] << shift) | position[order]).astype(np.uint32)
-        ends = np.cumsum(counts)
-        words = np.full(counts.size, settling.NONE)
-        words[counts == 1] = entries[ends[counts == 1] - 1]
-        sizes = counts[counts > 1]
-        begins = np.cumsum(sizes + 1) - sizes - 1
-        words[counts > 1] = begins + settling.RUN
-        is_entry = np.zeros(int((sizes + 1).sum()) + 16, dtype=bool)  # whole vectors are read
-        is_entry[: is_entry.size - 16] = True
-        is_entry[begins] = False
-        runs = np.zeros(is_entry.size, dtype=np.uint32)
-        runs[begins] = sizes
-        runs[is_entry] = entries[np.repeat(counts > 1, counts)]
-        most = int(np.bincount(level, minlength=1).max())
-        plan.membership = words.reshape(len(plan.levels), -1), runs, np.uint32(shift), most
+        words, runs, most = layout.memberships(self.members, first, limits, place_of, center_of.size, np.uint32(shift))
+        plan.membership = words, runs, np.uint32(shift), most
         return plan
 
     def _try(self, plan: Plan, psis: tuple[int, ...]) -> None:
@@ -352,9 +336,14 @@ class Search:
         size = int(np.clip(min(psis[-1], order.size // SAMPLE_SHARE), *SAMPLE))
         sample = self.scores.tiles(order[:: max(1, order.size // size)])
         size = int((sample.center_of >= 0).sum())
-        plan.guess = (sample, np.array([size]))
-        codes = np.empty((1, X.shape[0], self.members.shape[0]), dtype=np.int32)
-        _, keys = self._attempt(plan, X, codes, psis, LAST_ATTEMPT)
+        # Members are drawn evenly, so that a share p of the centres misses a partitioning with chance (1 - p)^psi.
+        t = self.members.shape[0]
+        share = 1.0 - (TRIAL_MISSES / t) ** (1.0 / psis[-1])
+        plan.guess = (sample, np.array([math.ceil(share * size) + 1]))
+        codes = np.empty((1, X.shape[0], t), dtype=np.int32)
+        missed, keys = self._attempt(plan, X, codes, psis, 0)
+        if missed.size:
+            _, keys[missed] = self._attempt(plan, X[missed], codes[:, missed], psis, LAST_ATTEMPT)
         out = np.empty((X.shape[0], sample.center_of.size), dtype=np.float32)
         scoring.score_all(self.scores.begun(self.scores.block(X), sample), 0, X.shape[0], sample.lines, out)
         within = (out <= settling.scores_of(keys).max(axis=1, keepdims=True)).sum(axis=1)
@@ -406,14 +395,3 @@ def _filled_up(numbers: np.ndarray, size: int) -> np.ndarray:
     full = np.full(-(-size // scoring.TILE) * scoring.TILE, -1, dtype=np.int64)
     full[: numbers.size] = numbers
     return full
-
-
-def _first_of_its_kind(members: np.ndarray) -> np.ndarray:
-    """True where a centre stands first among the members of its partitioning."""
-    order = np.argsort(members, axis=1, kind="stable")
-    ordered = np.take_along_axis(members, order, axis=1)
-    first = np.ones(members.shape, dtype=bool)
-    first[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
-    result = np.empty_like(first)
-    np.put_along_axis(result, order, first, axis=1)
-    return result
