@@ -154,7 +154,7 @@ def test_kill_at_any_moment_and_resume_to_the_same_bits(two_workers: ClusterHand
             command(*words, "--run-dir", str(directory)), env=environment(), cwd=tmp_path, start_new_session=True,
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         )  # fmt: skip
-        deadline = time.monotonic() + 120
+        deadline = time.monotonic() + 300
         while not list((directory / "records" / stage).glob("*.json")) and process.poll() is None:
             assert time.monotonic() < deadline
             time.sleep(0.005)

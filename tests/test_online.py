@@ -381,7 +381,7 @@ def test_killed_and_given_again_the_stream_ends_with_the_same_bits(two_workers: 
         start_new_session=True,
     )  # fmt: skip
     records = tmp_path / "killed" / "records" / "stream"
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + 300
     while time.monotonic() < deadline and len(list(records.glob("kernel-ogd-0*.json"))) < 2:
         assert process.poll() is None, process.communicate()
         time.sleep(0.005)
@@ -389,7 +389,7 @@ def test_killed_and_given_again_the_stream_ends_with_the_same_bits(two_workers: 
     process.communicate()
     done = len(list(records.glob("*.json")))
     assert 0 < done < 4 * 5
-    again = subprocess.run(command("killed"), env=environment, cwd=ROOT, capture_output=True, timeout=300, check=False)
+    again = subprocess.run(command("killed"), env=environment, cwd=ROOT, capture_output=True, check=False)
     assert again.returncode == 0, again.stderr
     found, expected = (
         json.loads((tmp_path / folder / "metrics.json").read_text())["learners"] for folder in ("killed", "whole")
