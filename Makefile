@@ -22,8 +22,9 @@ venv: .venv/.installed
 run: venv
 	@$(PY) -m flows.batch $(ARGS)
 
+# Two files of tests at a time, those with the most tests first: the loops that these compile, the pipelines load.
 test: venv
-	@$(PY) -m pytest $(ARGS)
+	@$(PY) -m pytest -n 2 --dist loadfile $(ARGS)
 
 bench: .venv/.bench
 	@$(PY) -m benchmarks $(ARGS)

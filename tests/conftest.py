@@ -1,4 +1,4 @@
-"""Fixtures that several test modules use."""
+"""Fixtures and settings of all tests."""
 
 from __future__ import annotations
 
@@ -6,6 +6,11 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# Another file of tests, or another user, has the processors for as long as it takes: no example is too slow.
+settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("patient")
 
 
 @pytest.fixture(scope="session")

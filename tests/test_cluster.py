@@ -211,7 +211,7 @@ def test_script_with_dying_worker_ends_without_noise(tmp_path):
     here.mkdir()
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(scratch)}
     done = subprocess.run(
-        [sys.executable, script], cwd=here, env=environment, capture_output=True, text=True, timeout=120
+        [sys.executable, script], cwd=here, env=environment, capture_output=True, text=True, timeout=500
     )
     assert (done.stderr, done.returncode) == ("", 0)
     assert done.stdout.splitlines() == ["KilledWorker", "True []"]

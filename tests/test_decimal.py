@@ -39,7 +39,7 @@ def is_right(text: str) -> bool:
 positive = st.floats(0, allow_nan=False, allow_infinity=False)
 
 
-@settings(deadline=None, max_examples=500)
+@settings(max_examples=500)
 @given(value=st.floats(allow_nan=False, allow_infinity=False))
 @example(value=5e-324)
 @example(value=2.2250738585072014e-308)
@@ -50,7 +50,7 @@ def test_shortest_form_is_read_without_help(value: float) -> None:
     assert (kind, found.hex()) == (EXACT, value.hex())
 
 
-@settings(deadline=None, max_examples=500)
+@settings(max_examples=500)
 @given(value=positive, digits=st.sampled_from([1, 5, 17, 18, 19, 20, 30, 800]), up=st.booleans())
 def test_halfway_between_two_numbers(value: float, digits: int, up: bool) -> None:
     """The hardest texts there are: cut anywhere, in either direction."""
@@ -62,7 +62,7 @@ def test_halfway_between_two_numbers(value: float, digits: int, up: bool) -> Non
             assert is_right(str(+middle))
 
 
-@settings(deadline=None, max_examples=500)
+@settings(max_examples=500)
 @given(
     whole=st.integers(0, 10**25),
     fraction=st.none() | st.text("0123456789", max_size=30),

@@ -60,7 +60,7 @@ def test_sparse_rows_give_the_same_tree(name: str, max_depth: str | None) -> Non
     assert dense.content_hash == csr.content_hash
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def _sparse_points(kind: str, n: int, d: int, rng: np.random.Generator) -> np.ndarray:
     X = np.where(rng.random((n, d)) < 0.03, rng.normal(size=(n, d)), 0.0)
     if kind == "binary":

@@ -26,7 +26,7 @@ def _cells(X: np.ndarray, Q: np.ndarray, method: str, psi: int, seed: int, t: in
 
 
 @pytest.mark.parametrize("method", METHODS)
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(name=st.sampled_from(sorted(DATA)), psi=st.integers(1, 60), seed=st.integers(0, 1000))
 def test_features_and_kernel(method: str, name: str, psi: int, seed: int) -> None:
     """IK1 to IK4."""
@@ -52,7 +52,6 @@ def test_features_and_kernel(method: str, name: str, psi: int, seed: int) -> Non
     np.testing.assert_allclose(K, (normalised @ normalised.T).toarray(), rtol=1e-12)
 
 
-@settings(deadline=None)
 @given(
     n=st.integers(0, 9),
     m=st.integers(0, 9),

@@ -379,7 +379,7 @@ def test_batch_learners_are_refused_on_a_stream() -> None:
         OnlineOptions(learner=("svm",))
 
 
-def test_killed_and_given_again_the_stream_ends_with_the_same_bits(tmp_path: Path) -> None:
+def test_killed_and_given_again_the_stream_ends_with_the_same_bits(two_workers: ClusterHandle, tmp_path: Path) -> None:
     """The command itself, killed with SIGKILL as soon as chunks are being learned."""
     X, y = points(14_000, seed=4)
     np.save(tmp_path / "rows.npy", np.c_[y, X])
@@ -392,13 +392,14 @@ def test_killed_and_given_again_the_stream_ends_with_the_same_bits(tmp_path: Pat
 
     environment = {k: v for k, v in os.environ.items() if not k.startswith("PREFECT_")}
     environment |= {"PREFECT_HOME": "/nonexistent", "PYTHONPATH": str(ROOT)}
-    subprocess.run(command("whole"), check=True, env=environment, cwd=ROOT, capture_output=True, timeout=300)
+    params = Params(t=20, psi=16, learners=tuple(learners.split(",")))
+    run(two_workers, tmp_path / "whole", tmp_path / "rows.npy", params, initial=1000, block_rows=20)
     process = subprocess.Popen(
         command("killed"), env=environment, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         start_new_session=True,
     )  # fmt: skip
     records = tmp_path / "killed" / "records" / "stream"
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + 300
     while time.monotonic() < deadline and len(list(records.glob("kernel-ogd-0*.json"))) < 2:
         assert process.poll() is None, process.communicate()
         time.sleep(0.005)
@@ -406,7 +407,7 @@ def test_killed_and_given_again_the_stream_ends_with_the_same_bits(tmp_path: Pat
     process.communicate()
     done = len(list(records.glob("*.json")))
     assert 0 < done < 4 * 5
-    again = subprocess.run(command("killed"), env=environment, cwd=ROOT, capture_output=True, timeout=300, check=False)
+    again = subprocess.run(command("killed"), env=environment, cwd=ROOT, capture_output=True, check=False)
     assert again.returncode == 0, again.stderr
     found, expected = (
         json.loads((tmp_path / folder / "metrics.json").read_text())["learners"] for folder in ("killed", "whole")

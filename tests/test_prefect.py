@@ -43,7 +43,7 @@ PRIVATE = {
 prefect_test = pytest.mark.prefect
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A Prefect server of our own; its address."""
     home = tmp_path_factory.mktemp("prefect")

@@ -44,7 +44,7 @@ OPTIONS: dict[str, type[CommonOptions]] = {
     "reproduce": ReproduceOptions,
 }
 FINAL = {"COMPLETED", "FAILED", "CRASHED", "CANCELLED"}
-WAIT_SECONDS = 120.0
+WAIT_SECONDS = 300.0
 
 needs_server = pytest.mark.deployments
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.errors import InputError
@@ -78,7 +78,6 @@ def matrices(draw: st.DrawFn) -> np.ndarray:
 sizes = st.integers(1, 400)
 
 
-@settings(deadline=None)
 @given(A=matrices(), piece_bytes=sizes, block_bytes=sizes, label=st.integers(-2, 1), skip=st.integers(0, 5))
 def test_npy(folder: Path, A: np.ndarray, piece_bytes: int, block_bytes: int, label: int, skip: int) -> None:
     np.save(folder / "a.npy", A)
@@ -91,7 +90,6 @@ def test_npy(folder: Path, A: np.ndarray, piece_bytes: int, block_bytes: int, la
     check(bare, A.astype(float), None, skip)
 
 
-@settings(deadline=None)
 @given(A=matrices(), block_bytes=sizes, skip=st.integers(0, 5), packed=st.booleans(), text=st.booleans())
 def test_npz_dense(folder: Path, A: np.ndarray, block_bytes: int, skip: int, packed: bool, text: bool) -> None:
     y = np.array([f"l{v}" for v in range(len(A))]) if text else np.arange(len(A))
@@ -101,7 +99,6 @@ def test_npz_dense(folder: Path, A: np.ndarray, block_bytes: int, skip: int, pac
     check(source, A.astype(float), y, skip)
 
 
-@settings(deadline=None)
 @given(
     seed=st.integers(0, 1000),
     density=st.sampled_from([0.0, 0.1, 0.5, 1.0]),
@@ -142,7 +139,6 @@ def test_npz_member_with_the_labels(folder: Path) -> None:
     check(open_source(str(folder / "named.npz"), label="target"), np.eye(2), np.array([4.0, 5.0]), 0)
 
 
-@settings(deadline=None)
 @given(
     seed=st.integers(0, 1000),
     piece_bytes=sizes,

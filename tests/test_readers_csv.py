@@ -72,7 +72,7 @@ def tables(draw: st.DrawFn) -> tuple[str, str, bool, int, bool]:
     return end.join(lines) + draw(st.sampled_from(["", end])), delimiter, header, at, as_text
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(table=tables(), block_bytes=st.integers(1, 100), skip=st.integers(0, 5))
 def test_equals_the_reference_however_it_is_cut(
     folder: Path, table: tuple[str, str, bool, int, bool], block_bytes: int, skip: int

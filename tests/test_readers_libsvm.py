@@ -99,7 +99,6 @@ def same(a: Block, b: Block) -> bool:
     )
 
 
-@settings(deadline=None)
 @given(text=texts(), piece_bytes=st.integers(1, 200), block_bytes=st.integers(1, 80))
 @example(text=b"1", piece_bytes=1, block_bytes=1)
 @example(text=b"-0 1:-0.0", piece_bytes=3, block_bytes=2)
@@ -127,7 +126,6 @@ def test_equals_the_reference_however_it_is_cut(folder: Path, text: bytes, piece
         assert all(map(same, blocks, plain))
 
 
-@settings(deadline=None)
 @given(text=texts(), piece_bytes=st.integers(1, 200), block_bytes=st.integers(1, 80), skip=st.integers(0, 9))
 def test_skip_leaves_out_the_first_blocks(
     folder: Path, text: bytes, piece_bytes: int, block_bytes: int, skip: int
@@ -141,7 +139,7 @@ def test_skip_leaves_out_the_first_blocks(
         assert all(map(same, blocks, expected))
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(st.lists(numbers, min_size=1, max_size=20))
 def test_values_are_those_of_python(folder: Path, values: list[str]) -> None:
     finite = [v for v in values if np.isfinite(float(v))] or ["1"]

@@ -110,7 +110,7 @@ def test_numbers_for_people(function: Any, value: Any, expected: str) -> None:
 
 
 @given(n=st.integers(1, 10**7), data=st.data())
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_wilson_interval_is_scipys(n: int, data: st.DataObject) -> None:
     k = data.draw(st.integers(0, n))
     expected = binomtest(k, n).proportion_ci(method="wilson")
@@ -146,7 +146,7 @@ def test_what_is_no_confusion_matrix_is_left_out(matrix: Any) -> None:
 
 
 @given(low=st.floats(0, 0.999), width=st.floats(1e-6, 1))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_axes(low: float, width: float) -> None:
     high = min(1.0, low + width)
     a, b = share_domain([low, high])
@@ -345,7 +345,7 @@ points = st.tuples(st.floats(10, 390), st.floats(10, 190))
     width=st.floats(40, 130),
     lines=st.lists(st.lists(points, max_size=12), max_size=4),
 )
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_labels_lie_apart(marks: list[Any], width: float, lines: list[Any]) -> None:
     area = Box(0, 0, 400, 200)
     boxes = place_labels(marks, [width] * len(marks), 20, 9, lines, area)

@@ -45,7 +45,7 @@ def begin(cells, bias, loss, seed):
     return [y, 1, np.array([0.4, 0.7]), weight, bias, LOSSES[loss], w, alpha, rng.permutation(n).astype(np.int32)]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     n=st.integers(1, 90),
     t=st.sampled_from([1, 2, 7, 8, 33, 64, 100, 129, 130, 600]),

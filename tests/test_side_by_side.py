@@ -85,11 +85,15 @@ def test_an_interrupt_stops_all() -> None:
 
     stopped = threading.Event()
     killer = threading.Thread(target=interrupt)
-    killer.start()
-    with pytest.raises(KeyboardInterrupt):
-        side_by_side({str(k): until_told(*events) for k, events in enumerate(chains)})
-    stopped.set()
-    killer.join()
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
+    try:
+        killer.start()
+        with pytest.raises(KeyboardInterrupt):
+            side_by_side({str(k): until_told(*events) for k, events in enumerate(chains)})
+        stopped.set()
+        killer.join()
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert all(ended.is_set() for _, ended in chains)
 
 

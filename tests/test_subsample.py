@@ -6,7 +6,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -15,7 +15,6 @@ from ikmap.seeds import generator
 from tests.naive.partitioners import subsamples
 
 
-@settings(deadline=None)
 @given(n=st.integers(1, 200), t=st.integers(1, 5), seed=st.integers(0, 2**40), data=st.data())
 def test_draws_are_the_beginning_of_a_whole_shuffle(n: int, t: int, seed: int, data: st.DataObject) -> None:
     psi = data.draw(st.integers(1, n))

@@ -430,7 +430,7 @@ def test_the_command_reads_standard_input(from_file: Callable[..., Path], tmp_pa
     environment |= {"PREFECT_HOME": "/nonexistent", "PYTHONPATH": str(ROOT)}
     done = subprocess.run(
         [sys.executable, "-m", "flows.online", *words, "--run-dir", str(tmp_path)],
-        input=csv_text(), env=environment, cwd=ROOT, capture_output=True, timeout=300, check=False,
+        input=csv_text(), env=environment, cwd=ROOT, capture_output=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert predictions(tmp_path) == predictions(from_file("none"))

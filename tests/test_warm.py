@@ -85,7 +85,8 @@ loops.count(np.zeros(8, dtype=np.uint8))
     assert any(tmp_path.rglob("*.nbi"))
 
 
-def test_what_was_compiled_before_is_loaded_and_nothing_is_compiled() -> None:
+def test_what_was_compiled_before_is_loaded_and_nothing_is_compiled(tmp_path: Path) -> None:
+    """In a cache of its own: tests of other files compile the same loop for other types."""
     script = """
 import numpy as np
 from pipeline.readers import _libsvm_loops as loops
@@ -101,4 +102,5 @@ else:
     assert not any(loop.stats.cache_misses for loop in ours)
 """
     for first in (True, False):
-        subprocess.run([sys.executable, "-c", script.format(first=first)], cwd=PIPELINE.parent, check=True)
+        command = [sys.executable, "-c", script.format(first=first)]
+        subprocess.run(command, cwd=PIPELINE.parent, env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}, check=True)
