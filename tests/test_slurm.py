@@ -1,6 +1,6 @@
 """A real Slurm: workers as jobs of their own, one of which is cancelled; a whole run as one job, stopped and resumed.
 
-Needs sbatch, a node of this host that is up and dask-jobqueue.
+The Slurm is one of our own, on this host alone (`tests.slurm_host`).
 """
 
 from __future__ import annotations
@@ -8,17 +8,17 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
-import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from cluster.tls import KEY
+from tests.slurm_host import missing, one_host_slurm
 from tests.test_batch import environment, results, write_libsvm
 
 ROOT = Path(__file__).parents[1]
@@ -26,16 +26,9 @@ WAIT_SECONDS = 240
 
 
 def _missing() -> str | None:
-    if shutil.which("sbatch") is None:
-        return "needs Slurm: found no sbatch"
     if importlib.util.find_spec("dask_jobqueue") is None:
         return "needs dask-jobqueue, which is an extra"
-    states = set(slurm("sinfo", "-h", "-o", "%t").split())
-    return None if states & {"idle", "mix", "alloc", "comp"} else f"needs a Slurm node that is up: found {states}"
-
-
-def slurm(*words: str) -> str:
-    return subprocess.run(words, capture_output=True, text=True).stdout
+    return missing()
 
 
 pytestmark = [
@@ -43,6 +36,18 @@ pytestmark = [
     pytest.mark.timeout(600),
     pytest.mark.skipif(_missing() is not None, reason=str(_missing())),
 ]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _host() -> Iterator[None]:
+    with one_host_slurm() as where, pytest.MonkeyPatch.context() as patch:
+        for name, value in where.items():
+            patch.setenv(name, value)
+        yield
+
+
+def slurm(*words: str) -> str:
+    return subprocess.run(words, capture_output=True, text=True).stdout
 
 
 def await_that(condition: Callable[[], Any], what: str) -> Any:
