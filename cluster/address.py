@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import dask
 from distributed import Client, Security, rpc
 
 from cluster._quiet import interrupts_held, quiet_logs
@@ -68,6 +69,7 @@ def attach(
     with ExitStack() as stack:
         with interrupts_held():
             stack.enter_context(quiet_logs())
+            stack.enter_context(dask.config.set({"ikmap.most-workers": values.get("maximum", 0)}))
             client = stack.enter_context(Client(address, security=security))
         wait_for_a_worker(client, name, wait)
         return ClusterHandle.of(client, parts.scheme, stack)

@@ -56,7 +56,7 @@ def start(
     with ExitStack() as stack:
         with interrupts_held():
             stack.enter_context(quiet_logs())
-            stack.enter_context(remote.patient(values))
+            stack.enter_context(remote.patient(values, most))
             try:
                 namespace = values.get("namespace") or kr8s.api().namespace
                 cluster = _create(wanted[0], namespace)

@@ -88,10 +88,10 @@ def shared_folder(values: Mapping[str, Any]) -> Iterator[Path]:
 
 
 @contextmanager
-def patient(values: Mapping[str, Any]) -> Iterator[None]:
-    """Dask's configuration for workers that come and go: their jobs end at their limits and are asked for again."""
-    wait = values.get("wait", WAIT_SECONDS)
-    with dask.config.set({"distributed.deploy.lost-worker-timeout": LOST, "ikmap.lost-seconds": wait, **CALM}):
+def patient(values: Mapping[str, Any], most: int) -> Iterator[None]:
+    """Dask's configuration for workers that come and go, up to ``most``: jobs end at their limits and are replaced."""
+    known = {"ikmap.lost-seconds": values.get("wait", WAIT_SECONDS), "ikmap.most-workers": most}
+    with dask.config.set({"distributed.deploy.lost-worker-timeout": LOST, **known, **CALM}):
         yield
 
 

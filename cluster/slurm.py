@@ -29,6 +29,10 @@ LOGS = "slurm-logs"
 LEAVE_SECONDS = 60
 #: ... where that leaves it at least so many.
 LEAST_SECONDS = 300
+#: Of work in sight, for which one more worker is asked for. Tasks are handed out as they can be done, so little is seen.
+WORK_SECONDS = "0.5s"
+#: Looks, one a second, that find a worker idle before it is let go: whoever leaves has to queue again.
+IDLE_LOOKS = 60
 
 
 def start(
@@ -50,7 +54,7 @@ def start(
     with ExitStack() as stack:
         with interrupts_held():
             stack.enter_context(quiet_logs())
-            stack.enter_context(remote.patient(values))
+            stack.enter_context(remote.patient(values, most))
             folder = stack.enter_context(remote.shared_folder(values))
             cluster = SLURMCluster(
                 n_workers=0,
@@ -69,7 +73,7 @@ def start(
             except RuntimeError as error:
                 raise InputError(f"--cluster slurm: {_reason(error)}") from None
             # Also with a fixed number: jobs that are lost are replaced.
-            cluster.adapt(minimum=fewest, maximum=most)
+            cluster.adapt(minimum=fewest, maximum=most, target_duration=WORK_SECONDS, wait_count=IDLE_LOOKS)
         return remote.connected(client, "slurm", stack, fewest, values, say)
 
 

@@ -38,11 +38,12 @@ def start(
     if "SLURM_JOB_ID" not in os.environ or shutil.which("srun") is None:
         raise InputError("--cluster srun: found no Slurm job here, expected sbatch cluster/slurm/batch.sbatch")
     memory = remote.memory_of(memory_limit) if memory_limit else share(os.environ)
+    expected = count(workers, values, os.environ)
     security = tls.of(values)
     with ExitStack() as stack:
         with interrupts_held():
             stack.enter_context(quiet_logs())
-            stack.enter_context(remote.patient(values))
+            stack.enter_context(remote.patient(values, expected))
             folder = stack.enter_context(remote.shared_folder(values))
             scheduler = {"cls": Scheduler, "options": remote.scheduler_options(values, security)}
             cluster = stack.enter_context(
@@ -56,7 +57,7 @@ def start(
         def fault() -> str | None:
             return None if step.poll() is None else f"srun ended with status {step.returncode}: {_last_line(said)}"
 
-        return remote.connected(client, "srun", stack, count(workers, values, os.environ), values, say, fault)
+        return remote.connected(client, "srun", stack, expected, values, say, fault)
 
 
 def count(workers: int | None, values: Mapping[str, Any], job: Mapping[str, str]) -> int:
