@@ -29,7 +29,7 @@ LOGS = "slurm-logs"
 LEAVE_SECONDS = 60
 #: ... where that leaves it at least so many.
 LEAST_SECONDS = 300
-#: Of work in sight, for which one more worker is asked for. Tasks are handed out as they can be done, so little is seen.
+#: Of work in sight, for which one more worker is asked for. Tasks are handed out as they can be done: it is never much.
 WORK_SECONDS = "0.5s"
 #: Looks, one a second, that find a worker idle before it is let go: whoever leaves has to queue again.
 IDLE_LOOKS = 60

@@ -123,7 +123,7 @@ def test_long_tasks_are_handed_out_one_at_a_time(client: Client, monkeypatch: py
 meeting = threading.Barrier(2)
 
 
-def meet(k: int) -> dict[str, Any]:
+def meet(k: int) -> dict[str, Any]:  # noqa: ARG001
     meeting.wait(60)
     return {}
 
