@@ -14,7 +14,8 @@ from urllib.parse import urlsplit
 import dask
 from distributed import Client, Security, rpc
 
-from cluster._quiet import interrupts_held, quiet_logs
+from cluster._quiet import quiet_logs
+from cluster._starting import starting
 from cluster.handle import ClusterHandle
 from cluster.tls import OFF, from_folder
 from pipeline.errors import InputError
@@ -67,8 +68,7 @@ def attach(
             raise InputError(f"--cluster {address}: {error}") from None
 
     with ExitStack() as stack:
-        with interrupts_held():
-            stack.enter_context(quiet_logs())
+        with starting(name, stack):
             stack.enter_context(dask.config.set({"ikmap.most-workers": values.get("maximum", 0)}))
             client = stack.enter_context(Client(address, security=security))
         wait_for_a_worker(client, name, wait)

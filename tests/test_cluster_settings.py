@@ -243,8 +243,8 @@ def test_remote_kinds_speak_tls_unless_told_not_to():
 
 
 def test_tunnel():
-    assert _tunnel("http://10.0.0.7:8787/status") == "ssh -L 8787:localhost:8787 10.0.0.7"
-    assert _tunnel("http://127.0.0.1:4321/status") == f"ssh -L 8787:localhost:4321 {os.uname().nodename}"
+    assert _tunnel("http://10.0.0.7:8787/status") == "ssh -L 8787:127.0.0.1:8787 10.0.0.7"
+    assert _tunnel("http://127.0.0.1:4321/status") == f"ssh -L 8787:127.0.0.1:4321 {os.uname().nodename}"
     assert _tunnel(None) is None
     assert _tunnel("proxy/status") is None
 

@@ -70,7 +70,7 @@ class Watched:
 
     def samples(self, process: str) -> list[list[Any]]:
         """Samples of the pages of metrics of all processes of a kind, where Prometheus is told to look for them."""
-        groups = {group["labels"]["process"]: group["targets"] for group in targets(self.cluster)}
+        groups = {group["labels"]["process"]: group["targets"] for group in targets(self.cluster)[0]}
         found = []
         for target in groups[process]:
             with urlopen(f"http://{target}/metrics", timeout=60) as answer:

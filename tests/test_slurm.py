@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -88,31 +89,31 @@ def processes() -> str:
     return "\n".join(found)
 
 
+def submitting(words: list[str], folder: Path, *more: str) -> subprocess.Popen[str]:
+    """A run in ``folder`` whose workers are Slurm jobs, marked by its name."""
+    options = [f"shared={folder}", f"logs={folder / 'logs'}", f"directive=--comment={folder}", "interface=lo"]
+    flags = [word for option in (*options, "walltime=00:20:00") for word in ("--cluster-option", option)]
+    command = [sys.executable, "-m", "flows.batch", *words, "--cluster", "slurm", *more, *flags]
+    command += ["--memory-limit", "1GB", "--run-dir", str(folder / "run")]
+    return subprocess.Popen(
+        command, env=environment(), cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+
+
+def jobs_of(folder: Path) -> list[str]:
+    """Its worker jobs that are running."""
+    lines = slurm("squeue", "-h", "-o", "%i %T %k").splitlines()
+    return [line.split()[0] for line in lines if line.endswith(f" {folder}") and " RUNNING " in line]
+
+
 def test_a_worker_job_is_cancelled_and_the_run_has_the_same_bits(
     words: list[str], expected: dict[str, Any], tmp_path: Path
 ) -> None:
-    name = f"--comment={tmp_path}"
-    options = [
-        f"shared={tmp_path}",
-        f"logs={tmp_path / 'logs'}",
-        f"directive={name}",
-        "interface=lo",
-        "walltime=00:20:00",
-    ]
-    flags = [word for option in options for word in ("--cluster-option", option)]
-    command = [sys.executable, "-m", "flows.batch", *words, "--cluster", "slurm", "--workers", "2"]
-    command += ["--memory-limit", "1GB", "--run-dir", str(tmp_path / "run"), *flags]
-    process = subprocess.Popen(
-        command, env=environment(), cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    )
-
-    def jobs() -> list[str]:
-        lines = slurm("squeue", "-h", "-o", "%i %T %k").splitlines()
-        return [line.split()[0] for line in lines if line.endswith(str(tmp_path)) and " RUNNING " in line]
+    process = submitting(words, tmp_path, "--workers", "2")
 
     def half_way() -> bool:
         assert process.poll() is None, process.stdout and process.stdout.read()
-        return len(jobs()) == 2 and len(list((tmp_path / "run/records/cells").glob("*.json"))) > 3
+        return len(jobs_of(tmp_path)) == 2 and len(list((tmp_path / "run/records/cells").glob("*.json"))) > 3
 
     try:
         await_that(half_way, "the cells, by two jobs")
@@ -120,7 +121,7 @@ def test_a_worker_job_is_cancelled_and_the_run_has_the_same_bits(
         assert key_file.stat().st_mode & 0o077 == 0
         assert key_file.parent.stat().st_mode & 0o077 == 0
         secret = key_file.read_text().splitlines()[5]
-        job, *_ = jobs()
+        job, *_ = jobs_of(tmp_path)
         script = slurm("scontrol", "write", "batch_script", job, "-")
         subprocess.run(["scancel", job], check=True)
         arguments = processes()
@@ -130,16 +131,34 @@ def test_a_worker_job_is_cancelled_and_the_run_has_the_same_bits(
     assert process.returncode == 0, shown
     assert results(tmp_path / "run") == expected
     assert "slurm cluster: 2 workers, 2 threads" in shown
-    assert "ssh -L 8787:localhost:" in shown
+    assert re.search(
+        r"dashboard http://127\.0\.0\.1:(\d+)/status \(from elsewhere: ssh -L 8787:127\.0\.0\.1:\1 ", shown
+    )
 
     assert str(key_file) in script
     assert str(key_file) in arguments  # it is named there
     texts = [script, arguments, shown, *(path.read_text(errors="replace") for path in files_of(tmp_path))]
     assert not any(secret in text or "PRIVATE KEY" in text for text in texts)
     assert not key_file.parent.exists()
-    await_that(lambda: not jobs(), "the end of all worker jobs")
+    await_that(lambda: not jobs_of(tmp_path), "the end of all worker jobs")
     metrics = json.loads((tmp_path / "run/metrics.json").read_text())
     assert metrics["run"]["cluster"]["kind"] == "slurm"
+
+
+def test_more_workers_are_asked_for_as_there_is_work_and_the_run_has_the_same_bits(
+    words: list[str], expected: dict[str, Any], tmp_path: Path
+) -> None:
+    process = submitting(words, tmp_path, "--cluster-option", "minimum=1", "--cluster-option", "maximum=3")
+    try:
+        await_that(lambda: len(jobs_of(tmp_path)) == 3 or process.poll() is not None, "three jobs")
+        assert process.poll() is None
+        shown, _ = process.communicate(timeout=WAIT_SECONDS)
+    finally:
+        process.kill()
+    assert process.returncode == 0, shown
+    assert "slurm cluster: 1 worker, 1 thread" in shown
+    assert results(tmp_path / "run") == expected
+    await_that(lambda: not jobs_of(tmp_path), "the end of all worker jobs")
 
 
 def test_a_job_that_is_told_of_its_limit_goes_on_where_it_stopped(
@@ -188,3 +207,11 @@ def test_what_slurm_does_not_take_is_one_line(tmp_path: Path) -> None:
     assert done.stderr.splitlines()[-1].startswith("error: --cluster slurm: ")
     assert "invalid partition specified: nowhere" in done.stderr
     assert os.listdir(tmp_path / "slurm-logs") == []
+
+
+def test_worker_jobs_that_end_at_once_are_told(tmp_path: Path) -> None:
+    process = submitting([], tmp_path, "--workers", "2", "--cluster-option", "prologue=echo no such module >&2; exit 1")
+    shown, _ = process.communicate(timeout=WAIT_SECONDS)
+    assert process.returncode == 2
+    assert re.search(r"^error: --cluster slurm: the worker jobs ended before .*ikmap-worker-\d+\.err: no such module$",
+                     shown.splitlines()[-1])  # fmt: skip
