@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import socket
@@ -9,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+from contextlib import ExitStack
 from pathlib import Path
 from urllib.request import urlopen
 
@@ -19,6 +21,7 @@ import cluster
 from cluster import address, local, targets
 from cluster._quiet import interrupts_held
 from cluster._scratch import scratch_folder
+from cluster._starting import starting
 from cluster.handle import nearest
 from pipeline.errors import InputError
 
@@ -257,8 +260,25 @@ def test_what_listens_on_loopback_only_is_reached_there():
 
 
 def test_a_start_that_fails_is_told_in_one_line():
-    with pytest.raises(InputError, match=r"^--cluster local: Cannot assign requested address$"):
-        cluster.connect("local", workers=1, options=["dashboard=203.0.113.7:1"])
+    taken = OSError(errno.EADDRINUSE, "Address already in use")
+    with (
+        pytest.raises(InputError, match=r"^--cluster slurm: Address already in use$"),
+        ExitStack() as stack,
+        starting("slurm", stack),
+    ):
+        raise ValueError("cannot get address of non-running Server") from taken  # as Dask does when it cleans up
+    with (
+        pytest.raises(ValueError, match=r"^a defect$"),
+        ExitStack() as stack,
+        starting("slurm", stack),
+    ):
+        raise ValueError("a defect")
+    with (
+        pytest.raises(InputError, match=r"^--cluster slurm: Cluster failed to start: no such interface$"),
+        ExitStack() as stack,
+        starting("slurm", stack),
+    ):
+        raise RuntimeError("Cluster failed\n to start: no such interface")
 
 
 def test_targets_are_those_that_answer(two_workers, monkeypatch):
