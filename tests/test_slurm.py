@@ -89,10 +89,15 @@ def processes() -> str:
     return "\n".join(found)
 
 
+def options_of(folder: Path) -> list[str]:
+    """Settings of worker jobs that are marked by the name of a folder."""
+    site = [f"shared={folder}", f"logs={folder / 'logs'}", "interface=lo", "walltime=00:20:00"]
+    return [*site, f"directive=--comment={folder}"]
+
+
 def submitting(words: list[str], folder: Path, *more: str) -> subprocess.Popen[str]:
-    """A run in ``folder`` whose workers are Slurm jobs, marked by its name."""
-    options = [f"shared={folder}", f"logs={folder / 'logs'}", f"directive=--comment={folder}", "interface=lo"]
-    flags = [word for option in (*options, "walltime=00:20:00") for word in ("--cluster-option", option)]
+    """A run in a folder, whose workers are Slurm jobs."""
+    flags = [word for option in options_of(folder) for word in ("--cluster-option", option)]
     command = [sys.executable, "-m", "flows.batch", *words, "--cluster", "slurm", *more, *flags]
     command += ["--memory-limit", "1GB", "--run-dir", str(folder / "run")]
     return subprocess.Popen(
@@ -128,6 +133,8 @@ def test_a_worker_job_is_cancelled_and_the_run_has_the_same_bits(
         shown, _ = process.communicate(timeout=WAIT_SECONDS)
     finally:
         process.kill()
+        assert process.stdout is not None
+        process.stdout.close()
     assert process.returncode == 0, shown
     assert results(tmp_path / "run") == expected
     assert "slurm cluster: 2 workers, 2 threads" in shown
@@ -145,19 +152,35 @@ def test_a_worker_job_is_cancelled_and_the_run_has_the_same_bits(
     assert metrics["run"]["cluster"]["kind"] == "slurm"
 
 
-def test_more_workers_are_asked_for_as_there_is_work_and_the_run_has_the_same_bits(
-    words: list[str], expected: dict[str, Any], tmp_path: Path
-) -> None:
-    process = submitting(words, tmp_path, "--cluster-option", "minimum=1", "--cluster-option", "maximum=3")
-    try:
-        await_that(lambda: len(jobs_of(tmp_path)) == 3 or process.poll() is not None, "three jobs")
-        assert process.poll() is None
-        shown, _ = process.communicate(timeout=WAIT_SECONDS)
-    finally:
-        process.kill()
-    assert process.returncode == 0, shown
-    assert "slurm cluster: 1 worker, 1 thread" in shown
-    assert results(tmp_path / "run") == expected
+MEETING = """
+import os, sys, time
+from pathlib import Path
+from cluster import connect
+from pipeline.engine import Task, run_tasks
+
+def meet(folder):
+    Path(folder, str(os.getpid())).touch()
+    while len(os.listdir(folder)) < 2:
+        time.sleep(0.1)
+    return {}
+
+if __name__ == "__main__":
+    folder, *options = sys.argv[1:]
+    with connect("slurm", memory_limit="1GB", options=[*options, "minimum=1", "maximum=2"]) as cluster:
+        done = list(run_tasks(cluster.client, "meet", meet, [Task(f"k-{k}", (folder,)) for k in range(4)]))
+        print(cluster.workers, len(done))
+"""
+
+
+def test_more_workers_are_asked_for_as_there_is_work(tmp_path: Path) -> None:
+    """Its tasks end only when two workers are at work on them; one is there at first."""
+    (tmp_path / "script.py").write_text(MEETING)
+    (tmp_path / "met").mkdir()
+    command = [sys.executable, "script.py", str(tmp_path / "met"), *options_of(tmp_path)]
+    done = subprocess.run(
+        command, env=environment(), cwd=tmp_path, capture_output=True, text=True, timeout=WAIT_SECONDS
+    )
+    assert (done.stdout, done.stderr, done.returncode) == ("1 4\n", "", 0)
     await_that(lambda: not jobs_of(tmp_path), "the end of all worker jobs")
 
 
