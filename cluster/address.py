@@ -61,8 +61,9 @@ def attach(
         try:
             asyncio.run(_answer(address, security))
         except (OSError, TimeoutError):
+            other = "has another certificate" if parts.scheme == "tls" else "speaks TLS"
             raise InputError(
-                f"--cluster {address}: no Dask scheduler answered within {ANSWER_SECONDS:g} seconds"
+                f"--cluster {address}: no Dask scheduler answered within {ANSWER_SECONDS:g} seconds, or it {other}"
             ) from None
         except (TypeError, ValueError, RuntimeError) as error:
             raise InputError(f"--cluster {address}: {error}") from None
