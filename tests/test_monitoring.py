@@ -278,7 +278,7 @@ def test_the_grafana_dashboard_asks_for_what_there_is(watched: Watched) -> None:
 
 def test_targets_of_a_scheduler_are_printed(watched: Watched, capsys: pytest.CaptureFixture[str]) -> None:
     assert cluster.targets.main([watched.cluster.client.scheduler.address]) == 0
-    assert json.loads(capsys.readouterr().out) == targets(watched.cluster)
+    assert json.loads(capsys.readouterr().out) == targets(watched.cluster)[0]
     assert cluster.targets.main([]) == 2
     assert cluster.targets.main(["nowhere"]) == 2
     assert capsys.readouterr().err.splitlines()[1].startswith("cluster.targets: --cluster: found 'nowhere'")
