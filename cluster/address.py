@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import dask
 from distributed import Client, Security, rpc
 
-from cluster._quiet import interrupts_held, quiet_logs
+from cluster._quiet import quiet_logs
+from cluster._starting import starting
 from cluster.handle import ClusterHandle
 from cluster.tls import OFF, from_folder
 from pipeline.errors import InputError
@@ -59,15 +61,16 @@ def attach(
         try:
             asyncio.run(_answer(address, security))
         except (OSError, TimeoutError):
+            other = "has another certificate" if parts.scheme == "tls" else "speaks TLS"
             raise InputError(
-                f"--cluster {address}: no Dask scheduler answered within {ANSWER_SECONDS:g} seconds"
+                f"--cluster {address}: no Dask scheduler answered within {ANSWER_SECONDS:g} seconds, or it {other}"
             ) from None
         except (TypeError, ValueError, RuntimeError) as error:
             raise InputError(f"--cluster {address}: {error}") from None
 
     with ExitStack() as stack:
-        with interrupts_held():
-            stack.enter_context(quiet_logs())
+        with starting(name, stack):
+            stack.enter_context(dask.config.set({"ikmap.most-workers": values.get("maximum", 0)}))
             client = stack.enter_context(Client(address, security=security))
         wait_for_a_worker(client, name, wait)
         return ClusterHandle.of(client, parts.scheme, stack)

@@ -7,13 +7,11 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from typing import Any
 
-import dask
 from distributed import Client
 
-from cluster._quiet import interrupts_held, quiet_logs
-from cluster._scratch import scratch_folder
-from cluster.handle import ClusterHandle
-from cluster.local import CALM, LOOPBACK, bytes_of, worker_environment
+from cluster._starting import starting
+from cluster.handle import LOOPBACK, ClusterHandle
+from cluster.local import bytes_of, on_this_machine
 from pipeline.errors import InputError
 
 
@@ -37,11 +35,8 @@ def start(
     from dask_cuda import LocalCUDACluster
 
     with ExitStack() as stack:
-        with interrupts_held():
-            stack.enter_context(quiet_logs())
-            scratch = stack.enter_context(scratch_folder())
-            stack.enter_context(dask.config.set({"temporary-directory": scratch, **CALM}))
-            stack.enter_context(worker_environment())
+        with starting("cuda", stack):
+            scratch = stack.enter_context(on_this_machine())
             try:
                 cluster = stack.enter_context(
                     LocalCUDACluster(**cluster_options(workers, memory_limit, values, scratch))

@@ -3,19 +3,41 @@
 from __future__ import annotations
 
 import socket
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Self
 from urllib.parse import urlsplit
 
+import psutil
 from dask.utils import format_bytes
 from distributed import Client
 
 from cluster._quiet import interrupts_held
 
+LOOPBACK = "127.0.0.1"
 LOCAL_PORT = 8787
 """Of the dashboard, at the near end of a tunnel."""
+
+
+def nearest(host: str, port: int) -> str:
+    """The name by which a host's port is reached from here: loopback for what listens there only, on this machine.
+
+    Dask knows the host of a process but not where its dashboard listens.
+    """
+    own = {address.address for addresses in psutil.net_if_addrs().values() for address in addresses}
+    if host in own:
+        for known in (host, LOOPBACK):
+            with suppress(OSError), socket.create_connection((known, port), timeout=1):
+                return known
+    return host
+
+
+def _nearest_link(link: str | None) -> str | None:
+    parts = urlsplit(link or "")
+    if not link or not parts.hostname or not parts.port:
+        return link or None
+    return link.replace(parts.hostname, nearest(parts.hostname, parts.port), 1)
 
 
 def _tunnel(link: str | None) -> str | None:
@@ -23,8 +45,8 @@ def _tunnel(link: str | None) -> str | None:
     parts = urlsplit(link or "")
     if not parts.hostname or not parts.port:
         return None
-    here = parts.hostname in ("localhost", "127.0.0.1", "::1")
-    return f"ssh -L {LOCAL_PORT}:localhost:{parts.port} {socket.gethostname() if here else parts.hostname}"
+    here = parts.hostname in ("localhost", LOOPBACK, "::1")
+    return f"ssh -L {LOCAL_PORT}:{LOOPBACK}:{parts.port} {socket.gethostname() if here else parts.hostname}"
 
 
 @dataclass
@@ -61,14 +83,15 @@ class ClusterHandle:
         """The handle of a connected client; it takes over what ``stack`` has to close."""
         found = client.scheduler_info(n_workers=-1)["workers"].values()
         limits = [worker["memory_limit"] for worker in found if worker["memory_limit"]]
+        link = _nearest_link(client.dashboard_link)
         return cls(
             client=client,
             kind=kind,
             workers=len(found),
             threads=sum(worker["nthreads"] for worker in found),
             memory_limit=min(limits, default=None),
-            dashboard_link=client.dashboard_link or None,
-            tunnel=None if kind in ("local", "cuda") else _tunnel(client.dashboard_link),
+            dashboard_link=link,
+            tunnel=None if kind in ("local", "cuda") else _tunnel(link),
             _stack=stack.pop_all(),
         )
 

@@ -21,7 +21,7 @@ from typing import Any
 from distributed import Client, Security
 
 from cluster import remote, tls
-from cluster._quiet import interrupts_held, quiet_logs
+from cluster._starting import starting
 from cluster.handle import ClusterHandle
 from cluster.settings import scale
 from pipeline.errors import InputError
@@ -54,9 +54,8 @@ def start(
     name = f"ikmap-{secrets.token_hex(4)}"
     wanted = documents(name, fewest, most, remote.memory_of(memory_limit), values, security is not None)
     with ExitStack() as stack:
-        with interrupts_held():
-            stack.enter_context(quiet_logs())
-            stack.enter_context(remote.patient(values))
+        with starting("kubernetes", stack):
+            stack.enter_context(remote.patient(values, most))
             try:
                 namespace = values.get("namespace") or kr8s.api().namespace
                 cluster = _create(wanted[0], namespace)

@@ -15,9 +15,9 @@ from dask.utils import format_bytes, parse_bytes
 from distributed import Client, LocalCluster
 from distributed.system import MEMORY_LIMIT
 
-from cluster._quiet import interrupts_held, quiet_logs
 from cluster._scratch import scratch_folder
-from cluster.handle import ClusterHandle
+from cluster._starting import starting
+from cluster.handle import LOOPBACK, ClusterHandle
 from pipeline.errors import InputError
 
 #: A worker process holds about 150 MB before it does anything; below this Dask only kills and restarts it.
@@ -41,7 +41,6 @@ CALM = {
     "distributed.worker.memory.monitor-interval": "250ms",
     "distributed.worker.profile.interval": "100ms",
 }
-LOOPBACK = "127.0.0.1"
 
 
 def usable_cores() -> int:
@@ -104,11 +103,8 @@ def start(
     limit = worker_memory(memory_limit, count)
 
     with ExitStack() as stack:
-        with interrupts_held():
-            stack.enter_context(quiet_logs())
-            scratch = stack.enter_context(scratch_folder())
-            stack.enter_context(dask.config.set({"temporary-directory": scratch, **CALM}))
-            stack.enter_context(worker_environment())
+        with starting("local", stack):
+            scratch = stack.enter_context(on_this_machine())
             cluster = stack.enter_context(
                 LocalCluster(
                     n_workers=count,
@@ -132,6 +128,17 @@ def _await_restarts(client: Client, count: int) -> None:
     """Before closing, let workers that died come up again: Dask stops half-started ones with a traceback."""
     with suppress(TimeoutError):
         client.wait_for_workers(count, timeout=RESTART_SECONDS)
+
+
+@contextmanager
+def on_this_machine() -> Iterator[str]:
+    """What worker processes here are started in: a folder of their own, which is given, and a calm Dask."""
+    with (
+        scratch_folder() as scratch,
+        dask.config.set({"temporary-directory": scratch, **CALM}),
+        worker_environment(),
+    ):
+        yield scratch
 
 
 @contextmanager

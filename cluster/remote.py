@@ -15,8 +15,8 @@ from distributed import Client
 from distributed.utils import get_ip
 
 from cluster._scratch import scratch_folder
-from cluster.handle import ClusterHandle
-from cluster.local import CALM, LOOPBACK, WORKER_ENVIRONMENT, bytes_of
+from cluster.handle import LOOPBACK, ClusterHandle
+from cluster.local import CALM, WORKER_ENVIRONMENT, bytes_of
 from cluster.settings import MEMORY
 from pipeline.errors import InputError
 
@@ -26,6 +26,8 @@ WAIT_SECONDS = 3600.0
 OTHERS_SECONDS = 10.0
 #: Between two lines that tell that nothing has come yet.
 SAY_SECONDS = 60.0
+#: Between two looks at why.
+FAULT_SECONDS = 5.0
 #: Of a worker that was lost, until another one is asked for.
 LOST = "5s"
 #: Seconds for which a worker looks for its scheduler, and then ends.
@@ -88,11 +90,18 @@ def shared_folder(values: Mapping[str, Any]) -> Iterator[Path]:
 
 
 @contextmanager
-def patient(values: Mapping[str, Any]) -> Iterator[None]:
-    """Dask's configuration for workers that come and go: their jobs end at their limits and are asked for again."""
-    wait = values.get("wait", WAIT_SECONDS)
-    with dask.config.set({"distributed.deploy.lost-worker-timeout": LOST, "ikmap.lost-seconds": wait, **CALM}):
+def patient(values: Mapping[str, Any], most: int) -> Iterator[None]:
+    """Dask's configuration for workers that come and go, up to ``most``: jobs end at their limits and are replaced."""
+    known = {"ikmap.lost-seconds": values.get("wait", WAIT_SECONDS), "ikmap.most-workers": most}
+    with dask.config.set({"distributed.deploy.lost-worker-timeout": LOST, **known, **CALM}):
         yield
+
+
+@contextmanager
+def from_here(values: Mapping[str, Any], most: int) -> Iterator[Path]:
+    """What a scheduler in this process, with up to ``most`` workers on other hosts, is started in: a shared folder."""
+    with patient(values, most), shared_folder(values) as folder:
+        yield folder
 
 
 def connected(
@@ -118,7 +127,7 @@ def connected(
     InputError
         If no worker comes, or none will.
     """
-    began = said = time.monotonic()
+    began = said = looked = time.monotonic()
     wait = float(values.get("wait", WAIT_SECONDS))
     first: float | None = None
     while True:
@@ -129,9 +138,11 @@ def connected(
         if there >= expected or (first is not None and now - first > OTHERS_SECONDS):
             return ClusterHandle.of(client, kind, stack)
         if not there:
-            reason = fault()
-            if reason is not None:
-                raise InputError(f"--cluster {kind}: {reason}")
+            if now - looked > FAULT_SECONDS:
+                looked = now
+                reason = fault()
+                if reason is not None:
+                    raise InputError(f"--cluster {kind}: {reason}")
             if now - began > wait:
                 raise InputError(f"--cluster {kind}: no worker has come in {wait:g} seconds (--cluster-option wait=N)")
         if now - said > SAY_SECONDS:
@@ -143,3 +154,9 @@ def connected(
 def size_word(size: int) -> str:
     """Bytes for a command line of Dask's."""
     return f"{size}B"
+
+
+def last_line(path: Path) -> str | None:
+    """Of a file in which something may have said why it failed."""
+    lines = path.read_text(errors="replace").splitlines() if path.exists() else []
+    return next((line for line in reversed(lines) if line.strip()), None)

@@ -98,7 +98,13 @@ SETTINGS = {
     setting.name: setting
     for setting in (
         Setting("minimum", ("slurm", "kubernetes"), _whole(1), "N", "workers that are always asked for (adaptive)"),
-        Setting("maximum", ("slurm", "kubernetes"), _whole(1), "N", "most workers that are asked for (adaptive)"),
+        Setting(
+            "maximum",
+            ("slurm", "kubernetes", *_RUNNING),
+            _whole(1),
+            "N",
+            "most workers that are asked for, or come to a running cluster (adaptive)",
+        ),
         Setting("queue", ("slurm",), _word, "NAME", "partition of the worker jobs"),
         Setting("account", ("slurm",), _word, "NAME", "account that the worker jobs are charged to"),
         Setting("walltime", ("slurm",), _walltime, "TIME", "limit of each worker job (default: 01:00:00)"),

@@ -8,9 +8,11 @@ from __future__ import annotations
 import logging
 import shutil
 import signal
+import subprocess
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -18,17 +20,22 @@ from typing import Any
 from distributed import Client
 
 from cluster import remote, tls
-from cluster._quiet import interrupts_held, quiet_logs
+from cluster._starting import starting
 from cluster.handle import ClusterHandle
 from cluster.settings import scale
 from pipeline.errors import InputError
 
 WALLTIME = "01:00:00"
 LOGS = "slurm-logs"
+JOB_NAME = "ikmap-worker"
 #: A worker leaves so many seconds before its job's limit, so that its tasks are not counted as accidents ...
 LEAVE_SECONDS = 60
 #: ... where that leaves it at least so many.
 LEAST_SECONDS = 300
+#: Of work in sight, for which one more worker is asked for. Tasks are handed out as they can be done: it is never much.
+WORK_SECONDS = "0.5s"
+#: Looks, one a second, that find a worker idle before it is let go: whoever leaves has to queue again.
+IDLE_LOOKS = 60
 
 
 def start(
@@ -48,10 +55,8 @@ def start(
         raise InputError("--cluster slurm: found no sbatch here, expected a host that can submit Slurm jobs")
     security = tls.of(values)
     with ExitStack() as stack:
-        with interrupts_held():
-            stack.enter_context(quiet_logs())
-            stack.enter_context(remote.patient(values))
-            folder = stack.enter_context(remote.shared_folder(values))
+        with starting("slurm", stack):
+            folder = stack.enter_context(remote.from_here(values, most))
             cluster = SLURMCluster(
                 n_workers=0,
                 security=security,
@@ -69,8 +74,8 @@ def start(
             except RuntimeError as error:
                 raise InputError(f"--cluster slurm: {_reason(error)}") from None
             # Also with a fixed number: jobs that are lost are replaced.
-            cluster.adapt(minimum=fewest, maximum=most)
-        return remote.connected(client, "slurm", stack, fewest, values, say)
+            cluster.adapt(minimum=fewest, maximum=most, target_duration=WORK_SECONDS, wait_count=IDLE_LOOKS)
+        return remote.connected(client, "slurm", stack, fewest, values, say, partial(_fault, cluster, values))
 
 
 def job_options(values: Mapping[str, Any], memory: int, *, explicit: bool = True) -> dict[str, Any]:
@@ -94,7 +99,7 @@ def job_options(values: Mapping[str, Any], memory: int, *, explicit: bool = True
         "queue": values.get("queue"),
         "account": values.get("account"),
         "walltime": walltime,
-        "job_name": "ikmap-worker",
+        "job_name": JOB_NAME,
         "cores": processes,  # of Dask: one thread for each process
         "job_cpu": cores,
         "processes": processes,
@@ -102,13 +107,28 @@ def job_options(values: Mapping[str, Any], memory: int, *, explicit: bool = True
         "interface": values.get("interface"),
         "death_timeout": remote.DEATH_TIMEOUT,
         "local_directory": "${TMPDIR:-/tmp}",
-        "log_directory": str(Path(values.get("logs", LOGS)).expanduser().absolute()),
+        "log_directory": str(_logs(values)),
         "worker_command": "dask_cuda.cli" if gpus else "distributed.cli.dask_worker",
         "worker_extra_args": remote.worker_words(gpus=bool(gpus), values=values),
         "job_directives_skip": ["--mem"] if gpus and not explicit else [],
         "job_extra_directives": [*([f"--gpus={gpus}"] if gpus else []), *values.get("directive", ())],
         "job_script_prologue": [*values.get("prologue", ()), *lines],
     }
+
+
+def _fault(cluster: Any, values: Mapping[str, Any]) -> str | None:
+    """Why no worker will come: all jobs that were submitted are gone."""
+    jobs = {str(worker.job_id) for worker in cluster.workers.values()}
+    queue = subprocess.run(["squeue", "-h", "-o", "%i", f"--name={JOB_NAME}"], capture_output=True, text=True)
+    if queue.returncode != 0 or not jobs or jobs & set(queue.stdout.split()):
+        return None
+    errors = [_logs(values) / f"{JOB_NAME}-{job}.err" for job in sorted(jobs)]
+    said = next((f"{path}: {line}" for path in errors if (line := remote.last_line(path))), f"see {_logs(values)}")
+    return f"the worker jobs ended before a worker came; {said}"
+
+
+def _logs(values: Mapping[str, Any]) -> Path:
+    return Path(values.get("logs", LOGS)).expanduser().absolute()
 
 
 def seconds_of(walltime: str) -> int:

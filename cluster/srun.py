@@ -16,7 +16,7 @@ from distributed import Client, Scheduler
 from distributed.deploy.spec import SpecCluster
 
 from cluster import remote, tls
-from cluster._quiet import interrupts_held, quiet_logs
+from cluster._starting import starting
 from cluster.handle import ClusterHandle
 from cluster.local import MIN_WORKER_BYTES, WORKERS_SHARE
 from pipeline.errors import InputError
@@ -38,12 +38,11 @@ def start(
     if "SLURM_JOB_ID" not in os.environ or shutil.which("srun") is None:
         raise InputError("--cluster srun: found no Slurm job here, expected sbatch cluster/slurm/batch.sbatch")
     memory = remote.memory_of(memory_limit) if memory_limit else share(os.environ)
+    expected = count(workers, values, os.environ)
     security = tls.of(values)
     with ExitStack() as stack:
-        with interrupts_held():
-            stack.enter_context(quiet_logs())
-            stack.enter_context(remote.patient(values))
-            folder = stack.enter_context(remote.shared_folder(values))
+        with starting("srun", stack):
+            folder = stack.enter_context(remote.from_here(values, expected))
             scheduler = {"cls": Scheduler, "options": remote.scheduler_options(values, security)}
             cluster = stack.enter_context(
                 SpecCluster(scheduler=scheduler, workers={}, security=security, silence_logs=logging.CRITICAL)
@@ -54,9 +53,13 @@ def start(
             step, said = stack.enter_context(_running(command, folder / "srun.err"))
 
         def fault() -> str | None:
-            return None if step.poll() is None else f"srun ended with status {step.returncode}: {_last_line(said)}"
+            return (
+                None
+                if step.poll() is None
+                else f"srun ended with status {step.returncode}: {remote.last_line(said) or 'no reason given'}"
+            )
 
-        return remote.connected(client, "srun", stack, count(workers, values, os.environ), values, say, fault)
+        return remote.connected(client, "srun", stack, expected, values, say, fault)
 
 
 def count(workers: int | None, values: Mapping[str, Any], job: Mapping[str, str]) -> int:
@@ -127,8 +130,3 @@ def _running(command: list[str], said: Path) -> Iterator[tuple[subprocess.Popen[
         except subprocess.TimeoutExpired:
             step.kill()
             step.wait()
-
-
-def _last_line(said: Path) -> str:
-    lines = said.read_text(errors="replace").split("\n") if said.exists() else []
-    return next((line for line in reversed(lines) if line.strip()), "no reason given")

@@ -1,4 +1,4 @@
-"""``python -m cluster.targets ADDRESS``: where scheduler and workers show their metrics, as Prometheus reads it.
+"""``python -m cluster.targets ADDRESS [tls=DIR]``: where scheduler and workers show their metrics, for Prometheus.
 
 The output is for ``file_sd_configs`` (cluster/monitoring/prometheus.yml). Write it again when workers have changed.
 """
@@ -6,36 +6,71 @@ The output is for ``file_sd_configs`` (cluster/monitoring/prometheus.yml). Write
 from __future__ import annotations
 
 import json
+import socket
 import sys
 from typing import Any
 from urllib.parse import urlsplit
 
 from cluster import ClusterHandle, connect
+from cluster.handle import nearest
 from pipeline.errors import InputError
 
+ANSWER_SECONDS = 2.0
 
-def targets(cluster: ClusterHandle) -> list[dict[str, Any]]:
-    """Groups of addresses, host and port, of the processes that have a dashboard."""
+
+def targets(cluster: ClusterHandle) -> tuple[list[dict[str, Any]], int]:
+    """Groups of addresses, host and port, of the processes whose dashboards are reached from here.
+
+    Returns
+    -------
+    list of dict
+    int
+        How many are not: they listen on the loopback interface of another machine, perhaps.
+    """
     info = cluster.client.scheduler_info(n_workers=-1)
-    groups = []
-    if port := info["services"].get("dashboard"):
-        groups.append({"targets": [f"{urlsplit(info['address']).hostname}:{port}"], "labels": {"process": "scheduler"}})
-    workers = [(worker["host"], worker["services"].get("dashboard")) for worker in info["workers"].values()]
-    found = sorted(f"{host}:{port}" for host, port in workers if port)
-    return [*groups, {"targets": found, "labels": {"process": "worker"}}]
+    known = {
+        "scheduler": [(urlsplit(info["address"]).hostname, info["services"])],
+        "worker": [(worker["host"], worker["services"]) for worker in info["workers"].values()],
+    }
+    groups, hidden = [], 0
+    for process, places in known.items():
+        found = []
+        for host, services in places:
+            if port := services.get("dashboard"):
+                near = nearest(host, port)
+                if _answers(near, port):
+                    found.append(f"{near}:{port}")
+                else:
+                    hidden += 1
+        if found:
+            groups.append({"targets": sorted(found), "labels": {"process": process}})
+    return groups, hidden
+
+
+def _answers(host: str, port: int) -> bool:
+    try:
+        with socket.create_connection((host, port), timeout=ANSWER_SECONDS):
+            return True
+    except OSError:
+        return False
 
 
 def main(arguments: list[str]) -> int:
     """Print the groups as JSON."""
-    if len(arguments) != 1:
-        print("usage: python -m cluster.targets ADDRESS (tcp://host:port or tls://host:port)", file=sys.stderr)
-        return 2
+    if not arguments or arguments[0].startswith("-"):
+        usage = "usage: python -m cluster.targets ADDRESS [tls=DIR]   (tcp://host:port, tls://host:port, file:PATH)"
+        print(usage, file=sys.stderr)
+        return 0 if arguments[:1] in (["--help"], ["-h"]) else 2
     try:
-        with connect(arguments[0]) as cluster:
-            print(json.dumps(targets(cluster), indent=1))
+        with connect(arguments[0], options=arguments[1:]) as cluster:
+            groups, hidden = targets(cluster)
     except InputError as error:
         print(f"cluster.targets: {error}", file=sys.stderr)
         return 2
+    print(json.dumps(groups, indent=1))
+    if hidden:
+        line = "left out, as they do not answer here; perhaps they listen on 127.0.0.1 of their hosts"
+        print(f"cluster.targets: {hidden} of the processes {line}", file=sys.stderr)
     return 0
 
 

@@ -9,6 +9,7 @@ import os
 import ssl
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,7 @@ def from_folder(folder: Path) -> Security:
     Raises
     ------
     InputError
-        If a file is missing, others may read the key, or they do not belong together.
+        If a file is missing, others may read the key, they do not belong together, or the certificate has expired.
     """
     paths = [folder / name for name in FILES]
     for path in paths:
@@ -43,6 +44,8 @@ def from_folder(folder: Path) -> Security:
             )
     if paths[2].stat().st_mode & 0o007:
         raise InputError(f"{paths[2]}: anybody may read this key, expected chmod 600")
+    from cryptography import x509  # which Dask needs for its temporary ones
+
     ca, certificate, key = (str(path.absolute()) for path in paths)
     try:
         context = ssl.create_default_context(cafile=ca)
@@ -50,6 +53,9 @@ def from_folder(folder: Path) -> Security:
     except (ssl.SSLError, OSError) as error:
         reason = error.reason if isinstance(error, ssl.SSLError) else error.strerror
         raise InputError(f"{folder}: no certificate and key that belong together ({reason})") from None
+    ends = x509.load_pem_x509_certificate(Path(certificate).read_bytes()).not_valid_after_utc
+    if ends < datetime.now(UTC):
+        raise InputError(f"{certificate}: this certificate expired on {ends:%Y-%m-%d}")
     roles = {f"tls_{role}_{kind}": path for role in ("client", "scheduler", "worker")
              for kind, path in (("cert", certificate), ("key", key))}  # fmt: skip
     return Security(require_encryption=True, tls_ca_file=ca, **roles)

@@ -260,6 +260,7 @@ class BatchOptions(CommonOptions):
         Text("DIR"),
         group=RUN,
         session=True,
+        environment="IKMAP_RUN_DIR",
         help="directory of the run; an unfinished run there is resumed (default: runs/<dataset>-<time>)",
     )
     fresh: bool = option(False, Flag(), group=RUN, session=True, help="start over, discarding the run in --run-dir")

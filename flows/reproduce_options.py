@@ -106,6 +106,7 @@ class ReproduceOptions(CommonOptions):
         Text("DIR"),
         group=RUN,
         session=True,
+        environment="IKMAP_RUN_DIR",
         help="directory of all runs and of the page (default: runs/isolation-kernel)",
     )
     fresh: bool = option(False, Flag(), group=RUN, session=True, help="do all runs again")

@@ -235,7 +235,6 @@ def run_tasks(
     """
     waiting = iter(tasks)
     running: dict[Future, Task] = {}
-    workers = max(1, len(client.scheduler_info(n_workers=-1)["workers"]))
     # Nobody knows yet how long a task takes; those with a worker of their own need not be shared out.
     in_flight = IN_FLIGHT_PER_WORKER if any(task.worker for task in tasks) else 1
     n_done, seconds = 0, 0.0
@@ -249,13 +248,18 @@ def run_tasks(
         running[future] = task
 
     def fill() -> None:
+        # Workers may come at any time; an adaptive cluster asks for as many as there are tasks in sight.
+        workers = max(1, len(watch.look()), most_workers())
         for task in islice(waiting, max(0, in_flight * workers - len(running))):
             submit(task)
 
     fill()
     try:
         while running:
-            for future in _next_done(client, running, watch):
+            done = _next_done(client, running, watch, LOOK_SECONDS)
+            if not done:
+                fill()
+            for future in done:
                 task = running.pop(future)
                 record = future.result()
                 future.release()
@@ -349,6 +353,11 @@ def lost_seconds() -> float:
     return float(dask.config.get("ikmap.lost-seconds", LOST_SECONDS))
 
 
+def most_workers() -> int:
+    """Workers that there may be in a while, of a cluster that grows with its work (Dask's configuration)."""
+    return int(dask.config.get("ikmap.most-workers", 0))
+
+
 class _Watch:
     """Looks now and then whether there are workers."""
 
@@ -383,12 +392,8 @@ class _Watch:
         return self._there
 
 
-def _next_done(
-    client: Client, running: Mapping[Future, Task], watch: _Watch, patience: float | None = None
-) -> list[Future]:
-    """Wait until some of the futures are done, as long as there are workers; return those, in order of submission.
-
-    With `patience` for so many seconds only; then there may be none.
+def _next_done(client: Client, running: Mapping[Future, Task], watch: _Watch, patience: float) -> list[Future]:
+    """Those of the futures that are done, in order of submission; none if none is after so many seconds.
 
     Raises
     ------
@@ -397,21 +402,18 @@ def _next_done(
     KeyboardInterrupt
         If the stage is told to stop.
     """
-    seconds = LOOK_SECONDS if patience is None else patience
-    while True:
-        stop_when_told()
-        if not running:
-            time.sleep(seconds)
-            return []
-        try:
-            with client.as_current():  # else `wait` asks whatever client is Dask's default
-                done = wait(list(running), timeout=seconds, return_when="FIRST_COMPLETED").done
-            watch.alive()
-            return [future for future in running if future in done]
-        except TimeoutError:
-            watch.look()
-            if patience is not None:
-                return []
+    stop_when_told()
+    if not running:
+        time.sleep(patience)
+        return []
+    try:
+        with client.as_current():  # else `wait` asks whatever client is Dask's default
+            done = wait(list(running), timeout=patience, return_when="FIRST_COMPLETED").done
+    except TimeoutError:
+        watch.look()
+        return []
+    watch.alive()
+    return [future for future in running if future in done]
 
 
 def measured(function: Callable[..., Record], args: tuple[Any, ...], stage: str = "") -> Record:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import socket
@@ -9,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+from contextlib import ExitStack
 from pathlib import Path
 from urllib.request import urlopen
 
@@ -16,9 +18,11 @@ import psutil
 import pytest
 
 import cluster
-from cluster import address, local
+from cluster import address, local, targets
 from cluster._quiet import interrupts_held
 from cluster._scratch import scratch_folder
+from cluster._starting import starting
+from cluster.handle import nearest
 from pipeline.errors import InputError
 
 ROOT = Path(__file__).parents[1]
@@ -223,6 +227,7 @@ def test_scratch_folders_of_dead_processes_are_removed_and_no_others(tmp_path, m
     script = """
 import os
 from cluster._scratch import scratch_folder
+from cluster.handle import nearest
 with scratch_folder() as folder:
     open(folder + "/spilled", "w").close()
     print(folder, flush=True)
@@ -241,3 +246,45 @@ with scratch_folder() as folder:
             assert Path(mine).exists()
         assert not Path(second).exists()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["ikmap-dask-unknown", "other"]
+
+
+def test_what_listens_on_loopback_only_is_reached_there():
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        listening.listen()
+        port = listening.getsockname()[1]
+        own = {a.address for found in psutil.net_if_addrs().values() for a in found if a.family == socket.AF_INET}
+        assert {nearest(host, port) for host in own} == {"127.0.0.1"}
+        assert nearest("203.0.113.7", port) == "203.0.113.7"  # of somebody else, who is not asked
+    assert nearest("127.0.0.1", port) == "127.0.0.1"
+
+
+def test_a_start_that_fails_is_told_in_one_line():
+    taken = OSError(errno.EADDRINUSE, "Address already in use")
+    with (
+        pytest.raises(InputError, match=r"^--cluster slurm: Address already in use$"),
+        ExitStack() as stack,
+        starting("slurm", stack),
+    ):
+        raise ValueError("cannot get address of non-running Server") from taken  # as Dask does when it cleans up
+    with (
+        pytest.raises(ValueError, match=r"^a defect$"),
+        ExitStack() as stack,
+        starting("slurm", stack),
+    ):
+        raise ValueError("a defect")
+    with (
+        pytest.raises(InputError, match=r"^--cluster slurm: Cluster failed to start: no such interface$"),
+        ExitStack() as stack,
+        starting("slurm", stack),
+    ):
+        raise RuntimeError("Cluster failed\n to start: no such interface")
+
+
+def test_targets_are_those_that_answer(two_workers, monkeypatch):
+    groups, hidden = targets.targets(two_workers)
+    assert [group["labels"]["process"] for group in groups] == ["scheduler", "worker"]
+    assert [len(group["targets"]) for group in groups] == [1, 2]
+    assert hidden == 0
+    monkeypatch.setattr(targets, "nearest", lambda host, port: "127.255.0.1")  # noqa: ARG005
+    assert targets.targets(two_workers) == ([], 3)

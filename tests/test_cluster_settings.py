@@ -10,6 +10,7 @@ import stat
 import subprocess
 import sys
 import tomllib
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -244,8 +245,8 @@ def test_remote_kinds_speak_tls_unless_told_not_to():
 
 
 def test_tunnel():
-    assert _tunnel("http://10.0.0.7:8787/status") == "ssh -L 8787:localhost:8787 10.0.0.7"
-    assert _tunnel("http://127.0.0.1:4321/status") == f"ssh -L 8787:localhost:4321 {os.uname().nodename}"
+    assert _tunnel("http://10.0.0.7:8787/status") == "ssh -L 8787:127.0.0.1:8787 10.0.0.7"
+    assert _tunnel("http://127.0.0.1:4321/status") == f"ssh -L 8787:127.0.0.1:4321 {os.uname().nodename}"
     assert _tunnel(None) is None
     assert _tunnel("proxy/status") is None
 
@@ -440,3 +441,27 @@ def test_extras_bring_what_a_gpu_needs():
             assert needed in text
         versions = {found.split("==")[1] for found in extras[extra] if found.startswith(("dask-cuda", "rmm"))}
         assert len(versions) == 1
+
+
+def test_an_expired_certificate_is_told(tmp_path):
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+
+    tls.write(tmp_path, tls.temporary())
+    key = serialization.load_pem_private_key((tmp_path / tls.KEY).read_bytes(), None)
+    old = x509.load_pem_x509_certificate((tmp_path / tls.CERTIFICATE).read_bytes())
+    builder = x509.CertificateBuilder(old.issuer, old.subject, key.public_key(), 1)
+    builder = builder.not_valid_before(datetime(2001, 1, 1)).not_valid_after(datetime(2002, 1, 1))
+    expired = builder.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
+    (tmp_path / tls.CERTIFICATE).write_bytes(expired)
+    with pytest.raises(InputError, match=r"tls\.crt: this certificate expired on 2002-01-01$"):
+        tls.from_folder(tmp_path)
+
+
+def test_the_run_directory_of_a_job_is_a_default(tmp_path, monkeypatch):
+    monkeypatch.setenv("IKMAP_RUN_DIR", "runs/job")
+    assert BatchOptions.parse([]).run_dir == "runs/job"
+    assert BatchOptions.parse(["--run-dir=mine"]).run_dir == "mine"
+    (tmp_path / "run.toml").write_text('run_dir = "theirs"\n')
+    assert BatchOptions.parse(["--config", str(tmp_path / "run.toml")]).run_dir == "theirs"
+    assert ScoreOptions.parse(["--model", "a", "--input", "b"]).model == "a"  # it has none

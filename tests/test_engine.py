@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import dask
 import pytest
 from distributed import Client, KilledWorker, LocalCluster
 
@@ -117,6 +118,30 @@ def test_long_tasks_are_handed_out_one_at_a_time(client: Client, monkeypatch: py
         taken += 1
     assert taken == submitted == 5
     assert most == 2  # the next is handed out just before the one that is done is given back
+
+
+meeting = threading.Barrier(2)
+
+
+def meet(k: int) -> dict[str, Any]:  # noqa: ARG001
+    meeting.wait(60)
+    return {}
+
+
+@pytest.mark.parametrize("told", [False, True])
+def test_workers_that_come_late_get_tasks(told: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two of these tasks end only together: while the first is at work on the only worker, another one comes."""
+    monkeypatch.setattr("pipeline.engine.LOOK_SECONDS", 3600.0 if told else 0.05)
+    with (
+        dask.config.set({"ikmap.most-workers": 2 if told else 0}),
+        LocalCluster(processes=False, n_workers=1, threads_per_worker=1, dashboard_address="127.0.0.1:0") as cluster,
+        Client(cluster, set_as_default=False) as client,
+    ):
+        if told:
+            cluster.adapt(minimum=1, maximum=2, target_duration="0.5s", interval="50ms")
+        else:
+            threading.Timer(0.5, cluster.scale, [2]).start()
+        assert len(list(run_tasks(client, "meet", meet, squares(6)))) == 6
 
 
 def test_a_stage_that_is_told_to_stop_cancels_its_tasks(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:

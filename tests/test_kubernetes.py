@@ -253,9 +253,14 @@ def test_commands_of_the_manifests_are_understood():
         assert (python, m, module) == ("python", "-m", f"distributed.cli.dask_{role}")
         flags = {flag for parameter in command.params for flag in parameter.opts}
         assert {word.partition("=")[0] for word in words if word.startswith("--")} <= flags
+    autoscaler = next(document for document in shipped() if document["kind"] == "DaskAutoscaler")
     job = next(document for document in shipped() if document["kind"] == "Job")
     python, m, module, *words = job["spec"]["template"]["spec"]["containers"][0]["args"]
     assert (python, m, module) == ("python", "-m", "flows.batch")
     options = BatchOptions.parse(words)
     assert options.cluster == "tls://ikmap-scheduler:8786"
-    assert check(options.cluster, options.cluster_option) == {"tls": "/etc/ikmap-tls", "wait": 600}
+    assert check(options.cluster, options.cluster_option) == {
+        "tls": "/etc/ikmap-tls",
+        "wait": 600,
+        "maximum": autoscaler["spec"]["maximum"],
+    }

@@ -70,7 +70,7 @@ class Watched:
 
     def samples(self, process: str) -> list[list[Any]]:
         """Samples of the pages of metrics of all processes of a kind, where Prometheus is told to look for them."""
-        groups = {group["labels"]["process"]: group["targets"] for group in targets(self.cluster)}
+        groups = {group["labels"]["process"]: group["targets"] for group in targets(self.cluster)[0]}
         found = []
         for target in groups[process]:
             with urlopen(f"http://{target}/metrics", timeout=60) as answer:
@@ -278,7 +278,7 @@ def test_the_grafana_dashboard_asks_for_what_there_is(watched: Watched) -> None:
 
 def test_targets_of_a_scheduler_are_printed(watched: Watched, capsys: pytest.CaptureFixture[str]) -> None:
     assert cluster.targets.main([watched.cluster.client.scheduler.address]) == 0
-    assert json.loads(capsys.readouterr().out) == targets(watched.cluster)
+    assert json.loads(capsys.readouterr().out) == targets(watched.cluster)[0]
     assert cluster.targets.main([]) == 2
     assert cluster.targets.main(["nowhere"]) == 2
     assert capsys.readouterr().err.splitlines()[1].startswith("cluster.targets: --cluster: found 'nowhere'")

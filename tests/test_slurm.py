@@ -1,6 +1,6 @@
 """A real Slurm: workers as jobs of their own, one of which is cancelled; a whole run as one job, stopped and resumed.
 
-Needs sbatch, a node of this host that is up and dask-jobqueue.
+The Slurm is one of our own, on this host alone (`tests.slurm_host`).
 """
 
 from __future__ import annotations
@@ -8,17 +8,18 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
-import shutil
+import re
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from cluster.tls import KEY
+from tests.slurm_host import missing, one_host_slurm
 from tests.test_batch import environment, results, write_libsvm
 
 ROOT = Path(__file__).parents[1]
@@ -26,16 +27,9 @@ WAIT_SECONDS = 240
 
 
 def _missing() -> str | None:
-    if shutil.which("sbatch") is None:
-        return "needs Slurm: found no sbatch"
     if importlib.util.find_spec("dask_jobqueue") is None:
         return "needs dask-jobqueue, which is an extra"
-    states = set(slurm("sinfo", "-h", "-o", "%t").split())
-    return None if states & {"idle", "mix", "alloc", "comp"} else f"needs a Slurm node that is up: found {states}"
-
-
-def slurm(*words: str) -> str:
-    return subprocess.run(words, capture_output=True, text=True).stdout
+    return missing()
 
 
 pytestmark = [
@@ -43,6 +37,18 @@ pytestmark = [
     pytest.mark.timeout(600),
     pytest.mark.skipif(_missing() is not None, reason=str(_missing())),
 ]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _host() -> Iterator[None]:
+    with one_host_slurm() as where, pytest.MonkeyPatch.context() as patch:
+        for name, value in where.items():
+            patch.setenv(name, value)
+        yield
+
+
+def slurm(*words: str) -> str:
+    return subprocess.run(words, capture_output=True, text=True).stdout
 
 
 def await_that(condition: Callable[[], Any], what: str) -> Any:
@@ -83,31 +89,36 @@ def processes() -> str:
     return "\n".join(found)
 
 
+def options_of(folder: Path) -> list[str]:
+    """Settings of worker jobs that are marked by the name of a folder."""
+    site = [f"shared={folder}", f"logs={folder / 'logs'}", "interface=lo", "walltime=00:20:00"]
+    return [*site, f"directive=--comment={folder}"]
+
+
+def submitting(words: list[str], folder: Path, *more: str) -> subprocess.Popen[str]:
+    """A run in a folder, whose workers are Slurm jobs."""
+    flags = [word for option in options_of(folder) for word in ("--cluster-option", option)]
+    command = [sys.executable, "-m", "flows.batch", *words, "--cluster", "slurm", *more, *flags]
+    command += ["--memory-limit", "1GB", "--run-dir", str(folder / "run")]
+    return subprocess.Popen(
+        command, env=environment(), cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+
+
+def jobs_of(folder: Path) -> list[str]:
+    """Its worker jobs that are running."""
+    lines = slurm("squeue", "-h", "-o", "%i %T %k").splitlines()
+    return [line.split()[0] for line in lines if line.endswith(f" {folder}") and " RUNNING " in line]
+
+
 def test_a_worker_job_is_cancelled_and_the_run_has_the_same_bits(
     words: list[str], expected: dict[str, Any], tmp_path: Path
 ) -> None:
-    name = f"--comment={tmp_path}"
-    options = [
-        f"shared={tmp_path}",
-        f"logs={tmp_path / 'logs'}",
-        f"directive={name}",
-        "interface=lo",
-        "walltime=00:20:00",
-    ]
-    flags = [word for option in options for word in ("--cluster-option", option)]
-    command = [sys.executable, "-m", "flows.batch", *words, "--cluster", "slurm", "--workers", "2"]
-    command += ["--memory-limit", "1GB", "--run-dir", str(tmp_path / "run"), *flags]
-    process = subprocess.Popen(
-        command, env=environment(), cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    )
-
-    def jobs() -> list[str]:
-        lines = slurm("squeue", "-h", "-o", "%i %T %k").splitlines()
-        return [line.split()[0] for line in lines if line.endswith(str(tmp_path)) and " RUNNING " in line]
+    process = submitting(words, tmp_path, "--workers", "2")
 
     def half_way() -> bool:
         assert process.poll() is None, process.stdout and process.stdout.read()
-        return len(jobs()) == 2 and len(list((tmp_path / "run/records/cells").glob("*.json"))) > 3
+        return len(jobs_of(tmp_path)) == 2 and len(list((tmp_path / "run/records/cells").glob("*.json"))) > 3
 
     try:
         await_that(half_way, "the cells, by two jobs")
@@ -115,26 +126,62 @@ def test_a_worker_job_is_cancelled_and_the_run_has_the_same_bits(
         assert key_file.stat().st_mode & 0o077 == 0
         assert key_file.parent.stat().st_mode & 0o077 == 0
         secret = key_file.read_text().splitlines()[5]
-        job, *_ = jobs()
+        job, *_ = jobs_of(tmp_path)
         script = slurm("scontrol", "write", "batch_script", job, "-")
         subprocess.run(["scancel", job], check=True)
         arguments = processes()
         shown, _ = process.communicate(timeout=WAIT_SECONDS)
     finally:
         process.kill()
+        assert process.stdout is not None
+        process.stdout.close()
     assert process.returncode == 0, shown
     assert results(tmp_path / "run") == expected
     assert "slurm cluster: 2 workers, 2 threads" in shown
-    assert "ssh -L 8787:localhost:" in shown
+    assert re.search(
+        r"dashboard http://127\.0\.0\.1:(\d+)/status \(from elsewhere: ssh -L 8787:127\.0\.0\.1:\1 ", shown
+    )
 
     assert str(key_file) in script
     assert str(key_file) in arguments  # it is named there
     texts = [script, arguments, shown, *(path.read_text(errors="replace") for path in files_of(tmp_path))]
     assert not any(secret in text or "PRIVATE KEY" in text for text in texts)
     assert not key_file.parent.exists()
-    await_that(lambda: not jobs(), "the end of all worker jobs")
+    await_that(lambda: not jobs_of(tmp_path), "the end of all worker jobs")
     metrics = json.loads((tmp_path / "run/metrics.json").read_text())
     assert metrics["run"]["cluster"]["kind"] == "slurm"
+
+
+MEETING = """
+import os, sys, time
+from pathlib import Path
+from cluster import connect
+from pipeline.engine import Task, run_tasks
+
+def meet(folder):
+    Path(folder, str(os.getpid())).touch()
+    while len(os.listdir(folder)) < 2:
+        time.sleep(0.1)
+    return {}
+
+if __name__ == "__main__":
+    folder, *options = sys.argv[1:]
+    with connect("slurm", memory_limit="1GB", options=[*options, "minimum=1", "maximum=2"]) as cluster:
+        done = list(run_tasks(cluster.client, "meet", meet, [Task(f"k-{k}", (folder,)) for k in range(4)]))
+        print(cluster.workers, len(done))
+"""
+
+
+def test_more_workers_are_asked_for_as_there_is_work(tmp_path: Path) -> None:
+    """Its tasks end only when two workers are at work on them; one is there at first."""
+    (tmp_path / "script.py").write_text(MEETING)
+    (tmp_path / "met").mkdir()
+    command = [sys.executable, "script.py", str(tmp_path / "met"), *options_of(tmp_path)]
+    done = subprocess.run(
+        command, env=environment(), cwd=tmp_path, capture_output=True, text=True, timeout=WAIT_SECONDS
+    )
+    assert (done.stdout, done.stderr, done.returncode) == ("1 4\n", "", 0)
+    await_that(lambda: not jobs_of(tmp_path), "the end of all worker jobs")
 
 
 def test_a_job_that_is_told_of_its_limit_goes_on_where_it_stopped(
@@ -183,3 +230,11 @@ def test_what_slurm_does_not_take_is_one_line(tmp_path: Path) -> None:
     assert done.stderr.splitlines()[-1].startswith("error: --cluster slurm: ")
     assert "invalid partition specified: nowhere" in done.stderr
     assert os.listdir(tmp_path / "slurm-logs") == []
+
+
+def test_worker_jobs_that_end_at_once_are_told(tmp_path: Path) -> None:
+    process = submitting([], tmp_path, "--workers", "2", "--cluster-option", "prologue=echo no such module >&2; exit 1")
+    shown, _ = process.communicate(timeout=WAIT_SECONDS)
+    assert process.returncode == 2
+    assert re.search(r"^error: --cluster slurm: the worker jobs ended before .*ikmap-worker-\d+\.err: no such module$",
+                     shown.splitlines()[-1])  # fmt: skip

@@ -134,7 +134,7 @@ def test_a_run_across_hosts_has_the_same_bits(hosts: tuple[Host, Host]) -> None:
         "flows.batch", *words, "--run-dir", "far", "--cluster", "file:scheduler.json", "--cluster-option", "tls=tls"
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    assert f"tls cluster: 2 workers, 2 threads, 0.93 GiB each, dashboard http://{ONE}:8787/status" in done.stderr
+    assert "tls cluster: 2 workers, 2 threads, 0.93 GiB each, dashboard http://127.0.0.1:8787/status" in done.stderr
     near = one.run("flows.batch", *words, "--run-dir", "near", "--workers", "1")
     assert near.returncode == 0, near.stderr
     assert results(folder / "far") == results(folder / "near")
