@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
 from pathlib import Path
 from typing import Any
 
 import httpx
+from prefect import get_run_logger
 from prefect.artifacts import (
     create_link_artifact,
     create_markdown_artifact,
@@ -23,6 +25,20 @@ PROGRESS_SECONDS = 5.0
 """A stage that takes longer gets a bar, which moves this often and no more."""
 
 
+def _if_possible[**P](show: Callable[P, None]) -> Callable[P, None]:
+    """What an API that is away does not take is left out: the result of the run does not need it."""
+
+    @wraps(show)
+    def shown(*args: P.args, **kwargs: P.kwargs) -> None:
+        try:
+            show(*args, **kwargs)
+        except httpx.HTTPError as error:
+            get_run_logger().warning(f"{show.__name__}: not shown ({type(error).__name__}: {error})")
+
+    return shown
+
+
+@_if_possible
 def link_dashboard(cluster: ClusterHandle, *_: Any) -> None:
     """Artifact `dask-dashboard`: where to watch the chunks."""
     if cluster.dashboard_link is not None:
@@ -34,6 +50,7 @@ def link_dashboard(cluster: ClusterHandle, *_: Any) -> None:
         )
 
 
+@_if_possible
 def show_throughput(stages: Sequence[Mapping[str, Any]]) -> None:
     """Artifact `throughput`: what each stage took and did."""
     table = [
@@ -53,6 +70,7 @@ def show_throughput(stages: Sequence[Mapping[str, Any]]) -> None:
     create_table_artifact(key="throughput", table=table, description="Throughput of each stage")
 
 
+@_if_possible
 def show_accuracy(learners: Mapping[str, Mapping[str, Any]]) -> None:
     """Artifact `accuracy`: how good each learner is on rows it has not seen."""
     table = [
@@ -66,6 +84,7 @@ def show_accuracy(learners: Mapping[str, Mapping[str, Any]]) -> None:
 _TIMES = {"train_seconds": "train s", "predict_seconds": "predict s"}
 
 
+@_if_possible
 def show_compared(results: Mapping[str, Any]) -> None:
     """Artifact `compared`: our accuracies beside the printed ones."""
     table = [
@@ -84,6 +103,7 @@ def show_compared(results: Mapping[str, Any]) -> None:
     create_table_artifact(key="compared", table=table, description="Test accuracies, ours and printed")
 
 
+@_if_possible
 def show_report(path: Path, command: str) -> None:
     """Artifact `report`: where the report is, and how to get the same result again."""
     create_markdown_artifact(
