@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from prefect.artifacts import (
     create_table_artifact,
     update_progress_artifact,
 )
+from prefect.settings import PREFECT_CLIENT_MAX_RETRIES, temporary_settings
 
 from cluster import ClusterHandle
 from pipeline.progress import StageState, format_rate, format_seconds
@@ -25,13 +27,21 @@ PROGRESS_SECONDS = 5.0
 """A stage that takes longer gets a bar, which moves this often and no more."""
 
 
+@contextmanager
+def tries(count: int) -> Iterator[None]:
+    """Ask the API so often before it counts as away; Prefect itself tries for minutes, in which the run would wait."""
+    with temporary_settings({PREFECT_CLIENT_MAX_RETRIES: count - 1}):
+        yield
+
+
 def _if_possible[**P](show: Callable[P, None]) -> Callable[P, None]:
     """What an API that is away does not take is left out: the result of the run does not need it."""
 
     @wraps(show)
     def shown(*args: P.args, **kwargs: P.kwargs) -> None:
         try:
-            show(*args, **kwargs)
+            with tries(4):
+                show(*args, **kwargs)
         except httpx.HTTPError as error:
             get_run_logger().warning(f"{show.__name__}: not shown ({type(error).__name__}: {error})")
 
@@ -134,11 +144,12 @@ class StageBars:
         parts = (f"{stage.name}: {stage.counts()}", format_rate(stage.rate(now)), timing, stage.note)
         text = ", ".join(part for part in parts if part)
         try:
-            if stage.name in self._bars:
-                update_progress_artifact(self._bars[stage.name], 100 * stage.fraction, text)
-            else:
-                key = re.sub("[^a-z0-9]+", "-", f"progress-{stage.name}".lower())
-                made: Any = create_progress_artifact(100 * stage.fraction, key, text)  # here it is never a coroutine
-                self._bars[stage.name] = made
+            with tries(1):
+                if stage.name in self._bars:
+                    update_progress_artifact(self._bars[stage.name], 100 * stage.fraction, text)
+                else:
+                    key = re.sub("[^a-z0-9]+", "-", f"progress-{stage.name}".lower())
+                    made: Any = create_progress_artifact(100 * stage.fraction, key, text)  # here never a coroutine
+                    self._bars[stage.name] = made
         except httpx.HTTPError:
             self._broken = True  # a bar is not worth a run

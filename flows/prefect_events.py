@@ -13,7 +13,7 @@ import httpx
 from prefect import get_client, get_run_logger
 from prefect.context import FlowRunContext
 
-from flows.prefect_artifacts import StageBars
+from flows.prefect_artifacts import StageBars, tries
 from pipeline.progress import Events, LogProgress, StageState
 
 _LOG_SECONDS = 30.0
@@ -72,7 +72,7 @@ def is_cancelled() -> bool:
     if context is None or context.flow_run is None:
         return False
     try:
-        with get_client(sync_client=True) as client:
+        with tries(1), get_client(sync_client=True) as client:
             state = client.read_flow_run(context.flow_run.id).state
     except httpx.HTTPError:
         return False

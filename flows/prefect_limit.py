@@ -14,6 +14,8 @@ from prefect.client.schemas.actions import GlobalConcurrencyLimitCreate
 from prefect.concurrency.sync import concurrency
 from prefect.exceptions import ObjectAlreadyExists, ObjectNotFound
 
+from flows.prefect_artifacts import tries
+
 THIS_MACHINE = ("local", "cuda")
 """Kinds of clusters that are made of this machine."""
 MADE_ANEW = ("slurm", "srun", "kubernetes")
@@ -63,7 +65,7 @@ def place_on(cluster: str, say: Callable[[str], None], look: Callable[[], None])
         try:
             yield
         finally:
-            with suppress(httpx.HTTPError):  # an API that is away takes the place back when the lease ends
+            with suppress(httpx.HTTPError), tries(4):  # an API that is away takes the place back when the lease ends
                 held.close()
 
 
