@@ -25,11 +25,13 @@ from pipeline.progress import StageState, format_rate, format_seconds
 
 PROGRESS_SECONDS = 5.0
 """A stage that takes longer gets a bar, which moves this often and no more."""
+TRIES = 3
+"""How often the API is asked for something before it counts as away; Prefect itself would try for minutes."""
 
 
 @contextmanager
 def tries(count: int) -> Iterator[None]:
-    """Ask the API so often before it counts as away; Prefect itself tries for minutes, in which the run would wait."""
+    """Ask the API so often before it counts as away."""
     with temporary_settings({PREFECT_CLIENT_MAX_RETRIES: count - 1}):
         yield
 
@@ -40,7 +42,7 @@ def _if_possible[**P](show: Callable[P, None]) -> Callable[P, None]:
     @wraps(show)
     def shown(*args: P.args, **kwargs: P.kwargs) -> None:
         try:
-            with tries(4):
+            with tries(TRIES):
                 show(*args, **kwargs)
         except httpx.HTTPError as error:
             get_run_logger().warning(f"{show.__name__}: not shown ({type(error).__name__}: {error})")

@@ -271,7 +271,7 @@ def _quiet_console(*, errors: bool) -> Iterator[None]:
     def wanted(record: logging.LogRecord) -> bool:
         return not record.name.startswith("prefect") or (errors and record.levelno >= logging.ERROR)
 
-    handlers = list(logging.getLogger().handlers)
+    handlers = [*logging.getLogger().handlers, *logging.getLogger("prefect._internal").handlers]
     for handler in handlers:
         handler.addFilter(wanted)
     try:

@@ -14,7 +14,7 @@ from prefect.client.schemas.actions import GlobalConcurrencyLimitCreate
 from prefect.concurrency.sync import concurrency
 from prefect.exceptions import ObjectAlreadyExists, ObjectNotFound
 
-from flows.prefect_artifacts import tries
+from flows.prefect_artifacts import TRIES, tries
 
 THIS_MACHINE = ("local", "cuda")
 """Kinds of clusters that are made of this machine."""
@@ -65,7 +65,10 @@ def place_on(cluster: str, say: Callable[[str], None], look: Callable[[], None])
         try:
             yield
         finally:
-            with suppress(httpx.HTTPError), tries(4):  # an API that is away takes the place back when the lease ends
+            with (
+                suppress(httpx.HTTPError),
+                tries(TRIES),
+            ):  # away, it takes the place back by itself
                 held.close()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,3 +18,20 @@ def data_dir() -> Path:
     if not Path(named).is_dir():
         pytest.skip(f"needs the real data sets: IKMAP_DATA_DIR={named} is no directory")
     return Path(named)
+
+
+@pytest.fixture(scope="module")
+def prefect_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A home directory of Prefect's for tests, which asks nobody else; to be there before it is imported."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PREFECT_HOME", str(tmp_path_factory.mktemp("prefect")))
+        for name, value in PREFECT_ALONE.items():
+            patch.setenv(name, value)
+        yield
+
+
+PREFECT_ALONE = {
+    "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+    "PREFECT_SERVER_UI_V2_ENABLED": "false",
+    "DO_NOT_TRACK": "1",
+}
