@@ -20,8 +20,8 @@ _LOG_SECONDS = 30.0
 """A long stage says how far it is this often."""
 _CANCELLED_SECONDS = 10.0
 """How often a run asks whether it was cancelled, where nobody else would tell it."""
-_WORKER = os.getppid() if "PREFECT__FLOW_RUN_ID" in os.environ else None
-"""Process of the Prefect worker that has started this one, and ends it when the run is cancelled."""
+_HAS_WORKER = "PREFECT__FLOW_RUN_ID" in os.environ
+"""Whether a worker of Prefect's has started this process: it ends it when the run is cancelled."""
 
 
 class RunLog(LogProgress):
@@ -60,7 +60,7 @@ class RunLog(LogProgress):
         KeyboardInterrupt
             Somebody has.
         """
-        if os.getppid() != _WORKER and time.monotonic() - self._looked >= _CANCELLED_SECONDS:
+        if not _HAS_WORKER and time.monotonic() - self._looked >= _CANCELLED_SECONDS:
             self._looked = time.monotonic()
             if is_cancelled():
                 raise KeyboardInterrupt
