@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 
@@ -35,3 +36,14 @@ PREFECT_ALONE = {
     "PREFECT_SERVER_UI_V2_ENABLED": "false",
     "DO_NOT_TRACK": "1",
 }
+
+
+@pytest.fixture(scope="session")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A file that is quickly learned."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(120, 2))
+    lines = [f"{int(a + b > 0)} 1:{a} 2:{b}" for a, b in X]
+    path = tmp_path_factory.mktemp("small") / "small.libsvm"
+    path.write_text("\n".join(lines) + "\n")
+    return path

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
-import re
 import socket
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -17,7 +14,6 @@ from threading import Thread, Timer
 from typing import Any
 from urllib.parse import urlsplit
 
-import numpy as np
 import pytest
 
 import flows.batch
@@ -102,17 +98,6 @@ def log_lines(api: Any, run: Any, last: str) -> list[str]:
         lambda: [log.message for log in api.read_logs(where, limit=200)],
         lambda lines: any(line.startswith(last) for line in lines),
     )
-
-
-@pytest.fixture(scope="session")
-def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A file that is quickly learned."""
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(120, 2))
-    lines = [f"{int(a + b > 0)} 1:{a} 2:{b}" for a, b in X]
-    path = tmp_path_factory.mktemp("small") / "small.libsvm"
-    path.write_text("\n".join(lines) + "\n")
-    return path
 
 
 @prefect_test
@@ -298,58 +283,6 @@ def test_stopped_run_is_resumed(
     assert list(task_states(api, run, 5)) == STAGES[2:]
 
 
-@pytest.fixture
-def quick_bars(monkeypatch: pytest.MonkeyPatch) -> None:
-    from flows import prefect_artifacts
-
-    monkeypatch.setattr(prefect_artifacts, "PROGRESS_SECONDS", 0.0)
-
-
-@prefect_test
-@pytest.mark.usefixtures("quick_bars")
-def test_bars_of_the_stages(api: Any, small: Path, tmp_path: Path) -> None:
-    words = ["--input", str(small), "--psi", "4", "--t", "5", "--learner", "ogd", "--workers", "1"]
-    assert run_command(flows.batch.main, [*words, "--run-dir", str(tmp_path / "run")]) == 0
-    bars = {key: bar for key, bar in artifacts(api, last_run(api)).items() if key.startswith("progress-")}
-    assert set(bars) == {f"progress-{name}" for name in ("ingest", "partition", "cells", "train-ogd", "evaluate-ogd")}
-    assert {(bar["type"], bar["data"]) for bar in bars.values()} == {("progress", 100.0)}
-    assert bars["progress-cells"]["description"].startswith("cells: 2/2 tasks, 120 rows, ")
-
-
-@prefect_test
-def test_bars_are_throttled(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing before its time, then one call in so many seconds, and the end; an API that is away ends it quietly."""
-    import httpx
-
-    from flows import prefect_artifacts
-    from pipeline.progress import StageState
-
-    calls: list[float] = []
-
-    def create(progress: float, key: str, text: str) -> str:
-        assert (key, text) == ("progress-train-svm", "train:svm: 6/10 tasks, 4.00 s left")
-        calls.append(progress)
-        return "id"
-
-    def update(bar: str, progress: float, text: str) -> None:  # noqa: ARG001
-        calls.append(progress)
-        if progress == 90:
-            raise httpx.ConnectError("away")
-
-    monkeypatch.setattr(prefect_artifacts, "create_progress_artifact", create)
-    monkeypatch.setattr(prefect_artifacts, "update_progress_artifact", update)
-    bars, stage = prefect_artifacts.StageBars(), StageState("train:svm", 10, None, started=100.0)
-    for second, shown in [(101.0, []), (104.9, []), (106.0, [60]), (107.0, [60]), (111.0, [60, 80])]:
-        stage.tasks = {106.0: 6, 111.0: 8}.get(second, 5)
-        bars.show(stage, second)
-        assert calls == shown
-    stage.tasks = 9
-    bars.show(stage, 120.0)
-    stage.finish({}, 130.0)
-    bars.show(stage, 130.0)
-    assert calls == [60, 80, 90]
-
-
 @prefect_test
 def test_two_runs_take_turns(api: Any, small: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A run waits for the one that is on its cluster, says so, and can be cancelled while it waits."""
@@ -390,26 +323,11 @@ def test_two_runs_take_turns(api: Any, small: Path, tmp_path: Path, capsys: pyte
 
 
 @prefect_test
-@pytest.mark.parametrize(
-    ("cluster", "name"),
-    [
-        ("local", f"ikmap-local-{re.sub('[^a-z0-9.]+', '-', socket.gethostname().lower())}"),
-        ("slurm", "ikmap-slurm"),
-        ("tcp://10.0.0.1:8786", "ikmap-tcp-10.0.0.1-8786"),
-    ],
-)
-def test_name_of_the_limit(cluster: str, name: str) -> None:
-    from flows.prefect_limit import limit_name
-
-    assert limit_name(cluster) == name
-
-
-@prefect_test
-def test_workers_do_not_import_prefect(api: Any, small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As a deployment runs it, from Prefect's engine, which Python would have every worker import again."""
+def test_run_as_a_deployment_does_it(api: Any, small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From Prefect's engine, which Python would have every worker import again; each stage has a bar."""
     import prefect.engine
 
-    from flows import prefect_flows
+    from flows import prefect_artifacts, prefect_flows
 
     found: list[dict[str, bool]] = []
 
@@ -417,6 +335,7 @@ def test_workers_do_not_import_prefect(api: Any, small: Path, tmp_path: Path, mo
         found.append(cluster.client.run(_has_prefect))
 
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(prefect_artifacts, "PROGRESS_SECONDS", 0.0)
     monkeypatch.setattr(prefect_flows, "link_dashboard", look)
     main = sys.modules["__main__"]
     monkeypatch.setattr(main, "__spec__", prefect.engine.__spec__)
@@ -426,23 +345,14 @@ def test_workers_do_not_import_prefect(api: Any, small: Path, tmp_path: Path, mo
     run = last_run(api)
     assert read_manifest(Path("runs", f"{run.name}-{str(run.id)[:8]}"))["stages"]
 
+    bars = {key: bar for key, bar in artifacts(api, run).items() if key.startswith("progress-")}
+    assert set(bars) == {f"progress-{name}" for name in ("ingest", "partition", "cells", "train-ogd", "evaluate-ogd")}
+    assert {(bar["type"], bar["data"]) for bar in bars.values()} == {("progress", 100.0)}
+    assert bars["progress-cells"]["description"].startswith("cells: 2/2 tasks, 120 rows, ")
+
 
 def _has_prefect() -> bool:
     return "prefect" in sys.modules
-
-
-@prefect_test
-@pytest.mark.usefixtures("server")
-def test_api_that_does_not_answer() -> None:
-    from prefect.settings import PREFECT_API_URL, temporary_settings
-
-    from flows.prefect_flows import batch, command
-
-    with (
-        temporary_settings({PREFECT_API_URL: "http://127.0.0.1:9/api"}),
-        pytest.raises(InputError, match=r"^http://127.0.0.1:9/api: no Prefect API answers \(\w+\); start it"),
-    ):
-        command(batch, BatchOptions())
 
 
 @contextmanager
@@ -503,53 +413,3 @@ def test_run_does_not_need_the_api_to_end(
     assert "ogd" in out
     assert (path / "metrics.json").exists()
     assert read_manifest(path)["status"] == "finished"
-
-
-def plain_environment(home: Path) -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
-    return kept | {"PREFECT_HOME": str(home)} | {"PYTHONPATH": str(ROOT)}
-
-
-def test_without_an_api_there_is_no_prefect(small: Path, tmp_path: Path) -> None:
-    """Neither imported nor started, nor its home directory made."""
-    code = """
-import sys
-from flows import batch, score
-if __name__ == "__main__":  # Dask's workers import this file too
-    run, source = "run", sys.argv[1]
-    options = "--psi 4 --t 5 --learner ogd --workers 1 --run-dir"
-    assert batch.main(["--input", source, *options.split(), run]) == 0
-    assert score.main(["--model", run, "--input", source, "--output", "p.parquet", "--workers", "1"]) == 0
-    print("modules", *sorted(name for name in sys.modules if "prefect" in name))
-"""
-    script, home = tmp_path / "script.py", tmp_path / "home"
-    script.write_text(code)
-    done = subprocess.run(
-        [sys.executable, str(script), str(small)],
-        cwd=tmp_path,
-        env=plain_environment(home),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines()[-1] == "modules flows._prefect"
-    assert (tmp_path / "p.parquet").exists()
-    assert not home.exists()
-
-
-@prefect_test
-@pytest.mark.parametrize(
-    ("profile", "answer"),
-    [
-        ('active = "a"\n[profiles.a]\nPREFECT_API_URL = "http://127.0.0.1:9/api"\n', "True"),
-        ('active = "a"\n[profiles.a]\nPREFECT_LOGGING_LEVEL = "INFO"\n', "False"),
-    ],
-)
-def test_active_profile_may_name_the_api(tmp_path: Path, profile: str, answer: str) -> None:
-    (tmp_path / "profiles.toml").write_text(profile)
-    code = "from flows._prefect import api_is_configured; print(api_is_configured())"
-    done = subprocess.run(
-        [sys.executable, "-c", code], env=plain_environment(tmp_path), capture_output=True, text=True, check=True
-    )
-    assert done.stdout.strip() == answer
