@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import wraps
 from pathlib import Path
 from typing import Any
 
 import httpx
+from prefect import get_run_logger
 from prefect.artifacts import (
     create_link_artifact,
     create_markdown_artifact,
@@ -15,14 +18,39 @@ from prefect.artifacts import (
     create_table_artifact,
     update_progress_artifact,
 )
+from prefect.settings import PREFECT_CLIENT_MAX_RETRIES, temporary_settings
 
 from cluster import ClusterHandle
 from pipeline.progress import StageState, format_rate, format_seconds
 
 PROGRESS_SECONDS = 5.0
 """A stage that takes longer gets a bar, which moves this often and no more."""
+TRIES = 3
+"""How often the API is asked for something before it counts as away; Prefect itself would try for minutes."""
 
 
+@contextmanager
+def tries(count: int) -> Iterator[None]:
+    """Ask the API so often before it counts as away."""
+    with temporary_settings({PREFECT_CLIENT_MAX_RETRIES: count - 1}):
+        yield
+
+
+def _if_possible[**P](show: Callable[P, None]) -> Callable[P, None]:
+    """What an API that is away does not take is left out: the result of the run does not need it."""
+
+    @wraps(show)
+    def shown(*args: P.args, **kwargs: P.kwargs) -> None:
+        try:
+            with tries(TRIES):
+                show(*args, **kwargs)
+        except httpx.HTTPError as error:
+            get_run_logger().warning(f"{show.__name__}: not shown ({type(error).__name__}: {error})")
+
+    return shown
+
+
+@_if_possible
 def link_dashboard(cluster: ClusterHandle, *_: Any) -> None:
     """Artifact `dask-dashboard`: where to watch the chunks."""
     if cluster.dashboard_link is not None:
@@ -34,6 +62,7 @@ def link_dashboard(cluster: ClusterHandle, *_: Any) -> None:
         )
 
 
+@_if_possible
 def show_throughput(stages: Sequence[Mapping[str, Any]]) -> None:
     """Artifact `throughput`: what each stage took and did."""
     table = [
@@ -53,6 +82,7 @@ def show_throughput(stages: Sequence[Mapping[str, Any]]) -> None:
     create_table_artifact(key="throughput", table=table, description="Throughput of each stage")
 
 
+@_if_possible
 def show_accuracy(learners: Mapping[str, Mapping[str, Any]]) -> None:
     """Artifact `accuracy`: how good each learner is on rows it has not seen."""
     table = [
@@ -66,6 +96,7 @@ def show_accuracy(learners: Mapping[str, Mapping[str, Any]]) -> None:
 _TIMES = {"train_seconds": "train s", "predict_seconds": "predict s"}
 
 
+@_if_possible
 def show_compared(results: Mapping[str, Any]) -> None:
     """Artifact `compared`: our accuracies beside the printed ones."""
     table = [
@@ -84,6 +115,7 @@ def show_compared(results: Mapping[str, Any]) -> None:
     create_table_artifact(key="compared", table=table, description="Test accuracies, ours and printed")
 
 
+@_if_possible
 def show_report(path: Path, command: str) -> None:
     """Artifact `report`: where the report is, and how to get the same result again."""
     create_markdown_artifact(
@@ -114,11 +146,12 @@ class StageBars:
         parts = (f"{stage.name}: {stage.counts()}", format_rate(stage.rate(now)), timing, stage.note)
         text = ", ".join(part for part in parts if part)
         try:
-            if stage.name in self._bars:
-                update_progress_artifact(self._bars[stage.name], 100 * stage.fraction, text)
-            else:
-                key = re.sub("[^a-z0-9]+", "-", f"progress-{stage.name}".lower())
-                made: Any = create_progress_artifact(100 * stage.fraction, key, text)  # here it is never a coroutine
-                self._bars[stage.name] = made
+            with tries(1):
+                if stage.name in self._bars:
+                    update_progress_artifact(self._bars[stage.name], 100 * stage.fraction, text)
+                else:
+                    key = re.sub("[^a-z0-9]+", "-", f"progress-{stage.name}".lower())
+                    made: Any = create_progress_artifact(100 * stage.fraction, key, text)  # here never a coroutine
+                    self._bars[stage.name] = made
         except httpx.HTTPError:
             self._broken = True  # a bar is not worth a run

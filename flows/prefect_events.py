@@ -2,36 +2,33 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Mapping
 from contextlib import ExitStack
 from types import TracebackType
 from typing import Any, Self
 
+import httpx
 from prefect import get_client, get_run_logger
 from prefect.context import FlowRunContext
 
-from flows.prefect_artifacts import StageBars
+from flows.prefect_artifacts import StageBars, tries
 from pipeline.progress import Events, LogProgress, StageState
 
 _LOG_SECONDS = 30.0
 """A long stage says how far it is this often."""
 _CANCELLED_SECONDS = 10.0
-"""How often a run started by a command asks whether it was cancelled in the UI: nobody else would tell it."""
+"""How often a run asks whether it was cancelled, where nobody else would tell it."""
+_HAS_WORKER = "PREFECT__FLOW_RUN_ID" in os.environ
+"""Whether a worker of Prefect's has started this process: it ends it when the run is cancelled."""
 
 
 class RunLog(LogProgress):
-    """Progress as log lines of the flow run, or of the task run within it.
+    """Progress as log lines of the flow run, or of the task run within it."""
 
-    Parameters
-    ----------
-    watch : bool
-        Look now and then whether the run was cancelled in the UI, and stop it if it was.
-    """
-
-    def __init__(self, *, watch: bool = False) -> None:
+    def __init__(self) -> None:
         super().__init__(every=_LOG_SECONDS)
-        self._watch = watch
         self._looked = time.monotonic()
         self._bars = StageBars()
 
@@ -63,19 +60,22 @@ class RunLog(LogProgress):
         KeyboardInterrupt
             Somebody has.
         """
-        if self._watch and time.monotonic() - self._looked >= _CANCELLED_SECONDS:
+        if not _HAS_WORKER and time.monotonic() - self._looked >= _CANCELLED_SECONDS:
             self._looked = time.monotonic()
             if is_cancelled():
                 raise KeyboardInterrupt
 
 
 def is_cancelled() -> bool:
-    """Whether somebody has cancelled this flow run."""
+    """Whether somebody has cancelled this flow run, as far as the API can be asked."""
     context = FlowRunContext.get()
     if context is None or context.flow_run is None:
         return False
-    with get_client(sync_client=True) as client:
-        state = client.read_flow_run(context.flow_run.id).state
+    try:
+        with tries(1), get_client(sync_client=True) as client:
+            state = client.read_flow_run(context.flow_run.id).state
+    except httpx.HTTPError:
+        return False
     return state is not None and (state.is_cancelled() or state.is_cancelling())
 
 

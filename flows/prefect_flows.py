@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -39,8 +39,20 @@ from flows.reproduce_options import ReproduceOptions
 from pipeline.errors import InputError
 from pipeline.progress import Events, choose_progress
 
-_terminal: ContextVar[Events | None] = ContextVar("terminal", default=None)
-"""Progress on the terminal of a command; a deployment has none."""
+
+@dataclass
+class _Terminal:
+    """Of a command: its progress, and how its work has ended, whatever becomes of the API. A deployment has none."""
+
+    events: Events | None = None
+    outcome: Result | BaseException | None = None
+
+    def say(self, text: str) -> None:
+        if self.events is not None:
+            self.events.message(text)
+
+
+_terminal: ContextVar[_Terminal | None] = ContextVar("terminal", default=None)
 
 
 @flow(name="batch", description=BatchOptions.DESCRIPTION, persist_result=False)
@@ -119,13 +131,21 @@ def command(flow: Flow[..., Any], options: Options) -> Result:
     """
     _check_api()
     values = options.to_dict()
-    token = _terminal.set(choose_progress(values["quiet"]))
+    terminal = _Terminal(choose_progress(values["quiet"]))
+    token = _terminal.set(terminal)
     try:
         with _quiet_console(errors=values["debug"]):
             result: Result = flow(**values)
             return result
     except CancelledRun as stop:
         raise KeyboardInterrupt(str(stop)) from None
+    except httpx.HTTPError as error:
+        if terminal.outcome is None:
+            raise InputError(_no_answer(error)) from None
+        terminal.say(f"{_no_answer(error)}: it was not told how the run ended")
+        if isinstance(terminal.outcome, BaseException):
+            raise terminal.outcome from None
+        return terminal.outcome
     finally:
         _terminal.reset(token)
 
@@ -170,27 +190,40 @@ def _may_be_tried_again(task: Any, run: Any, state: Any) -> bool:  # noqa: ARG00
 
 def _in_flow[O: CommonOptions](work: Callable[[O, Events], Result], kind: type[O], values: Mapping[str, Any]) -> Any:
     """Do the work of a flow run; what it returns decides the run's final state."""
-    terminal = _terminal.get()
-    log = RunLog(watch=terminal is not None)
-    events = Tee(log) if terminal is None else Tee(terminal, log)
+    terminal = _terminal.get() or _Terminal()
+    log = RunLog()
+    events = Tee(log) if terminal.events is None else Tee(terminal.events, log)
     logger = get_run_logger()
-    if terminal is not None and (address := flow_run.get_flow_run_ui_url()):
-        terminal.message(f"Prefect flow run {flow_run.get_name()}: {address}")
+    _FLOW_LOGGER.addFilter(_is_news)
+    if address := flow_run.get_flow_run_ui_url():
+        terminal.say(f"Prefect flow run {flow_run.get_name()}: {address}")
     try:
         # SIGTERM, which is also how a Prefect worker cancels, ends a run as Ctrl-C does: Dask's work is stopped first.
-        with terminated_as_interrupted(), _main_hidden() if terminal is None else nullcontext():
+        with terminated_as_interrupted(), nullcontext() if terminal.events else _main_hidden():
             options = kind(**values)
             with place_on(options.cluster, events.message, log.stop_if_cancelled):
-                return work(options, events)
+                result = work(options, events)
+        terminal.outcome = result
+        return result
     except InputError as error:
+        terminal.outcome = error
         logger.error(str(error))
         return Failed(message=str(error), data=error)
     except KeyboardInterrupt as stop:
+        terminal.outcome = stop
         again = f"; {stop} to resume" if str(stop) else ""
         logger.warning(f"interrupted{again}")
-        if _was_cancelled():
+        if is_cancelled():
             return Cancelled(message=f"cancelled{again}", data=str(stop))
         raise
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    """Drop the traceback with which Prefect's engine repeats what the log already says in one line."""
+    return not (record.exc_info and isinstance(record.exc_info[1], InputError | CancelledRun))
+
+
+_FLOW_LOGGER = logging.getLogger("prefect.flow_runs")
 
 
 @contextmanager
@@ -207,13 +240,6 @@ def _main_hidden() -> Iterator[None]:
         sys.modules["__main__"] = main
 
 
-def _was_cancelled() -> bool:
-    try:
-        return is_cancelled()
-    except httpx.HTTPError:  # interrupted, perhaps, because the API does not answer
-        return False
-
-
 def _resumable(options: BatchOptions) -> BatchOptions:
     """For a run that no command has started: without a directory of its own, one that a retry finds again."""
     if _terminal.get() is not None or options.run_dir is not None:
@@ -228,9 +254,13 @@ def _check_api() -> None:
         failure = client.api_healthcheck()
     if failure is not None:
         raise InputError(
-            f"{get_current_settings().api.url}: no Prefect API answers ({type(failure).__name__}); start it "
-            "(prefect server start), or run without: unset PREFECT_API_URL and the profile's"
+            f"{_no_answer(failure)}; start it (prefect server start), or run without: unset PREFECT_API_URL "
+            "and the profile's"
         )
+
+
+def _no_answer(failure: Exception) -> str:
+    return f"{get_current_settings().api.url}: no Prefect API answers ({type(failure).__name__})"
 
 
 @contextmanager
@@ -241,7 +271,7 @@ def _quiet_console(*, errors: bool) -> Iterator[None]:
     def wanted(record: logging.LogRecord) -> bool:
         return not record.name.startswith("prefect") or (errors and record.levelno >= logging.ERROR)
 
-    handlers = list(logging.getLogger().handlers)
+    handlers = [*logging.getLogger().handlers, *logging.getLogger("prefect._internal").handlers]
     for handler in handlers:
         handler.addFilter(wanted)
     try:

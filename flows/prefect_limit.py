@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import re
 import socket
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 
+import httpx
 from prefect import get_client
 from prefect.client.schemas.actions import GlobalConcurrencyLimitCreate
 from prefect.concurrency.sync import concurrency
 from prefect.exceptions import ObjectAlreadyExists, ObjectNotFound
 
+from flows.prefect_artifacts import TRIES, tries
+
 THIS_MACHINE = ("local", "cuda")
 """Kinds of clusters that are made of this machine."""
 MADE_ANEW = ("slurm", "srun", "kubernetes")
 """Kinds that give every run workers of its own: somebody else shares out the machines."""
-LOOK_SECONDS = 10.0
+LOOK_SECONDS = 5.0
 """How often a run that waits asks again."""
 LEASE_SECONDS = 60.0
 """The place of a run that was killed is free again after so long."""
@@ -46,21 +50,39 @@ def place_on(cluster: str, say: Callable[[str], None], look: Callable[[], None])
     if not _has_limit(name, create=cluster not in MADE_ANEW):
         yield
         return
-    with ExitStack() as stack:
+    with ExitStack() as held:
         waited = False
-        while True:
-            with suppress(TimeoutError):
-                seconds = LOOK_SECONDS if waited else 1.0
-                stack.enter_context(concurrency(name, timeout_seconds=seconds, lease_duration=LEASE_SECONDS))
-                break
+        while not _take(name, held):
             if not waited:
                 say(
                     f"waiting: other runs are on this cluster (prefect gcl inspect {name}); "
-                    f"to run more at a time: prefect gcl update {name} --limit 2"
+                    f"to run more at a time: prefect gcl update {name} --limit 2; if the server was restarted "
+                    f"while a run was on, and there is none now: prefect gcl update {name} --active-slots 0"
                 )
             waited = True
             look()
-        yield
+            time.sleep(LOOK_SECONDS)
+        try:
+            yield
+        finally:
+            with (
+                suppress(httpx.HTTPError),
+                tries(TRIES),
+            ):  # away, it takes the place back by itself
+                held.close()
+
+
+def _take(name: str, held: ExitStack) -> bool:
+    """Take a place, if there is one."""
+    with get_client(sync_client=True) as client, suppress(ObjectNotFound):
+        limit = client.read_global_concurrency_limit_by_name(name)
+        # Looked at first, as Prefect logs an error whenever a place that was asked for is not to be had.
+        if limit.active and limit.active_slots >= limit.limit:
+            return False
+    with suppress(TimeoutError):  # somebody else was faster
+        held.enter_context(concurrency(name, timeout_seconds=LOOK_SECONDS, lease_duration=LEASE_SECONDS))
+        return True
+    return False
 
 
 def _has_limit(name: str, *, create: bool) -> bool:

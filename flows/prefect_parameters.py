@@ -10,9 +10,10 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from flows._declare import Options, Spec
-from flows._kinds import Choice, Flag, Integer, Names, Pairs, Real, Several
+from flows._kinds import Choice, ClusterName, Flag, Integer, Names, Pairs, Real, Several
 
 Result = dict[str, Any]
+NOT_EMPTY = r"\S"
 
 
 def takes[F: Callable[..., Any]](options: type[Options]) -> Callable[[F], F]:
@@ -41,19 +42,26 @@ def takes[F: Callable[..., Any]](options: type[Options]) -> Callable[[F], F]:
 def explanation(spec: Spec) -> str:
     """What the form, which has no other place for groups, says of an option: its group and its help, in Markdown."""
     named = re.sub("--([a-z][a-z-]*)", lambda flag: f"`{flag[1].replace('-', '_')}`", spec.help, flags=re.I)
+    if isinstance(spec.kind, ClusterName):
+        named += f": {spec.kind.metavar.strip('{}').replace(',', ', ')}"
     return f"{spec.group}: {named.replace('<', '&lt;').replace('>', '&gt;')}"
 
 
 def _annotation(spec: Spec) -> Any:
     """The type of an option, with its range."""
-    kind: Any = list[str] if isinstance(spec.default, tuple) else str
+    text: Any = Annotated[str, Field(pattern=NOT_EMPTY)]
+    kind: Any = list[text] if isinstance(spec.default, tuple) else text
     match spec.kind:
         case Choice(names=names):
             kind = Literal[names]
+        case ClusterName(choice=choice):
+            kind = Annotated[str, Field(pattern=rf"^({'|'.join(choice.names)}|(tcp|tls)://.+:\d+|file:.*\S.*)$")]
         case Several(choice=choice):
-            kind = list[Literal[choice.names]]  # type: ignore[name-defined]
-        case Names() | Pairs():
-            kind = list[str]
+            kind = Annotated[list[Literal[choice.names]], Field(min_length=1)]  # type: ignore[name-defined]
+        case Names():
+            kind = Annotated[list[text], Field(min_length=1)]
+        case Pairs():
+            kind = list[Annotated[str, Field(pattern=r"^\s*[^=\s].*=.*\S")]]
         case Flag():
             kind = bool
         case Integer(low=low, high=high, word=word):

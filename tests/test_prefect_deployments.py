@@ -28,6 +28,7 @@ from selenium.webdriver.chrome.service import Service
 
 from flows.options import BatchOptions, CommonOptions, OnlineOptions, ScoreOptions
 from flows.reproduce_options import ReproduceOptions
+from tests.conftest import PREFECT_ALONE
 from tests.test_report_browser import ARGUMENTS, CHROMIUM, DRIVER
 
 ROOT = Path(__file__).parents[1]
@@ -198,16 +199,17 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     port = free_port()
     url = f"http://127.0.0.1:{port}"
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PREFECT", "IKMAP_CLUSTER"))}
-    environment = kept | {
-        "PREFECT_HOME": str(tmp_path_factory.mktemp("home")),
-        "PREFECT_API_URL": f"{url}/api",
-        "PREFECT_SERVER_UI_API_URL": f"{url}/api",
-        "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
-        "PREFECT_SERVER_UI_V2_ENABLED": "false",
-        "PREFECT_WORKER_QUERY_SECONDS": "1",
-        "DO_NOT_TRACK": "1",
-        "PYTHONPATH": str(ROOT),
-    }
+    environment = (
+        kept
+        | PREFECT_ALONE
+        | {
+            "PREFECT_HOME": str(tmp_path_factory.mktemp("home")),
+            "PREFECT_API_URL": f"{url}/api",
+            "PREFECT_SERVER_UI_API_URL": f"{url}/api",
+            "PREFECT_WORKER_QUERY_SECONDS": "1",
+            "PYTHONPATH": str(ROOT),
+        }
+    )
     server = ["server", "start", "--host", "127.0.0.1", "--port", str(port)]
     with ExitStack() as stack:
         running = stack.enter_context(process(server, folder, environment))
@@ -310,6 +312,9 @@ def test_cancelled_run_is_resumed(place: Place) -> None:
     place.post(f"/flow_runs/{run}/set_state", {"state": {"type": "CANCELLING"}})
     state = place.ended(run)
     assert state["type"] == "CANCELLED", state
+    lines = [log["message"] for log in place.post("/logs/filter", {"logs": {"flow_run_id": {"any_": [run]}}})]
+    assert any("--run-dir online to resume" in line for line in lines if line.startswith("interrupted; run "))
+    assert not any("Traceback" in line for line in lines)
     assert psutil.wait_procs(family, timeout=WAIT_SECONDS)[1] == []
     assert not (place.folder / "online" / "metrics.json").exists()
 
@@ -369,6 +374,7 @@ def test_what_the_pages_show(place: Place, finished: str, chrome: webdriver.Chro
     at = [text.index(f"\n{name} (Optional)\n{spec.group}: ") for name, spec in BatchOptions.specs().items()]
     assert at == sorted(at)  # group after group, as in --help
     assert "(default: runs/<dataset>-<time>)" in text
+    assert "kubernetes, tcp://HOST:PORT" in text
 
     messages = [json.loads(entry["message"])["message"] for entry in chrome.get_log("performance")]
     sent = [m["params"]["request"]["url"] for m in messages if m["method"] == "Network.requestWillBeSent"]
