@@ -312,8 +312,12 @@ def test_cancelled_run_is_resumed(place: Place) -> None:
     place.post(f"/flow_runs/{run}/set_state", {"state": {"type": "CANCELLING"}})
     state = place.ended(run)
     assert state["type"] == "CANCELLED", state
-    lines = [log["message"] for log in place.post("/logs/filter", {"logs": {"flow_run_id": {"any_": [run]}}})]
-    assert any("--run-dir online to resume" in line for line in lines if line.startswith("interrupted; run "))
+    where = {"logs": {"flow_run_id": {"any_": [run]}}}
+    lines = until(
+        lambda: [str(log["message"]) for log in place.post("/logs/filter", where)],
+        lambda lines: any(line.startswith("Finished in state Cancelled") for line in lines),
+    )
+    assert any(line.startswith("interrupted; run ") and "--run-dir online" in line for line in lines)
     assert not any("Traceback" in line for line in lines)
     assert psutil.wait_procs(family, timeout=WAIT_SECONDS)[1] == []
     assert not (place.folder / "online" / "metrics.json").exists()
