@@ -10,7 +10,8 @@ import shutil
 import signal
 import subprocess
 import threading
-from collections.abc import Callable, Mapping
+from asyncio import to_thread
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
@@ -18,6 +19,7 @@ from types import ModuleType
 from typing import Any
 
 from distributed import Client
+from tornado.ioloop import PeriodicCallback
 
 from cluster import remote, tls
 from cluster._starting import starting
@@ -36,6 +38,8 @@ LEAST_SECONDS = 300
 WORK_SECONDS = "0.5s"
 #: Looks, one a second, that find a worker idle before it is let go: whoever leaves has to queue again.
 IDLE_LOOKS = 60
+#: Between two looks for jobs that ended before their workers came.
+LOST_JOBS_SECONDS = 15.0
 
 
 def start(
@@ -75,7 +79,12 @@ def start(
                 raise InputError(f"--cluster slurm: {_reason(error)}") from None
             # Also with a fixed number: jobs that are lost are replaced.
             cluster.adapt(minimum=fewest, maximum=most, target_duration=WORK_SECONDS, wait_count=IDLE_LOOKS)
-        return remote.connected(client, "slurm", stack, fewest, values, say, partial(_fault, cluster, values))
+            replacing = _replacing_lost_jobs(cluster, values, say)
+            stack.callback(cluster.loop.add_callback, replacing.stop)
+        handle = remote.connected(client, "slurm", stack, fewest, values, say, partial(_fault, cluster, values))
+        # Not before: where the first jobs come to nothing, so would all others.
+        cluster.loop.add_callback(replacing.start)
+        return handle
 
 
 def job_options(values: Mapping[str, Any], memory: int, *, explicit: bool = True) -> dict[str, Any]:
@@ -118,13 +127,47 @@ def job_options(values: Mapping[str, Any], memory: int, *, explicit: bool = True
 
 def _fault(cluster: Any, values: Mapping[str, Any]) -> str | None:
     """Why no worker will come: all jobs that were submitted are gone."""
-    jobs = {str(worker.job_id) for worker in cluster.workers.values()}
-    queue = subprocess.run(["squeue", "-h", "-o", "%i", f"--name={JOB_NAME}"], capture_output=True, text=True)
-    if queue.returncode != 0 or not jobs or jobs & set(queue.stdout.split()):
+    jobs = _jobs_of(cluster)
+    if not jobs or set(_gone(jobs)) != set(jobs):
         return None
+    return f"the worker jobs ended before a worker came; {_last_words(jobs.values(), values)}"
+
+
+def _replacing_lost_jobs(cluster: Any, values: Mapping[str, Any], say: Callable[[str], None]) -> PeriodicCallback:
+    """Give up jobs that ended before their workers came, so that others are asked for: Dask would wait for ever."""
+
+    async def look() -> None:
+        there = {str(worker["name"]) for worker in cluster.scheduler_info["workers"].values()}
+        # A job of several workers has names such as SLURMCluster-0-1.
+        awaited = {
+            name: job
+            for name, job in _jobs_of(cluster).items()
+            if not any(known == str(name) or known.startswith(f"{name}-") for known in there)
+        }
+        lost = await to_thread(_gone, awaited)
+        if lost:
+            words = _last_words([awaited[name] for name in lost], values)
+            say(f"worker jobs that ended before they were of use: {len(lost)}; others are asked for ({words})")
+            await cluster.scale_down(lost)
+
+    return PeriodicCallback(look, LOST_JOBS_SECONDS * 1000)
+
+
+def _jobs_of(cluster: Any) -> dict[str, str]:
+    """Number of every job that has been submitted, by its name in Dask."""
+    return {name: str(worker.job_id) for name, worker in cluster.workers.items() if worker.job_id}
+
+
+def _gone(jobs: Mapping[str, str]) -> list[str]:
+    """Names of those jobs that Slurm, as far as it answers, has no more."""
+    queue = subprocess.run(["squeue", "-h", "-o", "%i", f"--name={JOB_NAME}"], capture_output=True, text=True)
+    there = set(queue.stdout.split())
+    return [name for name, job in jobs.items() if job not in there] if queue.returncode == 0 else []
+
+
+def _last_words(jobs: Iterable[str], values: Mapping[str, Any]) -> str:
     errors = [_logs(values) / f"{JOB_NAME}-{job}.err" for job in sorted(jobs)]
-    said = next((f"{path}: {line}" for path in errors if (line := remote.last_line(path))), f"see {_logs(values)}")
-    return f"the worker jobs ended before a worker came; {said}"
+    return next((f"{path}: {line}" for path in errors if (line := remote.last_line(path))), f"see {_logs(values)}")
 
 
 def _logs(values: Mapping[str, Any]) -> Path:

@@ -155,16 +155,19 @@ class Options:
             cls._refuse_words(unknown)
         words: dict[str, Any] = vars(namespace)
         config = words.pop("config", None)
-        values = cls._in_environment()
-        if config is not None:
-            values |= cls._read(config)
+        values = {} if config is None else cls._read(config)
         for name, word in words.items():
             spec = cls.specs()[name]
             try:
                 values[name] = word if isinstance(word, bool) else spec.kind.parse(word)
             except ValueError as error:
                 raise InputError(f"{spec.flag}: {error}") from None
-        return cls._build(values)
+        return cls._build(cls.defaults_of_site(cls._in_environment(), values) | values)
+
+    @classmethod
+    def defaults_of_site(cls, environment: dict[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:  # noqa: ARG003
+        """What of the environment goes together with what flags and file give."""
+        return environment
 
     @classmethod
     def from_toml(cls, text: str, where: str = "run.toml") -> Self:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from cluster.settings import KINDS
+from cluster.settings import KINDS, family
 from cluster.settings import check as check_settings
 from flows._declare import Options, option
 from flows._kinds import Choice, ClusterName, Flag, Integer, Pairs, Real, Several, Text
@@ -67,6 +67,14 @@ class CommonOptions(Options):
         help="show the traceback when the command fails",
     )
     quiet: bool = option(False, Flag(), group=OUTPUT, session=True, help="no progress, only the result")
+
+    @classmethod
+    def defaults_of_site(cls, environment: dict[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+        """All of it but the size of clusters that are not of ours, or that grow as they are needed."""
+        kind = family(given.get("cluster", environment.get("cluster", "local")))
+        adaptive = any(word.startswith("maximum=") for word in given.get("cluster_option", ()))
+        left_out = {"workers", "memory_limit"} if kind == "address" else {"workers"} if adaptive else set()
+        return {name: value for name, value in environment.items() if name not in left_out}
 
     def check_together(self) -> None:
         """Refuse a setting that the cluster does not have."""

@@ -144,6 +144,22 @@ def test_flags_toml_and_environment_give_the_same(tmp_path, monkeypatch):
     assert BatchOptions.parse(["--config", str(toml)]).workers == 5
 
 
+def test_what_a_site_sets_goes_with_every_cluster(monkeypatch):
+    """Sizes that are a site's defaults are not for clusters that run already, or that grow."""
+    monkeypatch.setenv("IKMAP_WORKERS", "3")
+    monkeypatch.setenv("IKMAP_MEMORY_LIMIT", "2GB")
+    for words, workers, memory in (
+        (["--cluster", "slurm"], 3, "2GB"),
+        (["--cluster", "slurm", "--cluster-option", "maximum=8"], None, "2GB"),
+        (["--cluster", "tls://a:1"], None, None),
+        (["--cluster", "tls://a:1", "--workers", "2"], 2, None),  # refused when it is connected to
+    ):
+        options = BatchOptions.parse(words)
+        assert (options.workers, options.memory_limit) == (workers, memory)
+    monkeypatch.setenv("IKMAP_CLUSTER", "tcp://a:1")
+    assert BatchOptions.parse([]).workers is None
+
+
 @pytest.mark.parametrize(
     ("variable", "value", "line"),
     [

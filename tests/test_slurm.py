@@ -184,6 +184,29 @@ def test_more_workers_are_asked_for_as_there_is_work(tmp_path: Path) -> None:
     await_that(lambda: not jobs_of(tmp_path), "the end of all worker jobs")
 
 
+LOSING = """
+import sys
+from cluster import connect, slurm
+
+if __name__ == "__main__":
+    slurm.LOST_JOBS_SECONDS = 1.0
+    with connect("slurm", workers=2, memory_limit="1GB", options=sys.argv[1:], say=print) as cluster:
+        cluster.client.wait_for_workers(2, timeout=200)
+"""
+
+
+def test_a_job_that_ends_before_its_worker_comes_is_asked_for_again(tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text(LOSING)
+    once = f"prologue=mkdir {tmp_path}/once && echo this node is broken >&2 && exit 1"
+    command = [sys.executable, "script.py", *options_of(tmp_path), once]
+    done = subprocess.run(
+        command, env=environment(), cwd=tmp_path, capture_output=True, text=True, timeout=WAIT_SECONDS
+    )
+    assert (done.stderr, done.returncode) == ("", 0)
+    assert re.search(r"of use: 1; others are asked for \(.*ikmap-worker-\d+\.err: this node is broken\)", done.stdout)
+    await_that(lambda: not jobs_of(tmp_path), "the end of all worker jobs")
+
+
 def test_a_job_that_is_told_of_its_limit_goes_on_where_it_stopped(
     words: list[str], expected: dict[str, Any], tmp_path: Path
 ) -> None:
