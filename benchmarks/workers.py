@@ -10,11 +10,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import psutil
-from distributed import Client
+from distributed import Client, Worker
 
 from benchmarks.data import find
 from benchmarks.harness import Case, Disagreement, Options, Row
@@ -34,7 +33,7 @@ from pipeline.warm import WarmUp
 TITLE = "Two workers against one"
 ABOUT = (
     "the cells stage of a batch run (mapping, storing, every result recorded) on a local cluster of one worker and on "
-    "one of two, in turns, warm and the first time; each worker is a process with one thread"
+    "one of two, in turns, each started anew, as a run has it and once more; each worker is a process with one thread"
 )
 T, PSI, QUICK_PSI = 100, 4096, 16
 
@@ -58,48 +57,53 @@ class Pass:
 
 
 def two_against_one(case: str, name: str, psi: int, options: Options) -> list[Row]:
-    """Both clusters stand side by side; one of them is idle."""
-    done: dict[int, list[Pass]] = {1: [], 2: []}
+    """One cluster at a time: another one, though idle, would take its share of two cores."""
     first: dict[int, list[Pass]] = {1: [], 2: []}
+    again: dict[int, list[Pass]] = {1: [], 2: []}
+    bare: dict[int, list[float]] = {1: [], 2: []}
     with tempfile.TemporaryDirectory(prefix="ikmap-benchmarks-") as folder:
-        with connect("local", workers=1) as one, connect("local", workers=2) as two:
-            clients = {1: one.client, 2: two.client}
-            for client in clients.values():
-                client.register_plugin(WarmUp())
-            params = Params(t=T, psi=psi, C=1.0)
-            source = _context(Path(folder) / "source", params, two.client)
+        params = Params(t=T, psi=psi, C=1.0)
+        with connect("local", workers=2) as cluster:
+            source = _context(Path(folder) / "source", params, cluster.client)
             ingest(source, find(name, options))
             fitted = Fitted(**partition(source, [psi])["fitted"][0])
-            for k in range(options.repeats + 1):
-                for workers, client in clients.items():
-                    found = one_pass(source, Path(folder) / f"{workers}-{k}", client, params, fitted)
-                    (done if k else first)[workers].append(found)
-        steps = steps_of_a_task(source.store, fitted)
-    if not np.array_equal(done[1][0].first, done[2][0].first):
+        for k in range(options.repeats):
+            for workers in (1, 2):
+                with connect("local", workers=workers) as cluster:
+                    client = cluster.client
+                    client.register_plugin(WarmUp())
+                    for turn, done in enumerate((first, again)):
+                        path = Path(folder) / f"{workers}-{k}-{turn}"
+                        done[workers].append(one_pass(source, path, client, params, fitted))
+                    addresses = sorted(client.scheduler_info(n_workers=-1)["workers"])
+                    bare[workers].append(max(client.run(map_share, source.store, fitted, addresses).values()))
+    if not np.array_equal(first[1][0].first, first[2][0].first):
         raise Disagreement("one worker and two have stored different cells")
-    alone, both = ([found.seconds for found in done[workers]] for workers in (1, 2))
-    row = Row(case, "one worker", both, alone, target=1.7)
-    row.value = statistics.median(alone) / statistics.median(both)
-    middle = {n: {key: statistics.median(getattr(p, key) for p in done[n]) for key in ("busy", "cpu")} for n in (1, 2)}
-    row.notes = [
-        f"{done[1][0].tasks} tasks; the same bits",
-        *(
-            f"{n} worker{'s' if n > 1 else ''}: tasks {middle[n]['busy']:.2f} s, processor {middle[n]['cpu']:.2f} s"
-            for n in (1, 2)
-        ),
-        f"so a task takes {middle[2]['busy'] / middle[1]['busy']:.2f} times as long beside another, of which the "
-        f"processor is at work {middle[2]['cpu'] / middle[1]['cpu']:.2f} times as long; no stage can gain more than "
-        f"{2 * middle[1]['busy'] / middle[2]['busy']:.2f}",
-        "a task on a thread alone: " + ", ".join(f"{key} {value * 1e3:.0f} ms" for key, value in steps.items()),
+    machine = statistics.median(bare[1]) / statistics.median(bare[2])
+    rows = []
+    for text, done in ((f"{case}, as in a run", first), (f"{case}, once more", again)):
+        alone, both = ([found.seconds for found in done[workers]] for workers in (1, 2))
+        row = Row(text, "one worker", both, alone, target=1.7)
+        row.value = statistics.median(alone) / statistics.median(both)
+        row.notes = [
+            *(
+                f"{n} worker{'s' if n > 1 else ''}: tasks {_middle(done[n], 'busy'):.2f} s, processor "
+                f"{_middle(done[n], 'cpu'):.2f} s"
+                for n in (1, 2)
+            ),
+            f"a task takes {_middle(done[2], 'busy') / _middle(done[1], 'busy'):.2f} times as long beside another",
+        ]
+        rows.append(row)
+    rows[0].notes += [
+        f"{first[1][0].tasks} tasks; the same bits",
+        "each worker reads the model and makes its index first",
+        f"the mapping alone, in the same workers without tasks: {machine:.2f} times, which is what the machine gives",
     ]
-    once = Row(f"{case}, the first time", "one worker", target=1.7)
-    once.ours, once.theirs = ([found.seconds for found in first[workers]] for workers in (2, 1))
-    once.value = once.theirs[0] / once.ours[0]
-    once.notes = [
-        f"each worker reads the model and makes its index first: processor {first[1][0].cpu:.2f} s of one worker, "
-        f"{first[2][0].cpu:.2f} s of two"
-    ]
-    return [row, once]
+    return rows
+
+
+def _middle(done: list[Pass], key: str) -> float:
+    return statistics.median(getattr(found, key) for found in done)
 
 
 def _context(path: Path, params: Params, client: Client) -> Context:
@@ -136,26 +140,13 @@ def _cpu_seconds_here() -> float:
     return float(times.user + times.system)
 
 
-def steps_of_a_task(store: Store, fitted: Fitted) -> dict[str, float]:
-    """Processor seconds, in this process, of the parts of a task: reading rows, mapping them, storing the cells."""
+def map_share(store: Store, fitted: Fitted, addresses: list[str], dask_worker: Worker) -> float:
+    """On every worker at once: map its share of the training rows; returns the seconds of that."""
     rows, model = PreparedRows(store, "train"), fitted.load(store)
-    layout = cell_layout(rows.n_rows, T)
-    n = min(rows.n_rows, layout.shard_rows)
-    X, _ = rows.read(0, n)
-    codes = model.cells(X, n_threads=1).codes  # with all that the first call prepares
-    found: dict[str, float] = {}
-    steps: dict[str, Any] = {
-        "read": lambda: rows.read(0, n),
-        "map": lambda: model.cells(X, n_threads=1),
-        "store": lambda: store.write_shards("cells/steps", 0, codes),
-    }
-    cut = {"shard_rows": layout.shard_rows, "chunk_rows": layout.chunk_rows}
-    store.create_sharded("cells/steps", codes.shape, np.int32, **cut)
-    for name, step in steps.items():
-        tries = []
-        for _ in range(3):
-            began = time.process_time()
-            step()
-            tries.append(time.process_time() - began)
-        found[name] = min(tries)
-    return found
+    step = cell_layout(rows.n_rows, T).shard_rows
+    number = addresses.index(dask_worker.address)
+    blocks = [rows.read(start, start + step)[0] for start in range(0, rows.n_rows - step, step)]
+    began = time.perf_counter()
+    for X in blocks[number :: len(addresses)]:
+        model.cells(X, n_threads=1)
+    return time.perf_counter() - began
