@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -28,6 +29,7 @@ def _refuse(found: object, expected: str) -> NoReturn:
     raise ValueError(f"found {found!r}, expected {expected}")
 
 
+_PASSWORD = re.compile(r"^[A-Za-z][\w+.-]*://[^/?#]*:[^/?#]*@")
 LONGEST = 60
 """Characters of a list of choices that still stands beside its option."""
 
@@ -223,7 +225,7 @@ class ClusterName:
 
 @dataclass(frozen=True)
 class Text:
-    """Any text but the empty one."""
+    """Any text but the empty one, and no address with a password in it: options are written down."""
 
     metavar: str
 
@@ -233,6 +235,11 @@ class Text:
     def check(self, value: Any) -> str:
         if not isinstance(value, str) or not value.strip():
             _refuse(value, "a text that is not empty")
+        if _PASSWORD.match(value):
+            raise ValueError(
+                "found a password in an address, expected it in the environment (AWS_SECRET_ACCESS_KEY, or "
+                "FSSPEC_SFTP_PASSWORD and the like): options are written into run.toml, reports and logs"
+            )
         return value
 
 

@@ -65,6 +65,19 @@ def refused(argv: str | list[str], command: type = BatchOptions) -> str:
     return text
 
 
+@pytest.mark.parametrize(
+    "address", ["s3://key:secret@bucket/a.csv", "https://:secret@host/a.csv", "sftp://a:secret@b/c"]
+)
+def test_a_password_is_refused_and_not_shown(address: str, tmp_path: Path) -> None:
+    """Options go into run.toml, reports, logs and Prefect's parameters."""
+    (tmp_path / "run.toml").write_text(f'input = "{address}"\n')
+    for words in (["--input", address], ["--run-dir", address], ["--config", str(tmp_path / "run.toml")]):
+        with pytest.raises(InputError, match="found a password in an address") as refused:
+            BatchOptions.parse(words)
+        assert "secret" not in str(refused.value)
+    assert BatchOptions.parse(["--input", "s3://bucket/a:b@c.csv"]).input == "s3://bucket/a:b@c.csv"
+
+
 def test_samples_leave_no_option_at_its_default():
     for name, spec in BatchOptions.specs().items():
         assert (getattr(BATCH, name), getattr(DATASET, name)) != (spec.default, spec.default)
