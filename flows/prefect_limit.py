@@ -65,10 +65,8 @@ def place_on(cluster: str, say: Callable[[str], None], look: Callable[[], None])
         try:
             yield
         finally:
-            with (
-                suppress(httpx.HTTPError),
-                tries(TRIES),
-            ):  # away, it takes the place back by itself
+            # An API that is away takes the place back by itself.
+            with suppress(httpx.HTTPError), tries(TRIES):
                 held.close()
 
 

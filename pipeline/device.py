@@ -44,7 +44,7 @@ def device_of_worker(asked: str) -> Device | None:
     InputError
         If a GPU is asked for and there is none.
     """
-    if asked == "cpu" or (asked == "auto" and not is_given()):
+    if asked == "cpu" or (asked == "auto" and not gpu_is_given()):
         return None
     found = find_gpu()
     if not isinstance(found, str):
@@ -54,7 +54,7 @@ def device_of_worker(asked: str) -> Device | None:
     return None
 
 
-def is_given() -> bool:
+def gpu_is_given() -> bool:
     """Whether somebody gave this process a GPU."""
     given = os.environ.get(GIVEN, "").split(",")[0].strip()
     return given.isdigit() or given.startswith(("GPU-", "MIG-"))
@@ -160,6 +160,6 @@ def explain_cells(model: Partitions, asked: str) -> list[str]:
     device = device_of_worker(asked)
     if device is None:
         # A GPU that is there and cannot be used is not passed over in silence.
-        found = find_gpu() if asked == "auto" and is_given() else ""
-        return [f"on a processor: {found}"] * bool(found) + model.explain()
+        why = [f"on a processor: {find_gpu()}"] if asked == "auto" and gpu_is_given() else []
+        return why + model.explain()
     return [f"on the GPU, {device.name}: {mapper_of(model, device).explain()}"]

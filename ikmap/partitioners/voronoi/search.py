@@ -272,8 +272,8 @@ class Search:
         """Tiles for the first ``edges[0]`` members in blocks, then for those of each level between the edges."""
         first = layout.firsts(self.members, self.n_centers)
         blocks = self._block_order(first, edges[0])
-        limits = np.array(edges, dtype=np.int64)
-        first_level = layout.first_levels(self.members, first, limits, self.n_centers)
+        level_edges = np.array(edges, dtype=np.int64)
+        first_level = layout.first_levels(self.members, first, level_edges, self.n_centers)
         first_level[blocks[blocks >= 0]] = -1  # scored already
 
         if len(edges) > 1 and self.n_features <= MOST_FEATURES and self.frame is None:
@@ -309,7 +309,9 @@ class Search:
         place_of = np.zeros(self.n_centers, dtype=np.int64)
         places = np.flatnonzero(center_of >= 0)[::-1]
         place_of[center_of[places]] = places  # of some places in blocks, the first
-        words, runs, most = layout.memberships(self.members, first, limits, place_of, center_of.size, np.uint32(shift))
+        words, runs, most = layout.memberships(
+            self.members, first, level_edges, place_of, center_of.size, np.uint32(shift)
+        )
         plan.membership = words, runs, np.uint32(shift), most
         return plan
 
@@ -336,7 +338,8 @@ class Search:
         size = int(np.clip(min(psis[-1], order.size // SAMPLE_SHARE), *SAMPLE))
         sample = self.scores.tiles(order[:: max(1, order.size // size)])
         size = int((sample.center_of >= 0).sum())
-        # Members are drawn evenly, so that a share p of the centres misses a partitioning with chance (1 - p)^psi.
+        # Members are drawn evenly: among the nearest share p of the centres, a partitioning has none with chance
+        # (1 - p)^psi.
         t = self.members.shape[0]
         share = 1.0 - (TRIAL_MISSES / t) ** (1.0 / psis[-1])
         plan.guess = (sample, np.array([math.ceil(share * size) + 1]))
