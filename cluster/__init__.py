@@ -12,7 +12,7 @@ from pipeline.errors import InputError
 if TYPE_CHECKING:
     from cluster.handle import ClusterHandle
 
-__all__ = ["ClusterHandle", "connect"]
+__all__ = ["ClusterHandle", "connect", "prepare"]
 
 #: What to install for a kind of cluster, by the packages that may be missing.
 _EXTRAS = {
@@ -24,6 +24,17 @@ _EXTRAS = {
     "rmm": "gpu",
     "cuda": "gpu",
 }
+
+
+def prepare(kind: str) -> None:
+    """Begin what :func:`connect` will need, in another process, while the caller does something else.
+
+    Nothing has to be stopped: it ends with this process.
+    """
+    if kind == "local":
+        from cluster import _forking
+
+        _forking.prepare()
 
 
 def connect(

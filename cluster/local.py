@@ -15,6 +15,7 @@ from dask.utils import format_bytes, parse_bytes
 from distributed import Client, LocalCluster
 from distributed.system import MEMORY_LIMIT
 
+from cluster._forking import WORKER_ENVIRONMENT, prepare
 from cluster._scratch import scratch_folder
 from cluster._starting import starting
 from cluster.handle import LOOPBACK, ClusterHandle
@@ -26,14 +27,6 @@ MIN_WORKER_BYTES = 256 * 10**6
 WORKERS_SHARE = 0.8
 #: Seconds to wait, on closing, for workers that are being restarted.
 RESTART_SECONDS = 5.0
-#: Every worker runs one task at a time on one core, so libraries must not start threads of their own.
-WORKER_ENVIRONMENT = {
-    "OMP_NUM_THREADS": "1",
-    "OPENBLAS_NUM_THREADS": "1",
-    "MKL_NUM_THREADS": "1",
-    "NUMBA_NUM_THREADS": "1",
-    "DASK_LOGGING__DISTRIBUTED": "critical",
-}
 #: Dask looks after itself up to a hundred times a second in every process: a twentieth of the time of two cores.
 CALM = {
     "distributed.admin.tick.interval": "500ms",
@@ -105,6 +98,8 @@ def start(
     with ExitStack() as stack:
         with starting("local", stack):
             scratch = stack.enter_context(on_this_machine())
+            prepare()
+            stack.enter_context(dask.config.set({"distributed.worker.multiprocessing-method": "forkserver"}))
             cluster = stack.enter_context(
                 LocalCluster(
                     n_workers=count,
@@ -116,6 +111,8 @@ def start(
                     worker_dashboard_address=f"{LOOPBACK}:0",
                     local_directory=scratch,
                     silence_logs=logging.CRITICAL,
+                    # A forked worker has the variables that were set as the fork server started.
+                    env={**os.environ, **WORKER_ENVIRONMENT},
                 )
             )
             client = stack.enter_context(Client(cluster))

@@ -56,6 +56,13 @@ def run_command(main: Callable[[Sequence[str]], int | None], argv: Sequence[str]
     return status or DONE
 
 
+def process_began() -> float:
+    """When this process was started, in seconds since the epoch."""
+    import psutil
+
+    return float(psutil.Process().create_time())
+
+
 def _explain(error: BaseException) -> tuple[str, int]:
     """The line and the exit status for ``error``."""
     if isinstance(error, InputError):

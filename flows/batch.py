@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from flows._cli import run_command
+from flows._cli import process_began, run_command
 from flows.options import BatchOptions
 from flows.run_batch import run
 
@@ -20,7 +20,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
         metrics = command(batch, options)
     else:
-        metrics = run(options)
+        metrics = run(options, began=process_began())
     from pipeline.progress import print_result
 
     print_result(metrics)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cluster import connect, prepare
 from flows.options import BatchOptions, CommonOptions
 
 # Workers import this module when they start, and --help needs none of the rest: heavy imports stand in functions.
@@ -18,20 +20,18 @@ if TYPE_CHECKING:
     from pipeline.progress import Events
 
 
-def run(
-    options: BatchOptions,
-    *,
-    call: Any = None,
-    events: Events | None = None,
-    on_cluster: Callable[[ClusterHandle, Path], None] | None = None,
-) -> dict[str, Any]:
+def run(options: BatchOptions, **how: Any) -> dict[str, Any]:
     """Do what the options ask for and return the contents of ``metrics.json``.
 
     Parameters and exceptions are those of :func:`run_pipeline`.
     """
-    from pipeline.batch import run_batch
 
-    return run_pipeline(options, run_batch, {}, call=call, events=events, on_cluster=on_cluster)
+    def pipeline(*given: Any, **more: Any) -> dict[str, Any]:
+        from pipeline.batch import run_batch
+
+        return run_batch(*given, **more)
+
+    return run_pipeline(options, pipeline, {}, **how)
 
 
 def run_pipeline(
@@ -43,6 +43,7 @@ def run_pipeline(
     call: Any = None,
     events: Events | None = None,
     on_cluster: Callable[[ClusterHandle, Path], None] | None = None,
+    began: float | None = None,
 ) -> dict[str, Any]:
     """Find the data, open the run directory, connect to the cluster and run a pipeline on it.
 
@@ -60,6 +61,8 @@ def run_pipeline(
         Where progress goes; default: bars on a terminal, log lines elsewhere.
     on_cluster : callable, optional
         Called with the cluster, when it is up, and the run directory.
+    began : float, optional
+        When the command began, in seconds since the epoch; default: now.
 
     Raises
     ------
@@ -68,10 +71,11 @@ def run_pipeline(
     KeyboardInterrupt
         With the command that resumes the run.
     """
+    began = time.time() if began is None else began
+    prepare(options.cluster)  # before the imports that take long
     import json
     from datetime import datetime
 
-    from cluster import connect
     from pipeline.batch import call_directly, default_run_directory
     from pipeline.engine import Context
     from pipeline.monitoring import told_to_scheduler
@@ -100,7 +104,9 @@ def run_pipeline(
                 events.message(cluster.describe())
                 if on_cluster is not None:
                     on_cluster(cluster, path)
-                asked = invocation(options, sources, cluster)
+                asked = replace(
+                    invocation(options, sources, cluster), start_seconds=time.time() - began, stop=cluster.close
+                )
                 with told_to_scheduler(cluster.client, events) as told:
                     context = Context(cluster.client, directory, params, told, device=options.device)
                     metrics: dict[str, Any] = pipeline(context, data, asked, call=call or call_directly)

@@ -8,30 +8,24 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cluster import prepare
 from flows.options import OnlineOptions
 from flows.run_batch import run_pipeline
 from pipeline.errors import InputError
 
 if TYPE_CHECKING:
-    from cluster import ClusterHandle
     from pipeline.online import OnlineParams
-    from pipeline.progress import Events
     from pipeline.readers.feed import Feed
 
 STANDARD_INPUT = "-"
 
 
-def run(
-    options: OnlineOptions,
-    *,
-    call: Any = None,
-    events: Events | None = None,
-    on_cluster: Callable[[ClusterHandle, Path], None] | None = None,
-) -> dict[str, Any]:
+def run(options: OnlineOptions, **how: Any) -> dict[str, Any]:
     """Do what the options ask for and return the contents of ``metrics.json``.
 
     Parameters and exceptions are those of :func:`~flows.run_batch.run_pipeline`.
     """
+    prepare(options.cluster)  # before the imports that take long
     from pipeline.online import run_online
 
     asked = online_params(options)
@@ -50,7 +44,7 @@ def run(
         where = f"--input {options.input}" if options.input else "a data set"
         raise InputError(f"--idle-seconds {options.idle_seconds:g}: found {where}, expected a directory for --input")
     more = online_identity(options)
-    return run_pipeline(options, pipeline, more, sources=sources, call=call, events=events, on_cluster=on_cluster)
+    return run_pipeline(options, pipeline, more, sources=sources, **how)
 
 
 def online_params(options: OnlineOptions) -> OnlineParams:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from cluster import connect, prepare
 from flows.options import ScoreOptions
 from flows.run_batch import cluster_arguments
 
@@ -44,7 +45,7 @@ def run(
     KeyboardInterrupt
         With the command that does it again.
     """
-    from cluster import connect
+    prepare(options.cluster)  # before the imports that take long
     from pipeline.batch import call_directly
     from pipeline.monitoring import told_to_scheduler
     from pipeline.progress import choose_progress

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
@@ -63,6 +64,10 @@ class Invocation:
         Whether the plan is to be shown.
     dask_report : bool
         Whether to keep Dask's own report of what its workers did.
+    start_seconds : float
+        From the beginning of the command until the cluster was there: imports, looking for the data, processes.
+    stop : callable
+        Stops the cluster, where this run is the last to use it; called when all work is done.
     """
 
     command: str
@@ -72,6 +77,8 @@ class Invocation:
     memory_limit: int | None = None
     explain: bool = False
     dask_report: bool = True
+    start_seconds: float = 0.0
+    stop: Callable[[], None] = lambda: None
 
     def watched(self, run: RunDirectory) -> AbstractContextManager[Any]:
         """What the work of a run is done in."""
@@ -99,10 +106,10 @@ def run_batch(
     run, params = context.run, context.params
     (run.path / "run.toml").write_text(invocation.config_toml)
     done_before = set(run.manifest["stages"])
-    run.begin_session()
+    run.begin_session(invocation.start_seconds)
 
     step = partial(call_stage, context, call, done_before)
-    with invocation.watched(run):
+    with stopped_after(context, invocation):
         ingested = step("ingest", partial(ingest, context, data))
         selection = None
         if searches(params):
@@ -138,7 +145,6 @@ def run_batch(
 
         chains = {name: partial(learn, name) for name in params.learners}
         learners = side_by_side(chains) if apart else {name: chain() for name, chain in chains.items()}
-        run.end_session(context.elapsed)  # what follows tells of the run, and is none of its work
 
     metrics = _metrics(context, data, invocation, ingested, mapped, selection, learners, done_before)
     write_json(run.path / "metrics.json", metrics)
@@ -146,6 +152,21 @@ def run_batch(
     run.manifest["status"] = "finished"
     run.save()
     return metrics
+
+
+@contextmanager
+def stopped_after(context: Context, invocation: Invocation) -> Iterator[None]:
+    """What the work of a run is done in: watched by Dask, and when it is done, counted, and the cluster stopped.
+
+    What comes after it tells of the run, and is none of its work.
+    """
+    run = context.run
+    with invocation.watched(run):
+        yield
+        ended = time.perf_counter()
+        run.end_session(context.elapsed)
+    invocation.stop()
+    run.manifest["stop_seconds"] = round(time.perf_counter() - ended, 3)
 
 
 def call_stage(context: Context, call: Call, done_before: set[str], name: str, work: Callable[[], Result]) -> Result:
@@ -258,17 +279,7 @@ def _metrics(
     return {
         **({"gpu": mapped["gpu"]} if "gpu" in mapped else {}),
         "schema_version": 1,
-        "run": {
-            "id": manifest["id"],
-            "command": invocation.command,
-            "seed": context.params.seed,
-            "started": manifest["started"],
-            "seconds": manifest["seconds"],
-            "versions": versions(),
-            "cluster": dict(invocation.cluster),
-            "config_toml": invocation.config_toml,
-            "client_peak_rss_bytes": peak_rss_bytes(),
-        },
+        "run": about_run(context, invocation),
         "data": {
             "name": data.name,
             **ingested,
@@ -286,6 +297,24 @@ def _metrics(
             }
             for name, result in learners.items()
         },
+    }
+
+
+def about_run(context: Context, invocation: Invocation) -> dict[str, Any]:
+    """The entry `run` of ``metrics.json``: what was run, where, and where the time of the clock on the wall went."""
+    manifest = context.run.manifest
+    parts = {name: manifest[name] for name in ("start_seconds", "seconds", "stop_seconds")}
+    return {
+        "id": manifest["id"],
+        "command": invocation.command,
+        "seed": context.params.seed,
+        "started": manifest["started"],
+        **parts,
+        "wall_seconds": round(sum(parts.values()), 3),
+        "versions": versions(),
+        "cluster": dict(invocation.cluster),
+        "config_toml": invocation.config_toml,
+        "client_peak_rss_bytes": peak_rss_bytes(),
     }
 
 

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from importlib import resources
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -222,9 +223,12 @@ def _packaged(spec: DatasetSpec) -> str:
     assert spec.package is not None
     assert spec.resource is not None
     try:
-        path = Path(str(resources.files(spec.package) / spec.resource))
-    except ModuleNotFoundError as error:
-        raise InputError(f"{spec.name}: comes with the Python package {spec.package}, not installed here") from error
+        found = find_spec(spec.package)  # does not import it, which may take seconds
+    except ModuleNotFoundError:  # nor is there what it would be a part of
+        found = None
+    if found is None or found.origin is None:
+        raise InputError(f"{spec.name}: comes with the Python package {spec.package}, not installed here")
+    path = Path(found.origin).parent / spec.resource
     if not path.is_file():
         raise InputError(f"{path}: no such file, expected it inside the Python package {spec.package}")
     return str(path)

@@ -11,17 +11,18 @@ from pipeline.batch import (
     Call,
     Invocation,
     Result,
+    about_run,
     call_directly,
     call_stage,
     check_largest,
     psi_used,
     say_chosen,
-    versions,
+    stopped_after,
     widths,
 )
 from pipeline.datasets import ResolvedDataset
 from pipeline.device import evidence_of, warning_of
-from pipeline.engine import Context, Record, Stage, peak_rss_bytes, run_ready
+from pipeline.engine import Context, Record, Stage, run_ready
 from pipeline.intake import Intake
 from pipeline.prepared import DATA, PreparedRows
 from pipeline.race import Arrivals, Race
@@ -92,10 +93,10 @@ def run_online(
     run, params = context.run, context.params
     (run.path / "run.toml").write_text(invocation.config_toml)
     done_before = set(run.manifest["stages"])
-    run.begin_session()
+    run.begin_session(invocation.start_seconds)
 
     step = partial(call_stage, context, call, done_before)
-    with invocation.watched(run):
+    with stopped_after(context, invocation):
         begin = _from_files if feed is None else partial(_from_feed, feed=feed)
         ingested, taken, arrivals = begin(context, data, invocation, online, step)
         selection = None
@@ -121,7 +122,6 @@ def run_online(
             for name in params.learners
         ]
         streamed = step("stream", partial(_stream, context, online, arrivals, contestants, taken.get("rows_stream")))
-        run.end_session(context.elapsed)
     shutil.rmtree(run.path / "checkpoints", ignore_errors=True)  # the models stand in the store
 
     if feed is not None:
@@ -135,17 +135,7 @@ def run_online(
     metrics = {
         **({"gpu": streamed["gpu"]} if "gpu" in streamed else {}),
         "schema_version": 1,
-        "run": {
-            "id": run.manifest["id"],
-            "command": invocation.command,
-            "seed": params.seed,
-            "started": run.manifest["started"],
-            "seconds": run.manifest["seconds"],
-            "versions": versions(),
-            "cluster": dict(invocation.cluster),
-            "config_toml": invocation.config_toml,
-            "client_peak_rss_bytes": peak_rss_bytes(),
-        },
+        "run": about_run(context, invocation),
         "data": {"name": data.name, **ingested, "sources": sources},
         "params": {**params.as_json(), "psi": psi_used(psis)},
         "online": {**asdict(online), **taken},

@@ -124,9 +124,16 @@ class RunDirectory:
     def finished(self) -> bool:
         return bool(self.manifest["status"] == "finished")
 
-    def begin_session(self) -> None:
-        """Note that a process begins to work on the run, and count the seconds of one that was stopped before."""
+    def begin_session(self, start_seconds: float = 0.0) -> None:
+        """Note that a process begins to work on the run, and count the seconds of one that was stopped before.
+
+        Parameters
+        ----------
+        start_seconds : float
+            What it took the process to get here, which is no work on the run; all processes' are added up.
+        """
         self.manifest["seconds"] = self.spent
+        self.manifest["start_seconds"] = round(self.manifest.get("start_seconds", 0.0) + start_seconds, 3)
         self.manifest["session"] = time.time()
         self.save()
 

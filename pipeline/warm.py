@@ -43,15 +43,20 @@ class WarmUp(WorkerPlugin):
 
     def setup(self, worker: Any) -> None:  # noqa: ARG002
         """Called by Dask when a worker starts, or when the plugin is registered."""
-        for module in MODULES:
-            import_module(module)
-        load_compiled()
-        with import_module("ikmap._threads").single_threaded_blas:
-            pass  # which looks for the libraries of BLAS, once
+        load()
         import_module("pipeline.allocator").keep_freed_memory()
         figures = import_module("pipeline.figures")
         figures.WORK.expose()
         figures.MODELS_READ.expose()
+
+
+def load() -> None:
+    """Import the modules of all stages, load what is compiled of them, and look for the libraries of BLAS."""
+    for module in MODULES:
+        import_module(module)
+    load_compiled()
+    with import_module("ikmap._threads").single_threaded_blas:
+        pass  # which looks for the libraries of BLAS, once
 
 
 def load_compiled() -> int:

@@ -179,7 +179,12 @@ def test_kill_at_any_moment_and_resume_to_the_same_bits(two_workers: ClusterHand
     # Every session counts, the killed ones up to their last event: a stage of a later one begins after those before.
     last = stages["evaluate:ogd"]
     assert (seconds_before > 0) == (len(killed_at) > 1)
-    assert seconds_before < last["started"] < metrics["run"]["seconds"] - last["seconds"] + 0.01
+    about = metrics["run"]
+    assert seconds_before < last["started"] < about["seconds"] - last["seconds"] + 0.01
+    # What a clock on the wall says beside the work: the sessions' imports and clusters.
+    parts = [about[name] for name in ("start_seconds", "seconds", "stop_seconds")]
+    assert min(parts) > 0
+    assert about["wall_seconds"] == pytest.approx(sum(parts))
 
 
 def test_a_worker_killed_in_the_middle_changes_nothing(tmp_path: Path) -> None:

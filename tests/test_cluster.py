@@ -18,7 +18,7 @@ import psutil
 import pytest
 
 import cluster
-from cluster import address, local, targets
+from cluster import _forking, address, local, targets
 from cluster._quiet import interrupts_held
 from cluster._scratch import scratch_folder
 from cluster._starting import starting
@@ -50,6 +50,27 @@ def test_handle_says_what_was_started(two_workers):
     assert (handle.kind, handle.workers, handle.threads, handle.memory_limit) == ("local", 2, 2, 10**9)
     assert handle.record() == {"kind": "local", "workers": 2, "threads": 2}
     assert handle.describe().startswith("local cluster: 2 workers, 2 threads, 0.93 GiB each, dashboard http")
+
+
+def _what_is_loaded() -> tuple[str, list[str]]:
+    parent = psutil.Process().parent()
+    assert parent is not None
+    return " ".join(parent.cmdline()), [name for name in _forking.PRELOADED if name in sys.modules]
+
+
+def test_workers_are_forked_from_a_process_that_has_imported_what_they_need(two_workers):
+    found = two_workers.client.run(_what_is_loaded)
+    assert len(found) == 2
+    for command, loaded in found.values():
+        assert "multiprocessing.forkserver" in command
+        assert loaded == _forking.PRELOADED
+
+
+def test_forked_workers_have_the_variables_that_are_set_as_they_start(monkeypatch):
+    monkeypatch.setenv("IKMAP_TEST_VARIABLE", "set after the fork server has started")
+    with cluster.connect("local", workers=1, memory_limit="1GB") as handle:
+        (found,) = handle.client.run(os.environ.get, "IKMAP_TEST_VARIABLE").values()
+    assert found == "set after the fork server has started"
 
 
 def test_dashboard_answers_on_loopback(two_workers):
@@ -204,7 +225,8 @@ if __name__ == "__main__":
             handle.client.submit(die, 1).result()
         except Exception as error:
             print(type(error).__name__)
-    print([os.environ.get(name) for name in names] == before, os.listdir(tempfile.gettempdir()))
+    folders = [name for name in os.listdir(tempfile.gettempdir()) if not name.startswith("pymp-")]
+    print([os.environ.get(name) for name in names] == before, folders)
 """
 
 
@@ -219,6 +241,7 @@ def test_script_with_dying_worker_ends_without_noise(tmp_path):
     )
     assert (done.stderr, done.returncode) == ("", 0)
     assert done.stdout.splitlines() == ["KilledWorker", "True []"]
+    assert list(scratch.iterdir()) == []  # nor the folder of Python's own for the socket of its fork server
     assert list(here.iterdir()) == []
 
 

@@ -60,7 +60,7 @@ def at(run: RunDirectory, begin: float, last: float) -> None:
 def test_the_seconds_of_sessions_that_were_stopped_are_counted_up_to_their_last_file(tmp_path: Path) -> None:
     used(tmp_path)
     first = make(tmp_path)
-    first.begin_session()
+    first.begin_session(1.5)
     assert first.manifest["seconds"] == 0
     at(first, 1000.0, 1002.0)
     os.utime(tmp_path / "records" / "cells" / "shard-1.json", (1030.5, 1030.5))
@@ -75,8 +75,9 @@ def test_the_seconds_of_sessions_that_were_stopped_are_counted_up_to_their_last_
     third.end_session(7.25)
     third.save()
     fourth = make(tmp_path)
-    fourth.begin_session()
+    fourth.begin_session(2.25)
     assert fourth.manifest["seconds"] == 37.75
+    assert fourth.manifest["start_seconds"] == 3.75  # of all that came so far
 
 
 def test_values_that_json_changes_are_no_difference(tmp_path: Path) -> None:
