@@ -146,7 +146,8 @@ def run_online(
             "config_toml": invocation.config_toml,
             "client_peak_rss_bytes": peak_rss_bytes(),
         },
-        "data": {"name": data.name, **ingested, "sources": sources},
+        # All rows are of the stream: whatever file they came in, none is a test row.
+        "data": {"name": data.name, **{k: v for k, v in ingested.items() if k != "test"}, "sources": sources},
         "params": {**params.as_json(), "psi": psi_used(psis)},
         "online": {**asdict(online), **taken},
         "stages": stages,
