@@ -164,8 +164,15 @@ class Options:
         )
         pages, rest = parser.add_argument_group("Help"), sum(not spec.common for spec in specs)
         pages.add_argument("-h", "--help", action="help", help="show the common options")
-        pages.add_argument("--help-all", action=_HelpAll, nargs=0, dest=argparse.SUPPRESS, default=argparse.SUPPRESS,
-                           help=f"show every option, {rest} more", const=lambda: cls.parser(every_page=True))  # fmt: skip
+        pages.add_argument(
+            "--help-all",
+            action=_HelpAll,
+            nargs=0,
+            const=lambda: cls.parser(every_page=True),
+            dest=argparse.SUPPRESS,
+            default=argparse.SUPPRESS,
+            help=f"show every option, {rest} more",
+        )
         return parser
 
     @classmethod

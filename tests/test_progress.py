@@ -211,7 +211,10 @@ def test_result_tables():
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        ({"data": {"test": "official", "rows_test": 1234}}, "share right of 1,234 test rows, the data set's own test set"),
+        (
+            {"data": {"test": "official", "rows_test": 1234}},
+            "share right of 1,234 test rows, the data set's own test set",
+        ),
         (
             {"data": {"test": "file", "rows_test": 5, "sources": [{"url": "a"}, {"url": "dir/[b]new.csv"}]}},
             "share right of 5 test rows, your test file [b]new.csv",
@@ -220,8 +223,10 @@ def test_result_tables():
             {"data": {"test": "split", "rows_test": 20, "rows_train": 80}},
             "share right of 20 test rows, a seeded fifth of the rows",
         ),
-        ({"data": {"rows_test": 5}, "online": {"rows_initial": 5}}, "share of the rows of the stream that were predicted "
-         "right before they were learned from"),
+        (
+            {"data": {"rows_test": 5}, "online": {"rows_initial": 5}},
+            "share of the rows of the stream that were predicted right before they were learned from",
+        ),
     ],
 )  # fmt: skip
 def test_result_says_of_which_rows_accuracy_is(more, said):
