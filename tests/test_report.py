@@ -243,7 +243,7 @@ def test_words_are_explained_where_they_come_first(partitioner: str) -> None:
     terms = [
         "cell One piece of a partitioning.",
         "t = 100 How many partitionings there are.",
-        "ψ , cells per partitioning Few cells are large and see only coarse differences",
+        "ψ , cells per partitioning Few cells are large and tell rows apart only coarsely",
         "C , weight of errors How much a training row on the wrong side counts",
         "η , step size How far one row that is predicted badly moves the weights",
     ]

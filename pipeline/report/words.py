@@ -27,8 +27,8 @@ _CUTS = {
 }
 
 _MEANINGS = {
-    "psi": "Few cells are large and see only coarse differences between rows; many are small and see fine ones, and "
-    "with too many the learner begins to know single training rows by heart. Of all settings, this matters most.",
+    "psi": "Few cells are large and tell rows apart only coarsely; many are small and tell them apart finely, and with "
+    "too many the learner begins to know single training rows by heart. Of all settings, this matters most.",
     "C": "How much a training row on the wrong side counts against a simple boundary: a large C follows the training "
     "rows closely, a small one keeps the boundary simple.",
     "eta": "How far one row that is predicted badly moves the weights of a learner that sees row after row.",
