@@ -1,4 +1,4 @@
-"""One declaration per option: the dataclass field carries its kind, group and help.
+"""One declaration per option: the dataclass field carries its kind, group, help and the page of help it is on.
 
 The command line, the TOML file, the JSON record and the checks are all derived from it. Only the standard
 library is imported here, so that ``--help`` and a mistyped option answer at once.
@@ -25,9 +25,10 @@ from pipeline.errors import InputError
 class Spec:
     """Everything known of one option.
 
-    ``session`` marks what belongs to one invocation (where it runs, how much it prints), not to the result;
-    ``flag_only`` what must be known before a TOML file is read; ``environment`` names a variable that is asked
-    where neither a flag nor a TOML file says anything.
+    ``common`` puts it on the first page of help (``--help``), where most users find all they need; without it the
+    option is on the second (``--help-all``). ``session`` marks what belongs to one invocation (where it runs, how
+    much it prints), not to the result; ``flag_only`` what must be known before a TOML file is read; ``environment``
+    names a variable that is asked where neither a flag nor a TOML file says anything.
     """
 
     name: str
@@ -35,6 +36,7 @@ class Spec:
     group: str
     help: str
     default: Any
+    common: bool
     session: bool
     flag_only: bool
     environment: str | None
@@ -66,18 +68,32 @@ def option(
     *,
     group: str,
     help: str,
+    common: bool = False,
     session: bool = False,
     flag_only: bool = False,
     environment: str | None = None,
 ) -> Any:
     """A dataclass field that declares one option; ``default=MISSING`` makes it required."""
-    metadata = {"kind": kind, "group": group, "help": help, "session": session, "flag_only": flag_only}
-    return field(default=default, metadata={**metadata, "environment": environment})
+    page = {"group": group, "help": help, "common": common}
+    use = {"kind": kind, "session": session, "flag_only": flag_only, "environment": environment}
+    return field(default=default, metadata={**page, **use})
 
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        raise InputError(f"{message} (--help lists the options)")
+        raise InputError(f"{message} ({_WHERE_LISTED})")
+
+
+class _HelpAll(argparse.Action):
+    """Prints both pages of help: those of the parser that ``const`` makes."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> NoReturn:
+        assert callable(self.const)
+        self.const().print_help()
+        parser.exit()
+
+
+_WHERE_LISTED = "--help lists the common options, --help-all every one"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,20 +123,27 @@ class Options:
         return {spec.name: spec for spec in specs}
 
     @classmethod
-    def parser(cls) -> argparse.ArgumentParser:
-        """The command line's parser: it collects words, the options check them."""
+    def parser(cls, *, every_page: bool = False) -> argparse.ArgumentParser:
+        """The command line's parser: it collects words, the options check them.
+
+        It knows every option. Its help shows those declared ``common``, or with ``every_page`` all of them.
+        """
+        specs = cls.specs().values()
         parser = _Parser(
             prog=f"python -m {cls.PROGRAM}",
             description=cls.DESCRIPTION,
             allow_abbrev=False,
+            add_help=False,
             usage="%(prog)s [options]",
             formatter_class=lambda prog: argparse.HelpFormatter(prog, max_help_position=30, width=100),
         )
         groups = {name: parser.add_argument_group(name) for name in cls.GROUPS}
-        for spec in cls.specs().values():
+        for spec in specs:
             add = groups[spec.group].add_argument
+            shown = every_page or spec.common
             if isinstance(spec.kind, Flag):
-                add(spec.flag, dest=spec.name, action="store_true", default=argparse.SUPPRESS, help=spec.help)
+                add(spec.flag, dest=spec.name, action="store_true", default=argparse.SUPPRESS,
+                    help=spec.help if shown else argparse.SUPPRESS)  # fmt: skip
                 if not spec.flag_only:
                     off = f"--no-{spec.flag[2:]}"
                     add(off, dest=spec.name, action="store_false", default=argparse.SUPPRESS,
@@ -128,16 +151,27 @@ class Options:
                 continue
             note = " (required)" if spec.required else ""
             if spec.default not in (None, MISSING, ()):
-                shown = ",".join(spec.default) if isinstance(spec.default, tuple) else spec.default
-                note = f" (default: {shown})"
+                default = ",".join(spec.default) if isinstance(spec.default, tuple) else spec.default
+                note = f" (default: {default})"
             action = "append" if isinstance(spec.kind, Pairs) else "store"
             add(spec.flag, dest=spec.name, metavar=spec.kind.metavar, default=argparse.SUPPRESS, action=action,
-                help=(spec.help + note).replace("%", "%%"))  # fmt: skip
+                help=(spec.help + note).replace("%", "%%") if shown else argparse.SUPPRESS)  # fmt: skip
         groups["Run"].add_argument(
             "--config",
             metavar="FILE",
             default=argparse.SUPPRESS,
-            help="TOML file with options, such as the run.toml of a run; flags given here win",
+            help="TOML file of options, such as a run's run.toml; flags win over it",
+        )
+        pages, rest = parser.add_argument_group("Help"), sum(not spec.common for spec in specs)
+        pages.add_argument("-h", "--help", action="help", help="show the common options")
+        pages.add_argument(
+            "--help-all",
+            action=_HelpAll,
+            nargs=0,
+            const=lambda: cls.parser(every_page=True),
+            dest=argparse.SUPPRESS,
+            default=argparse.SUPPRESS,
+            help=f"show every option, {rest} more",
         )
         return parser
 
@@ -214,7 +248,7 @@ class Options:
     def _build(cls, values: Mapping[str, Any]) -> Self:
         missing = [spec.flag for spec in cls.specs().values() if spec.required and spec.name not in values]
         if missing:
-            raise InputError(f"{' and '.join(missing)}: required, not given (--help lists the options)")
+            raise InputError(f"{' and '.join(missing)}: required, not given ({_WHERE_LISTED})")
         return cls(**values)
 
     @classmethod
@@ -272,8 +306,9 @@ class Options:
     def _refuse_words(cls, words: Sequence[str]) -> NoReturn:
         word = next((w for w in words if w.startswith("-")), None)
         if word is None:
-            raise InputError(f"unexpected argument {words[0]!r} (--help lists the options)")
+            raise InputError(f"unexpected argument {words[0]!r} ({_WHERE_LISTED})")
         name = word.split("=")[0]
-        near = get_close_matches(name, [*(s.flag for s in cls.specs().values()), "--config", "--help"], n=1)
-        hint = f"; did you mean {near[0]}?" if near else " (--help lists the options)"
+        flags = [*(spec.flag for spec in cls.specs().values()), "--config", "--help", "--help-all"]
+        near = get_close_matches(name, flags, n=1)
+        hint = f"; did you mean {near[0]}?" if near else f" ({_WHERE_LISTED})"
         raise InputError(f"unknown option {name}{hint}")

@@ -34,9 +34,10 @@ class CommonOptions(Options):
         "local",
         ClusterName(CLUSTERS),
         group=CLUSTER,
+        common=True,
         environment="IKMAP_CLUSTER",
-        help="where the work runs: processes on this machine (on its GPUs: cuda), Slurm jobs, the Slurm allocation "
-        "around this command (srun), Kubernetes pods, or a running Dask scheduler",
+        help="where it runs: processes of this machine (cuda: of its GPUs), Slurm jobs (srun: those of "
+        "the allocation around this command), Kubernetes pods, a running Dask scheduler",
     )
     cluster_option: tuple[str, ...] = option(
         (),
@@ -48,6 +49,7 @@ class CommonOptions(Options):
         None,
         Integer(1),
         group=CLUSTER,
+        common=True,
         environment="IKMAP_WORKERS",
         help="worker processes, one thread each (default: the usable cores, or GPUs)",
     )
@@ -55,8 +57,9 @@ class CommonOptions(Options):
         None,
         Text("SIZE"),
         group=CLUSTER,
+        common=True,
         environment="IKMAP_MEMORY_LIMIT",
-        help="memory of each worker, such as 4GB (default: an equal share of what is free)",
+        help="memory of each worker, as in 4GB (default: a share of what is free)",
     )
     debug: bool = option(
         False,
@@ -66,7 +69,7 @@ class CommonOptions(Options):
         flag_only=True,
         help="show the traceback when the command fails",
     )
-    quiet: bool = option(False, Flag(), group=OUTPUT, session=True, help="no progress, only the result")
+    quiet: bool = option(False, Flag(), group=OUTPUT, common=True, session=True, help="no progress, only the result")
 
     @classmethod
     def defaults_of_site(cls, environment: dict[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
@@ -94,26 +97,26 @@ class BatchOptions(CommonOptions):
 
     PROGRAM: ClassVar[str] = "flows.batch"
     DESCRIPTION: ClassVar[str] = (
-        "Map a data set to exact sparse kernel features, train linear learners on them and evaluate. "
+        "Train classifiers on a data set, evaluate them on rows held out, and write a report. "
         "Without --dataset or --input, a small real data set that ships with a dependency is used."
     )
 
-    dataset: str | None = option(None, Text("NAME"), group=DATA, help="a known data set, such as a9a")
+    dataset: str | None = option(None, Text("NAME"), group=DATA, common=True, help="a known data set, such as a9a")
     dataset_file: str | None = option(
         None, Text("FILE"), group=DATA, help="TOML file that declares more data sets for --dataset"
     )
     input: str | None = option(
-        None, Text("PATH|URL"), group=DATA, help="training data: a file, or a URL that fsspec can open"
+        None, Text("PATH|URL"), group=DATA, common=True, help="training data: a file, or a URL that fsspec can open"
     )
     test_input: str | None = option(
-        None, Text("PATH|URL"), group=DATA, help="test data for --input (default: split --input)"
+        None, Text("PATH|URL"), group=DATA, common=True, help="test data for --input (default: split --input)"
     )
     test_size: float = option(
-        0.2, Real(0, 1), group=DATA, help="share of the rows held out, where there is no test set"
+        0.2, Real(0, 1), group=DATA, common=True, help="share of the rows held out, where there is no test set"
     )
     format: str = option("auto", FORMATS, group=DATA, help="format of the files; auto goes by the name")
     label: str | None = option(
-        None, Text("COLUMN"), group=DATA, help="column that holds the label, in tables (csv, parquet)"
+        None, Text("COLUMN"), group=DATA, common=True, help="column that holds the label, in tables (csv, parquet)"
     )
     columns: int | None = option(
         None, Integer(1), group=DATA, help="number of columns of libsvm data (default: the largest index)"
@@ -141,14 +144,16 @@ class BatchOptions(CommonOptions):
         "anne",
         Choice(("anne", "iforest"), later=("gcws", "mondrian", "binning")),
         group=FEATURES,
-        help="how the space is partitioned: nearest of psi points (Voronoi), or a random tree on them",
+        common=True,
+        help="how space is cut into cells: by the nearest of psi points (anne), or by random trees",
     )
     t: int = option(100, Integer(1), group=FEATURES, help="partitionings, the integers per row")
     psi: int | str = option(
         "auto",
         Integer(1, word="auto"),
         group=FEATURES,
-        help="cells per partitioning; auto chooses by 5-fold cross-validation",
+        common=True,
+        help="cells per partitioning; auto: by cross-validation",
     )
     max_depth: str = option(
         "none",
@@ -161,7 +166,7 @@ class BatchOptions(CommonOptions):
     )
 
     learner: tuple[str, ...] = option(
-        ("svm", "ogd"), Several(LEARNER), group=LEARNING, help=f"what to train: any of {', '.join(NAMES)}"
+        ("svm", "ogd"), Several(LEARNER), group=LEARNING, common=True, help=f"what to train: any of {', '.join(NAMES)}"
     )
     C: float | str | None = option(
         None,
@@ -262,16 +267,19 @@ class BatchOptions(CommonOptions):
         help="parts of the rows for --solver distributed (default: by size, 8 to 64)",
     )
 
-    seed: int = option(0, Integer(0, 2**63 - 1), group=RUN, help="seed of every random choice")
+    seed: int = option(0, Integer(0, 2**63 - 1), group=RUN, common=True, help="seed of every random choice")
     run_dir: str | None = option(
         None,
         Text("DIR"),
         group=RUN,
+        common=True,
         session=True,
         environment="IKMAP_RUN_DIR",
-        help="directory of the run; an unfinished run there is resumed (default: runs/<dataset>-<time>)",
+        help="run directory; an unfinished run is resumed (default: runs/<dataset>-<time>)",
     )
-    fresh: bool = option(False, Flag(), group=RUN, session=True, help="start over, discarding the run in --run-dir")
+    fresh: bool = option(
+        False, Flag(), group=RUN, common=True, session=True, help="start over, discarding the run in --run-dir"
+    )
     shard_rows: int | None = option(
         None,
         Integer(1),
@@ -289,8 +297,9 @@ class BatchOptions(CommonOptions):
         False,
         Flag(),
         group=OUTPUT,
+        common=True,
         session=True,
-        help="print the plan: method chosen for the cells, tasks, memory, output size",
+        help="print the plan: how cells are found, tasks, memory, output size",
     )
 
     def check_together(self) -> None:
@@ -364,18 +373,27 @@ class OnlineOptions(BatchOptions):
     )
 
     learner: tuple[str, ...] = option(
-        ("ogd",), Several(ONLINE_LEARNER), group=LEARNING, help=f"what learns: any of {', '.join(ONLINE_LEARNER.names)}"
+        ("ogd",),
+        Several(ONLINE_LEARNER),
+        group=LEARNING,
+        common=True,
+        help=f"what learns: any of {', '.join(ONLINE_LEARNER.names)}",
     )
     initial: int | None = option(
-        None, Integer(2), group=STREAM, help="rows of the initial set (default: as many as there are training rows)"
+        None,
+        Integer(2),
+        group=STREAM,
+        common=True,
+        help="rows of the initial set (default: as many as there are training rows)",
     )
     block_rows: int = option(
-        1000, Integer(1), group=STREAM, help="rows that are predicted, then learned from, together"
+        1000, Integer(1), group=STREAM, common=True, help="rows that are predicted, then learned from, together"
     )
     input: str | None = option(
         None,
         Text("PATH|URL|-"),
         group=DATA,
+        common=True,
         help="rows of the stream: a file, a URL that fsspec can open, - for standard input, or a directory to which "
         "Parquet files are added",
     )
@@ -417,23 +435,29 @@ class ScoreOptions(CommonOptions):
     DESCRIPTION: ClassVar[str] = "Apply the model of a finished run to new data of any size."
     GROUPS: ClassVar[tuple[str, ...]] = (DATA, RUN, CLUSTER, OUTPUT)
 
-    model: str = option(MISSING, Text("RUN"), group=RUN, help="directory of a finished run")
+    model: str = option(MISSING, Text("RUN"), group=RUN, common=True, help="directory of a finished run")
     learner: str | None = option(
-        None, LEARNER, group=RUN, help="which of the run's learners predicts (default: the first it trained)"
+        None,
+        LEARNER,
+        group=RUN,
+        common=True,
+        help="which of the run's learners predicts (default: the first it trained)",
     )
     input: str = option(
-        MISSING, Text("PATH|URL"), group=DATA, help="data to score: a file, or a URL that fsspec can open"
+        MISSING, Text("PATH|URL"), group=DATA, common=True, help="data to score: a file, or a URL that fsspec can open"
     )
     format: str = option("auto", FORMATS, group=DATA, help="format of the file; auto goes by the name")
     label: str | None = option(
         None,
         Text("COLUMN"),
         group=DATA,
+        common=True,
         help="column that holds the true label, in tables; the accuracy is then printed too",
     )
     output: str = option(
         "predictions.parquet",
         Text("PATH|URL"),
         group=OUTPUT,
+        common=True,
         help="Parquet file to write, with prediction and score",
     )

@@ -31,22 +31,31 @@ class ReproduceOptions(CommonOptions):
     GROUPS: ClassVar[tuple[str, ...]] = (EXPERIMENTS, READINGS, DATA, STREAM, RUN, CLUSTER, OUTPUT)
 
     table: tuple[str, ...] | None = option(
-        None, Several(Choice(("3", "4", "5", "6", "7", "8"))), group=EXPERIMENTS, help="tables to run"
+        None, Several(Choice(("3", "4", "5", "6", "7", "8"))), group=EXPERIMENTS, common=True, help="tables to run"
     )
     figure: tuple[str, ...] | None = option(
-        None, Several(Choice(("1", "2", "3", "4", "5"))), group=EXPERIMENTS, help="figures to draw"
+        None, Several(Choice(("1", "2", "3", "4", "5"))), group=EXPERIMENTS, common=True, help="figures to draw"
     )
     section: tuple[str, ...] | None = option(
         None,
         Several(Choice(("8.1.1",))),
         group=EXPERIMENTS,
+        common=True,
         help="sections whose claim to measure; 8.1.1: primal against dual prediction",
     )
     datasets: tuple[str, ...] | None = option(
-        None, Names(), group=EXPERIMENTS, help="data sets to run on (default: those that the paper has there)"
+        None,
+        Names(),
+        group=EXPERIMENTS,
+        common=True,
+        help="data sets to run on (default: those that the paper has there)",
     )
     systems: tuple[str, ...] | None = option(
-        None, Names(), group=EXPERIMENTS, help="systems to run, by their names on the page (default: all of a table)"
+        None,
+        Names(),
+        group=EXPERIMENTS,
+        common=True,
+        help="systems to run, by their names on the page (default: all of a table)",
     )
 
     depth: str = option(
@@ -79,6 +88,7 @@ class ReproduceOptions(CommonOptions):
         None,
         Text("DIR"),
         group=DATA,
+        common=True,
         help="where the data sets lie (default: $IKMAP_DATA_DIR, else the user cache); nothing is downloaded",
     )
     dataset_file: str | None = option(
@@ -94,22 +104,24 @@ class ReproduceOptions(CommonOptions):
         None, Integer(2), group=STREAM, help="rows of the streams' initial sets (default: as many as training rows)"
     )
 
-    seed: int = option(0, Integer(0, 2**63 - 1), group=RUN, help="seed of every random choice")
+    seed: int = option(0, Integer(0, 2**63 - 1), group=RUN, common=True, help="seed of every random choice")
     limit_seconds: float = option(
         43_200.0,
         Real(0),
         group=RUN,
+        common=True,
         help="stop a run that has taken so long, and mark it; the paper: 12 hours for SVMs",
     )
     run_dir: str | None = option(
         None,
         Text("DIR"),
         group=RUN,
+        common=True,
         session=True,
         environment="IKMAP_RUN_DIR",
         help="directory of all runs and of the page (default: runs/isolation-kernel)",
     )
-    fresh: bool = option(False, Flag(), group=RUN, session=True, help="do all runs again")
+    fresh: bool = option(False, Flag(), group=RUN, common=True, session=True, help="do all runs again")
 
     def check_together(self) -> None:
         """Refuse a command that asks for nothing."""

@@ -75,11 +75,18 @@ def check_unbounded(options: OnlineOptions) -> None:
     where = f"--input {options.input}"
     piped = options.input == STANDARD_INPUT
     if options.initial is None:
-        raise InputError(f"{where}: found without --initial, expected how many of the rows that come first it has")
+        raise InputError(
+            f"{where}: found no --initial, expected one: the number of rows to take from the beginning of the stream, "
+            "on which settings and partitionings are chosen, such as --initial 10000"
+        )
     if options.order == "shuffled":
-        raise InputError(f"--order shuffled: found {where}, whose rows are not all there; expected file")
+        raise InputError(
+            f"--order shuffled: found {where}, whose rows cannot be shuffled as they arrive; expected file"
+        )
     if options.test_input is not None:
-        raise InputError(f"--test-input: found {where}, expected a file: a stream without an end has all rows in it")
+        raise InputError(
+            f"--test-input: found {where}, expected no test file: every row of a stream tests the learners"
+        )
     formats = ("auto", "libsvm", "csv") if piped else ("auto", "parquet")
     if options.format not in formats:
         raise InputError(f"--format {options.format}: found {where}, expected {' or '.join(formats[1:])}")

@@ -50,6 +50,8 @@ class ResolvedDataset:
         Labels that become +1, labels that become -1.
     divide : float
         Every value is to be divided by this.
+    registered : bool
+        It has a definition that says what its files are; False: the user has named the files.
     """
 
     name: str
@@ -66,6 +68,18 @@ class ResolvedDataset:
     two_class: tuple[tuple[Label, ...], tuple[Label, ...]] | None = None
     divide: float = 1.0
     split: Split = field(default_factory=Split)
+    registered: bool = False
+
+    @property
+    def test_rows(self) -> str:
+        """What the test rows are, in the word that ``metrics.json`` has for it.
+
+        "official": the test set that comes with a registered data set; "file": a test file that the user has named;
+        "split": rows drawn by the seed; "last": the rows at the end of the file.
+        """
+        if self.test_url is not None:
+            return "official" if self.registered else "file"
+        return "last" if self.split.rule == "first" else "split"
 
     @cached_property
     def sources(self) -> tuple[Source, Source | None]:
@@ -200,6 +214,7 @@ def resolve(
         two_class=spec.two_class,
         divide=files.divide,
         split=spec.split,
+        registered=True,
     )
 
 

@@ -111,8 +111,15 @@ COUNTED = ("rows", "bytes_read", "bytes_written")
 
 @contextmanager
 def task_of(stage: str) -> Iterator[Any]:
-    """A task is at work for so long; what is given is to be called with its record and seconds, when it is done."""
-    # All are there from the start: a rate is taken of what a counter grows, and one that appears has not grown.
+    """Count one task of a stage: as running inside the ``with`` block, as done when the block calls what it is given.
+
+    Yields
+    ------
+    callable
+        To be called with the task's record and its seconds when it has succeeded.
+    """
+    # Every counter is set to zero first. Prometheus computes a rate from the difference of two samples, so the first
+    # task of a stage would be missed if its counters appeared only with the values they have after it.
     WORK.add(stage, running=1, **dict.fromkeys(WORK.counters, 0))
 
     def done(record: Record, seconds: float) -> None:

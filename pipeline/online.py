@@ -136,7 +136,8 @@ def run_online(
         **({"gpu": streamed["gpu"]} if "gpu" in streamed else {}),
         "schema_version": 1,
         "run": about_run(context, invocation),
-        "data": {"name": data.name, **ingested, "sources": sources},
+        # All rows are of the stream: whatever file they came in, none is a test row.
+        "data": {"name": data.name, **{k: v for k, v in ingested.items() if k != "test"}, "sources": sources},
         "params": {**params.as_json(), "psi": psi_used(psis)},
         "online": {**asdict(online), **taken},
         "stages": stages,

@@ -377,6 +377,19 @@ def print_result(metrics: Mapping[str, Any], stream: IO[str] | None = None) -> N
     for table in (stages, learners):
         if table.row_count:
             console.print(table)
+    if learners.row_count and (said := _of_which_rows(metrics)):
+        console.print(Text(f"accuracy: {said}"), soft_wrap=True)
+
+
+def _of_which_rows(metrics: Mapping[str, Any]) -> str:
+    """What accuracy is the share of; empty where that is not known."""
+    from pipeline.report.words import words_for_test_rows
+
+    data, online = metrics.get("data", {}), metrics.get("online")
+    if online:
+        return "share of the rows of the stream that were predicted right before they were learned from"
+    which = words_for_test_rows(data)
+    return f"share right of {data['rows_test']:,} test rows, {which}" if which else ""
 
 
 def _number(value: float | None, form: str) -> str:

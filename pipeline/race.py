@@ -21,14 +21,19 @@ MODEL = "model"
 
 
 class Arrivals(Protocol):
-    """What has come of a stream so far. A context manager: leaving it ends the taking in.
+    """The part of a stream that has arrived and stands in the store, and how the rest gets there.
+
+    A context manager: rows are received between :meth:`start` and the end of the ``with`` block.
 
     Attributes
     ----------
-    chunks, rows, nnz : int
-        In the store; nnz of what has come beside the files ingested.
+    chunks, rows : int
+        How many of them are in the store.
+    nnz : int
+        Values other than zero in the rows that were received while the learners ran. Those of files that were read
+        before are counted by ``ingest``.
     ended : bool
-        No more will come.
+        No more rows will come.
     """
 
     chunks: int
@@ -37,13 +42,13 @@ class Arrivals(Protocol):
     ended: bool
 
     def start(self) -> None:
-        """Begin to take in."""
+        """Begin to receive rows."""
 
     def learned(self, chunks: int) -> None:
-        """Told how many chunks the slowest learner has done."""
+        """Note how many chunks the slowest learner has done: what is received ahead of it is limited."""
 
     def check(self) -> None:
-        """Raises where rows can no longer arrive."""
+        """Raise what has kept rows from arriving, if anything has."""
 
     def __enter__(self) -> Self: ...
 

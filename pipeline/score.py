@@ -335,7 +335,7 @@ def score_piece(model: TrainedModel, data: NewData, piece: Piece, url: str) -> R
     """Task: predict the rows of one piece and write them as a Parquet file, one row group per block."""
     preparation = model.preparation()
     scaling = load_scaling(model.store) if preparation.scale == "minmax" else None
-    classes = pa.array(_plain(preparation.classes), _type_of(preparation.classes))
+    classes = pa.array(plain_classes(preparation.classes), _type_of(preparation.classes))
     counts = dict.fromkeys(("rows", "bytes_read", "known", "correct"), 0)
     fs, path = url_to_fs(url)
     # A task that Dask does twice must not write to a file that the other attempt is writing.
@@ -371,9 +371,35 @@ def _where(of: str, first: int, row: int) -> str:
 def _predict(
     model: TrainedModel, X: Rows, preparation: Preparation, where: Callable[[int], str]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Class number (int32) and decision value (float64) of each row, a bounded number of bytes at a time.
+    """Class number (int32) and decision value (float64) of each row.
 
     With two classes the decision value is positive for the second one; with more it is that of the predicted class.
+    """
+    index, score = np.empty(X.shape[0], dtype=np.int32), np.empty(X.shape[0])
+    for rows, decision in decisions(model, X, preparation, where):
+        index[rows] = decision_to_index(decision)
+        score[rows] = decision if decision.ndim == 1 else decision[np.arange(len(decision)), index[rows]]
+    return index, score
+
+
+def decisions(
+    model: TrainedModel, X: Rows, preparation: Preparation, where: Callable[[int], str], n_threads: int | None = 1
+) -> Iterator[tuple[slice, np.ndarray]]:
+    """Yield rows and their decision values, a bounded number of bytes at a time.
+
+    Parameters
+    ----------
+    X : float64 ndarray or csr_array
+        Features: what :meth:`~pipeline.prepared.Preparation.features` gives.
+    where : callable
+        Names a row of X for people.
+    n_threads : int, optional
+        At most this many threads find cells; None: all usable cores.
+
+    Yields
+    ------
+    slice, ndarray
+        Decision values, float64: of shape (n,) with two classes, positive for the second one, else (n, classes).
     """
     partitions, predictor = model.load()
     n = X.shape[0]
@@ -381,16 +407,12 @@ def _predict(
     outputs = 1 if len(preparation.classes) == 2 else len(preparation.classes)
     width = max(8 * min(preparation.n_columns, 4096), 4 * partitions.n_partitions if partitions else 0, 8 * outputs)
     step = max(1, READ_BYTES // width)
-    index, score = np.empty(n, dtype=np.int32), np.empty(n)
     for begin in range(0, n, step):
         rows = slice(begin, min(begin + step, n))
-        given: Any = partitions.cells(X[rows], n_threads=1) if partitions else as_rows(X[rows])
+        given: Any = partitions.cells(X[rows], n_threads=n_threads) if partitions else as_rows(X[rows])
         if partitions is None:
             check_values(model.learner, given, where, preparation.column_names, begin)
-        decision = predictor.decision_function(given)
-        index[rows] = decision_to_index(decision)
-        score[rows] = decision if decision.ndim == 1 else decision[np.arange(len(decision)), index[rows]]
-    return index, score
+        yield rows, predictor.decision_function(given)
 
 
 def _class_numbers(block: Block, preparation: Preparation) -> np.ndarray:
@@ -409,7 +431,7 @@ def _type_of(classes: Sequence[Any]) -> pa.DataType:
     return pa.string() if any(isinstance(label, str) for label in classes) else pa.float64()
 
 
-def _plain(classes: Sequence[Any]) -> list[Any]:
+def plain_classes(classes: Sequence[Any]) -> list[Any]:
     """Classes of one type: text if one of them is."""
     return [str(label) for label in classes] if any(isinstance(label, str) for label in classes) else list(classes)
 

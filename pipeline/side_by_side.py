@@ -47,7 +47,8 @@ def side_by_side[T](chains: Mapping[str, Callable[[], T]]) -> dict[str, T]:
 
     def begin(chain: Callable[[], T]) -> T:
         _stop.set(told)
-        # Nobody begins before the last thread is there: one that an interrupt caught in the making is not waited for.
+        # No chain begins before every thread has been started. Ctrl-C may arrive while they are being started; a chain
+        # that was already at work then would be one that nobody waits for.
         all_there.wait()
         stop_when_told()
         return chain()

@@ -240,6 +240,31 @@ def many_classes() -> dict[str, Any]:
     return _many("sector.scale", 105, 30, 0.88, 11)
 
 
+def stream() -> dict[str, Any]:
+    """Two learners on one stream, one of them on the rows themselves and stopped at its limit of time."""
+    metrics = binary()
+    metrics["run"]["command"] = "python -m flows.online --dataset a9a --learner ogd,nogd"
+    del metrics["data"]["test"], metrics["data"]["class_counts_train"]
+    metrics["online"] = {"initial": None, "block_rows": 1000, "rows_initial": 32561, "rows_stream": 16281}
+    metrics["online"] |= {"limit_seconds": 0.2, "chunk_rows": 16000, "chunks": 2}
+    metrics["params"] |= {"learner": ["ogd", "nogd"], "psi": 64}
+    metrics["stages"] = [
+        stage("ingest", 1.2, 1.9, 48842),
+        stage("shuffle", 3.2, 0.4, 48842),
+        stage("partition", 3.7, 0.1, 32561),
+        stage("stream", 3.9, 36.0, 16281),
+    ]
+    metrics["selection"] = None
+    shared = {"train_seconds": 0.1, "predict_seconds": 0.2, "map_seconds": 2.0, "initial_seconds": 3.0}
+    metrics["learners"] = {
+        "ogd": shared | {"psi": 64, "accuracy": 0.84, "rows": 16281, "curve": curve(16281, 0.84, 17), "n_support": 900},
+        "nogd": shared
+        | {"parameter": "psi", "value": 64, "accuracy": 0.82, "rows": 9000, "stopped_early": True}
+        | {"curve": curve(9000, 0.82, 9), "n_support": 1200},
+    }
+    return metrics
+
+
 def unfinished() -> dict[str, Any]:
     """A run that stopped while it computed the cells."""
     metrics = binary()

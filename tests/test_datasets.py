@@ -7,12 +7,16 @@ import gzip
 import itertools
 import lzma
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from flows.options import BatchOptions
+from flows.run_batch import find_data
 from pipeline.dataset_spec import DatasetSpec, Files, Split
 from pipeline.datasets import EMBEDDED, default_data_dir, load_registry, resolve
 from pipeline.errors import InputError
+from pipeline.progress import QuietProgress
 
 # Isolation Kernel paper, Table 4: training rows, test rows, columns.
 TABLE_4 = {
@@ -273,6 +277,28 @@ def test_other_toml_files_in_the_data_directory_are_left_alone(tmp_path: Path) -
     assert load_registry(data_dir=tmp_path) == REGISTRY
     with pytest.raises(InputError, match="found no data set"):
         load_registry(tmp_path / "run.toml")
+
+
+def test_test_rows_are_called_what_they_are(tmp_path: Path) -> None:
+    """Only what comes with a registered data set is its own test set."""
+    for name in ("train.svm", "test.svm"):
+        (tmp_path / name).write_text("1 1:1\n-1 1:0\n")
+    (tmp_path / "my.toml").write_text(
+        "[dataset.both]\ntrain = 'train.svm'\ntest = 'test.svm'\n[dataset.one]\ntrain = 'train.svm'\n"
+        "[dataset.early]\ntrain = 'train.svm'\nsplit = { rule = 'first', fraction = 0.5 }\n"
+    )
+
+    def found(**options: Any) -> str:
+        return find_data(BatchOptions(**options), QuietProgress()).test_rows
+
+    mine: dict[str, Any] = {"dataset_file": str(tmp_path / "my.toml"), "data_dir": str(tmp_path)}
+    assert found(dataset="both", **mine) == "official"
+    assert found(dataset="one", **mine) == "split"
+    assert found(dataset="early", **mine) == "last"
+    assert found(dataset="early", test_size=0.3, **mine) == "split"
+    train, test = str(tmp_path / "train.svm"), str(tmp_path / "test.svm")
+    assert found(input=train, test_input=test) == "file"
+    assert found(input=train) == "split"
 
 
 def test_object_store_addresses_are_left_to_the_readers(tmp_path: Path) -> None:

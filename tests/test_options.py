@@ -348,17 +348,46 @@ def test_run_toml_is_toml_without_session_options():
     assert not found.keys() & {"run_dir", "fresh", "debug", "explain", "quiet", "config"}
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_help_is_grouped_and_complete(command, capsys):
+def help_of(command, flag, capsys):
     with pytest.raises(SystemExit) as caught:
-        command.parse(["--help"])
+        command.parse([flag])
     assert caught.value.code == 0
-    text = capsys.readouterr().out
-    positions = [text.index(f"\n{group}:\n") for group in command.GROUPS]
+    return capsys.readouterr().out
+
+
+def listed(text):
+    """The flags that a page of help lists, in order."""
+    return re.findall(r"^  (?:-h, )?(--[\w-]+)", text, re.MULTILINE)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_all_help_is_grouped_and_complete(command, capsys):
+    text = help_of(command, "--help-all", capsys)
+    positions = [text.index(f"\n{group}:\n") for group in (*command.GROUPS, "Help")]
     assert positions == sorted(positions)
-    assert all(f"\n  {spec.flag} " in text for spec in command.specs().values())
-    assert "--no-" not in text
+    flags = listed(text)
+    assert len(flags) == len(set(flags))
+    assert set(flags) == {*(spec.flag for spec in command.specs().values()), "--config", "--help", "--help-all"}
     assert max(map(len, text.splitlines())) <= 100
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_shows_what_most_users_need_on_one_screen(command, capsys):
+    text = help_of(command, "--help", capsys)
+    assert help_of(command, "-h", capsys) == text
+    common = [spec.flag for spec in command.specs().values() if spec.common]
+    assert set(listed(text)) == {*common, "--config", "--help", "--help-all"}
+    assert len(common) <= 20
+    assert len(text.splitlines()) <= 55
+    assert all(f"\n{group}:\n" in text for group in {spec.group for spec in command.specs().values() if spec.common})
+    assert f"show every option, {len(command.specs()) - len(common)} more\n" in text
+
+
+def test_what_help_leaves_out_can_be_given():
+    hidden = [spec for spec in BatchOptions.specs().values() if not spec.common]
+    assert len(hidden) > 20
+    assert BatchOptions.parse(["--t", "7", "--tol", "0.5"]) == BatchOptions(t=7, tol=0.5)
+    assert {"t", "tol"} < {spec.name for spec in hidden}
 
 
 def test_options_load_no_heavy_package():
@@ -378,16 +407,16 @@ def test_options_load_no_heavy_package():
 def test_documentation_lists_exactly_the_options(command):
     page = (ROOT / "docs/options.md").read_text()
     section = page.split(f"## `python -m {command.PROGRAM}`\n")[1].split("\n## ")[0]
-    rows = re.findall(r"^\| `(--[\w-]+) ?(.*?)` \| (.*?) \| .+ \|$", section, re.MULTILINE)
-    documented = {flag: (value.replace("\\|", "|"), default) for flag, value, default in rows}
+    rows = re.findall(r"^\| (\**)`(--[\w-]+) ?(.*?)`\1 \| (.*?) \| .+ \|$", section, re.MULTILINE)
+    documented = {flag: (value.replace("\\|", "|"), default, bold == "**") for bold, flag, value, default in rows}
     assert len(rows) == len(documented)
 
-    expected = {"--config": ("FILE", "")}
+    expected = {"--config": ("FILE", "", True)}
     for spec in command.specs().values():
         shown = ",".join(spec.default) if isinstance(spec.default, tuple) else spec.default
         default = "" if shown in (None, "") else "off" if shown is False else f"`{shown}`"
         default = "required" if spec.required else default
-        expected[spec.flag] = (spec.kind.metavar or "", default)
+        expected[spec.flag] = (spec.kind.metavar or "", default, spec.common)
     assert documented == expected
 
 

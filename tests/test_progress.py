@@ -208,6 +208,33 @@ def test_result_tables():
     assert "\x1b" not in stream.getvalue()
 
 
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (
+            {"data": {"test": "official", "rows_test": 1234}},
+            "share right of 1,234 test rows, the data set's own test set",
+        ),
+        (
+            {"data": {"test": "file", "rows_test": 5, "sources": [{"url": "a"}, {"url": "dir/[b]new.csv"}]}},
+            "share right of 5 test rows, your test file [b]new.csv",
+        ),
+        (
+            {"data": {"test": "split", "rows_test": 20, "rows_train": 80}},
+            "share right of 20 test rows, a seeded fifth of the rows",
+        ),
+        (
+            {"data": {"rows_test": 5}, "online": {"rows_initial": 5}},
+            "share of the rows of the stream that were predicted right before they were learned from",
+        ),
+    ],
+)  # fmt: skip
+def test_result_says_of_which_rows_accuracy_is(more, said):
+    stream = io.StringIO()
+    print_result({"learners": {"svm": {"accuracy": 0.5}}, **more}, stream)
+    assert stream.getvalue().splitlines()[-1] == f"accuracy: {said}"
+
+
 def test_result_of_an_unfinished_run_prints_nothing():
     stream = io.StringIO()
     print_result({}, stream)

@@ -20,9 +20,10 @@ from pipeline.report import render_report, scores, text, write_report
 from pipeline.report.charts import nice_ticks, share_domain
 from pipeline.report.labels import Box, place_labels
 from pipeline.report.timeline import bars_of
+from pipeline.report.words import words_for_test_rows
 from tests import report_examples
 
-EXAMPLES = ("binary", "shared_psi", "tuned", "ten_classes", "many_classes", "unfinished")
+EXAMPLES = ("binary", "shared_psi", "tuned", "ten_classes", "many_classes", "stream", "unfinished")
 VOID = {"meta", "link", "br", "hr", "img", "input"}
 
 
@@ -35,6 +36,8 @@ class Page(HTMLParser):
         self.tags: list[str] = []
         self.attributes: list[tuple[str, str, str]] = []
         self.words: list[str] = []
+        self.folded: list[str] = []
+        self._closed = 0  # folds around what is read that are not open
         self.feed(html)
         self.close()
         assert self.open == []
@@ -44,6 +47,8 @@ class Page(HTMLParser):
         self.attributes += [(tag, name, value or "") for name, value in attrs]
         if tag not in VOID:
             self.open.append(tag)
+        if tag == "details" and (self._closed or "open" not in dict(attrs)):
+            self._closed += 1
 
     def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.append(tag)
@@ -51,14 +56,22 @@ class Page(HTMLParser):
 
     def handle_endtag(self, tag: str) -> None:
         assert self.open.pop() == tag
+        if tag == "details" and self._closed:
+            self._closed -= 1
 
     def handle_data(self, data: str) -> None:
         if not {"style", "script"} & set(self.open):
             self.words.append(data)
+            if self._closed and "summary" not in self.open:
+                self.folded.append(data)
 
     @property
     def text(self) -> str:
         return " ".join(" ".join(self.words).split())
+
+    @property
+    def behind_folds(self) -> str:
+        return " ".join(" ".join(self.folded).split())
 
 
 @pytest.mark.parametrize(
@@ -185,7 +198,8 @@ def test_style_and_script_ask_for_nothing() -> None:
 
 def test_result_first() -> None:
     seen = Page(render_report(report_examples.binary())).text
-    order = ["a9a", "svm is right on 84.9% of 16,281 test rows", "majority class", "Stages", "Run it again"]
+    order = ["a9a", "svm is right on 84.9% of 16,281 test rows", "majority class", " Accuracy ", " Errors ",
+             " How it was chosen ", " Curves ", " Stages ", " Data ", " Run it again ", " Details "]  # fmt: skip
     order_found = [re.sub(r"\s+", " ", seen).find(words) for words in order]
     assert -1 not in order_found
     assert order_found == sorted(order_found)
@@ -194,7 +208,103 @@ def test_result_first() -> None:
     assert "python -m flows.batch --dataset a9a --psi auto --learner svm,ogd" in seen
     assert 'partitioner = "anne"' in seen
     assert "3 tasks already done" in seen
-    assert "Outside of the stages: 2.4 s" in seen
+    assert "in the stages 39.3 s (94%) before, between and after them 2.4 s (6%) all together 41.7 s" in seen
+
+
+def test_what_few_want_to_know_is_behind_a_fold() -> None:
+    page = Page(render_report(report_examples.binary()))
+    folded = page.behind_folds
+    shown = page.text.replace(folded, "")
+    for words in ("duality gap", "passes over the rows", "updates", "support vectors", "model hash", "SHA-256"):
+        assert words in folded, words
+        assert page.text.count(words) == folded.count(words), words
+    for words in ('partitioner = "anne"', "Versions"):
+        assert words in folded, words
+    for words in ("Recall and precision of 2 classes", "best of 11 tried", "python -m flows.batch --dataset a9a"):
+        assert words in shown, words
+        assert words not in folded, words
+
+
+def test_a_learner_that_did_not_converge_is_told_in_the_open() -> None:
+    page = Page(render_report(report_examples.many_classes()))
+    assert "svm stopped before reaching the tolerance" in page.text
+    assert "svm stopped" not in page.behind_folds
+    assert "stopped before" not in Page(render_report(report_examples.binary())).text
+
+
+@pytest.mark.parametrize("partitioner", ["anne", "iforest"])
+def test_words_are_explained_where_they_come_first(partitioner: str) -> None:
+    metrics = report_examples.binary()
+    metrics["params"]["partitioner"] = partitioner
+    seen = Page(render_report(metrics)).text
+    first = seen.index(
+        "How it was chosen partitioning One way, found at random, to cut the space of all rows into cells"
+    )
+    terms = [
+        "cell One piece of a partitioning.",
+        "t = 100 How many partitionings there are.",
+        "ψ , cells per partitioning Few cells are large and tell rows apart only coarsely",
+        "C , weight of errors How much a training row on the wrong side counts",
+        "η , step size How far one row that is predicted badly moves the weights",
+    ]
+    found = [seen.index(term, first) for term in terms]
+    assert found == sorted(found)
+    assert seen.index("ψ") > first  # not used before it is told
+    assert seen.index("η") > first
+    # What was said of cells before that says what they are.
+    assert "svm is a linear SVM on cells" in seen[:first]
+    assert "cut into cells at random, in 100 different ways (partitionings)" in seen[:first]
+    assert ("the leaf that it falls into" in seen) == (partitioner == "iforest")
+
+
+def test_settings_say_which_of_them_were_searched() -> None:
+    metrics = report_examples.binary()
+    seen = Page(render_report(metrics)).text
+    assert "8 best of 11 tried 64 best of 11 tried" in seen
+    assert "the boundary simple. 1 – η" in seen  # C is given, and ogd has none
+    assert "5-fold cross-validation, which trains on part of the training rows" in seen
+    metrics["selection"] = None
+    assert "Nothing was searched in this run" in Page(render_report(metrics)).text
+
+
+def test_kernels_on_rows_need_no_word_of_cells() -> None:
+    metrics = report_examples.stream()
+    del metrics["learners"]["ogd"]
+    seen = Page(render_report(metrics)).text
+    assert "The width of a kernel on the rows themselves is given by it: γ = ln ψ / columns." in seen
+    assert "One piece of a partitioning" not in seen
+
+
+@pytest.mark.parametrize(
+    ("test", "rows", "said"),
+    [
+        ("official", (32561, 16281), "the data set's own test set"),
+        ("file", (100, 7), "your test file mine.csv"),
+        ("split", (1438, 359), "a seeded fifth of the rows"),
+        ("split", (80, 20), "a seeded fifth of the rows"),
+        ("split", (700, 300), "a seeded 30% of the rows"),
+        ("split", (877, 123), "a seeded 12.3% of the rows"),
+        ("last", (1000, 1000), "the last half of the rows of the file"),
+        ("split", (None, None), "rows drawn by the seed"),
+    ],
+)
+def test_the_test_rows_are_called_what_they_are(test: str, rows: tuple[Any, Any], said: str) -> None:
+    metrics = report_examples.binary()
+    sources = [{"url": "train.csv"}, {"url": "s3://bucket/mine.csv"}]
+    metrics["data"] |= {"test": test, "rows_train": rows[0], "rows_test": rows[1], "sources": sources}
+    assert words_for_test_rows(metrics["data"]) == said
+    seen = Page(render_report(metrics)).text
+    assert f"({said})" in seen
+    assert f"test rows are {said}" in seen
+    assert ("own test set" in seen) == (test == "official")
+
+
+def test_a_stream_has_no_test_rows() -> None:
+    seen = Page(render_report(report_examples.stream())).text
+    assert "ogd predicted 84.0% of 16,281 rows right before it learned from them" in seen
+    assert "initial rows 32,561 rows of the stream 16,281" in seen
+    assert "nogd (stopped early)" in seen
+    assert "test rows" not in seen.partition(" Details ")[0]
 
 
 def test_many_classes_are_a_picture_and_a_list() -> None:
@@ -298,7 +408,7 @@ def marks(page: Page) -> list[str]:
 @pytest.mark.parametrize(("example", "svm", "ogd"), [("binary", 8, 64), ("shared_psi", 4096, 4096)])
 def test_psi_of_each_learner(example: str, svm: int, ogd: int) -> None:
     page = Page(render_report(getattr(report_examples, example)()))
-    assert f"ψ, cells per partitioning {svm} {ogd} training time" in page.text
+    assert f"this matters most. {svm} best of 11 tried {ogd} best of 11 tried" in page.text
     assert marks(page) == ["ring s0", "ring s1"]
     for words in (f"svm: 84.7% at ψ = {svm}", f"svm: {svm}", f"ogd: {ogd}", f"svm: chosen 84.7% at ψ = {svm}; ogd"):
         assert words in page.text, words

@@ -34,7 +34,7 @@ ARGUMENTS = [
     "--disable-dev-shm-usage",
     "--hide-scrollbars",
 ]
-EXAMPLES = ("binary", "shared_psi", "tuned", "ten_classes", "many_classes", "unfinished")
+EXAMPLES = ("binary", "shared_psi", "tuned", "ten_classes", "many_classes", "stream", "unfinished")
 Open = Callable[..., webdriver.Chrome]
 
 
@@ -194,7 +194,7 @@ def test_result_is_on_the_first_screen(show: Open, pages: dict[str, Path]) -> No
     ):
         assert words in tiles, words
     assert all(box["bottom"] < 450 for box in boxes(chrome, ".tile"))
-    assert "svm is right on 84.9% of 16,281 test rows (the official test set)" in visible_text(chrome)
+    assert "svm is right on 84.9% of 16,281 test rows (the data set's own test set)" in visible_text(chrome)
     # The first learner is drawn right of the second, the baseline left of both, intervals around the dots.
     svm, ogd = boxes(chrome, "#accuracy circle.dot")
     for dot, whisker, baseline in zip(
@@ -257,7 +257,8 @@ def test_curves_lie_inside_their_axes(
             texts: [...svg.querySelectorAll("text")].map(t => [t.textContent, box(t)])};
         })"""
     )
-    assert [len(chart["lines"]) for chart in charts] == [1, 2]
+    assert [len(chart["lines"]) for chart in charts] == [2, 1]
+    choice, learned = charts
     for chart in charts:
         frame = chart["frame"]
         for x, y in (point for line in chart["lines"] for point in line):
@@ -272,16 +273,16 @@ def test_curves_lie_inside_their_axes(
                 apart = a["right"] <= b["left"] or b["right"] <= a["left"]
                 apart = apart or a["bottom"] <= b["top"] + 3 or b["bottom"] <= a["top"] + 3
                 assert apart, (text, other)
-    learning = charts[0]["lines"][0]
+    learning = learned["lines"][0]
     assert len(learning) == 60
     assert all(a[0] < b[0] and a[1] >= b[1] for a, b in pairwise(learning))
     # Powers of two are equally far apart; on each curve a ring is around the point of the chosen one, which it names.
-    at = [x for x, _ in charts[1]["lines"][0]]
+    at = [x for x, _ in choice["lines"][0]]
     steps = [b - a for a, b in pairwise(at)]
     assert steps == pytest.approx([steps[0]] * len(steps), abs=0.1)
     rings, labels = boxes(chrome, "#curves .ring"), boxes(chrome, "#curves .mark")
     assert len(rings) == len(labels) == 2
-    for line, i, ring, label in zip(charts[1]["lines"], chosen, rings, labels, strict=True):
+    for line, i, ring, label in zip(choice["lines"], chosen, rings, labels, strict=True):
         x, y = line[i]
         assert (ring["left"] + ring["right"]) / 2 == pytest.approx(x, abs=0.5)
         assert (ring["top"] + ring["bottom"]) / 2 == pytest.approx(y, abs=0.5)
@@ -291,7 +292,7 @@ def test_curves_lie_inside_their_axes(
     # In the same place, one goes around the other.
     assert (rings[1]["width"] > rings[0]["width"]) == (chosen[0] == chosen[1])
     psi = getattr(report_examples, example)()["selection"]["chosen"]
-    texts = [text for text, _ in charts[1]["texts"]]
+    texts = [text for text, _ in choice["texts"]]
     assert texts[-2:] == [f"svm: {psi['svm']}", f"ogd: {psi['ogd']}"]
     fills = "return [...document.querySelectorAll('#curves .ring')].map(e => getComputedStyle(e).fill)"
     assert chrome.execute_script(fills) == ["none", "none"]
@@ -401,9 +402,17 @@ def test_copy_button_and_paper(show: Open, pages: dict[str, Path]) -> None:
     command = report_examples.many_classes()["run"]["command"]
     assert chrome.execute_script("return window.copied") == command
     assert button.text == "Copied"
-    assert not is_shown(chrome, "#errors details table")
+    folded = ("#errors details table", "#stages details table", "#details details .learners", "#reproduce details pre")
+    assert not any(is_shown(chrome, block) for block in folded)
     chrome.execute_script("window.dispatchEvent(new Event('beforeprint'))")
-    assert is_shown(chrome, "#errors details table")
+    assert all(is_shown(chrome, block) for block in folded)
+    # What was opened for the paper is folded again, and nothing else is.
+    chrome.execute_script("window.dispatchEvent(new Event('afterprint'))")
+    assert not any(is_shown(chrome, block) for block in folded)
+    chrome.execute_script("document.querySelector('#errors summary').click()")
+    for event in ("beforeprint", "afterprint"):
+        chrome.execute_script(f"window.dispatchEvent(new Event('{event}'))")
+    assert [is_shown(chrome, block) for block in folded] == [True, False, False, False]
 
 
 def test_hostile_data_set_name_is_shown_as_text(show: Open, tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import scipy.sparse as sp
 from distributed import Client, LocalCluster
 
 import pipeline.score
@@ -19,6 +20,8 @@ from cluster import connect
 from flows._cli import run_command
 from flows.score import main
 from ikmap.learners.linear_model import decision_to_index
+from ikmap.rows import as_dense
+from pipeline import load_run
 from pipeline.batch import Invocation, run_batch
 from pipeline.datasets import ResolvedDataset
 from pipeline.engine import Context
@@ -201,6 +204,68 @@ def test_columns_and_scores(
     if decision.ndim == 1:
         positive = [p == run.metrics["data"]["classes"][1] for p in table["prediction"].to_pylist()]
         assert positive == (table["score"].to_numpy() >= 0).tolist()
+
+
+# --- the same in Python
+
+
+@pytest.mark.parametrize("learner", ["svm", "ogd"])
+@pytest.mark.parametrize("name", ["table_run", "libsvm_run", "bare_run"])
+def test_a_loaded_run_predicts_what_scoring_writes(
+    request: pytest.FixtureRequest, client: Client, tmp_path: Path, name: str, learner: str
+) -> None:
+    """Bit for bit, from dense and from sparse rows."""
+    run: Trained = request.getfixturevalue(name)
+    scored(client, run, run.test, tmp_path / "out.parquet", learner)
+    table = pq.read_table(tmp_path / "out.parquet")
+    source = open_data(open_run(str(run.path)), str(run.test)).source
+    X = np.vstack([as_dense(block.X) for piece in source.pieces() for block in source.read(piece)])
+
+    model = load_run(run.path, learner)
+    assert (model.learner, model.n_features_in_) == (learner, 3)
+    assert model.feature_names_in_ == (list(COLUMNS) if name == "table_run" else None)
+    assert model.classes_.tolist() == run.metrics["data"]["classes"]
+    for rows in (X, X.tolist(), sp.csr_array(X), sp.coo_matrix(X)):
+        decision = model.decision_function(rows)
+        assert decision.shape == ((len(X),) if len(model.classes_) == 2 else (len(X), len(model.classes_)))
+        of_class = decision if decision.ndim == 1 else decision.max(axis=1)
+        assert of_class.tolist() == table["score"].to_pylist()
+        assert model.predict(rows).tolist() == table["prediction"].to_pylist()
+    assert model.predict(X[:1]).tolist() == table["prediction"].to_pylist()[:1]
+    assert model.predict(X[:0]).shape == (0,)
+
+
+def test_a_loaded_run_is_of_the_first_learner_unless_told(libsvm_run: Trained) -> None:
+    assert load_run(libsvm_run.path).learner == "svm"
+    with pytest.raises(InputError, match="nogd: not in this run, which has svm, ogd"):
+        load_run(libsvm_run.path, "nogd")
+    with pytest.raises(InputError, match="no such directory"):
+        load_run(libsvm_run.path / "missing")
+
+
+class Frame:
+    """What matters here of a data frame: names of columns, and values."""
+
+    def __init__(self, values: np.ndarray, columns: Sequence[str]) -> None:
+        self.values, self.columns = values, columns
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return np.array(self.values, dtype, copy=copy)
+
+
+def test_a_loaded_run_refuses_rows_that_are_not_of_its_columns(table_run: Trained, libsvm_run: Trained) -> None:
+    model, X = load_run(table_run.path), points(5, 6)[0]
+    assert model.predict(Frame(X, COLUMNS)).tolist() == model.predict(X).tolist()
+    with pytest.raises(
+        ValueError, match="found the columns weight, height, width, expected in this order width, height"
+    ):
+        model.predict(Frame(X[:, ::-1], COLUMNS[::-1]))
+    for loaded in (model, load_run(libsvm_run.path)):
+        for wrong in (X[:, :2], X[0], sp.csr_array(np.hstack([X, X]))):
+            with pytest.raises(ValueError, match=r"found the shape \(.*\), expected \(n, 3\)"):
+                loaded.predict(wrong)
+        with pytest.raises(ValueError, match="row 2, column 1: found nan"):
+            loaded.predict(np.where(np.arange(15).reshape(5, 3) == 7, np.nan, X))
 
 
 def test_small_steps_do_not_matter(

@@ -37,7 +37,11 @@ def _layout(rows):
 
 
 def _summing(w):
-    """What a sum of weights of this type begins with, and what keeps whole ones from being gathered by slow vectors."""
+    """Two things for a loop that adds up weights of this type: the zero to begin with, and how to state a position.
+
+    Whole-number weights are read one by one: their positions go through :func:`opaque`, or the optimiser would turn the
+    loop into vector gathers, which are slower here. For floating-point weights positions are left as they are.
+    """
     return (0, opaque) if isinstance(w.dtype, types.Integer) else (0.0, _position)
 
 

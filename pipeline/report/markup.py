@@ -18,6 +18,11 @@ def pairs(rows: Iterable[tuple[str, str]]) -> str:
     return f'<table class="pairs"><tbody>{body}</tbody></table>'
 
 
+def fold(summary: str, body: str) -> str:
+    """A part that is folded away until somebody asks for it, or prints (``summary`` and ``body`` already escaped)."""
+    return f"<details><summary>{summary}</summary>{body}</details>"
+
+
 def scroll(table: str, name: str, kind: str = "") -> str:
     """A table in a box that scrolls sideways, and can be reached by keyboard."""
     return f'<div class="scroll {kind}" role="region" aria-label="{esc(name)}" tabindex="0">{table}</div>'

@@ -1,4 +1,4 @@
-"""The page: sections in reading order, the result first."""
+"""The page: the result, the errors, how it was chosen, what it took, how to do it again; the rest under folds."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from importlib.resources import files
 from pathlib import Path
 from string import Template
 
+from pipeline.report.choices import choices_section
 from pipeline.report.fields import Metrics, get_text, number
-from pipeline.report.provenance import data_section, reproduce_section, settings_section
+from pipeline.report.provenance import data_section, details_section, reproduce_section
 from pipeline.report.results import accuracy_section, confusion_section, curves_section, headline
 from pipeline.report.stream import stream_section
 from pipeline.report.text import esc, shorten
@@ -31,12 +32,13 @@ def render_report(metrics: Metrics, dask_report: str | None = None) -> str:
         headline,
         accuracy_section,
         stream_section,
-        stages_section,
-        curves_section,
         confusion_section,
-        settings_section,
+        choices_section,
+        curves_section,
+        stages_section,
         data_section,
         reproduce_section,
+        details_section,
     )
     body = "\n".join(filter(None, (section(metrics) for section in sections)))
     link = ""

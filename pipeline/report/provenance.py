@@ -1,15 +1,22 @@
-"""What was run, on what, and how to run it again."""
+"""What was run, on what, how to run it again; and, folded away, what few people want to know."""
 
 from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
 
-from pipeline.report.fields import Metrics, get_list, get_mapping, get_number, get_text
-from pipeline.report.markup import pairs, scroll, section
+from pipeline.report.fields import Metrics, get_list, get_mapping, get_number, get_text, learners_of
+from pipeline.report.markup import fold, pairs, scroll, section
 from pipeline.report.scores import class_counts
-from pipeline.report.text import MISSING, count, esc, label, nbytes, percent, setting
+from pipeline.report.text import MISSING, count, esc, figure, label, nbytes, percent, setting, shorten
+from pipeline.report.words import words_for_test_rows
 
+# Fields of a learner that have a place of their own on the page, and names of others.
+_SHOWN_ELSEWHERE = {
+    "accuracy", "psi", "parameter", "value", "train_seconds", "predict_seconds", "map_seconds", "initial_seconds",
+    "rows", "stopped_early", "content_hash", "confusion", "labels", "curve",
+}  # fmt: skip
+_FIELD_NAMES = {"n_support": "support vectors", "iterations": "passes over the rows"}
 _SECTIONS = {"schema_version", "run", "data", "params", "stages", "selection", "learners"}
 
 
@@ -18,20 +25,16 @@ def data_section(metrics: Metrics) -> str:
     data = get_mapping(metrics, "data")
     if not data:
         return ""
-    test = {"official": "official test set", "split": "seeded split of the given rows"}
+    online = get_mapping(metrics, "online")
+    if online:
+        counts = [("initial rows", online, "rows_initial"), ("rows of the stream", online, "rows_stream")]
+    else:
+        counts = [("training rows", data, "rows_train"), ("test rows", data, "rows_test")]
+    counts += [("columns", data, "columns"), ("non-zero values", data, "nnz")]
     rows = [("data set", esc(get_text(data, "name", MISSING)))]
-    rows += [
-        (name, count(get_number(data, key)))
-        for name, key in (
-            ("training rows", "rows_train"),
-            ("test rows", "rows_test"),
-            ("columns", "columns"),
-            ("non-zero values", "nnz"),
-        )
-        if get_number(data, key) is not None
-    ]
-    if get_text(data, "test"):
-        rows.append(("test rows are", esc(test.get(get_text(data, "test"), get_text(data, "test")))))
+    rows += [(name, count(n)) for name, record, key in counts if (n := get_number(record, key)) is not None]
+    if not online and (said := words_for_test_rows(data)):
+        rows.append(("test rows are", esc(said)))
     classes, train = [label(name) for name in get_list(data, "classes")], class_counts(data)
     total = sum(train.values())
     if 0 < len(classes) <= 20:
@@ -40,20 +43,25 @@ def data_section(metrics: Metrics) -> str:
     elif classes:
         span = f", {count(min(train.values()))} to {count(max(train.values()))} training rows each" if train else ""
         rows.append(("classes", f"{count(len(classes))}{span}"))
-    sources = []
-    for source in get_list(data, "sources"):
+    return section("data", "Data", pairs(rows))
+
+
+def _sources(metrics: Metrics) -> str:
+    """The files, with what tells them from others of that name."""
+    rows = []
+    for source in get_list(metrics.get("data"), "sources"):
         if isinstance(source, Mapping):
             digest = get_text(source, "sha256", MISSING)
-            sources.append(
+            rows.append(
                 f'<tr><th scope="row"><code>{esc(get_text(source, "url", MISSING))}</code>'
                 f"<small>SHA-256 {esc(digest)}</small></th>"
                 f"<td>{nbytes(get_number(source, 'size'))}</td></tr>"
             )
     table = (
-        '<table class="sources"><thead><tr><th scope="col">Source</th><th scope="col">Size</th></tr></thead>'
-        f"<tbody>{''.join(sources)}</tbody></table>"
+        '<table class="sources"><thead><tr><th scope="col">File</th><th scope="col">Size</th></tr></thead>'
+        f"<tbody>{''.join(rows)}</tbody></table>"
     )
-    return section("data", "Data", pairs(rows) + (scroll(table, "Sources") if sources else ""))
+    return scroll(table, "Files") if rows else ""
 
 
 def _records(title: str, record: Metrics) -> str:
@@ -61,7 +69,7 @@ def _records(title: str, record: Metrics) -> str:
     return f"<div><h3>{esc(title)}</h3>{pairs(rows)}</div>" if rows else ""
 
 
-def settings_section(metrics: Metrics) -> str:
+def _settings(metrics: Metrics) -> str:
     """Parameters, cluster (less its dashboard, which ended with the run), versions, and what else was recorded."""
     run = get_mapping(metrics, "run")
     params = dict(get_mapping(metrics, "params"))
@@ -83,7 +91,42 @@ def settings_section(metrics: Metrics) -> str:
         _records("Further records", plain),
     ]
     body = "".join(blocks)
-    return section("settings", "Settings", f'<div class="columns">{body}</div>') if body else ""
+    return f'<div class="columns">{body}</div>' if body else ""
+
+
+def _solvers(metrics: Metrics) -> str:
+    """What the learners record of how they went about it: one column a learner, one row a figure."""
+    learners = learners_of(metrics)
+    table: dict[str, dict[str, str]] = {}
+    for name, learner in learners.items():
+        for key, value in learner.items():
+            if key not in _SHOWN_ELSEWHERE and isinstance(value, str | int | float):
+                field = _FIELD_NAMES.get(key, str(key).replace("_", " "))
+                table.setdefault(field, {})[name] = shorten(figure(value), 24)
+    for name, learner in learners.items():
+        # As with commits, the beginning is enough to tell models apart; metrics.json has all of it.
+        if digest := get_text(learner, "content_hash")[:12]:
+            table.setdefault("model hash", {})[name] = digest
+    head = "".join(f'<th scope="col">{esc(name)}</th>' for name in learners)
+    body = "".join(
+        f'<tr><th scope="row">{esc(field)}</th>'
+        + "".join(f"<td>{esc(values.get(name, MISSING))}</td>" for name in learners)
+        + "</tr>"
+        for field, values in table.items()
+    )
+    html = f'<table class="learners"><thead><tr><td></td>{head}</tr></thead><tbody>{body}</tbody></table>'
+    return scroll(html, "Figures of the solvers") if table else ""
+
+
+def details_section(metrics: Metrics) -> str:
+    """Folded away: figures of the solvers, parameters, versions, files."""
+    folds = [
+        ("Solvers and models", _solvers(metrics)),
+        ("Parameters, cluster and versions", _settings(metrics)),
+        ("Files and their checksums", _sources(metrics)),
+    ]
+    body = "".join(fold(title, inside) for title, inside in folds if inside)
+    return section("details", "Details", body) if body else ""
 
 
 def reproduce_section(metrics: Metrics) -> str:
@@ -94,11 +137,11 @@ def reproduce_section(metrics: Metrics) -> str:
     toml = get_text(run, "config_toml")
     blocks = []
     if command:
-        blocks.append(f'<h3>The command</h3><pre class="copy" tabindex="0"><code>{esc(command)}</code></pre>')
+        blocks.append(f'<pre class="copy" tabindex="0"><code>{esc(command)}</code></pre>')
     if toml:
-        blocks.append(
-            '<h3>The same as <code>run.toml</code></h3><p class="note">Give it back with '
-            "<code>--config run.toml</code>.</p>"
+        inside = (
+            '<p class="note">Give it back with <code>--config run.toml</code>.</p>'
             f'<pre class="copy" tabindex="0"><code>{esc(toml)}</code></pre>'
         )
+        blocks.append(fold("The same as run.toml, with every option", inside))
     return section("reproduce", "Run it again", "".join(blocks)) if blocks else ""

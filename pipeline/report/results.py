@@ -1,4 +1,4 @@
-"""The result: headline, accuracy, curves, errors."""
+"""The result: headline, accuracy, errors, learning curves."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterable, Mapping
 
 from pipeline.report.charts import (
-    STYLES,
     Series,
     interval_strip,
     line_chart,
@@ -16,6 +15,7 @@ from pipeline.report.charts import (
     strip_axis,
     swatch,
 )
+from pipeline.report.choices import selection_curves
 from pipeline.report.confusion import SHARES_UP_TO, confusion_block
 from pipeline.report.fields import (
     Metrics,
@@ -33,11 +33,9 @@ from pipeline.report.scores import Confusion, class_counts, confusion_of, majori
 from pipeline.report.stream import is_stream, stream_lead
 from pipeline.report.text import (
     MISSING,
-    brief,
     count,
     duration,
     esc,
-    figure,
     moment,
     nbytes,
     percent,
@@ -45,11 +43,7 @@ from pipeline.report.text import (
     rate,
     shorten,
 )
-
-# Fields of a learner that have a place of their own on the page.
-_FIGURES = {"accuracy", "psi", "train_seconds", "predict_seconds", "content_hash"}
-_SHOWN_ELSEWHERE = _FIGURES | {"confusion", "labels", "curve"}
-_FIELD_NAMES = {"n_support": "support vectors"}
+from pipeline.report.words import method_in_words, words_for_test_rows
 
 
 def _confusions(metrics: Metrics) -> dict[str, Confusion]:
@@ -89,7 +83,7 @@ def headline(metrics: Metrics) -> str:
     run, data = get_mapping(metrics, "run"), get_mapping(metrics, "data")
     accuracies, baseline = _intervals(metrics), _baseline(metrics)
     name = shorten(get_text(data, "name", "unnamed data set"), 80)
-    test = {"official": "the official test set", "split": "a held-out split"}.get(get_text(data, "test"))
+    test = words_for_test_rows(data)
     rows_train, rows_test = get_number(data, "rows_train"), get_number(data, "rows_test")
     best = max(accuracies, key=lambda learner: accuracies[learner][0], default=None)
     if is_stream(metrics):
@@ -97,7 +91,7 @@ def headline(metrics: Metrics) -> str:
     elif best is not None:
         said = f"<b>{esc(best)}</b> is right on <b>{percent(accuracies[best][0])}</b> of "
         said += plural(rows_test, "test row") if rows_test is not None else "the test rows"
-        said += f" ({test})" if test else ""
+        said += f" ({esc(test)})" if test else ""
         said += f", after training on {plural(rows_train, 'row')}." if rows_train is not None else "."
     else:
         done = [get_text(stage, "name") for stage in stages_of(metrics) if get_number(stage, "seconds") is not None]
@@ -114,10 +108,13 @@ def headline(metrics: Metrics) -> str:
     seconds = get_number(run, "seconds")
     if seconds is not None:
         tiles.append(_tile("total time", duration(seconds), [_where(get_mapping(run, "cluster"))]))
+    online = get_mapping(metrics, "online")
+    if online:
+        rows_train, rows_test = get_number(online, "rows_initial"), get_number(online, "rows_stream")
     rows = (rows_train or 0.0) + (rows_test or 0.0)
     if seconds and rows:
-        speed = rate(rows / seconds, "").strip()
-        tiles.append(_tile("rows/s end to end", speed, [f"{count(rows)} rows, training and test"]))
+        speed, which = rate(rows / seconds, "").strip(), "initial and stream" if online else "training and test"
+        tiles.append(_tile("rows/s end to end", speed, [f"{count(rows)} rows, {which}"]))
     peaks = [get_number(stage, "peak_rss_bytes") or 0.0 for stage in stages_of(metrics)]
     if any(peaks):
         client = get_number(run, "client_peak_rss_bytes")
@@ -142,7 +139,7 @@ def _where(cluster: Metrics) -> str:
 
 
 def accuracy_section(metrics: Metrics) -> str:
-    """Accuracy with interval, as a picture and, with the training figures, as a table."""
+    """Accuracy with interval, as a picture and, with the time it took, as a table; and what was learned, in words."""
     learners, accuracies, baseline = learners_of(metrics), _intervals(metrics), _baseline(metrics)
     if not learners:
         return ""
@@ -165,7 +162,18 @@ def accuracy_section(metrics: Metrics) -> str:
         note += f" Dashed line: majority class, {percent(baseline, 2)}." if baseline is not None else ""
         rows += f'<li class="axis-row" aria-hidden="true"><div>of the test rows</div>{axis}</li>'
         picture = f'<div><ol class="timeline stacked">{rows}</ol><p class="note">{note}</p></div>'
-    return section("accuracy", "Accuracy", f'<div class="pair">{picture}{_learner_table(metrics)}</div>')
+    words = f'<p class="method">{esc(said)}</p>' if (said := method_in_words(metrics)) else ""
+    body = f'<div class="pair">{picture}<div>{_learner_table(metrics)}{_not_converged(learners)}</div></div>'
+    return section("accuracy", "Accuracy", body + words)
+
+
+def _not_converged(learners: Mapping[str, Metrics]) -> str:
+    """A warning, where a learner stopped before it had reached its tolerance."""
+    names = [name for name, learner in learners.items() if learner.get("converged") is False]
+    if not names:
+        return ""
+    said = f"{esc(', '.join(names))} stopped before reaching the tolerance: with more passes it may do better."
+    return f'<p class="warning">{said}</p>'
 
 
 def _learner_table(metrics: Metrics) -> str:
@@ -191,18 +199,9 @@ def _learner_table(metrics: Metrics) -> str:
         put("wrong test rows", name, count(confusion.errors) if confusion else None)
         balanced = confusion.balanced_accuracy() if confusion else None
         put("balanced accuracy", name, percent(balanced, 2) if balanced is not None else None)
-        psi = get_number(learner, "psi")
-        put("ψ, cells per partitioning", name, f"{psi:.12g}" if psi is not None else None)
         put("training time", name, duration(train) if train is not None else None)
         put("prediction time", name, duration(predict) if predict is not None else None)
         put("prediction rate", name, rate(rows_test / predict) if rows_test and predict else None)
-    for name, learner in learners.items():
-        for key, value in learner.items():
-            if key not in _SHOWN_ELSEWHERE and isinstance(value, str | int | float):
-                put(_FIELD_NAMES.get(key, str(key).replace("_", " ")), name, shorten(figure(value), 24))
-    for name, learner in learners.items():
-        # As with commits, the beginning is enough to tell models apart; metrics.json has all of it.
-        put("model hash", name, get_text(learner, "content_hash")[:12] or None)
     head = "".join(f'<th scope="col">{esc(name)}</th>' for name in learners)
     body = "".join(
         f'<tr><th scope="row">{esc(field)}</th>'
@@ -215,7 +214,7 @@ def _learner_table(metrics: Metrics) -> str:
 
 
 def curves_section(metrics: Metrics) -> str:
-    """The curves there are: progressive accuracy of online learners, cross-validation."""
+    """What cross-validation found, and how accurate the online learners were while they learned."""
     figures = []
     learners = {} if is_stream(metrics) else learners_of(metrics)
     for i, (name, learner) in enumerate(learners.items()):
@@ -223,12 +222,8 @@ def curves_section(metrics: Metrics) -> str:
         points = [(x, y) for x, y in points if 0 <= y <= 1]
         if points:
             figures.append(_learning_curve(i, name, points, get_accuracy(learner)))
-    selection = _selection_curves(metrics)
-    return (
-        section("curves", "Curves", f'<div class="pair">{"".join(figures)}{selection}</div>')
-        if (figures or selection)
-        else ""
-    )
+    body = selection_curves(metrics) + "".join(figures)
+    return section("curves", "Curves", f'<div class="pair">{body}</div>') if body else ""
 
 
 def _learning_curve(i: int, name: str, points: list[tuple[float, float]], test: float | None) -> str:
@@ -248,73 +243,9 @@ def _learning_curve(i: int, name: str, points: list[tuple[float, float]], test: 
         legend += f'x1="0" x2="30" y1="6" y2="6"/></svg>on the test rows: {percent(test)}</li>'
     return (
         f'<figure><h3>Learning curve of {esc(name)}</h3><ul class="legend">{legend}</ul>{chart}'
-        "<figcaption>Each training row is predicted before it is learned.</figcaption></figure>"
+        "<figcaption>Of the rows so far, the share predicted right just before it was learned from.</figcaption>"
+        "</figure>"
     )
-
-
-_SEARCHED = {
-    "psi": ("ψ", "cells per partitioning"),
-    "gamma": ("γ", "inverse width of the kernel"),
-    "lambda": ("λ", "factor of the penalty"),
-}
-"""Sign and meaning of what cross-validation chooses."""
-
-
-def _selection_curves(metrics: Metrics) -> str:
-    """Cross-validated accuracy over each parameter that was chosen so: one chart a parameter, one line a learner."""
-    selection, names = get_mapping(metrics, "selection"), list(learners_of(metrics))
-    searches = [
-        (name, "psi", selection.get("psi"), accuracy, get_number(selection.get("chosen"), name))
-        for name, accuracy in get_mapping(selection, "accuracy").items()
-    ]
-    searches += [
-        (name, get_text(found, "parameter"), get_list(found, "values"), found["accuracy"], get_number(found, "chosen"))
-        for name, found in get_mapping(selection, "tuned").items()
-        if isinstance(found, Mapping) and "accuracy" in found
-    ]
-    series: dict[str, list[Series]] = {parameter: [] for parameter in _SEARCHED}
-    for i, (name, parameter, values, accuracy, chosen) in enumerate(searches):
-        record = {"x": values, "y": accuracy}
-        points = [(x, y) for x, y in get_points(record, "x", "y") if x > 0 and 0 <= y <= 1]
-        if points and parameter in series:
-            own = (names.index(name) if name in names else i) % STYLES
-            taken = {line.style for line in series[parameter]}
-            # Its style of the whole page, unless another line here has it: there are few.
-            style = next((s for s in (own, *range(STYLES)) if s not in taken), own)
-            series[parameter].append(Series(str(name), points, style, chosen if chosen in dict(points) else None))
-    return "".join(_selection_curve(selection, parameter, lines) for parameter, lines in series.items() if lines)
-
-
-def _selection_curve(selection: Metrics, parameter: str, series: list[Series]) -> str:
-    sign, meaning = _SEARCHED[parameter]
-    found = {line.name: _found(line, sign) for line in series}
-    chart = line_chart(
-        f"selection-{parameter}",
-        series,
-        title=f"Cross-validation of {parameter}",
-        description="; ".join(
-            f"{line.name}: {'best' if line.mark is None else 'chosen'} {found[line.name]}" for line in series
-        ),
-        x_label=f"{sign}, {meaning} (log scale)",
-        y_label="accuracy",
-        log2=True,
-    )
-    legend = "".join(f"<li>{swatch(line.style)}{esc(line.name)}: {found[line.name]}</li>" for line in series)
-    folds, rows = get_number(selection, "folds"), get_number(selection, "rows")
-    how = f"{count(folds)}-fold cross-validation" if folds is not None else "Cross-validation"
-    how += f" on {plural(rows, 'training row')}" if rows is not None else ""
-    how += f". Ring: the chosen {sign}" if any(line.mark is not None for line in series) else ""
-    return (
-        f'<figure><h3>Choice of {sign}</h3><ul class="legend">{legend}</ul>{chart}'
-        f"<figcaption>{how}.</figcaption></figure>"
-    )
-
-
-def _found(line: Series, sign: str) -> str:
-    """What cross-validation found for one learner: accuracy at the chosen value, else the best."""
-    accuracy = dict(line.points)
-    value = max(accuracy, key=lambda x: accuracy[x]) if line.mark is None else line.mark
-    return f"{percent(accuracy[value])} at {sign} = {brief(value)}"
 
 
 def confusion_section(metrics: Metrics) -> str:

@@ -17,6 +17,12 @@ for (const block of document.querySelectorAll("pre.copy")) {
   });
   block.before(button);
 }
+let opened = [];
 addEventListener("beforeprint", () => {
-  for (const details of document.querySelectorAll("details")) details.open = true;
+  opened = [...document.querySelectorAll("details:not([open])")];
+  for (const details of opened) details.open = true;
+});
+addEventListener("afterprint", () => {
+  for (const details of opened) details.open = false;
+  opened = [];
 });

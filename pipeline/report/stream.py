@@ -1,17 +1,26 @@
-"""A stream: cumulative accuracy of all learners in one picture, and what it took them."""
+"""A stream: accuracy so far of all learners in one picture, and what it took them."""
 
 from __future__ import annotations
 
 from pipeline.report.charts import Series, line_chart, swatch
-from pipeline.report.fields import Metrics, get_mapping, get_number, get_points, get_text, learners_of
+from pipeline.report.fields import (
+    Metrics,
+    get_accuracy,
+    get_mapping,
+    get_number,
+    get_points,
+    get_text,
+    learners_of,
+)
 from pipeline.report.markup import scroll, section
 from pipeline.report.text import MISSING, count, duration, esc, percent, plural
+from pipeline.report.words import method_in_words
 
-_COLUMNS = (
-    ("map", "map_seconds"),
-    ("predict", "predict_seconds"),
-    ("learn", "train_seconds"),
-    ("initial pass", "initial_seconds"),
+_SECONDS = (
+    ("initial rows", "initial_seconds"),
+    ("finding cells", "map_seconds"),
+    ("predicting", "predict_seconds"),
+    ("learning", "train_seconds"),
 )
 
 
@@ -21,7 +30,7 @@ def is_stream(metrics: Metrics) -> bool:
 
 
 def stream_section(metrics: Metrics) -> str:
-    """Cumulative accuracy against rows, one line a learner; seconds and support vectors as a table."""
+    """Accuracy so far against rows, one line a learner; what each took as a table; and what was learned, in words."""
     if not is_stream(metrics):
         return ""
     learners = learners_of(metrics)
@@ -36,34 +45,40 @@ def stream_section(metrics: Metrics) -> str:
     chart = line_chart(
         "stream",
         series,
-        title="Cumulative accuracy on the stream",
+        title="Accuracy so far along the stream",
         description="; ".join(f"{name}: {end}" for name, end in ends.items()),
         x_label="rows of the stream",
-        y_label="cumulative accuracy",
+        y_label="accuracy so far",
     )
     legend = "".join(f"<li>{swatch(line.style)}{esc(line.name)}: {ends[line.name]}</li>" for line in series)
     online = get_mapping(metrics, "online")
     rows, block = get_number(online, "rows_initial"), get_number(online, "block_rows")
-    how = f"Every block of {plural(block, 'row')} is predicted, then learned from" if block else ""
-    how += f"; the map is that of {plural(rows, 'initial row')}" if rows else ""
-    how += f"; rows as they arrived: {esc(source)}" if (source := get_text(online, "source")) else ""
-    figure = (
-        f'<figure><h3>Cumulative accuracy</h3><ul class="legend">{legend}</ul>{chart}<figcaption>{how}.</figcaption>'
-        "</figure>"
+    how = "Of the rows so far, the share predicted right before it was learned from"
+    how += f", {plural(block, 'row')} at a time" if block else ""
+    how += (
+        f". Settings and partitionings were chosen on {plural(rows, 'initial row')} and stay as they are"
+        if rows
+        else ""
     )
-    head = "".join(f'<th scope="col">{title}</th>' for title, _ in _COLUMNS)
+    how += f". Rows as they arrived: {esc(source)}" if (source := get_text(online, "source")) else ""
+    figure = f'<figure><h3>Accuracy so far</h3><ul class="legend">{legend}</ul>{chart}'
+    figure += f"<figcaption>{how}.</figcaption></figure>"
+    head = "".join(f'<th scope="col">{esc(name)}{_mark(learner)}</th>' for name, learner in learners.items())
+    lines = [("accuracy", [percent(get_accuracy(learner), 2) for learner in learners.values()])]
+    lines += [("rows predicted", [count(get_number(learner, "rows")) for learner in learners.values()])]
+    lines += [
+        (f"time for {what}", [duration(get_number(learner, key)) for learner in learners.values()])
+        for what, key in _SECONDS
+    ]
     body = "".join(
-        f'<tr><th scope="row">{esc(name)}{_mark(learner)}</th>'
-        + "".join(f"<td>{_seconds(get_number(learner, key))}</td>" for _, key in _COLUMNS)
-        + f"<td>{_count(get_number(learner, 'n_support'))}</td></tr>"
-        for name, learner in learners.items()
+        f'<tr><th scope="row">{what}</th>{"".join(f"<td>{esc(value)}</td>" for value in values)}</tr>'
+        for what, values in lines
+        if any(value != MISSING for value in values)
     )
-    note = '<p class="note">Seconds for the whole stream; support: rows that became support vectors.</p>'
-    table = (
-        f'<table class="learners"><thead><tr><td></td>{head}<th scope="col">support</th></tr></thead>'
-        f"<tbody>{body}</tbody></table>"
-    )
-    return section("stream", "Stream", f'<div class="pair">{figure}<div>{scroll(table, "Seconds")}{note}</div></div>')
+    table = f'<table class="learners"><thead><tr><td></td>{head}</tr></thead><tbody>{body}</tbody></table>'
+    words = f'<p class="method">{esc(said)}</p>' if (said := method_in_words(metrics)) else ""
+    facts = scroll(table, "Figures of the learners")
+    return section("stream", "Accuracy", f'<div class="pair">{figure}<div>{facts}</div></div>{words}')
 
 
 def stream_lead(metrics: Metrics) -> str:
@@ -82,11 +97,3 @@ def stream_lead(metrics: Metrics) -> str:
 
 def _mark(learner: Metrics) -> str:
     return " (stopped early)" if get_text(learner, "stopped_early") == "True" else ""
-
-
-def _seconds(value: float | None) -> str:
-    return MISSING if value is None else esc(duration(value))
-
-
-def _count(value: float | None) -> str:
-    return MISSING if value is None else count(value)

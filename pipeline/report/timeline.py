@@ -8,7 +8,7 @@ from typing import Any
 
 from pipeline.report.charts import nice_ticks, strip_axis, strip_grid
 from pipeline.report.fields import Metrics, get_list, get_number, get_text, number, stages_of
-from pipeline.report.markup import scroll, section
+from pipeline.report.markup import fold, pairs, scroll, section
 from pipeline.report.text import MISSING, count, duration, esc, nbytes, percent, plural, rate, shorten
 
 _MAX_WORKERS = 16
@@ -161,6 +161,23 @@ def _outside(bars: list[Bar], seconds: float) -> float:
     return max(0.0, seconds - inside)
 
 
+def _clock(stages: list[Mapping[str, Any]], seconds: float | None) -> list[tuple[str, float]]:
+    """What the seconds of the run went into, by name; they add up to what a clock on the wall says."""
+    if not seconds:
+        return []
+    outside = _outside(bars_of(stages), seconds)
+    return [("in the stages", seconds - outside), ("before, between and after them", outside)]
+
+
+def _clock_table(parts: list[tuple[str, float]]) -> str:
+    """The parts and their sum."""
+    total = sum(seconds for _, seconds in parts)
+    if not total:
+        return ""
+    rows = [(esc(what), f"{duration(seconds)} ({percent(seconds / total, 0)})") for what, seconds in parts]
+    return f'<div class="clock">{pairs([*rows, ("all together", duration(total))])}</div>'
+
+
 def stages_section(metrics: Metrics) -> str:
     """The stages as a picture, and its numbers."""
     stages = stages_of(metrics)
@@ -168,15 +185,11 @@ def stages_section(metrics: Metrics) -> str:
         return ""
     workers = any(get_list(stage, "workers") for stage in stages)
     seconds = get_number(metrics.get("run"), "seconds")
-    notes = ["Thin lines below a bar: how long each worker was busy."] if workers else []
-    outside = _outside(bars_of(stages), seconds) if seconds is not None else 0.0
-    if seconds and outside > 0.01 * seconds:
-        notes.append(f"Outside of the stages: {duration(outside)} ({percent(outside / seconds, 0)} of the run).")
-    note = f'<p class="note">{" ".join(notes)}</p>' if notes else ""
+    note = '<p class="note">Thin lines below a bar: how long each worker was busy.</p>' if workers else ""
     table = scroll(stage_table(stages), "The stages in numbers")
     picture = timeline(stages, seconds)
     return section(
         "stages",
         "Stages",
-        f"{picture}{note}<details><summary>The same in numbers</summary>{table}</details>",
+        f"{picture}{note}{_clock_table(_clock(stages, seconds))}{fold('The same in numbers', table)}",
     )

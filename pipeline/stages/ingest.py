@@ -40,7 +40,7 @@ def ingest(context: Context, data: ResolvedDataset) -> dict[str, Any]:
     Returns
     -------
     dict
-        rows_train, rows_test, columns, nnz, classes, test ("official" or "split") - as in ``metrics.json``.
+        rows_train, rows_test, columns, nnz, classes, test (what the test rows are) - as in ``metrics.json``.
 
     Raises
     ------
@@ -108,7 +108,7 @@ def ingest(context: Context, data: ResolvedDataset) -> dict[str, Any]:
         columns=columns,
         nnz=nnz,
         classes=preparation.classes,
-        test="official" if test is not None else "split",
+        test=data.test_rows,
     )
 
 

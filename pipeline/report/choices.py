@@ -1,0 +1,126 @@
+"""How the settings of the learners were chosen: what they mean, what they are, and the curves that decided."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pipeline.report.charts import STYLES, Series, line_chart, swatch
+from pipeline.report.fields import (
+    Metrics,
+    get_list,
+    get_mapping,
+    get_number,
+    get_points,
+    get_text,
+    learners_of,
+)
+from pipeline.report.markup import scroll, section
+from pipeline.report.text import MISSING, brief, count, esc, percent, plural
+from pipeline.report.words import CHOSEN, meaning_of, settings_of, terms_of
+
+
+def choices_section(metrics: Metrics) -> str:
+    """The words, and the settings of each learner."""
+    terms = "".join(f"<dt>{esc(term)}</dt><dd>{esc(meaning)}</dd>" for term, meaning in terms_of(metrics))
+    words = f'<dl class="terms">{terms}</dl>' if terms else ""
+    table = _settings_table(metrics)
+    return section("choices", "How it was chosen", words + table) if table else ""
+
+
+def _settings_table(metrics: Metrics) -> str:
+    """One column a learner, one row a setting, with how many values were tried where it was searched."""
+    settings = {name: settings_of(name, metrics) for name in learners_of(metrics)}
+    settings = {name: found for name, found in settings.items() if found}
+    tried = {name: _tried(name, metrics) for name in settings}
+    rows = []
+    for key, (sign, meaning) in CHOSEN.items():
+        if any(key in found for found in settings.values()):
+            cells = ""
+            for name, found in settings.items():
+                how = f"<small>best of {count(tried[name][key])} tried</small>" if key in tried[name] else ""
+                cells += f"<td>{esc(brief(found[key])) if key in found else MISSING}{how}</td>"
+            about = f"<small>{esc(meaning_of(key, metrics))}</small>"
+            rows.append(f'<tr><th scope="row"><b>{sign}</b>, {meaning}{about}</th>{cells}</tr>')
+    if not rows:
+        return ""
+    head = "".join(f'<th scope="col">{esc(name)}</th>' for name in settings)
+    head = f"<thead><tr><td></td>{head}</tr></thead>"
+    table = f'<table class="learners settings">{head}<tbody>{"".join(rows)}</tbody></table>'
+    folds, searched = get_number(metrics.get("selection"), "folds"), any(tried.values())
+    how = (
+        f"Tried by {f'{count(folds)}-fold ' if folds else ''}cross-validation, which trains on part of the training "
+        "rows and counts what is right on the rest; no test row is looked at. The others are as they were set."
+    )
+    note = how if searched else "Nothing was searched in this run: all of them are as they were set."
+    return f'{scroll(table, "Settings of the learners")}<p class="note">{note}</p>'
+
+
+def _tried(name: str, metrics: Metrics) -> dict[str, int]:
+    """How many values cross-validation tried of each setting that it chose for a learner."""
+    selection = get_mapping(metrics, "selection")
+    found = {
+        key: len(get_list(selection, key))
+        for key, chosen in (("psi", "chosen"), ("C", "chosen_C"))
+        if get_number(get_mapping(selection, chosen), name) is not None
+    }
+    tuned = get_mapping(get_mapping(selection, "tuned"), name)
+    if get_number(tuned, "chosen") is not None:
+        found[get_text(tuned, "parameter")] = len(get_list(tuned, "values"))
+    return {key: n for key, n in found.items() if n}
+
+
+def selection_curves(metrics: Metrics) -> str:
+    """Cross-validated accuracy over each parameter that was chosen so: one chart a parameter, one line a learner."""
+    selection, names = get_mapping(metrics, "selection"), list(learners_of(metrics))
+    searches = [
+        (name, "psi", selection.get("psi"), accuracy, get_number(selection.get("chosen"), name))
+        for name, accuracy in get_mapping(selection, "accuracy").items()
+    ]
+    searches += [
+        (name, get_text(found, "parameter"), get_list(found, "values"), found["accuracy"], get_number(found, "chosen"))
+        for name, found in get_mapping(selection, "tuned").items()
+        if isinstance(found, Mapping) and "accuracy" in found
+    ]
+    series: dict[str, list[Series]] = {parameter: [] for parameter in CHOSEN}
+    for i, (name, parameter, values, accuracy, chosen) in enumerate(searches):
+        record = {"x": values, "y": accuracy}
+        points = [(x, y) for x, y in get_points(record, "x", "y") if x > 0 and 0 <= y <= 1]
+        if points and parameter in series:
+            own = (names.index(name) if name in names else i) % STYLES
+            taken = {line.style for line in series[parameter]}
+            # Its style of the whole page, unless another line here has it: there are few.
+            style = next((s for s in (own, *range(STYLES)) if s not in taken), own)
+            series[parameter].append(Series(str(name), points, style, chosen if chosen in dict(points) else None))
+    return "".join(_selection_curve(selection, parameter, lines) for parameter, lines in series.items() if lines)
+
+
+def _selection_curve(selection: Metrics, parameter: str, series: list[Series]) -> str:
+    sign, meaning = CHOSEN[parameter]
+    found = {line.name: _found(line, sign) for line in series}
+    chart = line_chart(
+        f"selection-{parameter}",
+        series,
+        title=f"Cross-validation of {parameter}",
+        description="; ".join(
+            f"{line.name}: {'best' if line.mark is None else 'chosen'} {found[line.name]}" for line in series
+        ),
+        x_label=f"{sign}, {meaning} (log scale)",
+        y_label="accuracy",
+        log2=True,
+    )
+    legend = "".join(f"<li>{swatch(line.style)}{esc(line.name)}: {found[line.name]}</li>" for line in series)
+    folds, rows = get_number(selection, "folds"), get_number(selection, "rows")
+    how = f"{count(folds)}-fold cross-validation" if folds is not None else "Cross-validation"
+    how += f" on {plural(rows, 'training row')}" if rows is not None else ""
+    how += f". Ring: the chosen {sign}" if any(line.mark is not None for line in series) else ""
+    return (
+        f'<figure><h3>Choice of {sign}</h3><ul class="legend">{legend}</ul>{chart}'
+        f"<figcaption>{how}.</figcaption></figure>"
+    )
+
+
+def _found(line: Series, sign: str) -> str:
+    """What cross-validation found for one learner: accuracy at the chosen value, else the best."""
+    accuracy = dict(line.points)
+    value = max(accuracy, key=lambda x: accuracy[x]) if line.mark is None else line.mark
+    return f"{percent(accuracy[value])} at {sign} = {brief(value)}"
