@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import io
 import os
 import signal
 import socket
@@ -12,13 +13,14 @@ import tempfile
 import threading
 from contextlib import ExitStack
 from pathlib import Path
+from urllib.parse import urlsplit
 from urllib.request import urlopen
 
 import psutil
 import pytest
 
 import cluster
-from cluster import address, local, targets
+from cluster import address, local, targets, tls
 from cluster._quiet import interrupts_held
 from cluster._scratch import scratch_folder
 from cluster._starting import starting
@@ -29,10 +31,17 @@ ROOT = Path(__file__).parents[1]
 
 
 @pytest.fixture(scope="module")
-def two_workers():
+def certificates(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("cluster") / "tls"
+    tls.write(folder, tls.temporary())
+    return f"tls={folder}"
+
+
+@pytest.fixture(scope="module")
+def two_workers(certificates):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("OMP_NUM_THREADS", "7")
-        with cluster.connect("local", workers=2, memory_limit="1GB") as handle:
+        with cluster.connect("local", workers=2, memory_limit="1GB", options=[certificates]) as handle:
             yield handle
 
 
@@ -50,6 +59,26 @@ def test_handle_says_what_was_started(two_workers):
     assert (handle.kind, handle.workers, handle.threads, handle.memory_limit) == ("local", 2, 2, 10**9)
     assert handle.record() == {"kind": "local", "workers": 2, "threads": 2}
     assert handle.describe().startswith("local cluster: 2 workers, 2 threads, 0.93 GiB each, dashboard http")
+
+
+def test_the_address_of_the_dashboard_is_for_its_user_alone(two_workers, monkeypatch):
+    """A terminal shows it; a log, which others may read, says where it stands."""
+    monkeypatch.setattr("sys.stderr", Terminal())
+    assert two_workers.describe().endswith(f", dashboard {two_workers.dashboard_link}")
+    monkeypatch.undo()
+    secret = urlsplit(two_workers.dashboard_link).path.split("/")[1]
+    assert len(secret) == 32
+    assert secret not in two_workers.describe()
+    note = Path(two_workers.describe().rpartition(" in ")[2])
+    assert note.read_text() == f"{two_workers.dashboard_link}\n"
+    assert note.stat().st_mode & 0o777 == 0o600
+    assert note.parent.stat().st_mode & 0o777 == 0o700
+    assert two_workers.dashboard_link.startswith(f"{two_workers.dashboard_server}/{secret}/")
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
 
 
 def test_dashboard_answers_on_loopback(two_workers):
@@ -82,10 +111,12 @@ def test_workers_keep_their_files_away_from_here(two_workers):
         assert not Path(path).resolve().is_relative_to(Path.cwd())
 
 
-def test_address_connects_and_leaves_the_cluster_running(two_workers):
-    where = two_workers.client.scheduler.address
-    with cluster.connect(where) as handle:
-        assert (handle.kind, handle.workers, handle.threads) == ("tcp", 2, 2)
+def test_address_connects_and_leaves_the_cluster_running(two_workers, certificates):
+    where, said = two_workers.client.scheduler.address, []
+    with cluster.connect(where, options=[certificates], say=said.append) as handle:
+        assert (handle.kind, handle.workers, handle.threads) == ("tls", 2, 2)
+        assert handle.dashboard_link == two_workers.dashboard_link
+        assert said == []
         assert handle.client.submit(sum, [1, 2]).result() == 3
     handle.close()
     assert two_workers.client.submit(sum, [2, 2]).result() == 4
@@ -283,8 +314,9 @@ def test_a_start_that_fails_is_told_in_one_line():
 
 def test_targets_are_those_that_answer(two_workers, monkeypatch):
     groups, hidden = targets.targets(two_workers)
-    assert [group["labels"]["process"] for group in groups] == ["scheduler", "worker"]
-    assert [len(group["targets"]) for group in groups] == [1, 2]
+    assert [group["labels"]["process"] for group in groups] == ["scheduler", "worker", "worker"]
+    assert [len(group["targets"]) for group in groups] == [1, 1, 1]
+    assert len({group["labels"]["__metrics_path__"] for group in groups}) == 3
     assert hidden == 0
     monkeypatch.setattr(targets, "nearest", lambda host, port: "127.255.0.1")  # noqa: ARG005
     assert targets.targets(two_workers) == ([], 3)

@@ -139,7 +139,9 @@ def test_a_worker_job_is_cancelled_and_the_run_has_the_same_bits(
     assert results(tmp_path / "run") == expected
     assert "slurm cluster: 2 workers, 2 threads" in shown
     assert re.search(
-        r"dashboard http://127\.0\.0\.1:(\d+)/status \(from elsewhere: ssh -L 8787:127\.0\.0\.1:\1 ", shown
+        r"dashboard http://127\.0\.0\.1:(\d+), full address in \S+/dashboard \(from elsewhere: ssh -L "
+        r"8787:127\.0\.0\.1:\1 ",
+        shown,
     )
 
     assert str(key_file) in script
