@@ -92,7 +92,7 @@ def from_folder(folder: Path) -> Security:
 
 
 def of(values: Mapping[str, Any], kind: str, say: Callable[[str], None]) -> Security | None:
-    """The security of a cluster that is started: temporary unless ``tls`` says otherwise; for off None, with a warning."""
+    """Security of a cluster that is started: temporary unless ``tls`` says otherwise; for off none, and a warning."""
     chosen = values.get("tls")
     if chosen == OFF:
         say(warning(f"--cluster {kind}", "leave out --cluster-option tls=off"))

@@ -13,17 +13,20 @@ import tempfile
 import threading
 from contextlib import ExitStack
 from pathlib import Path
+from urllib.error import HTTPError
 from urllib.parse import urlsplit
 from urllib.request import urlopen
 
+import dask
 import psutil
 import pytest
 
 import cluster
-from cluster import address, local, targets, tls
+from cluster import address, local, remote, targets, tls
 from cluster._quiet import interrupts_held
-from cluster._scratch import scratch_folder
+from cluster._scratch import folder_of_workers, scratch_folder
 from cluster._starting import starting
+from cluster.closed import PAGES
 from cluster.handle import nearest
 from pipeline.errors import InputError
 
@@ -277,6 +280,72 @@ with scratch_folder() as folder:
             assert Path(mine).exists()
         assert not Path(second).exists()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["ikmap-dask-unknown", "other"]
+
+
+def test_workers_keep_their_files_where_nobody_else_can_put_any(tmp_path):
+    folder = folder_of_workers(str(tmp_path))
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert folder_of_workers(str(tmp_path)) == folder
+    folder.chmod(0o777)  # as somebody else would make it
+    other = folder_of_workers(str(tmp_path))
+    assert other != folder
+    assert other.stat().st_mode & 0o777 == 0o700
+    folder.rmdir()
+    folder.symlink_to(tmp_path / "elsewhere")
+    assert folder_of_workers(str(tmp_path)) not in (folder, other)
+
+
+def test_a_scheduler_of_remote_workers_keeps_its_files_to_itself(tmp_path):
+    """Python looks for modules there."""
+    with remote.from_here({"shared": str(tmp_path)}, 1):
+        scratch = Path(dask.config.get("temporary-directory"))
+        assert scratch.name.startswith("ikmap-dask-")
+        assert scratch.stat().st_mode & 0o777 == 0o700
+    assert not scratch.exists()
+
+
+def test_a_worker_that_is_started_elsewhere_is_closed_too(two_workers, certificates, tmp_path):
+    """Somebody has made the folder that Dask would use, in which Python would then look for modules."""
+    (tmp_path / "dask-scratch-space").mkdir()
+    (tmp_path / "dask-scratch-space").chmod(0o777)
+    before = set(two_workers.client.scheduler_info(n_workers=-1)["workers"])
+    folder = Path(certificates.removeprefix("tls="))
+    words = [sys.executable, "-m", remote.LAUNCHER, "-m", "distributed.cli.dask_worker"]
+    words += [two_workers.client.scheduler.address, "--nthreads", "1", "--memory-limit", "1GB"]
+    words += ["--local-directory", str(tmp_path), *remote.worker_words(gpus=False, values={})]
+    with tls.files(tls.from_folder(folder), tmp_path) as security:
+        process = subprocess.Popen(
+            [*words, *security], cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+        )
+        try:
+            two_workers.client.wait_for_workers(3, timeout=120)
+            workers = two_workers.client.scheduler_info(n_workers=-1)["workers"]
+            (added,) = set(workers) - before
+            paths = two_workers.client.run(lambda: sys.path, workers=[added])[added]
+            port, pages = workers[added]["services"]["dashboard"], workers[added][PAGES]
+            with urlopen(f"http://127.0.0.1:{port}{pages}/health", timeout=30) as page:
+                assert page.read() == b"ok"
+            with pytest.raises(HTTPError, match="404"):
+                urlopen(f"http://127.0.0.1:{port}/health", timeout=30)
+        finally:
+            process.terminate()
+            process.wait(60)
+    own = tmp_path / f"ikmap-workers-{os.geteuid()}"
+    assert Path(workers[added]["local_directory"]).is_relative_to(own)
+    assert any(path.startswith(str(own)) for path in paths)
+    assert not any(path.startswith(str(tmp_path / "dask-scratch-space")) for path in paths)
+    assert list((tmp_path / "dask-scratch-space").iterdir()) == []
+
+
+def test_pages_of_workers_are_found_from_those_of_the_scheduler(two_workers):
+    told = two_workers.client.scheduler_info(n_workers=-1)
+    for worker in told["workers"].values():
+        port = worker["services"]["dashboard"]
+        link = f"{two_workers.dashboard_server}{told[PAGES]}/proxy/{port}/{worker['host']}/status"
+        with urlopen(link, timeout=30) as page:
+            assert page.url == f"http://127.0.0.1:{port}{worker[PAGES]}/status"
+    with pytest.raises(HTTPError, match="404"):
+        urlopen(f"{two_workers.dashboard_server}{told[PAGES]}/proxy/1/127.0.0.1/status", timeout=30)
 
 
 def test_what_listens_on_loopback_only_is_reached_there():

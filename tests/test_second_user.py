@@ -133,7 +133,7 @@ def owned(open_folder: Path) -> Iterator[Owned]:
                 processes=[process.pid for process in processes()],
             )
             allowed = replace(plan, prefixes=[of[PAGES] for of in everyone], certificates=str(open_folder / "tls"))
-            key = (open_folder / "tls" / tls.KEY).read_text().splitlines()[1]
+            key = (open_folder / "tls" / tls.KEY).read_text().splitlines()[2]
             secrets = [key, *(of[name].split("/")[1] for of in everyone for name in (PAGES, METRICS))]
             arguments = "\n".join(" ".join(process.cmdline()) for process in processes())
             yield Owned(plan, allowed, secrets, arguments)
