@@ -61,7 +61,7 @@ def connect(
     options
         Words ``KEY=VALUE``, see `cluster.settings.SETTINGS`; they win over the environment (``IKMAP_CLUSTER_KEY``).
     say
-        Called with a line for a person, where something takes long.
+        Called with a line for a person, where something takes long or a cluster is open to others.
 
     Returns
     -------
@@ -83,7 +83,7 @@ def connect(
         if kind.startswith(ADDRESSES):
             from cluster.address import attach
 
-            return attach(kind, workers=workers, memory_limit=memory_limit, values=values)
+            return attach(kind, workers=workers, memory_limit=memory_limit, values=values, say=say or _say_nothing)
         start = import_module(f"cluster.{kind}").start
         handle: ClusterHandle = start(
             workers=workers, memory_limit=memory_limit, values=values, say=say or _say_nothing

@@ -6,6 +6,7 @@ import fcntl
 import os
 import shutil
 import socket
+import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -36,6 +37,21 @@ def scratch_folder(parent: Path | None = None) -> Iterator[str]:
                 fcntl.flock(owner, fcntl.LOCK_EX)
                 unlocked.rename(unlocked.with_name(LOCK))  # others see it locked or not at all
             yield folder
+
+
+def folder_of_workers(parent: str) -> Path:
+    """A folder in ``parent`` that this user's workers share, and that nobody else may look into or write to.
+
+    Dask removes there what dead workers left, so it is always the same one; where somebody else has made one of that
+    name, a new one is made.
+    """
+    folder = Path(parent, f"ikmap-workers-{os.geteuid()}")
+    with suppress(FileExistsError):
+        folder.mkdir(mode=0o700, parents=True)
+    found = folder.lstat()
+    if stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & 0o077:
+        return folder
+    return Path(tempfile.mkdtemp(prefix=f"{folder.name}-", dir=parent))
 
 
 def _this_machine() -> str:

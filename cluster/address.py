@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from distributed import Client, Security, rpc
 from cluster._quiet import quiet_logs
 from cluster._starting import starting
 from cluster.handle import ClusterHandle
-from cluster.tls import OFF, from_folder
+from cluster.tls import OFF, from_folder, warning
 from pipeline.errors import InputError
 
 #: Seconds a scheduler has to answer, and then to have at least one worker.
@@ -26,11 +26,17 @@ WORKER_SECONDS = 10.0
 
 
 def attach(
-    name: str, *, workers: int | None = None, memory_limit: str | None = None, values: Mapping[str, Any]
+    name: str,
+    *,
+    workers: int | None = None,
+    memory_limit: str | None = None,
+    values: Mapping[str, Any],
+    say: Callable[[str], None] = lambda line: None,  # noqa: ARG005
 ) -> ClusterHandle:
     """Connect to the scheduler that ``name`` names; closing the handle disconnects and leaves it running.
 
-    TLS certificates come from the folder ``tls``, else from Dask's configuration (``distributed.comm.tls``).
+    TLS certificates come from the folder ``tls``, else from Dask's configuration (``distributed.comm.tls``). Where
+    there is none, a line says what that means.
 
     Raises
     ------
@@ -68,6 +74,8 @@ def attach(
         except (TypeError, ValueError, RuntimeError) as error:
             raise InputError(f"--cluster {address}: {error}") from None
 
+    if parts.scheme == "tcp":
+        say(warning(f"--cluster {name}", "start it with --protocol tls and give tls://HOST:PORT (docs/clusters.md)"))
     with ExitStack() as stack:
         with starting(name, stack):
             stack.enter_context(dask.config.set({"ikmap.most-workers": values.get("maximum", 0)}))

@@ -5,26 +5,25 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
-from distributed import Client
+from distributed import Client, Security
 
+from cluster import tls
 from cluster._starting import starting
+from cluster.closed import ClosedNanny, WithClosedScheduler
 from cluster.handle import LOOPBACK, ClusterHandle
 from cluster.local import bytes_of, on_this_machine
 from pipeline.errors import InputError
 
 
 def start(
-    *,
-    workers: int | None,
-    memory_limit: str | None,
-    values: Mapping[str, Any],
-    say: Callable[[str], None],  # noqa: ARG001
+    *, workers: int | None, memory_limit: str | None, values: Mapping[str, Any], say: Callable[[str], None]
 ) -> ClusterHandle:
     """Start a worker for each GPU, or for the first so many, and connect to them.
 
-    Everything listens on the loopback interface only.
+    Everything listens on the loopback interface only, and speaks to no other user of this machine.
 
     Raises
     ------
@@ -34,12 +33,16 @@ def start(
     import cupy  # noqa: F401  # missing: say so here, not in every worker
     from dask_cuda import LocalCUDACluster
 
+    class Cluster(WithClosedScheduler, LocalCUDACluster):
+        pass
+
+    security = tls.of(values, "cuda", say)
     with ExitStack() as stack:
         with starting("cuda", stack):
             scratch = stack.enter_context(on_this_machine())
             try:
                 cluster = stack.enter_context(
-                    LocalCUDACluster(**cluster_options(workers, memory_limit, values, scratch))
+                    Cluster(**cluster_options(workers, memory_limit, values, scratch, security))
                 )
             except ModuleNotFoundError:
                 raise
@@ -47,11 +50,15 @@ def start(
                 # No driver, no device, fewer devices than workers: each has an exception of its own.
                 raise InputError(f"--cluster cuda: {type(error).__name__}: {' '.join(str(error).split())}") from None
             client = stack.enter_context(Client(cluster))
-        return ClusterHandle.of(client, "cuda", stack)
+        return ClusterHandle.of(client, "cuda", stack, Path(scratch))
 
 
 def cluster_options(
-    workers: int | None, memory_limit: str | None, values: Mapping[str, Any], scratch: str
+    workers: int | None,
+    memory_limit: str | None,
+    values: Mapping[str, Any],
+    scratch: str,
+    security: Security | None,
 ) -> dict[str, Any]:
     """What dask-cuda is told: one thread for each GPU, and one pool of device memory that CuPy takes from."""
     return {
@@ -65,6 +72,8 @@ def cluster_options(
         "pre_import": ["cupy"],
         "local_directory": scratch,
         "host": LOOPBACK,
+        "worker_class": ClosedNanny,
+        "security": security,
         "dashboard_address": values.get("dashboard", f"{LOOPBACK}:0"),
         "worker_dashboard_address": f"{LOOPBACK}:0",
         "silence_logs": logging.CRITICAL,

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import socket
+import sys
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 from urllib.parse import urlsplit
@@ -14,6 +17,7 @@ from dask.utils import format_bytes
 from distributed import Client
 
 from cluster._quiet import interrupts_held
+from cluster.closed import link_to_pages
 
 LOOPBACK = "127.0.0.1"
 LOCAL_PORT = 8787
@@ -64,9 +68,11 @@ class ClusterHandle:
     memory_limit
         Bytes per worker (the smallest of them), or None when there is no limit.
     dashboard_link
-        URL of the dashboard, or None when there is none.
+        URL of the dashboard, or None when there is none. Whoever knows it may look.
     tunnel
         Command that brings a dashboard to another machine, as ``http://localhost:8787``; None where it is no use.
+    note
+        File of this user's alone, in which ``dashboard_link`` stands as long as the cluster lives.
     """
 
     client: Client
@@ -76,14 +82,24 @@ class ClusterHandle:
     memory_limit: int | None
     dashboard_link: str | None
     tunnel: str | None = None
+    note: Path | None = None
     _stack: ExitStack = field(default_factory=ExitStack, repr=False)
 
     @classmethod
-    def of(cls, client: Client, kind: str, stack: ExitStack) -> Self:
-        """The handle of a connected client; it takes over what ``stack`` has to close."""
-        found = client.scheduler_info(n_workers=-1)["workers"].values()
+    def of(cls, client: Client, kind: str, stack: ExitStack, folder: Path | None = None) -> Self:
+        """The handle of a connected client; it takes over what ``stack`` has to close, ``folder`` perhaps.
+
+        Where ``folder`` is given, the address of the dashboard is written down in it.
+        """
+        known = client.scheduler_info(n_workers=-1)
+        found = known["workers"].values()
         limits = [worker["memory_limit"] for worker in found if worker["memory_limit"]]
-        link = _nearest_link(client.dashboard_link)
+        link = link_to_pages(_nearest_link(client.dashboard_link), known)
+        note = None
+        if link is not None and folder is not None:
+            note = folder / "dashboard"
+            with open(os.open(note, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+                file.write(f"{link}\n")
         return cls(
             client=client,
             kind=kind,
@@ -92,15 +108,27 @@ class ClusterHandle:
             memory_limit=min(limits, default=None),
             dashboard_link=link,
             tunnel=None if kind in ("local", "cuda") else _tunnel(link),
+            note=note,
             _stack=stack.pop_all(),
         )
 
+    @property
+    def dashboard_server(self) -> str | None:
+        """`dashboard_link` without its path, which others may know."""
+        parts = urlsplit(self.dashboard_link or "")
+        return f"{parts.scheme}://{parts.netloc}" if parts.netloc else None
+
     def describe(self) -> str:
-        """One line for a person: how much of what, and where the dashboard is."""
+        """One line for a person: how much of what, and where the dashboard is.
+
+        A terminal shows its address; in a log, which others may read, stands where the address is written down.
+        """
         workers = f"{self.workers} worker{'s' if self.workers != 1 else ''}"
         threads = f"{self.threads} thread{'s' if self.threads != 1 else ''}"
         memory = f", {format_bytes(self.memory_limit)} each" if self.memory_limit else ""
         dashboard = f", dashboard {self.dashboard_link}" if self.dashboard_link else ""
+        if self.note is not None and not sys.stderr.isatty():
+            dashboard = f", dashboard {self.dashboard_server}, full address in {self.note}"
         tunnel = f" (from elsewhere: {self.tunnel})" if self.tunnel else ""
         return f"{self.kind} cluster: {workers}, {threads}{memory}{dashboard}{tunnel}"
 

@@ -50,7 +50,7 @@ def start(
         raise InputError("--cluster kubernetes: required, not given: --cluster-option image=NAME")
     import kr8s
 
-    security = tls.of(values)
+    security = tls.of(values, "kubernetes", say)
     name = f"ikmap-{secrets.token_hex(4)}"
     wanted = documents(name, fewest, most, remote.memory_of(memory_limit), values, security is not None)
     with ExitStack() as stack:

@@ -6,6 +6,7 @@ import logging
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 import dask
@@ -15,9 +16,11 @@ from dask.utils import format_bytes, parse_bytes
 from distributed import Client, LocalCluster
 from distributed.system import MEMORY_LIMIT
 
+from cluster import tls
 from cluster._forking import WORKER_ENVIRONMENT, prepare
 from cluster._scratch import scratch_folder
 from cluster._starting import starting
+from cluster.closed import ClosedNanny, WithClosedScheduler
 from cluster.handle import LOOPBACK, ClusterHandle
 from pipeline.errors import InputError
 
@@ -74,16 +77,17 @@ def bytes_of(text: str) -> int:
     return size
 
 
+class _Cluster(WithClosedScheduler, LocalCluster):
+    pass
+
+
 def start(
-    *,
-    workers: int | None,
-    memory_limit: str | None,
-    values: Mapping[str, Any],
-    say: Callable[[str], None],  # noqa: ARG001
+    *, workers: int | None, memory_limit: str | None, values: Mapping[str, Any], say: Callable[[str], None]
 ) -> ClusterHandle:
     """Start a cluster of processes and connect to it.
 
-    Everything listens on the loopback interface only, the dashboard on a free port unless ``dashboard`` is given.
+    Everything listens on the loopback interface only, the dashboard on a free port unless ``dashboard`` is given. Other
+    users of this machine reach the ports, but neither the scheduler nor the workers nor the dashboard speak to them.
 
     Raises
     ------
@@ -94,6 +98,7 @@ def start(
     if count < 1:
         raise InputError(f"--workers: found {count}, expected an integer >= 1")
     limit = worker_memory(memory_limit, count)
+    security = tls.of(values, "local", say)
 
     with ExitStack() as stack:
         with starting("local", stack):
@@ -101,10 +106,12 @@ def start(
             prepare()
             stack.enter_context(dask.config.set({"distributed.worker.multiprocessing-method": "forkserver"}))
             cluster = stack.enter_context(
-                LocalCluster(
+                _Cluster(
                     n_workers=count,
                     threads_per_worker=1,
                     processes=True,
+                    worker_class=ClosedNanny,
+                    security=security,
                     memory_limit=limit,
                     host=LOOPBACK,
                     dashboard_address=values.get("dashboard", f"{LOOPBACK}:0"),
@@ -118,7 +125,7 @@ def start(
             client = stack.enter_context(Client(cluster))
             client.wait_for_workers(count)
             stack.callback(_await_restarts, client, count)
-        return ClusterHandle.of(client, "local", stack)
+        return ClusterHandle.of(client, "local", stack, Path(scratch))
 
 
 def _await_restarts(client: Client, count: int) -> None:

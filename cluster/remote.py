@@ -14,7 +14,9 @@ import dask
 from distributed import Client
 from distributed.utils import get_ip
 
+from cluster import tls
 from cluster._scratch import scratch_folder
+from cluster.closed import ClosedWorker
 from cluster.handle import LOOPBACK, ClusterHandle
 from cluster.local import CALM, WORKER_ENVIRONMENT, bytes_of
 from cluster.settings import MEMORY
@@ -30,6 +32,8 @@ SAY_SECONDS = 60.0
 FAULT_SECONDS = 5.0
 #: Of a worker that was lost, until another one is asked for.
 LOST = "5s"
+#: Runs Dask's commands for a worker.
+LAUNCHER = "cluster.worker"
 #: Seconds for which a worker looks for its scheduler, and then ends.
 DEATH_TIMEOUT = 120
 
@@ -48,6 +52,7 @@ def worker_environment() -> dict[str, str]:
 def worker_words(*, gpus: bool, values: Mapping[str, Any]) -> list[str]:
     """Words of every worker's command line beside address, memory, and certificates."""
     words = ["--dashboard-address", f"{LOOPBACK}:0"]
+    words += ["--worker-class", f"{ClosedWorker.__module__}.{ClosedWorker.__qualname__}"]
     return words + gpu_words(values) if gpus else words
 
 
@@ -60,7 +65,7 @@ def gpu_words(values: Mapping[str, Any]) -> list[str]:
 def scheduler_options(values: Mapping[str, Any], security: Any) -> dict[str, Any]:
     """Of a scheduler in this process: nobody but its own speaks to it, and its dashboard is seen from here only."""
     options: dict[str, Any] = {
-        "protocol": "tcp://" if security is None else "tls://",
+        "protocol": tls.protocol(security),
         "security": security,
         "dashboard_address": values.get("dashboard", f"{LOOPBACK}:0"),
     }
@@ -99,8 +104,16 @@ def patient(values: Mapping[str, Any], most: int) -> Iterator[None]:
 
 @contextmanager
 def from_here(values: Mapping[str, Any], most: int) -> Iterator[Path]:
-    """What a scheduler in this process, with up to ``most`` workers on other hosts, is started in: a shared folder."""
-    with patient(values, most), shared_folder(values) as folder:
+    """What a scheduler in this process, with up to ``most`` workers on other hosts, is started in: a shared folder.
+
+    The scheduler's own temporary files are in another one, on this host.
+    """
+    with (
+        patient(values, most),
+        shared_folder(values) as folder,
+        scratch_folder() as scratch,
+        dask.config.set({"temporary-directory": scratch}),
+    ):
         yield folder
 
 
@@ -112,6 +125,7 @@ def connected(
     values: Mapping[str, Any],
     say: Callable[[str], None],
     fault: Callable[[], str | None] = lambda: None,
+    folder: Path | None = None,
 ) -> ClusterHandle:
     """The handle, once the first worker is there, and others that come at the same time.
 
@@ -121,6 +135,8 @@ def connected(
         Workers that were asked for.
     fault
         Looks whether there is a reason why no worker will come, and says it.
+    folder
+        Where the address of the dashboard is written down, if it is.
 
     Raises
     ------
@@ -136,7 +152,7 @@ def connected(
         if there and first is None:
             first = now
         if there >= expected or (first is not None and now - first > OTHERS_SECONDS):
-            return ClusterHandle.of(client, kind, stack)
+            return ClusterHandle.of(client, kind, stack, folder)
         if not there:
             if now - looked > FAULT_SECONDS:
                 looked = now

@@ -129,7 +129,7 @@ SETTINGS = {
         Setting("device_memory_limit", ("cuda",), _size, "SIZE", "device memory at which a worker spills to the host"),
         Setting(
             "tls",
-            (*REMOTE, *_RUNNING),
+            (*KINDS, *_RUNNING),
             _text,
             "DIR|off",
             "folder with ca.crt, tls.crt and tls.key (default: temporary ones; for a running cluster, Dask's own)",

@@ -9,6 +9,7 @@ import logging
 import shutil
 import signal
 import subprocess
+import sys
 import threading
 from asyncio import to_thread
 from collections.abc import Callable, Iterable, Mapping
@@ -18,11 +19,13 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import dask
 from distributed import Client
 from tornado.ioloop import PeriodicCallback
 
 from cluster import remote, tls
 from cluster._starting import starting
+from cluster.closed import ClosedScheduler
 from cluster.handle import ClusterHandle
 from cluster.settings import scale
 from pipeline.errors import InputError
@@ -57,14 +60,15 @@ def start(
     SLURMCluster = _jobqueue().SLURMCluster
     if shutil.which("sbatch") is None:
         raise InputError("--cluster slurm: found no sbatch here, expected a host that can submit Slurm jobs")
-    security = tls.of(values)
+    security = tls.of(values, "slurm", say)
     with ExitStack() as stack:
         with starting("slurm", stack):
             folder = stack.enter_context(remote.from_here(values, most))
             cluster = SLURMCluster(
                 n_workers=0,
                 security=security,
-                protocol="tcp://" if security is None else "tls://",
+                protocol=tls.protocol(security),
+                scheduler_cls=ClosedScheduler,
                 shared_temp_directory=str(folder),
                 scheduler_options=remote.scheduler_options(values, security),
                 silence_logs=logging.CRITICAL,
@@ -81,7 +85,7 @@ def start(
             cluster.adapt(minimum=fewest, maximum=most, target_duration=WORK_SECONDS, wait_count=IDLE_LOOKS)
             replacing = _replacing_lost_jobs(cluster, values, say)
             stack.callback(cluster.loop.add_callback, replacing.stop)
-        handle = remote.connected(client, "slurm", stack, fewest, values, say, partial(_fault, cluster, values))
+        handle = remote.connected(client, "slurm", stack, fewest, values, say, partial(_fault, cluster, values), folder)
         # Not before: where the first jobs come to nothing, so would all others.
         cluster.loop.add_callback(replacing.start)
         return handle
@@ -115,6 +119,7 @@ def job_options(values: Mapping[str, Any], memory: int, *, explicit: bool = True
         "memory": remote.size_word(memory * processes),
         "interface": values.get("interface"),
         "death_timeout": remote.DEATH_TIMEOUT,
+        "python": f"{dask.config.get('jobqueue.slurm.python', None) or sys.executable} -m {remote.LAUNCHER}",
         "local_directory": "${TMPDIR:-/tmp}",
         "log_directory": str(_logs(values)),
         "worker_command": "dask_cuda.cli" if gpus else "distributed.cli.dask_worker",

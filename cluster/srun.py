@@ -12,11 +12,12 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from distributed import Client, Scheduler
+from distributed import Client
 from distributed.deploy.spec import SpecCluster
 
 from cluster import remote, tls
 from cluster._starting import starting
+from cluster.closed import ClosedScheduler
 from cluster.handle import ClusterHandle
 from cluster.local import MIN_WORKER_BYTES, WORKERS_SHARE
 from pipeline.errors import InputError
@@ -39,11 +40,11 @@ def start(
         raise InputError("--cluster srun: found no Slurm job here, expected sbatch cluster/slurm/batch.sbatch")
     memory = remote.memory_of(memory_limit) if memory_limit else share(os.environ)
     expected = count(workers, values, os.environ)
-    security = tls.of(values)
+    security = tls.of(values, "srun", say)
     with ExitStack() as stack:
         with starting("srun", stack):
             folder = stack.enter_context(remote.from_here(values, expected))
-            scheduler = {"cls": Scheduler, "options": remote.scheduler_options(values, security)}
+            scheduler = {"cls": ClosedScheduler, "options": remote.scheduler_options(values, security)}
             cluster = stack.enter_context(
                 SpecCluster(scheduler=scheduler, workers={}, security=security, silence_logs=logging.CRITICAL)
             )
@@ -59,7 +60,7 @@ def start(
                 else f"srun ended with status {step.returncode}: {remote.last_line(said) or 'no reason given'}"
             )
 
-        return remote.connected(client, "srun", stack, expected, values, say, fault)
+        return remote.connected(client, "srun", stack, expected, values, say, fault, folder)
 
 
 def count(workers: int | None, values: Mapping[str, Any], job: Mapping[str, str]) -> int:
@@ -101,13 +102,14 @@ def worker_step(
         if "SLURM_CPUS_PER_TASK" in job:  # srun does not take it from sbatch by itself
             tasks.append(f"--cpus-per-task={job['SLURM_CPUS_PER_TASK']}")
     module = "dask_cuda.cli" if gpus else "distributed.cli.dask_worker"
-    worker = [sys.executable, "-m", module, address, "--nthreads", "1", "--memory-limit", remote.size_word(memory)]
-    worker += ["--death-timeout", str(remote.DEATH_TIMEOUT), "--local-directory", job.get("TMPDIR", "/tmp")]
+    words = [sys.executable, "-m", remote.LAUNCHER, "-m", module, address, "--nthreads", "1"]
+    words += ["--memory-limit", remote.size_word(memory)]
+    words += ["--death-timeout", str(remote.DEATH_TIMEOUT), "--local-directory", job.get("TMPDIR", "/tmp")]
     if "interface" in values:
-        worker += ["--interface", values["interface"]]
-    worker += remote.worker_words(gpus=bool(gpus), values=values) + security
+        words += ["--interface", values["interface"]]
+    words += remote.worker_words(gpus=bool(gpus), values=values) + security
     # A worker that ends takes no other with it; its output goes nowhere, srun's own errors to us.
-    return ["srun", "--kill-on-bad-exit=0", "--wait=0", "--output=/dev/null", *tasks, *worker]
+    return ["srun", "--kill-on-bad-exit=0", "--wait=0", "--output=/dev/null", *tasks, *words]
 
 
 @contextmanager

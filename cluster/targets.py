@@ -8,10 +8,12 @@ from __future__ import annotations
 import json
 import socket
 import sys
+from collections import defaultdict
 from typing import Any
 from urllib.parse import urlsplit
 
 from cluster import ClusterHandle, connect
+from cluster.closed import METRICS
 from cluster.handle import nearest
 from pipeline.errors import InputError
 
@@ -21,6 +23,8 @@ ANSWER_SECONDS = 2.0
 def targets(cluster: ClusterHandle) -> tuple[list[dict[str, Any]], int]:
     """Groups of addresses, host and port, of the processes whose dashboards are reached from here.
 
+    Processes of our clusters have a path of their own, and so each has a group.
+
     Returns
     -------
     list of dict
@@ -28,22 +32,21 @@ def targets(cluster: ClusterHandle) -> tuple[list[dict[str, Any]], int]:
         How many are not: they listen on the loopback interface of another machine, perhaps.
     """
     info = cluster.client.scheduler_info(n_workers=-1)
-    known = {
-        "scheduler": [(urlsplit(info["address"]).hostname, info["services"])],
-        "worker": [(worker["host"], worker["services"]) for worker in info["workers"].values()],
-    }
-    groups, hidden = [], 0
-    for process, places in known.items():
-        found = []
-        for host, services in places:
-            if port := services.get("dashboard"):
-                near = nearest(host, port)
-                if _answers(near, port):
-                    found.append(f"{near}:{port}")
-                else:
-                    hidden += 1
-        if found:
-            groups.append({"targets": sorted(found), "labels": {"process": process}})
+    processes = [("scheduler", urlsplit(info["address"]).hostname, info)]
+    processes += [("worker", worker["host"], worker) for worker in info["workers"].values()]
+    found: dict[tuple[str, str], list[str]] = defaultdict(list)
+    hidden = 0
+    for process, host, told in processes:
+        if port := told["services"].get("dashboard"):
+            near = nearest(host, port)
+            if _answers(near, port):
+                found[process, told.get(METRICS, "/metrics")].append(f"{near}:{port}")
+            else:
+                hidden += 1
+    groups = [
+        {"targets": sorted(places), "labels": {"process": process, "__metrics_path__": path}}
+        for (process, path), places in found.items()
+    ]
     return groups, hidden
 
 
@@ -55,6 +58,10 @@ def _answers(host: str, port: int) -> bool:
         return False
 
 
+def _warn(line: str) -> None:
+    print(f"cluster.targets: {line}", file=sys.stderr)
+
+
 def main(arguments: list[str]) -> int:
     """Print the groups as JSON."""
     if not arguments or arguments[0].startswith("-"):
@@ -62,7 +69,7 @@ def main(arguments: list[str]) -> int:
         print(usage, file=sys.stderr)
         return 0 if arguments[:1] in (["--help"], ["-h"]) else 2
     try:
-        with connect(arguments[0], options=arguments[1:]) as cluster:
+        with connect(arguments[0], options=arguments[1:], say=_warn) as cluster:
             groups, hidden = targets(cluster)
     except InputError as error:
         print(f"cluster.targets: {error}", file=sys.stderr)

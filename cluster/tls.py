@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import os
 import ssl
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +24,40 @@ OFF = "off"
 
 
 def temporary() -> Security:
-    """A certificate and a key that exist in memory only, for all members of one cluster, for a year."""
-    return Security.temporary()
+    """A certificate and a key that exist in memory only, for all members of one cluster, for a year.
+
+    Those of `distributed.Security.temporary` have an RSA key, which takes a tenth of a second or two to find and
+    makes every connection dearer; here it is one on the curve P-256.
+    """
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes
+    from cryptography.hazmat.primitives.asymmetric import ec
+    from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "ikmap")])
+    now = datetime.now(UTC)
+    certificate = (
+        x509.CertificateBuilder(subject_name=name, issuer_name=name, public_key=key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - timedelta(hours=1))  # clocks of other machines may be late
+        .not_valid_after(now + timedelta(days=365))
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .sign(key, hashes.SHA256())
+        .public_bytes(Encoding.PEM)
+    )
+    return _for_all(
+        certificate.decode(),
+        certificate.decode(),
+        key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode(),
+    )
+
+
+def _for_all(ca: str, certificate: str, key: str) -> Security:
+    """The same for every member of a cluster; each is a path or the text itself."""
+    roles = {f"tls_{role}_{kind}": given for role in ("client", "scheduler", "worker")
+             for kind, given in (("cert", certificate), ("key", key))}  # fmt: skip
+    return Security(require_encryption=True, tls_ca_file=ca, **roles)
 
 
 def from_folder(folder: Path) -> Security:
@@ -56,17 +88,26 @@ def from_folder(folder: Path) -> Security:
     ends = x509.load_pem_x509_certificate(Path(certificate).read_bytes()).not_valid_after_utc
     if ends < datetime.now(UTC):
         raise InputError(f"{certificate}: this certificate expired on {ends:%Y-%m-%d}")
-    roles = {f"tls_{role}_{kind}": path for role in ("client", "scheduler", "worker")
-             for kind, path in (("cert", certificate), ("key", key))}  # fmt: skip
-    return Security(require_encryption=True, tls_ca_file=ca, **roles)
+    return _for_all(ca, certificate, key)
 
 
-def of(values: Mapping[str, Any]) -> Security | None:
-    """The security of a remote cluster that is started: temporary unless ``tls`` says otherwise; None for off."""
+def of(values: Mapping[str, Any], kind: str, say: Callable[[str], None]) -> Security | None:
+    """Security of a cluster that is started: temporary unless ``tls`` says otherwise; for off none, and a warning."""
     chosen = values.get("tls")
     if chosen == OFF:
+        say(warning(f"--cluster {kind}", "leave out --cluster-option tls=off"))
         return None
     return temporary() if chosen is None else from_folder(Path(chosen).expanduser())
+
+
+def protocol(security: Security | None) -> str:
+    """How the members of a cluster speak to each other."""
+    return "tcp://" if security is None else "tls://"
+
+
+def warning(name: str, remedy: str) -> str:
+    """One line for a person who uses a cluster without TLS."""
+    return f"warning: {name} is not encrypted, and whoever reaches its port can run code as you; {remedy}"
 
 
 def contents(security: Security) -> dict[str, str]:

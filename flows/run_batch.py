@@ -149,7 +149,7 @@ def invocation(options: BatchOptions, sources: Sequence[Mapping[str, Any]], clus
     return Invocation(
         command=options.command(session=False),
         config_toml=options.to_toml(),
-        cluster={**cluster.record(), "dashboard": cluster.dashboard_link},
+        cluster={**cluster.record(), "dashboard": cluster.dashboard_server},
         memory_limit=cluster.memory_limit,
         explain=options.explain,
         sources=sources,

@@ -55,7 +55,7 @@ class RunDirectory:
     Parameters
     ----------
     path : Path
-        Made where it is not there.
+        Made where it is not there, for this user alone.
     identity : mapping
         JSON values that decide the result: parameters and data. A directory of a run with another identity is
         refused with the differences named.
@@ -203,13 +203,15 @@ def _mark_discarded(manifest: Path) -> None:
 def hold(path: Path) -> IO[str]:
     """Keep other processes out of a directory, which is made where it is not there, until the file returned is closed.
 
+    One that is made is its user's alone, as rows are stored in it; one that is there keeps its mode.
+
     Raises
     ------
     InputError
         Another one holds it, or it cannot be written.
     """
     try:
-        path.mkdir(parents=True, exist_ok=True)
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
         lock = open(path / LOCK, "a")  # noqa: SIM115 - held until closed
     except (FileExistsError, NotADirectoryError):
         raise InputError(f"{path}: found a file, expected a directory for the run") from None

@@ -207,7 +207,10 @@ class Output:
             if self.is_local and not self._fs.isdir(parent or "/"):
                 raise InputError(f"--output {self.url}: no such directory {parent}")
             folder = f"{parent}/.{name}.parts-{uuid4().hex[:8]}"
-            self._fs.makedirs(folder)
+            if self.is_local:
+                os.mkdir(folder, 0o700)
+            else:
+                self._fs.makedirs(folder)
             self.folder = folder
         return self
 

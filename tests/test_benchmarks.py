@@ -168,6 +168,15 @@ def test_one_worker_and_two_store_the_same_cells() -> None:
     assert any(note.startswith("the mapping alone") for note in first.notes)
 
 
+def test_tls_is_measured_beside_none() -> None:
+    running, starting = import_module("benchmarks.tls").cases(OPTIONS)
+    assert running.rows is not None
+    assert starting.rows is not None
+    for row in (*running.rows(), *starting.rows()):
+        assert row.value == row.ours[0] / row.theirs[0]
+        assert (len(row.ours), len(row.theirs), row.relation) == (1, 1, "<=")
+
+
 def test_a_model_in_the_store_passes_by_the_client() -> None:
     (case,) = import_module("benchmarks.models").cases(OPTIONS)
     assert case.rows is not None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import io
 import os
 import signal
 import socket
@@ -12,16 +13,20 @@ import tempfile
 import threading
 from contextlib import ExitStack
 from pathlib import Path
+from urllib.error import HTTPError
+from urllib.parse import urlsplit
 from urllib.request import urlopen
 
+import dask
 import psutil
 import pytest
 
 import cluster
-from cluster import _forking, address, local, targets
+from cluster import _forking, address, local, remote, targets, tls
 from cluster._quiet import interrupts_held
-from cluster._scratch import scratch_folder
+from cluster._scratch import folder_of_workers, scratch_folder
 from cluster._starting import starting
+from cluster.closed import PAGES
 from cluster.handle import nearest
 from pipeline.errors import InputError
 
@@ -29,10 +34,17 @@ ROOT = Path(__file__).parents[1]
 
 
 @pytest.fixture(scope="module")
-def two_workers():
+def certificates(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("cluster") / "tls"
+    tls.write(folder, tls.temporary())
+    return f"tls={folder}"
+
+
+@pytest.fixture(scope="module")
+def two_workers(certificates):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("OMP_NUM_THREADS", "7")
-        with cluster.connect("local", workers=2, memory_limit="1GB") as handle:
+        with cluster.connect("local", workers=2, memory_limit="1GB", options=[certificates]) as handle:
             yield handle
 
 
@@ -73,6 +85,26 @@ def test_forked_workers_have_the_variables_that_are_set_as_they_start(monkeypatc
     assert found == "set after the fork server has started"
 
 
+def test_the_address_of_the_dashboard_is_for_its_user_alone(two_workers, monkeypatch):
+    """A terminal shows it; a log, which others may read, says where it stands."""
+    monkeypatch.setattr("sys.stderr", Terminal())
+    assert two_workers.describe().endswith(f", dashboard {two_workers.dashboard_link}")
+    monkeypatch.undo()
+    secret = urlsplit(two_workers.dashboard_link).path.split("/")[1]
+    assert len(secret) == 32
+    assert secret not in two_workers.describe()
+    note = Path(two_workers.describe().rpartition(" in ")[2])
+    assert note.read_text() == f"{two_workers.dashboard_link}\n"
+    assert note.stat().st_mode & 0o777 == 0o600
+    assert note.parent.stat().st_mode & 0o777 == 0o700
+    assert two_workers.dashboard_link.startswith(f"{two_workers.dashboard_server}/{secret}/")
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
 def test_dashboard_answers_on_loopback(two_workers):
     assert two_workers.dashboard_link.startswith("http://127.0.0.1:")
     with urlopen(two_workers.dashboard_link, timeout=30) as page:
@@ -103,10 +135,12 @@ def test_workers_keep_their_files_away_from_here(two_workers):
         assert not Path(path).resolve().is_relative_to(Path.cwd())
 
 
-def test_address_connects_and_leaves_the_cluster_running(two_workers):
-    where = two_workers.client.scheduler.address
-    with cluster.connect(where) as handle:
-        assert (handle.kind, handle.workers, handle.threads) == ("tcp", 2, 2)
+def test_address_connects_and_leaves_the_cluster_running(two_workers, certificates):
+    where, said = two_workers.client.scheduler.address, []
+    with cluster.connect(where, options=[certificates], say=said.append) as handle:
+        assert (handle.kind, handle.workers, handle.threads) == ("tls", 2, 2)
+        assert handle.dashboard_link == two_workers.dashboard_link
+        assert said == []
         assert handle.client.submit(sum, [1, 2]).result() == 3
     handle.close()
     assert two_workers.client.submit(sum, [2, 2]).result() == 4
@@ -271,6 +305,72 @@ with scratch_folder() as folder:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["ikmap-dask-unknown", "other"]
 
 
+def test_workers_keep_their_files_where_nobody_else_can_put_any(tmp_path):
+    folder = folder_of_workers(str(tmp_path))
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert folder_of_workers(str(tmp_path)) == folder
+    folder.chmod(0o777)  # as somebody else would make it
+    other = folder_of_workers(str(tmp_path))
+    assert other != folder
+    assert other.stat().st_mode & 0o777 == 0o700
+    folder.rmdir()
+    folder.symlink_to(tmp_path / "elsewhere")
+    assert folder_of_workers(str(tmp_path)) not in (folder, other)
+
+
+def test_a_scheduler_of_remote_workers_keeps_its_files_to_itself(tmp_path):
+    """Python looks for modules there."""
+    with remote.from_here({"shared": str(tmp_path)}, 1):
+        scratch = Path(dask.config.get("temporary-directory"))
+        assert scratch.name.startswith("ikmap-dask-")
+        assert scratch.stat().st_mode & 0o777 == 0o700
+    assert not scratch.exists()
+
+
+def test_a_worker_that_is_started_elsewhere_is_closed_too(two_workers, certificates, tmp_path):
+    """Somebody has made the folder that Dask would use, in which Python would then look for modules."""
+    (tmp_path / "dask-scratch-space").mkdir()
+    (tmp_path / "dask-scratch-space").chmod(0o777)
+    before = set(two_workers.client.scheduler_info(n_workers=-1)["workers"])
+    folder = Path(certificates.removeprefix("tls="))
+    words = [sys.executable, "-m", remote.LAUNCHER, "-m", "distributed.cli.dask_worker"]
+    words += [two_workers.client.scheduler.address, "--nthreads", "1", "--memory-limit", "1GB"]
+    words += ["--local-directory", str(tmp_path), *remote.worker_words(gpus=False, values={})]
+    with tls.files(tls.from_folder(folder), tmp_path) as security:
+        process = subprocess.Popen(
+            [*words, *security], cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+        )
+        try:
+            two_workers.client.wait_for_workers(3, timeout=120)
+            workers = two_workers.client.scheduler_info(n_workers=-1)["workers"]
+            (added,) = set(workers) - before
+            paths = two_workers.client.run(lambda: sys.path, workers=[added])[added]
+            port, pages = workers[added]["services"]["dashboard"], workers[added][PAGES]
+            with urlopen(f"http://127.0.0.1:{port}{pages}/health", timeout=30) as page:
+                assert page.read() == b"ok"
+            with pytest.raises(HTTPError, match="404"):
+                urlopen(f"http://127.0.0.1:{port}/health", timeout=30)
+        finally:
+            process.terminate()
+            process.wait(60)
+    own = tmp_path / f"ikmap-workers-{os.geteuid()}"
+    assert Path(workers[added]["local_directory"]).is_relative_to(own)
+    assert any(path.startswith(str(own)) for path in paths)
+    assert not any(path.startswith(str(tmp_path / "dask-scratch-space")) for path in paths)
+    assert list((tmp_path / "dask-scratch-space").iterdir()) == []
+
+
+def test_pages_of_workers_are_found_from_those_of_the_scheduler(two_workers):
+    told = two_workers.client.scheduler_info(n_workers=-1)
+    for worker in told["workers"].values():
+        port = worker["services"]["dashboard"]
+        link = f"{two_workers.dashboard_server}{told[PAGES]}/proxy/{port}/{worker['host']}/status"
+        with urlopen(link, timeout=30) as page:
+            assert page.url == f"http://127.0.0.1:{port}{worker[PAGES]}/status"
+    with pytest.raises(HTTPError, match="404"):
+        urlopen(f"{two_workers.dashboard_server}{told[PAGES]}/proxy/1/127.0.0.1/status", timeout=30)
+
+
 def test_what_listens_on_loopback_only_is_reached_there():
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
@@ -306,8 +406,9 @@ def test_a_start_that_fails_is_told_in_one_line():
 
 def test_targets_are_those_that_answer(two_workers, monkeypatch):
     groups, hidden = targets.targets(two_workers)
-    assert [group["labels"]["process"] for group in groups] == ["scheduler", "worker"]
-    assert [len(group["targets"]) for group in groups] == [1, 2]
+    assert [group["labels"]["process"] for group in groups] == ["scheduler", "worker", "worker"]
+    assert [len(group["targets"]) for group in groups] == [1, 1, 1]
+    assert len({group["labels"]["__metrics_path__"] for group in groups}) == 3
     assert hidden == 0
     monkeypatch.setattr(targets, "nearest", lambda host, port: "127.255.0.1")  # noqa: ARG005
     assert targets.targets(two_workers) == ([], 3)

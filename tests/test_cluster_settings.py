@@ -253,10 +253,16 @@ def test_temporary_files_go_with_the_cluster(tmp_path):
     assert (tmp_path / "b" / tls.KEY).exists()
 
 
-def test_remote_kinds_speak_tls_unless_told_not_to():
-    assert tls.of({}).require_encryption
-    assert tls.of({"tls": "off"}) is None
-    assert remote.scheduler_options({}, tls.of({}))["protocol"] == "tls://"
+def test_clusters_speak_tls_unless_told_not_to():
+    said: list[str] = []
+    assert tls.of({}, "slurm", said.append).require_encryption
+    assert remote.scheduler_options({}, tls.of({}, "slurm", said.append))["protocol"] == "tls://"
+    assert said == []
+    assert tls.of({"tls": "off"}, "slurm", said.append) is None
+    assert said == [
+        "warning: --cluster slurm is not encrypted, and whoever reaches its port can run code as you; "
+        "leave out --cluster-option tls=off"
+    ]
     assert remote.scheduler_options({}, None)["dashboard_address"] == "127.0.0.1:0"
 
 
@@ -271,11 +277,18 @@ def test_tunnel():
 
 
 def test_scheduler_file(tmp_path):
-    with cluster.connect("local", workers=1, memory_limit="1GB") as handle:
+    said: list[str] = []
+    with cluster.connect("local", workers=1, memory_limit="1GB", options=["tls=off"], say=said.append) as handle:
         path = tmp_path / "scheduler.json"
         path.write_text(json.dumps({"address": handle.client.scheduler.address}))
-        with cluster.connect(f"file:{path}") as found:
+        with cluster.connect(f"file:{path}", say=said.append) as found:
             assert (found.kind, found.workers) == ("tcp", 1)
+    reason = "is not encrypted, and whoever reaches its port can run code as you;"
+    assert said == [
+        f"warning: --cluster local {reason} leave out --cluster-option tls=off",
+        f"warning: --cluster file:{path} {reason} start it with --protocol tls and give tls://HOST:PORT "
+        "(docs/clusters.md)",
+    ]
     for text, line in (
         (None, "No such file"),
         ("{", "no scheduler file of Dask's"),
@@ -326,11 +339,12 @@ def test_script_of_a_worker_job(tmp_path):
     ):
         assert line in lines
     command = shlex.split(lines[-1])
-    assert command[1:4] == ["-m", "distributed.cli.dask_worker", "tls://10.0.0.1:8786"]
+    assert command[1:6] == ["-m", "cluster.worker", "-m", "distributed.cli.dask_worker", "tls://10.0.0.1:8786"]
     for flag, value in (
         ("--nthreads", "1"),
         ("--nworkers", "4"),
         ("--dashboard-address", "127.0.0.1:0"),
+        ("--worker-class", "cluster.closed.ClosedWorker"),
         ("--interface", "ib0"),
     ):
         assert command[command.index(flag) + 1] == value
@@ -343,7 +357,7 @@ def test_script_of_a_gpu_worker_job(tmp_path):
     assert "#SBATCH --gpus=2" in script
     assert "--mem" not in script.replace("--memory-limit", "")
     command = shlex.split(script.splitlines()[-1])
-    assert command[1:3] == ["-m", "dask_cuda.cli"]
+    assert command[1:5] == ["-m", "cluster.worker", "-m", "dask_cuda.cli"]
     for flag, value in (("--nthreads", "1"), ("--set-rmm-allocator-for-libs", "cupy"), ("--rmm-pool-size", "10GB")):
         assert command[command.index(flag) + 1] == value
     assert not {"--nworkers", "--nanny", "--rmm-async"} & set(command)
@@ -386,7 +400,8 @@ def test_srun_command():
     assert command[0] == "srun"
     assert {"--ntasks=8", "--cpus-per-task=3", "--kill-on-bad-exit=0"} <= set(command)
     assert command[-2:] == secrets
-    assert command[command.index("-m") + 1 :][:2] == ["distributed.cli.dask_worker", "tls://a:1"]
+    start = [sys.executable, "-m", "cluster.worker", "-m", "distributed.cli.dask_worker", "tls://a:1"]
+    assert command[command.index(sys.executable) :][: len(start)] == start
     assert command[command.index("--memory-limit") + 1] == "1000000000B"
     few = srun.worker_step("tls://a:1", 3, 10**9, {}, [], {})
     assert "--ntasks=3" in few
@@ -406,11 +421,12 @@ def test_memory_of_a_worker_in_an_allocation():
 
 
 def test_options_of_a_cuda_cluster():
-    options = cuda.cluster_options(2, "8GB", {"rmm_pool": "10GB"}, "/scratch")
+    options = cuda.cluster_options(2, "8GB", {"rmm_pool": "10GB"}, "/scratch", tls.temporary())
     assert (options["n_workers"], options["threads_per_worker"], options["memory_limit"]) == (2, 1, 8 * 10**9)
     assert (options["rmm_pool_size"], options["rmm_allocator_external_lib_list"]) == ("10GB", ["cupy"])
     assert options["host"] == "127.0.0.1"
-    assert cuda.cluster_options(None, None, {}, "/scratch")["rmm_async"] is True
+    assert options["security"].require_encryption
+    assert cuda.cluster_options(None, None, {}, "/scratch", None)["rmm_async"] is True
     assert "rmm_async" not in options
 
 
@@ -424,7 +440,7 @@ def test_dask_cuda_takes_these_options():
 
     taken = {*inspect.signature(LocalCUDACluster).parameters, *inspect.signature(LocalCluster).parameters}
     for values in ({"rmm_pool": "10GB"}, {}):
-        assert set(cuda.cluster_options(2, "8GB", values, "/scratch")) <= taken
+        assert set(cuda.cluster_options(2, "8GB", values, "/scratch", None)) <= taken
 
 
 def unknown_to_dask_cuda(words):

@@ -20,7 +20,7 @@ from dask.utils import key_split
 from distributed import Client
 
 import cluster.targets
-from cluster import ClusterHandle, connect
+from cluster import ClusterHandle, connect, tls
 from cluster.targets import targets
 from flows import run_batch, run_online, run_score
 from flows.options import BatchOptions, OnlineOptions, ScoreOptions
@@ -57,6 +57,7 @@ class Watched:
     """Runs on one cluster, and what was seen of them."""
 
     cluster: ClusterHandle
+    certificates: str
     runs: dict[str, Path] = field(default_factory=dict)
     prefixes: dict[str, set[str]] = field(default_factory=dict)
     warned: list[str] = field(default_factory=list)
@@ -70,10 +71,11 @@ class Watched:
 
     def samples(self, process: str) -> list[list[Any]]:
         """Samples of the pages of metrics of all processes of a kind, where Prometheus is told to look for them."""
-        groups = {group["labels"]["process"]: group["targets"] for group in targets(self.cluster)[0]}
+        groups = [group for group in targets(self.cluster)[0] if group["labels"]["process"] == process]
+        places = [f"{target}{group['labels']['__metrics_path__']}" for group in groups for target in group["targets"]]
         found = []
-        for target in groups[process]:
-            with urlopen(f"http://{target}/metrics", timeout=60) as answer:
+        for place in places:
+            with urlopen(f"http://{place}", timeout=60) as answer:
                 families = text_string_to_metric_families(answer.read().decode())
                 found.append([sample for family in families for sample in family.samples])
         return found
@@ -101,15 +103,17 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
     X = rng.normal(size=(CLASSES, COLUMNS))[y] + rng.normal(size=(ROWS, COLUMNS))
     np.save(folder / "rows.npy", np.column_stack([X, y]))
     given = ["--input", str(folder / "rows.npy")]
+    tls.write(folder / "tls", tls.temporary())
+    certificates = f"tls={folder / 'tls'}"
     with (
-        connect("local", workers=2, memory_limit="1.5GB") as handle,
+        connect("local", workers=2, memory_limit="1.5GB", options=[certificates]) as handle,
         dask.config.set({"distributed.admin.large-graph-warning-threshold": MANY_BYTES}),
         warnings.catch_warnings(record=True) as caught,
     ):
         warnings.simplefilter("always")
-        found = Watched(handle)
+        found = Watched(handle, certificates)
         (found.earlier,) = found.pages("scheduler")  # it is in this process, which other tests have counted in before
-        on = ["--cluster", handle.client.scheduler.address]
+        on = ["--cluster", handle.client.scheduler.address, "--cluster-option", certificates]
         before: set[str] = set()
 
         def seen(name: str) -> None:
@@ -277,7 +281,7 @@ def test_the_grafana_dashboard_asks_for_what_there_is(watched: Watched) -> None:
 
 
 def test_targets_of_a_scheduler_are_printed(watched: Watched, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cluster.targets.main([watched.cluster.client.scheduler.address]) == 0
+    assert cluster.targets.main([watched.cluster.client.scheduler.address, watched.certificates]) == 0
     assert json.loads(capsys.readouterr().out) == targets(watched.cluster)[0]
     assert cluster.targets.main([]) == 2
     assert cluster.targets.main(["nowhere"]) == 2

@@ -132,7 +132,7 @@ def test_batch_and_score(api: Any, tmp_path: Path, capsys: pytest.CaptureFixture
     assert [row["rows/s"] for row in throughput] == [round(s["rows_per_second"]) for s in metrics["stages"]]
     accuracy = {row["learner"]: row["accuracy"] for row in json.loads(found["accuracy"]["data"])}
     assert accuracy == {name: round(result["accuracy"], 4) for name, result in metrics["learners"].items()}
-    assert f"[Dask dashboard]({metrics['run']['cluster']['dashboard']})" in found["dask-dashboard"]["data"]
+    assert f"[Dask dashboard]({metrics['run']['cluster']['dashboard']}/" in found["dask-dashboard"]["data"]
     assert f"`{path / 'report.html'}`" in found["report"]["data"]
     assert f"`{metrics['run']['command']}`" in found["report"]["data"]
     created = {key: datetime.fromisoformat(artifact["created"]) for key, artifact in found.items()}

@@ -125,7 +125,7 @@ def test_a_worker_job_is_cancelled_and_the_run_has_the_same_bits(
         (key_file,) = tmp_path.glob("ikmap-dask-*/.dask-jobqueue.worker.key.*")
         assert key_file.stat().st_mode & 0o077 == 0
         assert key_file.parent.stat().st_mode & 0o077 == 0
-        secret = key_file.read_text().splitlines()[5]
+        secret = key_file.read_text().splitlines()[2]
         job, *_ = jobs_of(tmp_path)
         script = slurm("scontrol", "write", "batch_script", job, "-")
         subprocess.run(["scancel", job], check=True)
@@ -139,7 +139,9 @@ def test_a_worker_job_is_cancelled_and_the_run_has_the_same_bits(
     assert results(tmp_path / "run") == expected
     assert "slurm cluster: 2 workers, 2 threads" in shown
     assert re.search(
-        r"dashboard http://127\.0\.0\.1:(\d+)/status \(from elsewhere: ssh -L 8787:127\.0\.0\.1:\1 ", shown
+        r"dashboard http://127\.0\.0\.1:(\d+), full address in \S+/dashboard \(from elsewhere: ssh -L "
+        r"8787:127\.0\.0\.1:\1 ",
+        shown,
     )
 
     assert str(key_file) in script
