@@ -379,6 +379,23 @@ def print_result(metrics: Mapping[str, Any], stream: IO[str] | None = None) -> N
             console.print(table)
     if learners.row_count and (said := _of_which_rows(metrics)):
         console.print(Text(f"accuracy: {said}"), soft_wrap=True)
+    if times := _of_which_seconds(metrics.get("run", {})):
+        console.print(Text(f"time: {times}"), soft_wrap=True)
+
+
+def _of_which_seconds(run: Mapping[str, Any]) -> str:
+    """Where the time of the clock on the wall went; empty where that is not known."""
+    if "wall_seconds" not in run:
+        return ""
+    compiling = run.get("compile_seconds", 0.0)
+    parts = [
+        ("starting", run["start_seconds"]),
+        ("compiling, once per installation", compiling),
+        ("work", run["seconds"] - compiling),
+        ("stopping", run["stop_seconds"]),
+    ]
+    shown = ", ".join(f"{what} {format_seconds(seconds)}" for what, seconds in parts if seconds)
+    return f"{format_seconds(run['wall_seconds'])}: {shown}"
 
 
 def _of_which_rows(metrics: Mapping[str, Any]) -> str:

@@ -235,6 +235,15 @@ def test_result_says_of_which_rows_accuracy_is(more, said):
     assert stream.getvalue().splitlines()[-1] == f"accuracy: {said}"
 
 
+def test_result_says_where_the_time_went():
+    stream = io.StringIO()
+    run = {"start_seconds": 2.5, "seconds": 40.0, "compile_seconds": 30.0, "stop_seconds": 1.25, "wall_seconds": 43.75}
+    print_result({"learners": {"svm": {"accuracy": 0.5}}, "run": run}, stream)
+    assert stream.getvalue().splitlines()[-1] == (
+        "time: 43.8 s: starting 2.50 s, compiling, once per installation 30.0 s, work 10.0 s, stopping 1.25 s"
+    )
+
+
 def test_result_of_an_unfinished_run_prints_nothing():
     stream = io.StringIO()
     print_result({}, stream)

@@ -510,3 +510,15 @@ def test_written_whole(tmp_path: Path) -> None:
 def test_same_metrics_same_bytes_also_after_json(example: str) -> None:
     metrics = getattr(report_examples, example)()
     assert render_report(json.loads(json.dumps(metrics))) == render_report(metrics)
+
+
+def test_the_parts_of_the_time_add_up_to_that_of_a_clock_on_the_wall() -> None:
+    metrics = report_examples.binary()
+    run = metrics["run"]
+    run["seconds"] = 1000.0
+    run |= {"compile_seconds": 100.0, "start_seconds": 20.0, "stop_seconds": 5.0, "wall_seconds": 1025.0}
+    page = render_report(metrics)
+    clock = page[page.index('<div class="clock">') :].partition("</div>")[0]
+    for text in ("starting", "20.0 s", "compiling", "1 min 40 s", "stopping", "5.0 s", "all together", "17 min 05 s"):
+        assert text in clock
+    assert "16 min 40 s of it work" in page  # beside the total in the first tiles

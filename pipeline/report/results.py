@@ -107,7 +107,10 @@ def headline(metrics: Metrics) -> str:
         tiles.append(_tile("majority class", percent(baseline), ["always answering the most frequent class"]))
     seconds = get_number(run, "seconds")
     if seconds is not None:
-        tiles.append(_tile("total time", duration(seconds), [_where(get_mapping(run, "cluster"))]))
+        wall = get_number(run, "wall_seconds")
+        notes = [] if wall is None else [f"{duration(seconds)} of it work, the rest starting and stopping"]
+        where = _where(get_mapping(run, "cluster"))
+        tiles.append(_tile("total time", duration(seconds if wall is None else wall), [where, *notes]))
     online = get_mapping(metrics, "online")
     if online:
         rows_train, rows_test = get_number(online, "rows_initial"), get_number(online, "rows_stream")

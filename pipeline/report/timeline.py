@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pipeline.report.charts import nice_ticks, strip_axis, strip_grid
-from pipeline.report.fields import Metrics, get_list, get_number, get_text, number, stages_of
+from pipeline.report.fields import Metrics, get_list, get_mapping, get_number, get_text, number, stages_of
 from pipeline.report.markup import fold, pairs, scroll, section
 from pipeline.report.text import MISSING, count, duration, esc, nbytes, percent, plural, rate, shorten
 
@@ -161,12 +161,21 @@ def _outside(bars: list[Bar], seconds: float) -> float:
     return max(0.0, seconds - inside)
 
 
-def _clock(stages: list[Mapping[str, Any]], seconds: float | None) -> list[tuple[str, float]]:
-    """What the seconds of the run went into, by name; they add up to what a clock on the wall says."""
+def _clock(run: Mapping[str, Any], stages: list[Mapping[str, Any]]) -> list[tuple[str, float]]:
+    """What the seconds of the command went into, by name; they add up to what a clock on the wall says."""
+    seconds = get_number(run, "seconds")
     if not seconds:
         return []
     outside = _outside(bars_of(stages), seconds)
-    return [("in the stages", seconds - outside), ("before, between and after them", outside)]
+    compiling = min(outside, get_number(run, "compile_seconds") or 0.0)
+    parts = [
+        ("starting: imports, looking for the data, worker processes", get_number(run, "start_seconds") or 0.0),
+        ("compiling, once per installation", compiling),
+        ("in the stages", seconds - outside),
+        ("before, between and after them", outside - compiling),
+        ("stopping: Dask's report, ending the workers", get_number(run, "stop_seconds") or 0.0),
+    ]
+    return [(what, spent) for what, spent in parts if spent > 0]
 
 
 def _clock_table(parts: list[tuple[str, float]]) -> str:
@@ -184,12 +193,13 @@ def stages_section(metrics: Metrics) -> str:
     if not stages:
         return ""
     workers = any(get_list(stage, "workers") for stage in stages)
-    seconds = get_number(metrics.get("run"), "seconds")
+    run = get_mapping(metrics, "run")
+    seconds = get_number(run, "seconds")
     note = '<p class="note">Thin lines below a bar: how long each worker was busy.</p>' if workers else ""
     table = scroll(stage_table(stages), "The stages in numbers")
     picture = timeline(stages, seconds)
     return section(
         "stages",
         "Stages",
-        f"{picture}{note}{_clock_table(_clock(stages, seconds))}{fold('The same in numbers', table)}",
+        f"{picture}{note}{_clock_table(_clock(run, stages))}{fold('The same in numbers', table)}",
     )
