@@ -6,6 +6,7 @@ import numpy as np
 from numba import njit, types
 from numba.extending import overload
 
+from ikmap._compiled import compiled
 from ikmap._simd import (
     at_most,
     choose,
@@ -70,7 +71,7 @@ def _choose_distance(r, u, rows, centers):  # noqa: ARG001
     return csr_distance if isinstance(rows, types.BaseTuple) else dense_distance
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def margin_of(worst, length, reach, unit):
     """How far apart two scores must be for rounding not to matter, among centres near the cells of one row.
 
@@ -132,7 +133,7 @@ def _lanes(n):
     return (U(1) << U(min(n, 16))) - U(1)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def settle_blocks(scores, first, ends, members, lengths, reach, units, rows, centers, codes, keys):
     """Nearest member of every partitioning among the first ones, whose scores stand in blocks.
 
@@ -254,7 +255,7 @@ def _farthest(keys):
     return np.inf if largest == NOBODY else np.float64(_score_of(largest))
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _nearest_of(r, i, near, bits, taken, shift, bound, members, rows, centers, before):
     """Key of the nearest member of partitioning i, by float64, among those that score within the bound."""
     best, nearest = NOBODY, np.inf
@@ -270,7 +271,7 @@ def _nearest_of(r, i, near, bits, taken, shift, bound, members, rows, centers, b
     return best
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def settle_lists(
     listed, found, count, limits, level, more, membership, members, lengths, reach, units, rows, centers, keys, settled
 ):
@@ -366,7 +367,7 @@ def settle_lists(
             )
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def limits_of(keys, start, stop, lengths, reach, units, limits):
     """Scores above which a centre cannot change any cell of rows ``start .. stop - 1``, rounded up."""
     for r in range(start, stop):
