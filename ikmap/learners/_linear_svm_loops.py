@@ -19,7 +19,11 @@ _GOLDEN, _MIX1, _MIX2 = (
 _S27, _S30, _S31, _S32 = np.uint64(27), np.uint64(30), np.uint64(31), np.uint64(32)
 
 
-@compiled
+@compiled(
+    {
+        "cells-batch": "i4[::1], i8, u8",
+    }
+)
 def shuffle(order, size, state):
     """Fisher-Yates on order[:size] with the splitmix64 generator; return the generator's new state."""
     for last in range(size - 1, 0, -1):
@@ -121,7 +125,13 @@ def new_dual(loss, cost, margin, norm, old):
     return (min(max(old - gradient / curvature, 0.0), upper) if curvature > 0.0 else upper), projected
 
 
-@compiled
+@compiled(
+    {
+        "cells-batch binary": (
+            "{counted}, f8[::1], i4[::1], i8, f8[::1], f8[::1], f8, i8, i8[::1], f8[::1], i4[::1], i8, f8"
+        ),
+    }
+)
 def one_pass(
     rows, norms, y, positive, class_cost, sample_weight, bias, loss, w, alpha, order, size, threshold
 ):  # fmt: skip
@@ -300,7 +310,11 @@ def sweeps(
     return max_sweeps, False
 
 
-@compiled
+@compiled(
+    {
+        "cells-batch": "{cells}, i4[::1], i8, f8[::1], f8[::1], f8, i8, f8[::1], f8[::1], i8, i8",
+    }
+)
 def certificate(rows, y, positive, class_cost, sample_weight, bias, loss, w, alpha, start=0, stop=-1):
     """Sums of C loss, of shares of the duality gap and of |w|^2 over the rows start .. stop - 1 (default: all).
 
@@ -324,7 +338,11 @@ def certificate(rows, y, positive, class_cost, sample_weight, bias, loss, w, alp
     return total, gap, length
 
 
-@compiled
+@compiled(
+    {
+        "cells-batch": "f8[::1]",
+    }
+)
 def squared_length(w):
     """w . w in four partial sums, the same however many threads BLAS has."""
     s0 = s1 = s2 = s3 = 0.0
@@ -339,7 +357,11 @@ def squared_length(w):
     return (s0 + s1) + (s2 + s3)
 
 
-@compiled
+@compiled(
+    {
+        "cells-batch": "{cells}, i4[::1], i8, f8[::1], f8[::1], f8, i8, f8[::1], f8[::1]",
+    }
+)
 def accumulate(rows, y, positive, class_cost, sample_weight, bias, loss, w, alpha):
     """Clip alpha into its bounds and add sum_i alpha_i c_i x_i to w."""
     last = w.size - 1

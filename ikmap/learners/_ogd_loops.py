@@ -110,7 +110,12 @@ def _shared(codes, i, other):
     return np.int64(equal)
 
 
-@compiled
+@compiled(
+    {
+        "ogd binary narrow": "u1[:, ::1], u8[::1], i4[::1], i8, i1[::1], i1, i8, i8, i8, i4[::1], i8[::1]",
+        "ogd binary wide": "u2[:, ::1], u8[::1], i4[::1], i8, i1[::1], i1, i8, i8, i8, i4[::1], i8[::1]",
+    }
+)
 def binary_pass(codes, base, y, first, steps, limit, room, least_room, enough, predicted, n_updates):
     """Predict each row of cells, class 1 positive, then step if its sum of integers is below ``enough``.
 
@@ -177,7 +182,14 @@ def _sums(columns, size, steps, out):
             out[k] += np.int64(steps[c + k])
 
 
-@compiled
+@compiled(
+    {
+        "ogd multiclass": [
+            "{cells}, i8, i4[::1], i8, i1[::1], i1, i8, i8, i8, i4[::1], i8[::1]",
+            "{cells}, i8, i4[::1], i8, i2[::1], i2, i8, i8, i8, i4[::1], i8[::1]",
+        ],
+    }
+)
 def integer_pass(rows, t, y, first, steps, limit, room, least_room, enough, predicted, n_updates):
     """:func:`binary_pass` for any number of classes, one against the rest, and rows of at most t columns."""
     n_classes = n_updates.size

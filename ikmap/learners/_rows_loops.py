@@ -365,7 +365,14 @@ def _binary_scores(rows, W, out):
     return cells if _layout(rows) == "cells" else other
 
 
-@compiled
+@compiled(
+    {
+        "cells-batch, cells-online": [
+            "{cells}, f8[:, ::1], f8, f8[::1], f8[:, ::1]",
+            "{mapped}, f8[:, ::1], f8, f8[::1], f8[:, ::1]",
+        ],
+    }
+)
 def decisions(rows, W, divisor, intercept, out):
     """out[i] = (x_i W) / divisor + intercept."""
     n, n_classes = out.shape

@@ -23,7 +23,11 @@ NODES, SPLITS, LEAVES, BOOKS = 0, 1, 2, 3
 VARYING, SIZE, MINE = 0, 1, 2
 
 
-@compiled
+@compiled(
+    {
+        "iforest sparse": "f8[::1], i8[::1], i8[::1], i8, i8[::1], f8[:, ::1], i8, i4[::1], f8[::1], i4[::1]",
+    }
+)
 def grow_csr(data, indices, indptr, n_features, rows, uniforms, max_depth, feature, threshold, right):
     """The tree that ``grow_dense`` grows on the same points; returns the number of nodes.
 

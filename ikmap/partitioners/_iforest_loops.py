@@ -16,7 +16,11 @@ def cut_between(low, high, u):
     return high if cut <= low or cut > high else cut
 
 
-@compiled
+@compiled(
+    {
+        "iforest dense": "f8[:, ::1], i8[::1], f8[:, ::1], i8, i4[::1], f8[::1], i4[::1]",
+    }
+)
 def grow_dense(points, rows, uniforms, max_depth, feature, threshold, right):
     """Grow one tree on ``points[rows]``; nodes are written in preorder. Returns the number of nodes.
 

@@ -34,7 +34,11 @@ _HIGH = np.uint64(32)
 _NAN = np.uint64(0x7FF8 << 48)
 
 
-@compiled
+@compiled(
+    {
+        "iforest": "i4[::1], f8[::1], i4[::1], i4[::1], u8[:, ::1]",
+    }
+)
 def pack_tree(feature, threshold, right, slot, nodes):
     """Write the nodes of one tree, given in preorder, in the form described above; returns its height.
 
@@ -127,7 +131,11 @@ def _walk(nodes, roots, heights, values, codes):
                 codes[first + lane, tree] = nodes[at[lane] // _NODE, np.uint64(0)] & _LOW
 
 
-@compiled
+@compiled(
+    {
+        "iforest dense": "f8[:, ::1], i4[::1], u8[:, ::1], i8[::1], i8[::1], i8, i4[:, ::1]",
+    }
+)
 def walk_dense(points, used, nodes, roots, heights, at_once, codes):
     """Cell of each dense row in each tree; `used` lists the attributes that have a slot, `at_once` rows share cache."""
     n_rows = points.shape[0]
@@ -142,7 +150,11 @@ def walk_dense(points, used, nodes, roots, heights, at_once, codes):
         _walk(nodes, roots, heights, values, codes[start:stop])
 
 
-@compiled
+@compiled(
+    {
+        "iforest sparse": "f8[::1], i8[::1], i8[::1], i4[::1], i8, u8[:, ::1], i8[::1], i8[::1], i8, i4[:, ::1]",
+    }
+)
 def walk_csr(data, indices, indptr, slot, n_slots, nodes, roots, heights, at_once, codes):
     """Cell of each sparse row; ``slot[j]`` renumbers the attributes the trees use (-1: unused)."""
     n_rows = codes.shape[0]

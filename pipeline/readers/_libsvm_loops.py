@@ -18,7 +18,11 @@ MAX_INDEX = 2**31 - 1
 _TAB, _NEWLINE, _RETURN, _SPACE, _HASH, _COLON = 9, 10, 13, 32, 35, 58
 
 
-@compiled
+@compiled(
+    {
+        "libsvm": 'Array(u1, 1, "C", readonly=True)',
+    }
+)
 def count(text):
     """Upper bounds of the rows and of the pairs in `text`: its newlines and its colons."""
     newlines = 0
@@ -29,7 +33,11 @@ def count(text):
     return newlines, colons
 
 
-@compiled
+@compiled(
+    {
+        "libsvm": 'Array(u1, 1, "C", readonly=True), b1, i8, f8[::1], i4[::1], i4[::1], f8[::1], i4[:, ::1]',
+    }
+)
 def parse(codes, zero_based, n_columns, labels, indptr, indices, data, slow):
     """Fill the arrays of a CSR block; stop at the first fault.
 

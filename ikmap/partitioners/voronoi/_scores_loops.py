@@ -123,7 +123,12 @@ def _put(scores, at, s0, s1, s2, s3):
     store(scores, at + U(48), s3)
 
 
-@compiled
+@compiled(
+    {
+        "anne sparse": "Tuple((f4[::1], i4[::1], i8[::1], f4[:, ::1])), i8, i8, f4[:, :, ::1], f4[:, ::1]",
+        "anne dense": "UniTuple(f4[:, ::1], 1), i8, i8, f4[:, :, ::1], f4[:, ::1]",
+    }
+)
 def score_all(rows, start, stop, tiles, out):
     """``out[r - start]``: scores of row r against all tiles."""
     scores = np.empty((GROUP, TILE), dtype=np.float32)
@@ -140,7 +145,11 @@ def score_all(rows, start, stop, tiles, out):
                     store(out, at + U(v), load(scores, U(g * TILE + v)))
 
 
-@compiled
+@compiled(
+    {
+        "anne dense": "f8[:, ::1], f8[::1], f8, f8, f4[:, ::1], f8[::1]",
+    }
+)
 def prepare(rows, shift, scale, farthest, left, lengths):
     """Shift and scale dense rows: ``left`` gets -2 x, ``lengths`` |x|; beyond farthest 0 and -1."""
     d = rows.shape[1]
@@ -156,7 +165,14 @@ def prepare(rows, shift, scale, farthest, left, lengths):
             left[r] = 0.0
 
 
-@compiled
+@compiled(
+    {
+        "anne sparse": (
+            "f8[::1], i8[::1], i8[::1], f8, f8, i4[::1], Tuple((f4[::1], i4[::1], i8[::1])), "
+            "Tuple((f4[::1], i4[::1], i8[::1])), f8[::1]"
+        ),
+    }
+)
 def prepare_sparse(data, indices, indptr, scale, farthest, line_of, lined, rest, lengths):
     """The same for sparse rows: `lined` and `rest` get the columns with a line and without.
 
@@ -226,7 +242,11 @@ def _append(s, mask, first_place, row, n, listed, found):
     return n + count_bits(mask)
 
 
-@compiled
+@compiled(
+    {
+        "anne": "f4[:, ::1], i8, f4[::1], i4[:, ::1], f4[:, ::1], i8[::1]",
+    }
+)
 def list_scored(scores, start, limit, listed, found, count):
     """List the places from 0 on that row ``start + q`` scores within its limit, from ``scores[q]``."""
     for q in range(scores.shape[0]):
@@ -235,7 +255,15 @@ def list_scored(scores, start, limit, listed, found, count):
             _list(scores, at, start + q, limit[start + q], c, listed, found, count)
 
 
-@compiled
+@compiled(
+    {
+        "anne sparse": (
+            "Tuple((f4[::1], i4[::1], i8[::1], f4[:, ::1])), f4[:, :, ::1], i8, f4[::1], i4[:, ::1], f4[:, "
+            "::1], i8[::1]"
+        ),
+        "anne dense": "UniTuple(f4[:, ::1], 1), f4[:, :, ::1], i8, f4[::1], i4[:, ::1], f4[:, ::1], i8[::1]",
+    }
+)
 def collect(rows, tiles, first_tile, limit, listed, found, count):
     """List for each row the places of the centres whose score is at most its limit; every tile is scored."""
     scores = np.empty((GROUP, TILE), dtype=np.float32)
@@ -250,7 +278,18 @@ def collect(rows, tiles, first_tile, limit, listed, found, count):
                 _list(scores, U(g * TILE), r[g], limit[r[g]], c * TILE, listed, found, count)
 
 
-@compiled
+@compiled(
+    {
+        "anne sparse": (
+            "Tuple((f4[::1], i4[::1], i8[::1], f4[:, ::1])), f4[:, ::1], f4[:, :, ::1], i8, f4[:, ::1], "
+            "f4[:, ::1], f4[::1], f4[::1], i4[:, ::1], f4[:, ::1], i8[::1]"
+        ),
+        "anne dense": (
+            "UniTuple(f4[:, ::1], 1), f4[:, ::1], f4[:, :, ::1], i8, f4[:, ::1], f4[:, ::1], f4[::1], "
+            "f4[::1], i4[:, ::1], f4[:, ::1], i8[::1]"
+        ),
+    }
+)
 def collect_in_boxes(rows, points, tiles, first_tile, low, high, limit, reach, listed, found, count):
     """The same, leaving out tiles whose bounding box is farther from the row's point than its reach (squared).
 
@@ -294,7 +333,11 @@ def collect_in_boxes(rows, points, tiles, first_tile, low, high, limit, reach, l
     return visits
 
 
-@compiled
+@compiled(
+    {
+        "anne": "f4[:, ::1], i8[::1], f4[:, ::1]",
+    }
+)
 def order_statistics(scores, ranks, out):
     """``out[r, j]``: number ``ranks[j]`` (from 1, ascending) of row r in order; rows have a multiple of 16 entries."""
     k = ranks[-1]

@@ -133,7 +133,18 @@ def _lanes(n):
     return (U(1) << U(min(n, 16))) - U(1)
 
 
-@compiled
+@compiled(
+    {
+        "anne sparse": (
+            "f4[:, ::1], i8, i8[::1], i4[:, ::1], f8[::1], f8, f8[::1], Tuple((f8[::1], i8[::1], i8[::1])), "
+            "Tuple((f8[::1], i8[::1], i8[::1])), i4[:, :, ::1], i8[:, ::1]"
+        ),
+        "anne dense": (
+            "f4[:, ::1], i8, i8[::1], i4[:, ::1], f8[::1], f8, f8[::1], f8[:, ::1], f8[:, ::1], i4[:, :, "
+            "::1], i8[:, ::1]"
+        ),
+    }
+)
 def settle_blocks(scores, first, ends, members, lengths, reach, units, rows, centers, codes, keys):
     """Nearest member of every partitioning among the first ones, whose scores stand in blocks.
 
@@ -271,7 +282,19 @@ def _nearest_of(r, i, near, bits, taken, shift, bound, members, rows, centers, b
     return best
 
 
-@compiled
+@compiled(
+    {
+        "anne sparse": (
+            "i4[:, ::1], f4[:, ::1], i8[::1], f4[:, ::1], i8, b1, Tuple((u4[:, ::1], u4[::1], u4, i8)), "
+            "i4[:, ::1], f8[::1], f8, f8[::1], Tuple((f8[::1], i8[::1], i8[::1])), Tuple((f8[::1], i8[::1], "
+            "i8[::1])), i8[:, ::1], b1[::1]"
+        ),
+        "anne dense": (
+            "i4[:, ::1], f4[:, ::1], i8[::1], f4[:, ::1], i8, b1, Tuple((u4[:, ::1], u4[::1], u4, i8)), "
+            "i4[:, ::1], f8[::1], f8, f8[::1], f8[:, ::1], f8[:, ::1], i8[:, ::1], b1[::1]"
+        ),
+    }
+)
 def settle_lists(
     listed, found, count, limits, level, more, membership, members, lengths, reach, units, rows, centers, keys, settled
 ):
@@ -367,7 +390,11 @@ def settle_lists(
             )
 
 
-@compiled
+@compiled(
+    {
+        "anne": "i8[:, ::1], i8, i8, f8[::1], f8, f8[::1], f4[:, ::1]",
+    }
+)
 def limits_of(keys, start, stop, lengths, reach, units, limits):
     """Scores above which a centre cannot change any cell of rows ``start .. stop - 1``, rounded up."""
     for r in range(start, stop):
