@@ -14,6 +14,8 @@ from pipeline.batch import (
     call_directly,
     call_stage,
     check_largest,
+    compile_for,
+    compile_words,
     psi_used,
     say_chosen,
     versions,
@@ -97,12 +99,16 @@ def run_online(
     step = partial(call_stage, context, call, done_before)
     with invocation.watched(run):
         begin = _from_files if feed is None else partial(_from_feed, feed=feed)
+        if feed is None:
+            compile_words(context, {source.format for source in data.sources if source})
         ingested, taken, arrivals = begin(context, data, invocation, online, step)
         selection = None
         if searches(params):
+            compile_for(context, ingested)
             selection = step("select", partial(select, context))
             say_chosen(context, selection)
         psis, values = widths(params, selection)
+        compile_for(context, ingested, psis.values())
         fitted: dict[int, Fitted] = {}
         if psis:
             partitioned = step("partition", partial(partition, context, list(psis.values())))
@@ -141,6 +147,7 @@ def run_online(
             "seed": params.seed,
             "started": run.manifest["started"],
             "seconds": run.manifest["seconds"],
+            "compile_seconds": run.manifest.get("compile_seconds", 0.0),
             "versions": versions(),
             "cluster": dict(invocation.cluster),
             "config_toml": invocation.config_toml,
@@ -218,6 +225,7 @@ def _stream(
         for task, record in run_ready(context.client, stage.key, race):
             write_json(context.run.task_record(stage.name, task.name), record)
             race.finished(task.name, record)
+            stage.note_compiling(record)
             stage.records.append(record)
             say(record)
     for contestant in contestants:

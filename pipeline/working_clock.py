@@ -28,11 +28,17 @@ class _Compiler(Listener):
         return self._seconds + (now - self._since if self._depth else 0.0)
 
 
-_compiler = _Compiler()
+_compiler, _made = _Compiler(), _Compiler()
 register("numba:compiler_lock", _compiler)
+register("numba:compile", _made)
 
 
 def working_clock() -> float:
     """Seconds that have gone by without compiling in this process, from some moment on: differences mean something."""
     now = time.perf_counter()
     return now - _compiler.seconds(now)
+
+
+def seconds_compiling() -> float:
+    """Seconds that this process has compiled what no cache held; differences mean something."""
+    return _made.seconds(time.perf_counter())

@@ -113,10 +113,13 @@ def headline(metrics: Metrics) -> str:
         tiles.append(_tile("majority class", percent(baseline), ["always answering the most frequent class"]))
     seconds = get_number(run, "seconds")
     if seconds is not None:
-        tiles.append(_tile("total time", duration(seconds), [_where(get_mapping(run, "cluster"))]))
+        notes = [_where(get_mapping(run, "cluster"))]
+        if compiling := get_number(run, "compile_seconds"):
+            notes.append(f"{duration(compiling)} of it for compiling, once per installation")
+        tiles.append(_tile("total time", duration(seconds), notes))
     rows = (rows_train or 0.0) + (rows_test or 0.0)
     if seconds and rows:
-        speed = rate(rows / seconds, "").strip()
+        speed = rate(rows / max(seconds - (get_number(run, "compile_seconds") or 0.0), 1e-3), "").strip()
         tiles.append(_tile("rows/s end to end", speed, [f"{count(rows)} rows, training and test"]))
     peaks = [get_number(stage, "peak_rss_bytes") or 0.0 for stage in stages_of(metrics)]
     if any(peaks):
