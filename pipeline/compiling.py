@@ -144,7 +144,9 @@ def prepare(client: Client, words: Collection[str], say: Say) -> float:
     for address, about in workers.items():
         by_host[about["host"]].append(address)
     firsts = [addresses[0] for addresses in by_host.values()]
-    futures = [client.submit(_look, words, pure=False, workers=[address]) for address in firsts]
+    futures = [
+        client.submit(_look, words, pure=False, workers=[address], allow_other_workers=True) for address in firsts
+    ]
     found = dict(zip(by_host, client.gather(futures), strict=True))
     if not any(jobs for jobs, _ in found.values()):
         return 0.0
@@ -156,10 +158,10 @@ def prepare(client: Client, words: Collection[str], say: Say) -> float:
     progress = Progress([job for jobs, _ in found.values() for job in jobs], say)
     queues = {host: list(jobs) for host, (jobs, folder) in found.items() if folder is None}
     _run(client, {host: by_host[host] for host in queues}, queues, progress)
-    # Now all load it; where nothing could be stored, this is where they compile.
+    # Now all load it; where nothing could be stored, this is where they compile. (Another may do it for one that died.)
     client.gather(
         [
-            client.submit(load, words, only_cached=False, pure=False, workers=[address], allow_other_workers=False)
+            client.submit(load, words, only_cached=False, pure=False, workers=[address], allow_other_workers=True)
             for address in workers
         ]
     )

@@ -437,16 +437,17 @@ def _next_done(client: Client, running: Mapping[Future, Task], watch: _Watch, pa
 def measured(function: Callable[..., Record], args: tuple[Any, ...], stage: str = "") -> Record:
     """Run on a worker: the task's record with its time, its process and that process's peak memory."""
     # Loads Numba, which the caller of tasks need not have.
-    from pipeline.working_clock import seconds_compiling, working_clock
+    from pipeline.working_clock import compiled_since, compiling, working_clock
 
     with task_of(stage) as done:
-        began, compiling = working_clock(), seconds_compiling()
+        began, (before, n) = working_clock(), compiling()
         record = function(*args)
-        seconds, compiling = working_clock() - began, seconds_compiling() - compiling
+        seconds = working_clock() - began
         done(record, seconds)
+    late = compiled_since(n)
     return {
         **record,
-        **({"compile_seconds": round(compiling, 6)} if compiling > 0.0 else {}),
+        **({"compile_seconds": round(compiling()[0] - before, 6), "compiled": late} if late else {}),
         "seconds": round(seconds, 6),
         "peak_rss_bytes": peak_rss_bytes(),
         "worker": f"{os.uname().nodename}:{os.getpid()}",

@@ -57,6 +57,7 @@ class TrainedModel:
         The partitionings whose cells it was trained on; None: it takes the rows themselves.
     label : str, int or None
         The label column that the run was told of.
+    partitioner : str
     """
 
     store: Store

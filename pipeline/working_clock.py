@@ -13,10 +13,14 @@ class _Compiler(Listener):
     def __init__(self) -> None:
         self._seconds = self._since = 0.0
         self._depth = 0
+        self.compiled: list[str] = []
 
-    def on_start(self, event: Event) -> None:  # noqa: ARG002
+    def on_start(self, event: Event) -> None:
         if self._depth == 0:
             self._since = time.perf_counter()
+            if event.data and "dispatcher" in event.data:
+                function, args = event.data["dispatcher"].py_func, event.data["args"]
+                self.compiled.append(f"{function.__module__}.{function.__qualname__}{args}")
         self._depth += 1
 
     def on_end(self, event: Event) -> None:  # noqa: ARG002
@@ -39,6 +43,11 @@ def working_clock() -> float:
     return now - _compiler.seconds(now)
 
 
-def seconds_compiling() -> float:
-    """Seconds that this process has compiled what no cache held; differences mean something."""
-    return _made.seconds(time.perf_counter())
+def compiling() -> tuple[float, int]:
+    """Seconds that this process has compiled what no cache held, and how many loops that were."""
+    return _made.seconds(time.perf_counter()), len(_made.compiled)
+
+
+def compiled_since(n: int) -> list[str]:
+    """Names and types of the loops that this process has compiled, without the first n."""
+    return _made.compiled[n:]

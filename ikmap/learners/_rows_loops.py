@@ -386,7 +386,13 @@ def decisions(rows, W, divisor, intercept, out):
             out[i, k] = out[i, k] / divisor + intercept[k]
 
 
-@compiled
+@compiled(
+    {
+        "cells-batch narrow, cells-online narrow": "u1[:, ::1], u1[::1]",
+        "cells-batch wide, cells-online wide": "u2[:, ::1], u2[::1]",
+        "cells-batch, cells-online": "u4[:, ::1], u4[::1]",
+    }
+)
 def largest_codes(codes, largest):
     """Raise largest[j] to the largest code of column j. Both unsigned and of one type, so that vectors do it."""
     for i in range(np.uint64(codes.shape[0])):
