@@ -38,7 +38,7 @@ _SUFFIX = ".compiled"
 _DIGEST = hashlib.sha256().digest_size
 
 
-class CompiledCache(_Cache):  # type: ignore[misc]
+class CompiledCache(_Cache):
     """The place in the cache of one loop; a dispatcher of Numba's asks it for compiled code, and gives it what is new.
 
     Parameters
@@ -171,7 +171,8 @@ def _with_imports(module: str) -> set[str]:
     found, waiting = set(), [module]
     while waiting:
         name = waiting.pop()
-        if name not in found:
+        # What declares and stores loops is no part of them.
+        if name not in found and name != "ikmap._compiled":
             found.add(name)
             waiting += _imports(name)
     return found
