@@ -19,6 +19,25 @@ from numba.extending import intrinsic, models, register_model
 _BITS = ir.IntType(32)
 
 
+class Vector(types.Type):  # type: ignore[misc]
+    """The Numba type of vectors of so many lanes; of this module, so that compiled code that has it can be stored."""
+
+    def __init__(self, name: str, lanes: int, double: bool) -> None:
+        self.lanes, self.double = lanes, double
+        super().__init__(name=name)
+
+    @property
+    def ir(self) -> ir.Type:
+        """What it is to LLVM."""
+        return ir.VectorType(ir.DoubleType() if self.double else ir.FloatType(), self.lanes)
+
+
+@register_model(Vector)
+class _Model(models.PrimitiveModel):  # type: ignore[misc]
+    def __init__(self, manager: Any, type_: Any) -> None:
+        super().__init__(manager, type_, type_.ir)
+
+
 def vectors(name: str, element: ir.Type, scalar: types.Float, lanes: int) -> SimpleNamespace:
     """A Numba type of vectors, and what to do with them.
 
@@ -30,18 +49,8 @@ def vectors(name: str, element: ir.Type, scalar: types.Float, lanes: int) -> Sim
         ``maximum`` and ``minimum``, which take the second where one is NaN; ``at_most`` and ``differs``, bit masks as
         uint64; ``choose(mask, a, b)``: a in the lanes of a bit mask, b in the others.
     """
-    vector = ir.VectorType(element, lanes)
-
-    class Vector(types.Type):
-        def __init__(self) -> None:
-            super().__init__(name=name)
-
-    kind = Vector()
-
-    @register_model(Vector)
-    class _Model(models.PrimitiveModel):
-        def __init__(self, manager: Any, type_: Any) -> None:
-            super().__init__(manager, type_, vector)
+    kind = Vector(name, lanes, isinstance(element, ir.DoubleType))
+    vector = kind.ir
 
     def address(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         array = context.make_array(signature.args[0])(context, builder, args[0])

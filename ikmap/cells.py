@@ -50,9 +50,12 @@ class Cells:
         """Select rows: a slice, a boolean mask or row numbers."""
         return Cells(np.ascontiguousarray(self.codes[rows]), self.offsets)
 
-    def packed(self) -> Cells:
-        """Return the same cells in the smallest unsigned type that holds every block's width; as is if any is -1."""
-        dtype = packed_dtype(self.offsets)
+    def packed(self, least: type[np.unsignedinteger] = np.uint8) -> Cells:
+        """Return the same cells in the smallest unsigned type that holds every block's width; as is if any is -1.
+
+        It is no smaller than `least`.
+        """
+        dtype = max(packed_dtype(self.offsets), np.dtype(least), key=lambda kind: kind.itemsize)
         return (
             self
             if self.codes.dtype == dtype or self.codes.min(initial=0) < 0

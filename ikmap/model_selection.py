@@ -77,7 +77,8 @@ def score_fold(
     correct: dict[str, list[list[int]]] = {name: [] for name in learners}
     for _, (inside, outside) in cells_by_psi(X[fit], [X[fit], X[held_out]], psis, **partitioning):
         for name, learner in learners.items():
-            found = learner(inside.packed(), y[fit])
+            # Not into one byte for the small psi among them: every learner would be compiled for both types.
+            found = learner(inside.packed(least=np.uint16), y[fit])
             predictors = [found] if callable(found) else found
             # By map, which keeps no predictor while the next one is made: weights may be large.
             correct[name].append(_climb(map(partial(_count_right, outside, y[held_out]), predictors)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
@@ -16,6 +16,7 @@ from distributed import performance_report
 
 from ikmap.model_selection import psis_that_fit
 from pipeline.baselines import given
+from pipeline.compiling import prepare, words_of
 from pipeline.datasets import ResolvedDataset
 from pipeline.engine import Context, peak_rss_bytes, stage_is_whole
 from pipeline.learners import LEARNERS
@@ -110,13 +111,16 @@ def run_batch(
 
     step = partial(call_stage, context, call, done_before)
     with stopped_after(context, invocation):
+        compile_words(context, {source.format for source in data.sources if source})
         ingested = step("ingest", partial(ingest, context, data))
         selection = None
         if searches(params):
             check_largest(context, ingested, invocation)
+            compile_for(context, ingested)
             selection = step("select", partial(select, context))
             say_chosen(context, selection)
         psis, values = widths(params, selection)
+        compile_for(context, ingested, psis.values())
         Cs = (selection or {}).get("chosen_C", {})
         largest = max(psis.values(), default=0)
         if largest <= ingested["rows_train"]:  # else the next stage says what is wrong
@@ -182,6 +186,27 @@ def call_stage(context: Context, call: Call, done_before: set[str], name: str, w
         context.events.message(f"{name}: some of its output is missing and is made again")
         done_before.discard(name)
     return call(name, work)
+
+
+def compile_for(context: Context, ingested: Result, psis: Collection[int] = ()) -> None:
+    """Have the workers compile, or load, the loops that the next stages need, as far as that is known by now.
+
+    Parameters
+    ----------
+    ingested : dict
+        What `ingest` has found.
+    psis : collection of int
+        Of the learners on cells, once they are chosen; before that, what their search needs is compiled.
+    """
+    attributes = context.store.attributes(DATA)
+    assert attributes is not None
+    dense, classes = bool(attributes["preparation"]["dense"]), len(ingested["classes"])
+    compile_words(context, words_of(context.params, dense=dense, classes=classes, psis=psis))
+
+
+def compile_words(context: Context, words: Collection[str]) -> None:
+    """Have the workers compile, or load, what is described by these words; the seconds are the run's, of no stage."""
+    context.compiled(prepare(context.client, words, context.events.message))
 
 
 def widths(params: Params, selection: Result | None) -> tuple[dict[str, int], dict[str, float | None]]:
@@ -310,6 +335,7 @@ def about_run(context: Context, invocation: Invocation) -> dict[str, Any]:
         "seed": context.params.seed,
         "started": manifest["started"],
         **parts,
+        "compile_seconds": manifest.get("compile_seconds", 0.0),
         "wall_seconds": round(sum(parts.values()), 3),
         "versions": versions(),
         "cluster": dict(invocation.cluster),

@@ -87,6 +87,11 @@ class Context:
     def store(self) -> Store:
         return self.run.store
 
+    def compiled(self, seconds: float) -> None:
+        """Add seconds of compiling to those of the run; they are of no stage."""
+        manifest = self.run.manifest
+        manifest["compile_seconds"] = round(manifest.get("compile_seconds", 0.0) + seconds, 3)
+
     @property
     def elapsed(self) -> float:
         """Seconds since this process took up the run."""
@@ -113,6 +118,7 @@ class Stage:
         context.events.stage_started(name, tasks, rows or None)
         self.records: list[Record] = []
         self.skipped = 0
+        self._compiling = Counter[str]()
 
     def run(self, function: Callable[..., Record], tasks: Sequence[Task]) -> list[Record]:
         """Run ``function(*task.args)`` for every task that has no record yet; return all records in order.
@@ -154,9 +160,15 @@ class Stage:
 
     def say(self, record: Record, skipped: bool = False) -> None:
         """Let progress show one more task."""
+        if not skipped:
+            self.note_compiling(record)
         # Where tasks share rows, only the number of tasks tells how far the stage is.
         shown = {name: record.get(name, 0) for name in COUNTED if name != "rows" or self.rows is None}
         self.context.events.task_done(self.name, {**shown, "skipped": skipped})
+
+    def note_compiling(self, record: Record) -> None:
+        """Take note of a task that had to compile a loop which nobody had declared: that counts for no stage."""
+        self._compiling[record.get("worker", "")] += record.get("compile_seconds", 0.0)
 
     @property
     def key(self) -> str:
@@ -167,6 +179,12 @@ class Stage:
     def finish(self, **result: Any) -> dict[str, Any]:
         """Write the stage's summary to the manifest; `result` is what later stages need of it."""
         seconds = self.context.elapsed - self.began
+        # Workers compile side by side: the stage has waited for the one that was at it longest.
+        compiling = min(max(self._compiling.values(), default=0.0), seconds)
+        if compiling > 0.0:
+            self.context.compiled(compiling)
+            self.context.events.message(f"{self.name}: {compiling:.1f} s more went to compiling, once per installation")
+            seconds -= compiling
         started = self.context.run.manifest["seconds"] + self.began  # after the processes that worked on it before
         summary = summarise(self.name, self.records, started, seconds, self.rows, self.skipped)
         self.context.run.finish_stage(self.name, summary, result)
@@ -418,15 +436,18 @@ def _next_done(client: Client, running: Mapping[Future, Task], watch: _Watch, pa
 
 def measured(function: Callable[..., Record], args: tuple[Any, ...], stage: str = "") -> Record:
     """Run on a worker: the task's record with its time, its process and that process's peak memory."""
-    from pipeline.working_clock import working_clock  # loads Numba, which the caller of tasks need not have
+    # Loads Numba, which the caller of tasks need not have.
+    from pipeline.working_clock import compiled_since, compiling, working_clock
 
     with task_of(stage) as done:
-        began = working_clock()
+        began, (before, n) = working_clock(), compiling()
         record = function(*args)
         seconds = working_clock() - began
         done(record, seconds)
+    late = compiled_since(n)
     return {
         **record,
+        **({"compile_seconds": round(compiling()[0] - before, 6), "compiled": late} if late else {}),
         "seconds": round(seconds, 6),
         "peak_rss_bytes": peak_rss_bytes(),
         "worker": f"{os.uname().nodename}:{os.getpid()}",

@@ -15,6 +15,8 @@ from pipeline.batch import (
     call_directly,
     call_stage,
     check_largest,
+    compile_for,
+    compile_words,
     psi_used,
     say_chosen,
     stopped_after,
@@ -98,12 +100,16 @@ def run_online(
     step = partial(call_stage, context, call, done_before)
     with stopped_after(context, invocation):
         begin = _from_files if feed is None else partial(_from_feed, feed=feed)
+        if feed is None:
+            compile_words(context, {source.format for source in data.sources if source})
         ingested, taken, arrivals = begin(context, data, invocation, online, step)
         selection = None
         if searches(params):
+            compile_for(context, ingested)
             selection = step("select", partial(select, context))
             say_chosen(context, selection)
         psis, values = widths(params, selection)
+        compile_for(context, ingested, psis.values())
         fitted: dict[int, Fitted] = {}
         if psis:
             partitioned = step("partition", partial(partition, context, list(psis.values())))
@@ -209,6 +215,7 @@ def _stream(
         for task, record in run_ready(context.client, stage.key, race):
             write_json(context.run.task_record(stage.name, task.name), record)
             race.finished(task.name, record)
+            stage.note_compiling(record)
             stage.records.append(record)
             say(record)
     for contestant in contestants:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -24,6 +25,7 @@ from ikmap.model import Model
 from ikmap.partitioners import Partitions
 from ikmap.rows import Rows, as_csr, as_rows
 from pipeline.baselines import check_values
+from pipeline.compiling import prepare
 from pipeline.engine import Record, Task, run_tasks, summarise
 from pipeline.errors import InputError
 from pipeline.models import load_model
@@ -55,6 +57,7 @@ class TrainedModel:
         The partitionings whose cells it was trained on; None: it takes the rows themselves.
     label : str, int or None
         The label column that the run was told of.
+    partitioner : str
     """
 
     store: Store
@@ -62,6 +65,7 @@ class TrainedModel:
     content_hash: str
     fitted: Fitted | None
     label: str | int | None
+    partitioner: str
 
     def preparation(self) -> Preparation:
         """How values and labels become features and class numbers."""
@@ -112,7 +116,9 @@ def open_run(folder: str, learner: str | None = None) -> TrainedModel:
     for name in (DATA, *([fitted.name] if fitted else []), f"{MODELS}/{learner}"):
         if store.attributes(name) is None:
             raise InputError(f"{store.path}: found no complete {name}, expected the store of a finished run")
-    return TrainedModel(store, learner, trained["content_hash"], fitted, identity["data"]["label"])
+    return TrainedModel(
+        store, learner, trained["content_hash"], fitted, identity["data"]["label"], identity["params"]["partitioner"]
+    )
 
 
 @dataclass(frozen=True)
@@ -287,13 +293,21 @@ def _in_row_groups(tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
         yield pa.concat_tables(waiting).combine_chunks()
 
 
+def words_of_scoring(model: TrainedModel, data: NewData) -> frozenset[str]:
+    """What scoring needs compiled: reading, mapping to cells, decisions."""
+    rows = "dense" if model.preparation().dense else "sparse"
+    mapped = {model.partitioner, "cells-online"} if model.fitted else set()
+    return frozenset({data.source.format, rows, *mapped})
+
+
 def score(client: Client, model: TrainedModel, data: NewData, output: Output, events: Events) -> dict[str, Any]:
     """Predict every row: one task per piece of the input, block by block; then join the parts in order.
 
     Returns
     -------
     dict
-        rows, seconds, rows_per_second, learner, output, and where labels of the model's classes were found,
+        rows, seconds, rows_per_second, compile_seconds (not among the seconds), learner, output, and where labels of
+        the model's classes were found,
         rows_labelled and accuracy (fraction of those rows); stages: the record as in ``metrics.json``.
 
     Raises
@@ -307,6 +321,7 @@ def score(client: Client, model: TrainedModel, data: NewData, output: Output, ev
         and os.path.realpath(output.path) == os.path.realpath(data.source.file.path)
     ):
         raise InputError(f"--output {output.url}: is the input, expected another file")
+    compile_seconds = prepare(client, words_of_scoring(model, data), events.message)
     started = time.perf_counter()
     pieces = data.source.pieces()
     tasks = [Task(f"{piece.index:06d}", (model, data, piece, output.part(piece.index))) for piece in pieces]
@@ -319,13 +334,18 @@ def score(client: Client, model: TrainedModel, data: NewData, output: Output, ev
     known, correct = (sum(record[key] for record in ordered) for key in ("known", "correct"))
     kind = _type_of(model.preparation().classes)
     written = output.join([task.args[-1] for task in tasks], _schema(kind, row=True, label=known > 0))
-    summary = summarise(STAGE, ordered, 0.0, time.perf_counter() - started)
+    seconds, late = time.perf_counter() - started, Counter[str]()
+    for record in ordered:
+        late[record["worker"]] += record.get("compile_seconds", 0.0)
+    compiled_late = min(max(late.values(), default=0.0), seconds)
+    summary = summarise(STAGE, ordered, 0.0, seconds - compiled_late)
     summary["bytes_written"] += written
     events.stage_finished(STAGE, summary)
     return {
         "rows": summary["rows"],
         "seconds": summary["seconds"],
         "rows_per_second": summary["rows_per_second"],
+        "compile_seconds": round(compile_seconds + compiled_late, 3),
         "learner": model.learner,
         "output": output.url,
         "rows_labelled": known,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from contextlib import suppress
 from importlib import import_module
 from typing import Any
 
@@ -26,7 +24,6 @@ MODULES = (
     "pipeline.stages.evaluate",
     "pipeline.score",
 )
-_OURS = ("ikmap", "pipeline")
 
 
 class WarmUp(WorkerPlugin):
@@ -35,7 +32,7 @@ class WarmUp(WorkerPlugin):
     Small runs win most: each stage of theirs may meet a worker that has done nothing before. The imports (about half
     a second) stand in the worker's way, for two threads that import packages with circular imports at the same time
     can get to see half of a module. So does the loading of what has been compiled (as long again, most of it Numba's
-    own start). Compiling is left to the tasks: with nothing cached it takes far longer.
+    own start). Nothing is compiled here: that is done for all workers together (:mod:`pipeline.compiling`).
     """
 
     name = "ikmap-warm-up"
@@ -60,31 +57,7 @@ def load() -> None:
 
 
 def load_compiled() -> int:
-    """Load the compiled loops that Numba's cache on disk holds; compile nothing. Returns how many there are.
-
-    Which loops a run needs for which types, its data and plans decide; what earlier runs needed is the best guess.
-    """
-    from numba.core.dispatcher import Dispatcher
-
-    loops = {
-        value
-        for name, module in list(sys.modules.items())
-        if name.partition(".")[0] in _OURS
-        for value in list(vars(module).values())
-        if isinstance(value, Dispatcher)
-    }
-    loaded = 0
-    for loop in loops:
-        # Whatever goes wrong (a damaged file in the cache, another Numba), the task that needs the loop sees to it.
-        with suppress(Exception):
-            for signature in _cached_signatures(loop):
-                loop.compile(signature)
-                loaded += 1
+    """Load the compiled loops that the cache on disk holds, of those declared; compile nothing. Returns how many."""
+    compiling = import_module("pipeline.compiling")
+    loaded: int = compiling.load(compiling.everything())
     return loaded
-
-
-def _cached_signatures(loop: Any) -> list[Any]:
-    """Types for which a loop, as it stands and on this kind of processor, is in the cache."""
-    # Numba has no public way to ask.
-    cache, codegen = loop._cache, loop.targetctx.codegen()
-    return [key[0] for key in cache._cache_file._load_index() if key == cache._index_key(key[0], codegen)]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import numba
+from ikmap._compiled import compiled
 
 TILE = 128
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def count_equal(left, right, out):
     """Number of equal codes for each pair of rows, in tiles that stay in cache; -1, no cell, equals nothing."""
     for begin in range(0, right.shape[0], TILE):

@@ -5,8 +5,9 @@ Each sum is made column by column, in order, for every pair by itself: its bits 
 
 from __future__ import annotations
 
-import numba
 import numpy as np
+
+from ikmap._compiled import compiled
 
 L1, SQUARES, CHI2 = 0, 1, 2
 """What is summed over the columns: |x - y|, (x - y)^2, and 2 x y / (x + y) with 0/0 = 0."""
@@ -15,7 +16,7 @@ COLUMNS = 256
 """Columns are taken so many at a time: those of 256 points then stay in the second level cache."""
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@compiled(error_model="numpy")
 def dense_sums(left, columns, measure, out):
     """Sums for all pairs; columns: the right-hand points transposed, so that points lie side by side in registers.
 
@@ -50,7 +51,7 @@ def dense_sums(left, columns, measure, out):
             i += 1
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy", inline="always")
+@compiled(error_model="numpy", inline="always")
 def _four(left, i, columns, begin, end, measure, r0, r1, r2, r3, m):
     """Four rows at a time: a value of the columns that is loaded serves them all."""
     for k in range(begin, end):
@@ -83,7 +84,7 @@ def _four(left, i, columns, begin, end, measure, r0, r1, r2, r3, m):
                     r3[j] += 2.0 * (a3 * b[j]) / (a3 + b[j])
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def pack_bits(rows, words):
     """Set bit k of a row's words where column k is not 0; words are zero before."""
     for i in range(rows.shape[0]):
@@ -92,7 +93,7 @@ def pack_bits(rows, words):
                 words[i, k >> 6] |= np.uint64(1) << np.uint64(k & 63)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def pack_entries(indices, indptr, words):
     """Do the same for CSR rows."""
     for i in range(indptr.size - 1):
@@ -100,7 +101,7 @@ def pack_entries(indices, indptr, words):
             words[i, indices[p] >> 6] |= np.uint64(1) << np.uint64(indices[p] & 63)
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@compiled(inline="always")
 def _ones(x):
     """Number of bits set, in the form that LLVM knows as one instruction, on vectors too."""
     x -= (x >> np.uint64(1)) & np.uint64(0x5555555555555555)
@@ -109,7 +110,7 @@ def _ones(x):
     return (x * np.uint64(0x0101010101010101)) >> np.uint64(56)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def bit_sums(left, columns, common, out):
     """Number of columns that differ (or, if `common`, that both have) for rows of zeros and ones.
 
@@ -133,7 +134,7 @@ def bit_sums(left, columns, common, out):
                     row[j] += np.float64(_ones(a ^ b[j]))
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@compiled(error_model="numpy")
 def sparse_sums(data, place, indptr, norms, entries, entry_of, begin_of, entry_norms, measure, out):
     """Sums for pairs of sparse rows, from what they have in common: |x - y| = |x| + |y| - 2 common, and squares so too.
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 
-import numba
 import numpy as np
+
+from ikmap._compiled import compiled
 
 HINGE, LOGISTIC = 0, 1
 SMALLEST = 1e-300
@@ -14,7 +15,7 @@ BETA, KERNEL_FLOOR, INTERVAL_FLOOR = 0.5, 1e-4, 1e-10
 """What the reference script multiplies weights by on a mistake, and the least that it leaves of them."""
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def active_levels(t):
     """Number of intervals ``[k 2^j, (k + 1) 2^j - 1]``, k >= 1, that hold round t >= 1: floor(log2 t) + 1."""
     levels = 0
@@ -24,7 +25,7 @@ def active_levels(t):
     return levels
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _slope(f, c, loss):
     """Derivative of the loss of decision f for the sign c."""
     if loss == HINGE:
@@ -32,7 +33,7 @@ def _slope(f, c, loss):
     return -c / (1.0 + math.exp(min(c * f, 700.0)))
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _bounded(f, c, loss):
     """Loss, at most 1."""
     if loss == HINGE:
@@ -40,7 +41,7 @@ def _bounded(f, c, loss):
     return min(1.0, math.log1p(math.exp(-c * f)) if c * f > -30.0 else 1.0)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _normalise(weights, floor):
     """Scale the weights of one interval's kernels to sum 1."""
     total = 0.0
@@ -51,7 +52,7 @@ def _normalise(weights, floor):
         weights[p] = max(weights[p] / total, SMALLEST)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def decide(z, theta, u, log_h, levels, of_kernel, of_interval):
     """Decision on one row; the decisions of kernels and intervals are left in `of_kernel` and `of_interval`."""
     largest = log_h[0]
@@ -74,13 +75,13 @@ def decide(z, theta, u, log_h, levels, of_kernel, of_interval):
     return above / below
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def step_size(eta, level):
     """Step of an interval of length 2^level."""
     return min(0.5, eta / math.sqrt(float(1 << level)))
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def adaraker_pass(z, y, t, theta, u, log_h, adaptive, eta, decay, loss, script, decisions, stepped):
     """Predict each row, then learn from it.
 

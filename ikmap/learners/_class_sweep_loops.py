@@ -6,8 +6,8 @@ read once, and one cache line for each of them holds the weights of all eight. T
 """
 
 import numpy as np
-from numba import njit
 
+from ikmap._compiled import compiled
 from ikmap.learners._lanes_loops import (
     LANES,
     add,
@@ -46,14 +46,14 @@ _0, _1, _2, _3, _4, _8 = (np.uint64(k) for k in (0, 1, 2, 3, 4, LANES))
 _ALL = np.uint64(2**LANES - 1)
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@compiled(forceinline=True)
 def tally(seen, row, value):
     """seen[row] += value."""
     at = _8 * np.uint64(row)
     store(seen, at, add(load(seen, at), value))
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@compiled(forceinline=True)
 def hinge_parts(loss, cost, margin, old):
     """Vectors of losses, shares of the gap and |margin - 1|, as :func:`_linear_svm_loops.loss_and_gap`."""
     zero, one, C = splat(0.0), splat(1.0), splat(cost)
@@ -66,7 +66,7 @@ def hinge_parts(loss, cost, margin, old):
     return losses, add(gaps, multiply(old, excess)), larger(slack, excess)
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@compiled(forceinline=True)
 def hinge_steps(loss, cost, norm, margin, alpha, at, mask, threshold, seen):
     """A step in each variable alpha[at : at + 8] of the problems in ``mask``, as :func:`_linear_svm_loops.new_dual`.
 
@@ -100,7 +100,7 @@ def hinge_steps(loss, cost, norm, margin, alpha, at, mask, threshold, seen):
     return change, moved, leaves
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def logistic_steps(cost, norm, margins, alpha, at, mask, changes, seen):
     """:func:`hinge_steps` for the logistic loss, whose variables reach no bound; ``margins``, ``changes``: arrays."""
     moved = _0
@@ -125,7 +125,14 @@ def logistic_steps(cost, norm, margins, alpha, at, mask, changes, seen):
     return moved
 
 
-@njit(cache=True, nogil=True)
+@compiled(
+    {
+        "cells-batch multiclass": (
+            "{cells}, f8[::1], i4[::1], f8[:, ::1], f8[::1], f8[::1], f8, i8, f8[:, ::1], f8[:, ::1], "
+            "i4[::1], u1[::1], f8[::1], f8[:, ::1]"
+        ),
+    }
+)
 def sweep_lanes(
     rows, norms, y, signs, class_cost, sample_weight, bias, loss, W, alpha, order, active, threshold, seen
 ):  # fmt: skip
@@ -168,7 +175,13 @@ def sweep_lanes(
         seen[RMS, k] = np.sqrt(seen[RMS, k] / seen[MOVES, k]) if seen[MOVES, k] else 0.0
 
 
-@njit(cache=True, nogil=True)
+@compiled(
+    {
+        "cells-batch multiclass": (
+            "{cells}, i4[::1], f8[:, ::1], f8[::1], f8[::1], f8, i8, f8[:, ::1], f8[:, ::1], f8[:, ::1]"
+        ),
+    }
+)
 def certify_lanes(rows, y, signs, class_cost, sample_weight, bias, loss, W, alpha, sums):
     """The three sums of :func:`_linear_svm_loops.certificate` for each problem: ``sums`` (3, 8) is filled in."""
     last, n = _8 * np.uint64(W.shape[0] - 1), y.size
@@ -193,7 +206,11 @@ def certify_lanes(rows, y, signs, class_cost, sample_weight, bias, loss, W, alph
             tally(sums, 2, multiply(old, margin))
 
 
-@njit(cache=True, nogil=True)
+@compiled(
+    {
+        "cells-batch multiclass": "{cells}, i4[::1], f8[:, ::1], f8[::1], f8[::1], f8, i8, f8[:, ::1], f8[:, ::1]",
+    }
+)
 def accumulate_lanes(rows, y, signs, class_cost, sample_weight, bias, loss, W, alpha):
     """Clip alpha into its bounds and add sum_i alpha_i c_i x_i to each column of W."""
     last = _8 * np.uint64(W.shape[0] - 1)
@@ -208,7 +225,11 @@ def accumulate_lanes(rows, y, signs, class_cost, sample_weight, bias, loss, W, a
             store(W, last, add(load(W, last), multiply(splat(bias), step)))
 
 
-@njit(cache=True, nogil=True)
+@compiled(
+    {
+        "cells-batch multiclass": "f8[:, ::1], f8[::1]",
+    }
+)
 def squared_lengths(W, out):
     """out[k] = W[:, k] . W[:, k], as :func:`_linear_svm_loops.squared_length`."""
     s0 = s1 = s2 = s3 = splat(0.0)
@@ -230,7 +251,14 @@ def squared_lengths(W, out):
     store(out, _0, add(add(s0, s1), add(s2, s3)))
 
 
-@njit(cache=True, nogil=True)
+@compiled(
+    {
+        "cells-batch multiclass": (
+            "{cells}, f8[::1], i4[::1], i8, f8[::1], f8[::1], f8, i8, f8[::1], f8[::1], i4[::1], u1[::1], "
+            "i8, f8, f8[:, ::1]"
+        ),
+    }
+)
 def sweep_apart(
     rows, norms, y, positive, class_cost, sample_weight, bias, loss, w, alpha, order, active, k, threshold, seen
 ):  # fmt: skip
@@ -255,7 +283,11 @@ def sweep_apart(
     seen[KEPT, k], seen[LENGTH, k] = left, growth
 
 
-@njit(cache=True, nogil=True)
+@compiled(
+    {
+        "cells-batch multiclass": "f8[:, ::1], i8, f8[:, ::1], i8",
+    }
+)
 def copy_lanes(W, count, coef, first):
     """coef[:, first : first + count] = W[:-1, :count]."""
     for r in range(np.uint64(coef.shape[0])):

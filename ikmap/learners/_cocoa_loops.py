@@ -1,13 +1,13 @@
 """Compiled parts of a round of CoCoA+ that sequential coordinate descent does not have, for any row layout."""
 
 import numpy as np
-from numba import njit
 
+from ikmap._compiled import compiled
 from ikmap.learners._linear_svm_loops import HINGE, SQUARED_HINGE, row_cost
 from ikmap.learners._rows_loops import axpy
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def extrapolate(
     rows, y, positive, class_cost, sample_weight, bias, loss, w, alpha, alpha_before, beta, sigma, start
 ):  # fmt: skip
@@ -26,7 +26,7 @@ def extrapolate(
             w[last] += bias * step
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def dual_sum(y, class_cost, sample_weight, loss, alpha):
     """Sum over rows of minus the conjugate loss at -alpha_i: the dual objective without its quadratic term."""
     total = 0.0

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import numba
+from ikmap._compiled import compiled
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def dual_pass(kernel, sums, y, margin, most, predicted, steps):
     """Predict and learn from the rows of a block, one after the other.
 

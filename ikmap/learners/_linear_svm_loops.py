@@ -1,8 +1,8 @@
 """Compiled sweeps of dual coordinate descent (algorithms.md 8.2) and its certificate, for any row layout."""
 
 import numpy as np
-from numba import njit
 
+from ikmap._compiled import compiled
 from ikmap.learners._rows_loops import axpy, constant, dot, dot_ahead, fetch, move, squared_norm
 
 HINGE, SQUARED_HINGE, LOGISTIC = 0, 1, 2
@@ -19,7 +19,11 @@ _GOLDEN, _MIX1, _MIX2 = (
 _S27, _S30, _S31, _S32 = np.uint64(27), np.uint64(30), np.uint64(31), np.uint64(32)
 
 
-@njit(cache=True, nogil=True)
+@compiled(
+    {
+        "cells-batch": "i4[::1], i8, u8",
+    }
+)
 def shuffle(order, size, state):
     """Fisher-Yates on order[:size] with the splitmix64 generator; return the generator's new state."""
     for last in range(size - 1, 0, -1):
@@ -32,20 +36,20 @@ def shuffle(order, size, state):
     return state
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def row_cost(i, y, class_cost, sample_weight):
     """C of row i: C times class weight times sample weight (an empty array means all ones)."""
     cost = class_cost[y[i]]
     return cost * sample_weight[i] if sample_weight.size else cost
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def log1p_exp(x):
     """log(1 + exp(x)) without overflow."""
     return x + np.log1p(np.exp(-x)) if x > 0 else np.log1p(np.exp(x))
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def logistic_step(margin, a, norm, cost):
     """Best new value z in (0, C) of one dual variable: log(z / (C - z)) + norm (z - a) + margin = 0.
 
@@ -77,7 +81,7 @@ def logistic_step(margin, a, norm, cost):
     return cost * p
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def divergence(q, logit):
     """Kullback-Leibler divergence of Bernoulli(q) from the Bernoulli distribution with this logit."""
     if 0.0 < q < 1.0:
@@ -88,7 +92,7 @@ def divergence(q, logit):
     return max(0.0, log1p_exp(logit) + entropy - q * logit)
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@compiled(forceinline=True)
 def loss_and_gap(loss, cost, margin, alpha):
     """One row's loss (times its cost), and its share of the duality gap (see :func:`certificate`)."""
     slack = max(0.0, 1.0 - margin)
@@ -100,7 +104,7 @@ def loss_and_gap(loss, cost, margin, alpha):
     return cost * log1p_exp(-margin), cost * divergence(alpha / cost, -margin)
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@compiled(forceinline=True)
 def new_dual(loss, cost, margin, norm, old):
     """Minimise the dual over one variable; (its new value, its projected gradient)."""
     if loss == LOGISTIC:
@@ -121,7 +125,13 @@ def new_dual(loss, cost, margin, norm, old):
     return (min(max(old - gradient / curvature, 0.0), upper) if curvature > 0.0 else upper), projected
 
 
-@njit(cache=True, nogil=True)
+@compiled(
+    {
+        "cells-batch binary": (
+            "{counted}, f8[::1], i4[::1], i8, f8[::1], f8[::1], f8, i8, i8[::1], f8[::1], i4[::1], i8, f8"
+        ),
+    }
+)
 def one_pass(
     rows, norms, y, positive, class_cost, sample_weight, bias, loss, w, alpha, order, size, threshold
 ):  # fmt: skip
@@ -139,7 +149,7 @@ def one_pass(
     )  # fmt: skip
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def rest_of_pass(
     rows, norms, y, positive, class_cost, sample_weight, bias, loss, w, alpha, order, size, threshold,
     first, kept, moves, losses, gap, most, squares, growth,
@@ -179,13 +189,13 @@ def rest_of_pass(
     return kept, losses, gap, most, rms, growth
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@compiled(forceinline=True)
 def rests(loss, cost, margin, alpha, projected, threshold):
     """Whether a dual variable that did not move rests at a bound, further from leaving it than ``threshold``."""
     return abs(margin - 1.0) > threshold and projected == 0.0 and (alpha <= 0.0 or alpha >= cost) and loss != LOGISTIC
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def take_up(y, class_cost, sample_weight, alpha, order):
     """Take the marks of :func:`lay_down` off alpha; put the rows without one that count at all into the order.
 
@@ -202,7 +212,7 @@ def take_up(y, class_cost, sample_weight, alpha, order):
     return size, marked
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def lay_down(y, class_cost, sample_weight, alpha, order, size):
     """Mark rows that count, but are not among order[:size], by a minus sign: no dual variable is negative."""
     for i in range(y.size):
@@ -212,7 +222,7 @@ def lay_down(y, class_cost, sample_weight, alpha, order, size):
         alpha[order[s]] = -alpha[order[s]]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def sweeps(
     rows,
     norms,
@@ -300,7 +310,11 @@ def sweeps(
     return max_sweeps, False
 
 
-@njit(cache=True, nogil=True)
+@compiled(
+    {
+        "cells-batch": "{cells}, i4[::1], i8, f8[::1], f8[::1], f8, i8, f8[::1], f8[::1], i8, i8",
+    }
+)
 def certificate(rows, y, positive, class_cost, sample_weight, bias, loss, w, alpha, start=0, stop=-1):
     """Sums of C loss, of shares of the duality gap and of |w|^2 over the rows start .. stop - 1 (default: all).
 
@@ -324,7 +338,11 @@ def certificate(rows, y, positive, class_cost, sample_weight, bias, loss, w, alp
     return total, gap, length
 
 
-@njit(cache=True, nogil=True)
+@compiled(
+    {
+        "cells-batch": "f8[::1]",
+    }
+)
 def squared_length(w):
     """w . w in four partial sums, the same however many threads BLAS has."""
     s0 = s1 = s2 = s3 = 0.0
@@ -339,7 +357,11 @@ def squared_length(w):
     return (s0 + s1) + (s2 + s3)
 
 
-@njit(cache=True, nogil=True)
+@compiled(
+    {
+        "cells-batch": "{cells}, i4[::1], i8, f8[::1], f8[::1], f8, i8, f8[::1], f8[::1]",
+    }
+)
 def accumulate(rows, y, positive, class_cost, sample_weight, bias, loss, w, alpha):
     """Clip alpha into its bounds and add sum_i alpha_i c_i x_i to w."""
     last = w.size - 1

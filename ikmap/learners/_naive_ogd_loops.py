@@ -6,12 +6,12 @@ Steps are whole numbers, kept as float64: sums are exact in whatever order, so t
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from ikmap._compiled import compiled
 from ikmap.learners._ogd_loops import columns_of
 
 
-@njit(fastmath={"reassoc"}, cache=True, nogil=True)
+@compiled(fastmath={"reassoc"})
 def _products(steps, row):
     """Sum of all products of the steps of a class with a one-hot row."""
     total = 0.0
@@ -20,7 +20,7 @@ def _products(steps, row):
     return total
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def naive_pass(rows, t, y, steps, margin, predicted, n_updates):
     """Predict each row, then step on every class whose sum of steps is below ``margin``; return the rows stepped on.
 
@@ -53,7 +53,7 @@ def naive_pass(rows, t, y, steps, margin, predicted, n_updates):
     return support
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def naive_decisions(rows, t, steps, eta, divisor, out):
     """out[i, k] = eta (product of row i with the steps of class k) / divisor."""
     row, columns = np.zeros(steps.shape[1]), np.empty(t, np.uint64)

@@ -10,13 +10,14 @@ import numpy as np
 from numba import njit
 from numba.extending import overload
 
+from ikmap._compiled import compiled
 from ikmap.learners._memory_loops import opaque
 from ikmap.learners._rows_loops import add_outer, scores
 
 _0, _1, _16 = (np.uint64(k) for k in (0, 1, 16))
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def weighted_pass(rows, y, sample_weight, W, total, eta, divisor, predicted, n_updates):
     """Predict each row, then step on every class whose margin is below 1. Returns the rows stepped on.
 
@@ -53,7 +54,7 @@ def weighted_pass(rows, y, sample_weight, W, total, eta, divisor, predicted, n_u
     return support
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def headroom(steps, limit):
     """How many steps can be taken before one of the integers may pass ``limit``, which has their type."""
     least = greatest = steps[0]
@@ -109,7 +110,12 @@ def _shared(codes, i, other):
     return np.int64(equal)
 
 
-@njit(cache=True, nogil=True)
+@compiled(
+    {
+        "ogd binary narrow": "u1[:, ::1], u8[::1], i4[::1], i8, i1[::1], i1, i8, i8, i8, i4[::1], i8[::1]",
+        "ogd binary wide": "u2[:, ::1], u8[::1], i4[::1], i8, i1[::1], i1, i8, i8, i8, i4[::1], i8[::1]",
+    }
+)
 def binary_pass(codes, base, y, first, steps, limit, room, least_room, enough, predicted, n_updates):
     """Predict each row of cells, class 1 positive, then step if its sum of integers is below ``enough``.
 
@@ -165,7 +171,7 @@ def _columns_of(rows, i, out):
     return cells if rows[0].ndim == 2 else csr
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _sums(columns, size, steps, out):
     """out[k] = sum of the integers of class k over some columns."""
     width = np.uint64(out.size)
@@ -176,7 +182,14 @@ def _sums(columns, size, steps, out):
             out[k] += np.int64(steps[c + k])
 
 
-@njit(cache=True, nogil=True)
+@compiled(
+    {
+        "ogd multiclass": [
+            "{cells}, i8, i4[::1], i8, i1[::1], i1, i8, i8, i8, i4[::1], i8[::1]",
+            "{cells}, i8, i4[::1], i8, i2[::1], i2, i8, i8, i8, i4[::1], i8[::1]",
+        ],
+    }
+)
 def integer_pass(rows, t, y, first, steps, limit, room, least_room, enough, predicted, n_updates):
     """:func:`binary_pass` for any number of classes, one against the rest, and rows of at most t columns."""
     n_classes = n_updates.size
@@ -204,7 +217,7 @@ def integer_pass(rows, t, y, first, steps, limit, room, least_room, enough, pred
     return y.size, support, room
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def integer_decisions(rows, t, steps, eta, divisor, out):
     """out[i] = eta (sums of the integers of row i) / divisor."""
     columns, sums = np.empty(t, np.uint64), np.empty(out.shape[1], np.int64)

@@ -19,9 +19,10 @@ access, which doubles the time of a loop.
 
 # ruff: noqa: ARG001  (all layouts of one operation share its signature)
 import numpy as np
-from numba import njit, types
+from numba import types
 from numba.extending import overload
 
+from ikmap._compiled import compiled
 from ikmap._simd import prefetch
 from ikmap.learners._memory_loops import opaque
 from ikmap.learners._tally_loops import nearest
@@ -45,7 +46,7 @@ def _summing(w):
     return (0, opaque) if isinstance(w.dtype, types.Integer) else (0.0, _position)
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@compiled(forceinline=True)
 def _position(position):
     return position
 
@@ -368,7 +369,14 @@ def _binary_scores(rows, W, out):
     return cells if _layout(rows) == "cells" else other
 
 
-@njit(cache=True, nogil=True)
+@compiled(
+    {
+        "cells-batch, cells-online": [
+            "{cells}, f8[:, ::1], f8, f8[::1], f8[:, ::1]",
+            "{mapped}, f8[:, ::1], f8, f8[::1], f8[:, ::1]",
+        ],
+    }
+)
 def decisions(rows, W, divisor, intercept, out):
     """out[i] = (x_i W) / divisor + intercept."""
     n, n_classes = out.shape
@@ -382,7 +390,13 @@ def decisions(rows, W, divisor, intercept, out):
             out[i, k] = out[i, k] / divisor + intercept[k]
 
 
-@njit(cache=True, nogil=True)
+@compiled(
+    {
+        "cells-batch narrow, cells-online narrow": "u1[:, ::1], u1[::1]",
+        "cells-batch wide, cells-online wide": "u2[:, ::1], u2[::1]",
+        "cells-batch, cells-online": "u4[:, ::1], u4[::1]",
+    }
+)
 def largest_codes(codes, largest):
     """Raise largest[j] to the largest code of column j. Both unsigned and of one type, so that vectors do it."""
     for i in range(np.uint64(codes.shape[0])):
@@ -390,7 +404,7 @@ def largest_codes(codes, largest):
             largest[j] = max(largest[j], codes[i, j])
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def first_bad_code(codes, limits):
     """Flat position of the first code outside [0, limits[j]), or -1; -1 codes ("no cell") are let pass."""
     n, t = codes.shape

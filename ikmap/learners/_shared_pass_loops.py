@@ -11,8 +11,8 @@ the two can stop at any eight and leave the rest to one: when one of them is not
 """
 
 import numpy as np
-from numba import njit
 
+from ikmap._compiled import compiled
 from ikmap._simd import prefetch
 from ikmap.learners._linear_svm_loops import loss_and_gap, new_dual, rests, row_cost
 from ikmap.learners._memory_loops import acquire, copy, let_others_run, opaque, pause, release
@@ -34,7 +34,7 @@ _PATIENCE = 3000
 _0, _1, _2, _3, _4, _7, _8 = (np.uint64(k) for k in (0, 1, 2, 3, 4, 7, 8))
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@compiled(forceinline=True)
 def _meet(flags, mine, eight, patience):
     """Wait until the other thread has summed up this eight, or has given up before it; whether that was long."""
     theirs, pauses = np.uint64(LINE) - mine, 0
@@ -47,7 +47,7 @@ def _meet(flags, mine, eight, patience):
     return pauses >= patience
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def shared_pass(
     helper, flags, sums, counts, rows, norms, y, positive, class_cost, sample_weight, bias, loss, w, alpha, order, size,
     threshold, kept, told,

@@ -176,7 +176,7 @@ class _Group:
             class_sweeps.certify_lanes(*(rows, *self._side_by_side, sums))
             return
         for k in wanted:
-            sums[:, k] = loops.certificate(*(rows, *self._alone(k)))
+            sums[:, k] = loops.certificate(*(rows, *self._alone(k), 0, -1))
 
     def _release(self, W: np.ndarray) -> None:
         """Leave weights to the next group: memory that is in use already is much cheaper than new one."""

@@ -5,8 +5,14 @@ from __future__ import annotations
 import numba
 import numpy as np
 
+from ikmap._compiled import compiled
 
-@numba.njit(cache=True, nogil=True)
+
+@compiled(
+    {
+        "anne dense": "f8[:, ::1], u8[::1]",
+    }
+)
 def hash_dense_rows(rows, out):
     """64-bit hash of each row's values."""
     bits = rows.view(np.uint64)
@@ -17,7 +23,11 @@ def hash_dense_rows(rows, out):
         out[r] = h
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled(
+    {
+        "anne sparse": "f8[::1], i8[::1], i8[::1], u8[::1]",
+    }
+)
 def hash_csr_rows(data, indices, indptr, out):
     """64-bit hash of each sparse row's columns and values."""
     bits = data.view(np.uint64)

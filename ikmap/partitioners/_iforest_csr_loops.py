@@ -8,9 +8,9 @@ are looked at. A point leaves for the smaller side at most log2(psi) times.
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
+from ikmap._compiled import compiled
 from ikmap.partitioners._iforest_loops import LEAF, cut_between
 
 SMALL = 24
@@ -23,7 +23,11 @@ NODES, SPLITS, LEAVES, BOOKS = 0, 1, 2, 3
 VARYING, SIZE, MINE = 0, 1, 2
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled(
+    {
+        "iforest sparse": "f8[::1], i8[::1], i8[::1], i8, i8[::1], f8[:, ::1], i8, i4[::1], f8[::1], i4[::1]",
+    }
+)
 def grow_csr(data, indices, indptr, n_features, rows, uniforms, max_depth, feature, threshold, right):
     """The tree that ``grow_dense`` grows on the same points; returns the number of nodes.
 
@@ -61,7 +65,7 @@ def grow_csr(data, indices, indptr, n_features, rows, uniforms, max_depth, featu
     return count[NODES]
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _peel(rows, begin, end, depth, parent, uniforms, max_depth, tree, where, count, book, todo, height):
     """Follow the larger children of a node through its books and put the smaller ones on the stack `todo`.
 
@@ -127,7 +131,7 @@ def _peel(rows, begin, end, depth, parent, uniforms, max_depth, tree, where, cou
         end, parent = middle, NONE
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _open_books(points, rows, begin, end, where, mine):
     """Books of ``rows[begin:end]``: points and columns renumbered, entries by point and by column.
 
@@ -174,7 +178,7 @@ def _open_books(points, rows, begin, end, where, mine):
     )
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _differ(witness, col_point, col_value, owner, mine):
     """Whether a column that all points have takes two values among them; two such points are remembered."""
     if witness[0] >= 0 and owner[witness[0]] == mine and owner[witness[1]] == mine:
@@ -190,13 +194,13 @@ def _differ(witness, col_point, col_value, owner, mine):
     return False
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _swap(rows, place, p, q):
     rows[p], rows[q] = rows[q], rows[p]
     place[rows[p]], place[rows[q]] = p, q
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _all_set(n):
     """Fenwick tree (Fenwick 1994) over n flags, all set."""
     tree = np.empty(n + 1, np.int64)
@@ -206,7 +210,7 @@ def _all_set(n):
     return tree
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _clear(fenwick, j):
     k = j + 1
     while k < fenwick.size:
@@ -214,7 +218,7 @@ def _clear(fenwick, j):
         k += k & -k
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _select(fenwick, skip):
     """Number of the set flag that has `skip` set ones before it."""
     step = 1
@@ -229,7 +233,7 @@ def _select(fenwick, skip):
     return k
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _settle(j, varies, fenwick, about):
     """A column has stopped varying; among fewer points it never starts again."""
     varies[j] = False
@@ -237,7 +241,7 @@ def _settle(j, varies, fenwick, about):
     _clear(fenwick, j)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _add_node(parent, tree, count):
     node = count[NODES]
     count[NODES] += 1
@@ -246,7 +250,7 @@ def _add_node(parent, tree, count):
     return node
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _add_leaf(parent, tree, count):
     feature, threshold, right = tree
     node = _add_node(parent, tree, count)
@@ -254,7 +258,7 @@ def _add_leaf(parent, tree, count):
     count[LEAVES] += 1
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _grow_small(points, rows, begin, end, depth, parent, uniforms, max_depth, tree, scratch, count):
     """Grow the subtree of ``rows[begin:end]`` in preorder, at a cost of O(non-zeros) a node, without books."""
     data, indices, indptr = points

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
+
+from ikmap._compiled import compiled
 
 LEAF = -1
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def cut_between(low, high, u):
     """A cut in (low, high], uniform for u uniform on [0, 1): rows below it and rows at or above it both exist."""
     cut = low + (1.0 - u) * (high - low)
     return high if cut <= low or cut > high else cut
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled(
+    {
+        "iforest dense": "f8[:, ::1], i8[::1], f8[:, ::1], i8, i4[::1], f8[::1], i4[::1]",
+    }
+)
 def grow_dense(points, rows, uniforms, max_depth, feature, threshold, right):
     """Grow one tree on ``points[rows]``; nodes are written in preorder. Returns the number of nodes.
 

@@ -15,12 +15,12 @@ threshold is a NaN, which no value reaches, that carries the number of the cell;
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
+from ikmap._compiled import compiled
 from ikmap.partitioners._iforest_loops import LEAF
 
 LANES = 8
@@ -34,7 +34,11 @@ _HIGH = np.uint64(32)
 _NAN = np.uint64(0x7FF8 << 48)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled(
+    {
+        "iforest": "i4[::1], f8[::1], i4[::1], i4[::1], u8[:, ::1]",
+    }
+)
 def pack_tree(feature, threshold, right, slot, nodes):
     """Write the nodes of one tree, given in preorder, in the form described above; returns its height.
 
@@ -108,7 +112,7 @@ def _descend(_, nodes, values, group, at):
     return types.uint32(nodes, values, types.uint64, at), codegen
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _walk(nodes, roots, heights, values, codes):
     """Cells of as many rows as `codes` has; `values` holds theirs, shape (groups of LANES rows, slots, LANES)."""
     n_rows = codes.shape[0]
@@ -127,7 +131,11 @@ def _walk(nodes, roots, heights, values, codes):
                 codes[first + lane, tree] = nodes[at[lane] // _NODE, np.uint64(0)] & _LOW
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled(
+    {
+        "iforest dense": "f8[:, ::1], i4[::1], u8[:, ::1], i8[::1], i8[::1], i8, i4[:, ::1]",
+    }
+)
 def walk_dense(points, used, nodes, roots, heights, at_once, codes):
     """Cell of each dense row in each tree; `used` lists the attributes that have a slot, `at_once` rows share cache."""
     n_rows = points.shape[0]
@@ -142,7 +150,11 @@ def walk_dense(points, used, nodes, roots, heights, at_once, codes):
         _walk(nodes, roots, heights, values, codes[start:stop])
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled(
+    {
+        "iforest sparse": "f8[::1], i8[::1], i8[::1], i4[::1], i8, u8[:, ::1], i8[::1], i8[::1], i8, i4[:, ::1]",
+    }
+)
 def walk_csr(data, indices, indptr, slot, n_slots, nodes, roots, heights, at_once, codes):
     """Cell of each sparse row; ``slot[j]`` renumbers the attributes the trees use (-1: unused)."""
     n_rows = codes.shape[0]
@@ -154,7 +166,7 @@ def walk_csr(data, indices, indptr, slot, n_slots, nodes, roots, heights, at_onc
         _spread(data, indices, indptr, start, stop, slot, values, 0.0)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _spread(data, indices, indptr, start, stop, slot, values, factor):
     """Write the entries of some rows, times 1 or 0, to their places."""
     for r in range(start, stop):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
+from ikmap.partitioners._subsample_loops import prefix_of_shuffle
 from ikmap.seeds import generator
 
 
@@ -49,15 +49,5 @@ def draw_subsamples(n: int, n_partitions: int, psi: int, seed: int, *, disjoint:
         return draws
     for i in range(n_partitions):
         # Position j of a Fisher-Yates shuffle swaps with a uniform position in [j, n).
-        _prefix_of_shuffle(generator(seed, i).integers(np.arange(psi), n), draws[i])
+        prefix_of_shuffle(generator(seed, i).integers(np.arange(psi), n), draws[i])
     return draws
-
-
-@numba.njit(cache=True, nogil=True)
-def _prefix_of_shuffle(swaps: np.ndarray, out: np.ndarray) -> None:
-    """First entries of a Fisher-Yates shuffle of range(n), in memory proportional to the prefix."""
-    moved = {np.int64(-1): np.int64(-1)}
-    for j in range(swaps.size):
-        k = swaps[j]
-        out[j] = moved.get(k, k)
-        moved[k] = moved.get(np.int64(j), np.int64(j))

@@ -11,8 +11,10 @@ import sys
 
 import numpy as np
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.extending import intrinsic
+
+from ikmap._compiled import compiled
 
 EXACT, SLOW, BAD = range(3)
 """What :func:`number` did: read it; left it to ``float()``; found no number."""
@@ -112,7 +114,7 @@ def _float64_of(_, bits):
     return types.float64(types.uint64), codegen
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _many_digits(text, size, p, value):
     """Append the decimal digits at `p` to `value` (modulo 2^64): the new value, and where they end.
 
@@ -137,12 +139,12 @@ def _many_digits(text, size, p, value):
             return value, p
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def ends_token(c):
     return c in (_SPACE, _NEWLINE, _TAB, _RETURN, _HASH)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def number(text, size, p):
     """Read a decimal number at `p`: its kind, its value and where it ends."""
     start = p
@@ -176,7 +178,7 @@ def number(text, size, p):
     return kind, -value if negative else value, p
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _scientific(text, start, p, mantissa, exponent, digits):
     """The rest of :func:`number` for a number with an exponent, whose "e" is at `p`."""
     negative = byte(text, start) == _MINUS
@@ -199,7 +201,7 @@ def _scientific(text, start, p, mantissa, exponent, digits):
     return kind if power < _FAR else SLOW, -value if negative else value, p
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _one_rounding(mantissa, exponent):
     """A mantissa up to 2^53 times or over an exact power of ten (10^22 at most) is rounded once, hence correctly.
 
@@ -210,7 +212,7 @@ def _one_rounding(mantissa, exponent):
     return np.float64(mantissa) * _POWERS[np.uint64(exponent)]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _rounded(text, start, mantissa, exponent, digits):
     """Kind and absolute value of the number at `start`, whatever its length and size."""
     if digits <= _MOST_DIGITS:
@@ -223,7 +225,7 @@ def _rounded(text, start, mantissa, exponent, digits):
     return EXACT, value
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _first_digits(text, p):
     """The first 19 significant digits; how many digits follow them; whether one of those is not 0."""
     p += byte(text, p) == _MINUS or byte(text, p) == _PLUS
@@ -244,7 +246,7 @@ def _first_digits(text, p):
         p += 1
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _nearest(mantissa, exponent):
     """The float64 nearest to mantissa 10^exponent, ties to even; inf beyond the largest.
 

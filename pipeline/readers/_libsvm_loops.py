@@ -6,8 +6,8 @@ The text is a ``uint8`` array of at least 8 bytes that ends in a newline, so tha
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from ikmap._compiled import compiled
 from pipeline.readers._decimal_loops import BAD, SLOW, address, byte, ends_token, number
 
 # What stopped the parser.
@@ -18,7 +18,11 @@ MAX_INDEX = 2**31 - 1
 _TAB, _NEWLINE, _RETURN, _SPACE, _HASH, _COLON = 9, 10, 13, 32, 35, 58
 
 
-@njit(cache=True, nogil=True)
+@compiled(
+    {
+        "libsvm": 'Array(u1, 1, "C", readonly=True)',
+    }
+)
 def count(text):
     """Upper bounds of the rows and of the pairs in `text`: its newlines and its colons."""
     newlines = 0
@@ -29,7 +33,11 @@ def count(text):
     return newlines, colons
 
 
-@njit(cache=True, nogil=True)
+@compiled(
+    {
+        "libsvm": 'Array(u1, 1, "C", readonly=True), b1, i8, f8[::1], i4[::1], i4[::1], f8[::1], i4[:, ::1]',
+    }
+)
 def parse(codes, zero_based, n_columns, labels, indptr, indices, data, slow):
     """Fill the arrays of a CSR block; stop at the first fault.
 

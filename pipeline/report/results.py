@@ -107,16 +107,20 @@ def headline(metrics: Metrics) -> str:
         tiles.append(_tile("majority class", percent(baseline), ["always answering the most frequent class"]))
     seconds = get_number(run, "seconds")
     if seconds is not None:
-        wall = get_number(run, "wall_seconds")
-        notes = [] if wall is None else [f"{duration(seconds)} of it work, the rest starting and stopping"]
-        where = _where(get_mapping(run, "cluster"))
-        tiles.append(_tile("total time", duration(seconds if wall is None else wall), [where, *notes]))
+        wall, compiling = get_number(run, "wall_seconds"), get_number(run, "compile_seconds") or 0.0
+        notes = [_where(get_mapping(run, "cluster"))]
+        if wall is not None:
+            notes.append(f"{duration(seconds - compiling)} of it work, the rest starting and stopping")
+        if compiling:
+            notes.append(f"{duration(compiling)} of it for compiling, once per installation")
+        tiles.append(_tile("total time", duration(seconds if wall is None else wall), notes))
     online = get_mapping(metrics, "online")
     if online:
         rows_train, rows_test = get_number(online, "rows_initial"), get_number(online, "rows_stream")
     rows = (rows_train or 0.0) + (rows_test or 0.0)
     if seconds and rows:
-        speed, which = rate(rows / seconds, "").strip(), "initial and stream" if online else "training and test"
+        spent = max(seconds - (get_number(run, "compile_seconds") or 0.0), 1e-3)
+        speed, which = rate(rows / spent, "").strip(), "initial and stream" if online else "training and test"
         tiles.append(_tile("rows/s end to end", speed, [f"{count(rows)} rows, {which}"]))
     peaks = [get_number(stage, "peak_rss_bytes") or 0.0 for stage in stages_of(metrics)]
     if any(peaks):

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from ikmap._compiled import compiled
 from ikmap.partitioners.voronoi._scores_loops import TILE
 from ikmap.partitioners.voronoi._settle_loops import NONE, RUN
 
@@ -12,7 +12,11 @@ SMALL = 4 * TILE
 """Fewer points are cut where they spread widest; more, where they vary most."""
 
 
-@njit(cache=True, nogil=True)
+@compiled(
+    {
+        "anne": "i4[:, ::1], i8",
+    }
+)
 def firsts(members, n_centers):
     """True where a centre stands first among the members of its partitioning: shape (t, psi)."""
     t, psi = members.shape
@@ -26,7 +30,11 @@ def firsts(members, n_centers):
     return first
 
 
-@njit(cache=True, nogil=True)
+@compiled(
+    {
+        "anne": "i4[:, ::1], b1[:, ::1], i8[::1], i8",
+    }
+)
 def first_levels(members, first, edges, n_centers):
     """The level that each centre comes up first in; the number of levels, where it is in none.
 
@@ -42,7 +50,11 @@ def first_levels(members, first, edges, n_centers):
     return level_of
 
 
-@njit(cache=True, nogil=True)
+@compiled(
+    {
+        "anne": "i4[:, ::1], b1[:, ::1], i8[::1], i8[::1], i8, u4",
+    }
+)
 def memberships(members, first, edges, place_of, n_places, shift):
     """What each place is a member of: words (levels, places), the list of those of several, the most of a level."""
     n_levels = edges.size - 1
@@ -80,15 +92,21 @@ def memberships(members, first, edges, place_of, n_places, shift):
     return words, runs, most
 
 
-@njit(cache=True, nogil=True)
+@compiled(
+    {
+        "anne": "f8[:, ::1]",
+    }
+)
 def near_order(points):
     """Order of points (n, k) in which each run of 64, counted from the start, is a box of a k-d tree."""
     n, width = points.shape
     order = np.arange(n)
     key = np.empty(n, dtype=points.dtype)
-    stack = [(0, n)]
-    while len(stack) > 0:
-        start, stop = stack.pop()
+    # Halves wait here: at most one for each time that n can be halved. (A list of tuples takes a second to compile.)
+    begins, ends, waiting = np.zeros(64, dtype=np.int64), np.full(64, n), 1
+    while waiting > 0:
+        waiting -= 1
+        start, stop = begins[waiting], ends[waiting]
         tiles = -(-(stop - start) // TILE)
         if tiles <= 1:
             continue
@@ -97,12 +115,13 @@ def near_order(points):
             key[j] = points[order[j], axis]
         half = start + tiles // 2 * TILE
         _select(key, order, start, stop, half)
-        stack.append((start, half))
-        stack.append((half, stop))
+        begins[waiting], ends[waiting] = start, half
+        begins[waiting + 1], ends[waiting + 1] = half, stop
+        waiting += 2
     return order
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _axis_to_cut(points, part, width):
     """The axis that these points spread widest along."""
     total, squares = np.zeros(width), np.zeros(width)
@@ -122,7 +141,7 @@ def _axis_to_cut(points, part, width):
     return np.argmax(spread)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _select(key, order, start, stop, nth):
     """Reorder ``start .. stop - 1`` so that no key before place `nth` is greater than one from there on (Hoare)."""
     low, high = start, stop - 1
@@ -150,7 +169,11 @@ def _select(key, order, start, stop, nth):
             return
 
 
-@njit(cache=True, nogil=True)
+@compiled(
+    {
+        "anne dense": "f8[:, ::1], f8[::1], f8, i4[::1], f4[:, :, ::1]",
+    }
+)
 def fill_lines(centers, shift, scale, numbers, lines):
     """``lines[c, 1 + j, lane]``: coordinate j, shifted and scaled, of the centre that stands there; 0 for none."""
     for c in range(lines.shape[0]):
@@ -160,7 +183,11 @@ def fill_lines(centers, shift, scale, numbers, lines):
                 lines[c, 1 + j, lane] = (centers[u, j] - shift[j]) * scale
 
 
-@njit(cache=True, nogil=True)
+@compiled(
+    {
+        "anne sparse": "f8[::1], i8[::1], i8[::1], f8, i4[::1], i4[::1], f4[:, :, ::1]",
+    }
+)
 def fill_sparse_lines(data, indices, indptr, scale, line_of, numbers, lines):
     """The same of sparse centres, which are not shifted, for the columns that have a line."""
     for c in range(lines.shape[0]):

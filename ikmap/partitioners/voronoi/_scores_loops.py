@@ -14,6 +14,7 @@ import numpy as np
 from numba import njit
 from numba.extending import overload
 
+from ikmap._compiled import compiled
 from ikmap._simd import (
     add,
     at_most,
@@ -122,7 +123,12 @@ def _put(scores, at, s0, s1, s2, s3):
     store(scores, at + U(48), s3)
 
 
-@njit(cache=True, nogil=True)
+@compiled(
+    {
+        "anne sparse": "Tuple((f4[::1], i4[::1], i8[::1], f4[:, ::1])), i8, i8, f4[:, :, ::1], f4[:, ::1]",
+        "anne dense": "UniTuple(f4[:, ::1], 1), i8, i8, f4[:, :, ::1], f4[:, ::1]",
+    }
+)
 def score_all(rows, start, stop, tiles, out):
     """``out[r - start]``: scores of row r against all tiles."""
     scores = np.empty((GROUP, TILE), dtype=np.float32)
@@ -139,7 +145,11 @@ def score_all(rows, start, stop, tiles, out):
                     store(out, at + U(v), load(scores, U(g * TILE + v)))
 
 
-@njit(cache=True, nogil=True)
+@compiled(
+    {
+        "anne dense": "f8[:, ::1], f8[::1], f8, f8, f4[:, ::1], f8[::1]",
+    }
+)
 def prepare(rows, shift, scale, farthest, left, lengths):
     """Shift and scale dense rows: ``left`` gets -2 x, ``lengths`` |x|; beyond farthest 0 and -1."""
     d = rows.shape[1]
@@ -155,7 +165,14 @@ def prepare(rows, shift, scale, farthest, left, lengths):
             left[r] = 0.0
 
 
-@njit(cache=True, nogil=True)
+@compiled(
+    {
+        "anne sparse": (
+            "f8[::1], i8[::1], i8[::1], f8, f8, i4[::1], Tuple((f4[::1], i4[::1], i8[::1])), "
+            "Tuple((f4[::1], i4[::1], i8[::1])), f8[::1]"
+        ),
+    }
+)
 def prepare_sparse(data, indices, indptr, scale, farthest, line_of, lined, rest, lengths):
     """The same for sparse rows: `lined` and `rest` get the columns with a line and without.
 
@@ -186,7 +203,7 @@ def prepare_sparse(data, indices, indptr, scale, farthest, line_of, lined, rest,
         line_ends[r + 1], rest_ends[r + 1] = a, b
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def begin_scores(values, columns, indptr, list_start, list_position, list_value, squared, begun):
     """Scores of sparse rows as far as columns with short lists of centres go; ``list_value`` goes with a position."""
     for r in range(begun.shape[0]):
@@ -225,7 +242,11 @@ def _append(s, mask, first_place, row, n, listed, found):
     return n + count_bits(mask)
 
 
-@njit(cache=True, nogil=True)
+@compiled(
+    {
+        "anne": "f4[:, ::1], i8, f4[::1], i4[:, ::1], f4[:, ::1], i8[::1]",
+    }
+)
 def list_scored(scores, start, limit, listed, found, count):
     """List the places from 0 on that row ``start + q`` scores within its limit, from ``scores[q]``."""
     for q in range(scores.shape[0]):
@@ -234,7 +255,15 @@ def list_scored(scores, start, limit, listed, found, count):
             _list(scores, at, start + q, limit[start + q], c, listed, found, count)
 
 
-@njit(cache=True, nogil=True)
+@compiled(
+    {
+        "anne sparse": (
+            "Tuple((f4[::1], i4[::1], i8[::1], f4[:, ::1])), f4[:, :, ::1], i8, f4[::1], i4[:, ::1], f4[:, "
+            "::1], i8[::1]"
+        ),
+        "anne dense": "UniTuple(f4[:, ::1], 1), f4[:, :, ::1], i8, f4[::1], i4[:, ::1], f4[:, ::1], i8[::1]",
+    }
+)
 def collect(rows, tiles, first_tile, limit, listed, found, count):
     """List for each row the places of the centres whose score is at most its limit; every tile is scored."""
     scores = np.empty((GROUP, TILE), dtype=np.float32)
@@ -249,7 +278,18 @@ def collect(rows, tiles, first_tile, limit, listed, found, count):
                 _list(scores, U(g * TILE), r[g], limit[r[g]], c * TILE, listed, found, count)
 
 
-@njit(cache=True, nogil=True)
+@compiled(
+    {
+        "anne sparse": (
+            "Tuple((f4[::1], i4[::1], i8[::1], f4[:, ::1])), f4[:, ::1], f4[:, :, ::1], i8, f4[:, ::1], "
+            "f4[:, ::1], f4[::1], f4[::1], i4[:, ::1], f4[:, ::1], i8[::1]"
+        ),
+        "anne dense": (
+            "UniTuple(f4[:, ::1], 1), f4[:, ::1], f4[:, :, ::1], i8, f4[:, ::1], f4[:, ::1], f4[::1], "
+            "f4[::1], i4[:, ::1], f4[:, ::1], i8[::1]"
+        ),
+    }
+)
 def collect_in_boxes(rows, points, tiles, first_tile, low, high, limit, reach, listed, found, count):
     """The same, leaving out tiles whose bounding box is farther from the row's point than its reach (squared).
 
@@ -293,7 +333,11 @@ def collect_in_boxes(rows, points, tiles, first_tile, low, high, limit, reach, l
     return visits
 
 
-@njit(cache=True, nogil=True)
+@compiled(
+    {
+        "anne": "f4[:, ::1], i8[::1], f4[:, ::1]",
+    }
+)
 def order_statistics(scores, ranks, out):
     """``out[r, j]``: number ``ranks[j]`` (from 1, ascending) of row r in order; rows have a multiple of 16 entries."""
     k = ranks[-1]

@@ -6,6 +6,7 @@ import numpy as np
 from numba import njit, types
 from numba.extending import overload
 
+from ikmap._compiled import compiled
 from ikmap._simd import (
     at_most,
     choose,
@@ -70,7 +71,7 @@ def _choose_distance(r, u, rows, centers):  # noqa: ARG001
     return csr_distance if isinstance(rows, types.BaseTuple) else dense_distance
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def margin_of(worst, length, reach, unit):
     """How far apart two scores must be for rounding not to matter, among centres near the cells of one row.
 
@@ -132,7 +133,18 @@ def _lanes(n):
     return (U(1) << U(min(n, 16))) - U(1)
 
 
-@njit(cache=True, nogil=True)
+@compiled(
+    {
+        "anne sparse": (
+            "f4[:, ::1], i8, i8[::1], i4[:, ::1], f8[::1], f8, f8[::1], Tuple((f8[::1], i8[::1], i8[::1])), "
+            "Tuple((f8[::1], i8[::1], i8[::1])), i4[:, :, ::1], i8[:, ::1]"
+        ),
+        "anne dense": (
+            "f4[:, ::1], i8, i8[::1], i4[:, ::1], f8[::1], f8, f8[::1], f8[:, ::1], f8[:, ::1], i4[:, :, "
+            "::1], i8[:, ::1]"
+        ),
+    }
+)
 def settle_blocks(scores, first, ends, members, lengths, reach, units, rows, centers, codes, keys):
     """Nearest member of every partitioning among the first ones, whose scores stand in blocks.
 
@@ -254,7 +266,7 @@ def _farthest(keys):
     return np.inf if largest == NOBODY else np.float64(_score_of(largest))
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _nearest_of(r, i, near, bits, taken, shift, bound, members, rows, centers, before):
     """Key of the nearest member of partitioning i, by float64, among those that score within the bound."""
     best, nearest = NOBODY, np.inf
@@ -270,7 +282,19 @@ def _nearest_of(r, i, near, bits, taken, shift, bound, members, rows, centers, b
     return best
 
 
-@njit(cache=True, nogil=True)
+@compiled(
+    {
+        "anne sparse": (
+            "i4[:, ::1], f4[:, ::1], i8[::1], f4[:, ::1], i8, b1, Tuple((u4[:, ::1], u4[::1], u4, i8)), "
+            "i4[:, ::1], f8[::1], f8, f8[::1], Tuple((f8[::1], i8[::1], i8[::1])), Tuple((f8[::1], i8[::1], "
+            "i8[::1])), i8[:, ::1], b1[::1]"
+        ),
+        "anne dense": (
+            "i4[:, ::1], f4[:, ::1], i8[::1], f4[:, ::1], i8, b1, Tuple((u4[:, ::1], u4[::1], u4, i8)), "
+            "i4[:, ::1], f8[::1], f8, f8[::1], f8[:, ::1], f8[:, ::1], i8[:, ::1], b1[::1]"
+        ),
+    }
+)
 def settle_lists(
     listed, found, count, limits, level, more, membership, members, lengths, reach, units, rows, centers, keys, settled
 ):
@@ -366,7 +390,11 @@ def settle_lists(
             )
 
 
-@njit(cache=True, nogil=True)
+@compiled(
+    {
+        "anne": "i8[:, ::1], i8, i8, f8[::1], f8, f8[::1], f4[:, ::1]",
+    }
+)
 def limits_of(keys, start, stop, lengths, reach, units, limits):
     """Scores above which a centre cannot change any cell of rows ``start .. stop - 1``, rounded up."""
     for r in range(start, stop):

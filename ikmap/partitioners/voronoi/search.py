@@ -170,15 +170,19 @@ class Search:
         lists = (listed, found, count)
         blocks = plan.tiles.lines[: plan.block_tiles]
         out = np.empty((min(n, BLOCK_ROWS), blocks.shape[0] * scoring.TILE), dtype=np.float32)
+        # The loops are compiled for arrays without gaps.
+        whole = codes if codes.flags.c_contiguous else np.empty(codes[: len(plan.ends)].shape, dtype=np.int32)
         for start in range(0, n if plan.block_tiles else 0, BLOCK_ROWS):
             stop = min(start + BLOCK_ROWS, n)
             scoring.score_all(left, start, stop, blocks, out)
             some = out[: stop - start]
-            settling.settle_blocks(some, start, plan.ends, self.members, *accuracy, *exact, codes, keys)
+            settling.settle_blocks(some, start, plan.ends, self.members, *accuracy, *exact, whole, keys)
             if plan.levels:
                 if attempt < LAST_ATTEMPT:
                     settling.limits_of(keys, start, stop, *accuracy, limits)
-                scoring.list_scored(some, start, limits[:, 0], *lists)
+                scoring.list_scored(some, start, np.ascontiguousarray(limits[:, 0]), *lists)
+        if whole is not codes and plan.block_tiles:
+            codes[: len(whole)] = whole
         if not plan.levels:
             return np.empty(0, dtype=np.int64), keys
         settled, missed = np.empty(n, dtype=np.bool_), np.zeros(n, dtype=np.bool_)
