@@ -130,7 +130,7 @@ def other_columns(url: str, found: Sequence[str], expected: Sequence[str]) -> st
     """Say in what the names of columns differ."""
     for number, (name, wanted) in enumerate(zip(found, expected, strict=False), start=1):
         if name != wanted:
-            return f"{url}: column {number}: found {name!r}, expected {wanted!r} as in the training data"
+            return f"{url}: column {number}: found {shown(name)}, expected {shown(wanted)} as in the training data"
     return f"{url}: found {len(found)} columns, expected {len(expected)} as in the training data"
 
 

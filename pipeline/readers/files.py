@@ -18,10 +18,7 @@ from typing import Any, cast
 from fsspec.core import url_to_fs
 
 from pipeline.errors import InputError
-
-MEBIBYTE = 1 << 20
-# A longer line is no line of a data set: reading on would fill the memory.
-MAX_LINE = 256 * MEBIBYTE
+from pipeline.readers.limits import MEBIBYTE, longest_row, reason
 
 MAGIC = {"bz2": b"BZh", "gz": b"\x1f\x8b", "xz": b"\xfd7zXZ\x00"}
 _DECOMPRESS: dict[str, Callable[[Any], Any]] = {
@@ -165,43 +162,87 @@ def _line(error: BaseException) -> str:
     return " ".join(str(error).split()) or type(error).__name__
 
 
-def read_record(stream: io.BufferedReader, url: str, chunk: bytes = b"", *, quotes: bool = True) -> bytes:
-    """`chunk` and what follows it, up to the end of the line - with `quotes`, of the CSV record."""
+class LongLine(Exception):
+    """A line, or quoted text, is longer than a row may be; it begins after so many line ends of what was being read.
+
+    Turned into an `InputError` by those who know the number of the line.
+    """
+
+    def __init__(self, lines: int) -> None:
+        super().__init__(lines)
+        self.lines = lines
+
+    def at(self, url: str, line: int, quotes: bool) -> InputError:
+        """The error, where what was being read begins in that line of the file."""
+        what = "a line or quoted text" if quotes else "a line"
+        return InputError(
+            f"{url}: line {line + self.lines}: found {what} longer than {longest_row():,} bytes{reason()}, "
+            "expected text in lines"
+        )
+
+
+def read_record(stream: io.BufferedReader, chunk: bytes = b"", *, quotes: bool = True, limit: int) -> bytes:
+    """`chunk` and what follows it, up to the end of the line - with `quotes`, of the CSV record.
+
+    Raises
+    ------
+    LongLine
+        What follows is longer than `limit` bytes.
+    """
     parts = [chunk]
     quoted = quotes and chunk.count(b'"') % 2 == 1
     length = 0
     while quoted or not parts[-1].endswith(b"\n"):
-        line = stream.readline(MAX_LINE)
+        line = stream.readline(limit)
         length += len(line)
         if not line:
             break
-        if length >= MAX_LINE:
-            what = "a line or quoted text" if quotes else "a line"
-            raise InputError(f"{url}: found {what} longer than {MAX_LINE} bytes, expected text in lines")
+        if length >= limit:
+            begin = max(0, chunk.rfind(b'"')) if quotes and chunk.count(b'"') % 2 == 1 else len(chunk)
+            raise LongLine(chunk.count(b"\n", 0, begin))
         parts.append(line)
         quoted ^= quotes and line.count(b'"') % 2 == 1
     return b"".join(parts) if len(parts) > 2 or chunk else parts[-1]
 
 
 def text_blocks(
-    stream: io.BufferedReader, url: str, start: int, stop: int | None, size: int, *, quotes: bool = False
-) -> Iterator[bytes]:
+    stream: io.BufferedReader,
+    url: str,
+    start: int,
+    stop: int | None,
+    size: int,
+    *,
+    line: int = 1,
+    lines_before: Callable[[], int] = int,
+    quotes: bool = False,
+) -> Iterator[tuple[int, bytes]]:
     """Cut ``start .. stop - 1`` every `size` bytes; a line goes to the block in which it starts.
 
-    Block k holds the whole lines that start in bytes ``start + k size .. start + (k + 1) size - 1``, and is
-    empty where a long line runs through. `stream` stands at `start`, or at the first line start after it.
+    Yields the number of the first line, and the text. Block k holds the whole lines that start in bytes
+    ``start + k size .. start + (k + 1) size - 1``, and is empty where a long line runs through. `stream` stands at
+    `start`, or at the first line start after it, which is counted as `line`.
+
+    Parameters
+    ----------
+    lines_before : callable
+        Gives the number of lines before those; asked in need only.
     """
     position = stream.tell()
     begin = start
+    limit = longest_row()
     while stop is None or begin < stop:
         end = begin + size if stop is None else min(begin + size, stop)
         text = b""
         if end > position:
             text = stream.read(end - position)
             if text:
-                text = read_record(stream, url, text, quotes=quotes)
+                try:
+                    text = read_record(stream, text, quotes=quotes, limit=limit)
+                except LongLine as error:
+                    raise error.at(url, line + lines_before(), quotes) from None
             elif stop is None and position <= begin:
                 return
             position += len(text)
-        yield text
+        yield line, text
+        line += text.count(b"\n")
         begin = end
