@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from flows.options import ScoreOptions
-from flows.run_batch import cluster_arguments
+from flows.run_batch import cluster_arguments, downloading
 
 # Workers import this module when they start, and --help needs none of the rest: heavy imports stand in functions.
 if TYPE_CHECKING:
@@ -46,6 +46,8 @@ def run(
     """
     from cluster import connect
     from pipeline.batch import call_directly
+    from pipeline.datasets import default_data_dir
+    from pipeline.download import readable
     from pipeline.monitoring import told_to_scheduler
     from pipeline.progress import choose_progress
     from pipeline.score import Output, open_data, open_run, score
@@ -53,7 +55,8 @@ def run(
 
     with events or choose_progress(options.quiet) as events:
         model = open_run(options.model, options.learner)
-        data = open_data(model, options.input, options.format, options.label)
+        url = readable(options.input, default_data_dir(), say=events.message, progress=downloading(events))
+        data = open_data(model, url, options.format, options.label)
         try:
             # The output is given up last: no worker of ours is left then that could still be writing.
             with (

@@ -28,13 +28,30 @@ _NO_ROOM = {getattr(errno, name) for name in ("EDQUOT", "EFBIG", "EIO", "ENOSPC"
 
 @contextmanager
 def writing(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Have a system error of a write that does not go through name what was being written.
+    """Have the error of a write that does not go through name what was being written.
 
-    Of a file that is open, the system says "no space left on device" without its name.
+    Of a file that is open the system says "no space left on device" without its name; NumPy says neither.
+
+    Raises
+    ------
+    OSError
+        With the name of the file.
     """
     try:
         yield
     except OSError as error:
+        if error.errno is None and " requested and " in str(error):  # "100 requested and 0 written"
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), os.fspath(path)) from error
         if error.filename is None and error.errno in _NO_ROOM:
-            error.filename = os.fspath(path)
+            # What was written in spite of it, such as a report, does not hide what went wrong first.
+            error.filename = _first_named(error) or os.fspath(path)
         raise
+
+
+def _first_named(error: OSError) -> str | None:
+    name, earlier = None, error.__context__
+    while earlier is not None:
+        if isinstance(earlier, OSError) and earlier.errno == error.errno and earlier.filename:
+            name = str(earlier.filename)
+        earlier = earlier.__context__
+    return name

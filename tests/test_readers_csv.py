@@ -224,7 +224,9 @@ def test_open_quote(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     url = write(folder / "quote.csv", HEAD + '1,2,"x\n' + "1,2,x\n" * 400)
     with pytest.raises(InputError) as error:
         read_all(open_source(url, block_bytes=100))
-    assert str(error.value) == (f"{url}: line 2: found a line or quoted text longer than 1,000 bytes, expected text in lines")
+    assert str(error.value) == (
+        f"{url}: line 2: found a line or quoted text longer than 1,000 bytes, expected text in lines"
+    )
 
 
 @pytest.mark.parametrize("ending", ["", ".gz"])

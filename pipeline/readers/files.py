@@ -60,7 +60,7 @@ class File:
     def identity(self) -> dict[str, Any]:
         """Size, and SHA-256 (local) or the version tag that the remote file system gives."""
         if not self.local:
-            with _failures(self.url):
+            with _failures(self.url), _answers(self.url):
                 fs, path = url_to_fs(self.path)
                 info = fs.info(path)
                 tag = info.get("ETag") or info.get("etag")
@@ -103,13 +103,9 @@ def _local_size(url: str, path: str) -> int:
 
 
 def _remote_size(url: str) -> int:
-    fs, path = url_to_fs(url)
-    try:
+    with _answers(url):
+        fs, path = url_to_fs(url)
         info = fs.info(path)
-    except (OSError, ImportError):
-        raise
-    except Exception as error:  # such as missing credentials: every client has errors of its own
-        raise InputError(f"{url}: cannot be read: {type(error).__name__}: {_line(error)}") from error
     if info.get("type") == "directory":
         raise InputError(f"{url}: is a directory, expected a file")
     if info.get("size") is None:
@@ -123,10 +119,62 @@ def _open_raw(path: str, local: bool, scattered: bool = False) -> Iterator[io.Bu
         with open(path, "rb", buffering=MEBIBYTE) as stream:
             yield cast(io.BufferedReader, stream)
     else:
-        fs, name = url_to_fs(path)
         options = {"cache_type": "none"} if scattered else {}
-        with fs.open(name, "rb", **options) as remote:
-            yield io.BufferedReader(cast(io.RawIOBase, remote), MEBIBYTE)
+        with _answers(path):
+            fs, name = url_to_fs(path)
+            remote = fs.open(name, "rb", **options)
+        with io.BufferedReader(_Remote(remote, path), MEBIBYTE) as stream:
+            yield cast(io.BufferedReader, stream)
+
+
+class _Remote(io.RawIOBase):
+    """A remote file; whatever its client raises becomes one line."""
+
+    def __init__(self, stream: Any, url: str) -> None:
+        self._stream, self._url = stream, url
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        with _answers(self._url):
+            return int(self._stream.seek(offset, whence))
+
+    def tell(self) -> int:
+        return int(self._stream.tell())
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        with _answers(self._url):
+            data = self._stream.read(len(buffer))
+            at, size = self._stream.tell(), getattr(self._stream, "size", None)
+        if not data and size is not None and at < size:
+            raise InputError(f"{self._url}: cut off: {at:,} of {size:,} bytes arrived")
+        buffer[: len(data)] = data
+        return len(data)
+
+    def close(self) -> None:
+        if not self.closed:
+            self._stream.close()
+        super().close()
+
+
+@contextmanager
+def _answers(url: str) -> Iterator[None]:
+    """Turn what the client of a remote file system raises into one line: every client has errors of its own."""
+    try:
+        yield
+    except (InputError, OSError, ImportError):  # turned by `_failures`
+        raise
+    except Exception as error:
+        if isinstance(error, ValueError) and "range requests" in str(error):
+            raise InputError(
+                f"{url}: its server does not serve parts of files; download the file and give its path"
+            ) from error
+        kind = "" if isinstance(error, ValueError) or not str(error) else f"{type(error).__name__}: "
+        raise InputError(f"{url}: cannot be read: {kind}{_line(error)}") from error
 
 
 @contextmanager
@@ -152,10 +200,6 @@ def _failures(url: str) -> Iterator[None]:
         if str(error) == "Invalid data stream":  # what the bz2 module says
             raise InputError(f"{url}: damaged: invalid bz2 data; copy or download it again") from error
         raise InputError(f"{url}: cannot be read: {_line(error)}") from error
-    except ValueError as error:
-        if "protocol" in str(error).lower():  # fsspec: unknown protocol
-            raise InputError(f"{url}: cannot be read: {_line(error)}") from error
-        raise
 
 
 def _line(error: BaseException) -> str:
