@@ -40,6 +40,11 @@ class LibsvmSource(Source):
     def sparse(self) -> bool:
         return True
 
+    def least_rows(self) -> int:
+        with self.file.open() as stream:
+            lines = stream.read(MEBIBYTE).split(b"\n")[:-1]
+        return max(1, sum(1 for line in lines if line.strip() and not line.lstrip().startswith(b"#")))
+
     def pieces(self) -> list[Piece]:
         if self.file.compression == "bz2" and self.file.local:
             starts = bzip2.piece_starts(self.size)

@@ -116,9 +116,13 @@ class NpySource(Source):
     """Rows of a two-dimensional array; the label is one of its columns."""
 
     format: ClassVar[str] = "npy"
+    knows_rows: ClassVar[bool] = True
 
     layout: Layout
     label: int | None
+
+    def least_rows(self) -> int:
+        return self.layout.shape[0]
 
     def pieces(self) -> list[Piece]:
         per_block = rows_per_block(self.block_bytes, self.layout.shape[1])

@@ -41,6 +41,7 @@ class NpzSource(Source):
     """Members of an archive, read as streams. One piece: a compressed member has one entry point."""
 
     format: ClassVar[str] = "npz"
+    knows_rows: ClassVar[bool] = True
 
     X: Layout | None  # None: a CSR matrix
     csr: tuple[Layout, ...]  # of data, indices, indptr
@@ -51,6 +52,9 @@ class NpzSource(Source):
     @property
     def sparse(self) -> bool:
         return self.X is None
+
+    def least_rows(self) -> int:
+        return self.n_rows
 
     def pieces(self) -> list[Piece]:
         return [Piece(0, 0, self.n_rows)]

@@ -26,10 +26,14 @@ class ParquetSource(Source):
     """One Parquet file; a piece is a run of row groups of about `piece_bytes` dense bytes."""
 
     format: ClassVar[str] = "parquet"
+    knows_rows: ClassVar[bool] = True
 
     names: tuple[str, ...]
     label: int | None
     group_rows: tuple[int, ...]
+
+    def least_rows(self) -> int:
+        return sum(self.group_rows)
 
     def pieces(self) -> list[Piece]:
         limit = max(1, self.piece_bytes // (8 * len(self.names)))
