@@ -90,7 +90,8 @@ def run_pipeline(
             if options.run_dir
             else default_run_directory(data.name, f"{datetime.now():%Y%m%d-%H%M%S}")
         )
-        directory = RunDirectory(path, {**identity(params, data, sources), **more}, fresh=options.fresh)
+        with writing(path):
+            directory = RunDirectory(path, {**identity(params, data, sources), **more}, fresh=options.fresh)
         try:
             if directory.finished:
                 events.message(f"{path}: this run is finished; --fresh does it again")

@@ -7,12 +7,18 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from pipeline.plain_text import printable
+
 
 class InputError(Exception):
     """The user's input or environment is at fault: one line, exit status 2.
 
-    The message names the file, the line or row, the column, what was found and what was expected.
+    The message names the file, the line or row, the column, what was found and what was expected. It holds names and
+    values of others, and is safe to show whoever shows it: a terminal, a log, a page.
     """
+
+    def __str__(self) -> str:
+        return printable(super().__str__())
 
 
 class DoesNotFit(InputError):
