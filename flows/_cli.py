@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import select
 import signal
 import sys
@@ -14,6 +15,7 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 
 from pipeline.errors import InputError
+from pipeline.plain_text import printable
 
 DONE, DEFECT, INPUT, INTERRUPTED = 0, 1, 2, 130
 
@@ -51,7 +53,8 @@ def run_command(main: Callable[[Sequence[str]], int | None], argv: Sequence[str]
         if isinstance(error, BrokenPipeError) and _stdout_is_broken():
             return DONE
         if "--debug" in words:
-            traceback.print_exc()
+            with suppress(OSError):
+                print(printable(traceback.format_exc(), keep="\n"), file=sys.stderr, flush=True)
         return _fail(*_explain(error))
     return status or DONE
 
@@ -96,7 +99,7 @@ def _is_killed_worker(error: BaseException) -> bool:
 
 def _fail(line: str, status: int) -> int:
     with suppress(OSError):  # nobody reads stderr: the status still tells
-        print(" ".join(line.split()), file=sys.stderr, flush=True)
+        print(printable(re.sub(r"[ \t\r\n]+", " ", line)), file=sys.stderr, flush=True)
     return status
 
 

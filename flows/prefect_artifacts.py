@@ -21,6 +21,7 @@ from prefect.artifacts import (
 from prefect.settings import PREFECT_CLIENT_MAX_RETRIES, temporary_settings
 
 from cluster import ClusterHandle
+from pipeline.plain_text import printable
 from pipeline.progress import StageState, format_rate, format_seconds
 
 PROGRESS_SECONDS = 5.0
@@ -67,7 +68,7 @@ def show_throughput(stages: Sequence[Mapping[str, Any]]) -> None:
     """Artifact `throughput`: what each stage took and did."""
     table = [
         {
-            "stage": stage["name"],
+            "stage": printable(stage["name"]),
             "seconds": round(stage["seconds"], 2),
             "rows": stage["rows"],
             "rows/s": round(stage["rows_per_second"]),
@@ -86,7 +87,7 @@ def show_throughput(stages: Sequence[Mapping[str, Any]]) -> None:
 def show_accuracy(learners: Mapping[str, Mapping[str, Any]]) -> None:
     """Artifact `accuracy`: how good each learner is on rows it has not seen."""
     table = [
-        {"learner": name, "accuracy": None if figures["accuracy"] is None else round(figures["accuracy"], 4)}
+        {"learner": printable(name), "accuracy": None if figures["accuracy"] is None else round(figures["accuracy"], 4)}
         | {title: round(figures[key], 2) for key, title in _TIMES.items() if key in figures}
         for name, figures in learners.items()
     ]
@@ -120,7 +121,7 @@ def show_report(path: Path, command: str) -> None:
     """Artifact `report`: where the report is, and how to get the same result again."""
     create_markdown_artifact(
         key="report",
-        markdown=f"Report: `{path / 'report.html'}`\n\nThe same result again: `{command}`\n",
+        markdown=f"Report: `{printable(str(path / 'report.html'))}`\n\nThe same result again: `{printable(command)}`\n",
         description="Result, throughput, learning curve, confusion matrix and parameters, in one offline page",
     )
 

@@ -14,6 +14,7 @@ from prefect import get_client, get_run_logger
 from prefect.context import FlowRunContext
 
 from flows.prefect_artifacts import StageBars, tries
+from pipeline.plain_text import printable
 from pipeline.progress import Events, LogProgress, StageState
 
 _LOG_SECONDS = 30.0
@@ -34,7 +35,7 @@ class RunLog(LogProgress):
 
     def message(self, text: str) -> None:
         """Write one line."""
-        get_run_logger().info(text)
+        get_run_logger().info(printable(text))
 
     def stage_started(self, name: str, total_tasks: int | None = None, total_rows: int | None = None) -> None:
         super().stage_started(name, total_tasks, total_rows)

@@ -37,6 +37,7 @@ from flows.prefect_limit import place_on
 from flows.prefect_parameters import Result, takes
 from flows.reproduce_options import ReproduceOptions
 from pipeline.errors import InputError
+from pipeline.plain_text import printable
 from pipeline.progress import Events, choose_progress
 
 
@@ -75,7 +76,9 @@ def _run_directory_flow(run: Callable[..., Result], kind: type[BatchOptions], op
 
     def started(cluster: ClusterHandle, path: Path) -> None:
         paths.append(path)
-        get_run_logger().info(f"run directory: {path.absolute()}")  # whoever resumes a stopped run needs it
+        get_run_logger().info(
+            f"run directory: {printable(str(path.absolute()))}"
+        )  # whoever resumes a stopped run needs it
         link_dashboard(cluster)
 
     def work(options: BatchOptions, events: Events) -> Result:
@@ -211,7 +214,7 @@ def _in_flow[O: CommonOptions](work: Callable[[O, Events], Result], kind: type[O
         return Failed(message=str(error), data=error)
     except KeyboardInterrupt as stop:
         terminal.outcome = stop
-        again = f"; {stop} to resume" if str(stop) else ""
+        again = f"; {printable(str(stop))} to resume" if str(stop) else ""
         logger.warning(f"interrupted{again}")
         if is_cancelled():
             return Cancelled(message=f"cancelled{again}", data=str(stop))

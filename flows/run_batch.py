@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -78,6 +79,7 @@ def run_pipeline(
 
     from pipeline.batch import call_directly, default_run_directory
     from pipeline.engine import Context
+    from pipeline.errors import writing
     from pipeline.monitoring import told_to_scheduler
     from pipeline.progress import choose_progress
     from pipeline.rundir import RunDirectory
@@ -92,7 +94,8 @@ def run_pipeline(
             if options.run_dir
             else default_run_directory(data.name, f"{datetime.now():%Y%m%d-%H%M%S}")
         )
-        directory = RunDirectory(path, {**identity(params, data, sources), **more}, fresh=options.fresh)
+        with writing(path):
+            directory = RunDirectory(path, {**identity(params, data, sources), **more}, fresh=options.fresh)
         try:
             if directory.finished:
                 events.message(f"{path}: this run is finished; --fresh does it again")
@@ -109,7 +112,8 @@ def run_pipeline(
                 )
                 with told_to_scheduler(cluster.client, events) as told:
                     context = Context(cluster.client, directory, params, told, device=options.device)
-                    metrics: dict[str, Any] = pipeline(context, data, asked, call=call or call_directly)
+                    with writing(path):
+                        metrics: dict[str, Any] = pipeline(context, data, asked, call=call or call_directly)
             events.message(f"report: {path / 'report.html'}")
             return metrics
         except KeyboardInterrupt:
@@ -209,20 +213,35 @@ def find_data(options: BatchOptions, events: Events) -> ResolvedDataset:
     """
     from pipeline.dataset_spec import Split
     from pipeline.datasets import EMBEDDED, ResolvedDataset, default_data_dir, load_registry, resolve
+    from pipeline.download import readable
 
+    folder = Path(options.data_dir).expanduser() if options.data_dir else default_data_dir()
     if options.input is not None:
+        read = partial(readable, data_dir=folder, say=events.message, progress=downloading(events))
         return ResolvedDataset(
             name="stdin" if options.input == "-" else Path(options.input).name.partition(".")[0] or "data",
-            train_url=options.input,
-            test_url=options.test_input,
+            train_url=read(options.input),
+            test_url=None if options.test_input is None else read(options.test_input),
             format=options.format,
             label=options.label,
             n_columns=options.columns,
             split=Split(fraction=1 - options.test_size),
         )
-    folder = Path(options.data_dir).expanduser() if options.data_dir else default_data_dir()
     extra = Path(options.dataset_file) if options.dataset_file else None
     spec = load_registry(extra, folder).find(options.dataset or EMBEDDED)
+    data = resolve(spec, folder, progress=downloading(events))
+    changes: dict[str, Any] = {}
+    if options.label is not None:
+        changes["label"] = options.label
+    if options.columns is not None:
+        changes["n_columns"] = options.columns
+    if options.test_size != 0.2 and data.test_url is None:
+        changes["split"] = Split(fraction=1 - options.test_size)
+    return replace(data, **changes)
+
+
+def downloading(events: Events) -> Callable[[str, int, int | None], None]:
+    """Tell how far the downloads are, at every tenth of each."""
     said: dict[str, int] = {}
 
     def progress(name: str, done: int, total: int | None) -> None:
@@ -232,12 +251,4 @@ def find_data(options: BatchOptions, events: Events) -> ResolvedDataset:
             of = f" of {total / 1e6:,.1f} MB" if total else ""
             events.message(f"downloading {name}: {done / 1e6:,.1f}{of}")
 
-    data = resolve(spec, folder, progress=progress)
-    changes: dict[str, Any] = {}
-    if options.label is not None:
-        changes["label"] = options.label
-    if options.columns is not None:
-        changes["n_columns"] = options.columns
-    if options.test_size != 0.2 and data.test_url is None:
-        changes["split"] = Split(fraction=1 - options.test_size)
-    return replace(data, **changes)
+    return progress

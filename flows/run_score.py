@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from cluster import connect, prepare
 from flows.options import ScoreOptions
-from flows.run_batch import cluster_arguments
+from flows.run_batch import cluster_arguments, downloading
 
 # Workers import this module when they start, and --help needs none of the rest: heavy imports stand in functions.
 if TYPE_CHECKING:
@@ -47,6 +47,8 @@ def run(
     """
     prepare(options.cluster)  # before the imports that take long
     from pipeline.batch import call_directly
+    from pipeline.datasets import default_data_dir
+    from pipeline.download import readable
     from pipeline.monitoring import told_to_scheduler
     from pipeline.progress import choose_progress
     from pipeline.score import Output, open_data, open_run, score
@@ -54,7 +56,8 @@ def run(
 
     with events or choose_progress(options.quiet) as events:
         model = open_run(options.model, options.learner)
-        data = open_data(model, options.input, options.format, options.label)
+        url = readable(options.input, default_data_dir(), say=events.message, progress=downloading(events))
+        data = open_data(model, url, options.format, options.label)
         try:
             # The output is given up last: no worker of ours is left then that could still be writing.
             with (

@@ -9,6 +9,7 @@ from typing import Any
 from flows._cli import run_command
 from flows.options import ScoreOptions
 from flows.run_score import run
+from pipeline.plain_text import printable
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -23,7 +24,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     else:
         result = run(options)
     for line in result_lines(result):
-        print(line)
+        print(printable(line))
     return 0
 
 

@@ -14,14 +14,13 @@ from typing import Any
 
 from distributed import performance_report
 
-from ikmap.model_selection import psis_that_fit
 from pipeline.baselines import given
 from pipeline.compiling import prepare, words_of
 from pipeline.datasets import ResolvedDataset
 from pipeline.engine import Context, peak_rss_bytes, stage_is_whole
 from pipeline.learners import LEARNERS
 from pipeline.params import Params
-from pipeline.plan import make_plan
+from pipeline.plan import largest_psi, least_plan, make_plan
 from pipeline.prepared import DATA, class_counts
 from pipeline.report import write_report
 from pipeline.rundir import RunDirectory, write_json
@@ -111,6 +110,7 @@ def run_batch(
 
     step = partial(call_stage, context, call, done_before)
     with stopped_after(context, invocation):
+        check_least(context, data, invocation)
         compile_words(context, {source.format for source in data.sources if source})
         ingested = step("ingest", partial(ingest, context, data))
         selection = None
@@ -235,13 +235,16 @@ def psi_used(psis: Mapping[str, int]) -> Any:
 
 def check_largest(context: Context, ingested: Result, invocation: Invocation, *, show: bool = False) -> None:
     """Refuse, before cross-validation, what the largest psi that it may choose cannot fit."""
-    params = context.params
-    tried = [0]
-    if any(LEARNERS[name].on == "cells" for name in params.learners):
-        found = min(ingested["rows_train"], params.cv_rows)
-        tried = psis_that_fit(found) if params.psi == "auto" else [int(params.psi)]
-    if max(tried) <= ingested["rows_train"]:  # else a later stage says what is wrong
-        _plan(context, ingested, max(tried), invocation, show=show)
+    largest = largest_psi(context.params, ingested["rows_train"])
+    if largest <= ingested["rows_train"]:  # else a later stage says what is wrong
+        _plan(context, ingested, largest, invocation, show=show)
+
+
+def check_least(context: Context, data: ResolvedDataset, invocation: Invocation, *, stream: bool = False) -> None:
+    """Refuse, before any row is stored, what cannot fit however many rows there turn out to be."""
+    plan = least_plan(context.params, data, int(invocation.cluster["workers"]), stream=stream)
+    if plan is not None and context.run.stage("ingest") is None:
+        plan.check(invocation.memory_limit, context.run.path)
 
 
 def say_chosen(context: Context, selection: Result) -> None:

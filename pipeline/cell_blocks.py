@@ -11,6 +11,7 @@ import numpy as np
 
 from ikmap.cells import Cells, packed_dtype
 from ikmap.learners.rows import Block
+from pipeline.errors import writing
 from pipeline.prepared import READ_BYTES
 from pipeline.store import Store, read_written
 
@@ -86,16 +87,17 @@ class SpooledBlocks(Sequence[Block]):
         weakref.finalize(self, self._file.close)
         self._bounds = [0]
         self.bytes_read = 0
-        for k in range(len(source)):
-            cells, labels, _ = source[k]
-            assert isinstance(cells, Cells)
-            step = visit_rows or labels.size
-            for start in range(0, labels.size, step):
-                rows = slice(start, start + step)
-                self._file.write(np.ascontiguousarray(labels[rows]).data)
-                self._file.write(np.ascontiguousarray(cells.codes[rows]).data)
-                self._bounds.append(self._bounds[-1] + labels[rows].size)
-        self._file.flush()
+        with writing(tempfile.gettempdir()):
+            for k in range(len(source)):
+                cells, labels, _ = source[k]
+                assert isinstance(cells, Cells)
+                step = visit_rows or labels.size
+                for start in range(0, labels.size, step):
+                    rows = slice(start, start + step)
+                    self._file.write(np.ascontiguousarray(labels[rows]).data)
+                    self._file.write(np.ascontiguousarray(cells.codes[rows]).data)
+                    self._bounds.append(self._bounds[-1] + labels[rows].size)
+            self._file.flush()
 
     def __len__(self) -> int:
         return len(self._bounds) - 1

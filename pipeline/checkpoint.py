@@ -9,6 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
+from pipeline.errors import writing
+
 
 def save_checkpoint(path: str, arrays: Mapping[str, np.ndarray]) -> None:
     """Replace the checkpoint in one step."""
@@ -16,7 +18,7 @@ def save_checkpoint(path: str, arrays: Mapping[str, np.ndarray]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=folder, suffix=".partial")
     try:
-        with os.fdopen(handle, "wb") as file:
+        with writing(path), os.fdopen(handle, "wb") as file:
             np.savez(file, allow_pickle=False, **arrays)
         os.replace(name, path)
     except BaseException:

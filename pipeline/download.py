@@ -1,4 +1,7 @@
-"""Fetch one file so that it is either wholly there, verified, or not there at all."""
+"""Fetch one file so that it is either wholly there, verified, or not there at all.
+
+Files behind web addresses are read where they are if their server serves parts of them, else a copy of them is.
+"""
 
 from __future__ import annotations
 
@@ -6,17 +9,23 @@ import hashlib
 import http.client
 import os
 import urllib.error
+import urllib.parse
 import urllib.request
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
+from pipeline.dataset_spec import is_web
 from pipeline.errors import InputError
 from pipeline.readers.files import find_file
 
 #: Called as ``progress(bytes_so_far, bytes_in_all)``; the second is None where the server does not say.
 Progress = Callable[[int, int | None], None]
+
+COPIES = "web"
+"""Folder of the data directory with copies of files that cannot be read where they are."""
 
 _BLOCK = 1 << 20
 
@@ -93,6 +102,71 @@ def download(
     finally:
         with suppress(OSError):
             partial.unlink(missing_ok=True)
+
+
+def readable(
+    url: str,
+    data_dir: Path,
+    *,
+    say: Callable[[str], None],
+    progress: Callable[[str, int, int | None], None] | None = None,
+    timeout: float = 60.0,
+) -> str:
+    """Return where the readers can read a file: where it is, or in a copy.
+
+    Parameters
+    ----------
+    url : str
+        Anything that readers take; only http and https addresses are asked for.
+    data_dir : Path
+        A server that answers with the whole file when asked for a part has it downloaded to there. The copy is taken
+        again next time, as long as the server tells of the same version of the file.
+    say : callable
+        Told, in one line, that a copy is made, or taken.
+    progress : callable, optional
+        Called with the name of the file, and as `Progress`.
+
+    Raises
+    ------
+    InputError
+        The server does not answer, has no such file, or stops in the middle; or there is no room.
+    """
+    if not is_web(url):
+        return url
+    version = _version_of_whole(url, timeout)
+    if version is None:
+        return url
+    key = hashlib.sha256("\n".join((url, *version)).encode()).hexdigest()[:16]
+    name = urllib.parse.urlsplit(url).path.rpartition("/")[2][:100]
+    target = data_dir / COPIES / key / (name if name.strip(".") else "data")
+    if any(version[1:]) and target.exists():
+        say(f"{url}: reading the copy {target}")
+        return str(target)
+    say(f"{url}: its server does not serve parts of files; downloading it to {target}")
+    try:
+        download(url, target, progress=None if progress is None else partial(progress, target.name), timeout=timeout)
+    except DownloadError as error:
+        raise InputError(f"{url}: download failed: {error}") from error
+    return str(target)
+
+
+def _version_of_whole(url: str, timeout: float) -> tuple[str, ...] | None:
+    """None of a file of which the server serves parts; else its length, tag and date, as far as the server tells."""
+    headers = {"User-Agent": "ikmap", "Accept-Encoding": "identity", "Range": "bytes=0-0"}
+    try:
+        with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=timeout) as response:
+            if response.status == 206:
+                return None
+            return tuple(response.headers.get(key, "") for key in ("Content-Length", "ETag", "Last-Modified"))
+    except urllib.error.HTTPError as error:
+        error.close()
+        if error.code == 416:  # of an empty file there are no parts; whoever opens it says so
+            return None
+        raise InputError(f"{url}: cannot be read: the server answered {error.code}") from error
+    except urllib.error.URLError as error:
+        raise InputError(f"{url}: cannot be read: {error.reason}") from error
+    except (OSError, http.client.HTTPException, ValueError) as error:  # ValueError: an address that is none
+        raise InputError(f"{url}: cannot be read: {error or type(error).__name__}") from error
 
 
 def _blocks(url: str, timeout: float) -> Iterator[tuple[bytes, int, int | None]]:

@@ -7,6 +7,7 @@ import os
 import resource
 import sys
 import time
+import warnings
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -251,6 +252,8 @@ def run_tasks(
     key : str
         Prefix of the tasks: the stage, a dash, and eight hexadecimal digits. Dask's dashboard groups by the stage.
     """
+    # Of a table with a million columns each task takes the names along; there is no smaller way.
+    warnings.filterwarnings("ignore", message="Sending large graph", category=UserWarning)
     waiting = iter(tasks)
     running: dict[Future, Task] = {}
     # Nobody knows yet how long a task takes; those with a worker of their own need not be shared out.

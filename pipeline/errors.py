@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import errno
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from pipeline.plain_text import printable
+
 
 class InputError(Exception):
     """The user's input or environment is at fault: one line, exit status 2.
 
-    The message names the file, the line or row, the column, what was found and what was expected.
+    The message names the file, the line or row, the column, what was found and what was expected. It holds names and
+    values of others, and is safe to show whoever shows it: a terminal, a log, a page.
     """
+
+    def __str__(self) -> str:
+        return printable(super().__str__())
 
 
 class DoesNotFit(InputError):
@@ -16,3 +27,37 @@ class DoesNotFit(InputError):
 
 class NegativeValues(InputError):
     """A learner was given values that its kernel is not defined for."""
+
+
+_NO_ROOM = {getattr(errno, name) for name in ("EDQUOT", "EFBIG", "EIO", "ENOSPC", "EROFS") if hasattr(errno, name)}
+
+
+@contextmanager
+def writing(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Have the error of a write that does not go through name what was being written.
+
+    Of a file that is open the system says "no space left on device" without its name; NumPy says neither.
+
+    Raises
+    ------
+    OSError
+        With the name of the file.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno is None and " requested and " in str(error):  # "100 requested and 0 written"
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), os.fspath(path)) from error
+        if error.filename is None and error.errno in _NO_ROOM:
+            # What was written in spite of it, such as a report, does not hide what went wrong first.
+            error.filename = _first_named(error) or os.fspath(path)
+        raise
+
+
+def _first_named(error: OSError) -> str | None:
+    name, earlier = None, error.__context__
+    while earlier is not None:
+        if isinstance(earlier, OSError) and earlier.errno == error.errno and earlier.filename:
+            name = str(earlier.filename)
+        earlier = earlier.__context__
+    return name

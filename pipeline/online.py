@@ -15,6 +15,7 @@ from pipeline.batch import (
     call_directly,
     call_stage,
     check_largest,
+    check_least,
     compile_for,
     compile_words,
     psi_used,
@@ -164,6 +165,7 @@ def _from_files(
     params = context.params
     # Ranges of columns are those of the initial rows, not of whatever the files hold for training.
     unscaled = replace(context, params=replace(params, scale="none"))
+    check_least(context, data, invocation, stream=True)
     # Without a test file the stream is the file, in its order until it is shuffled.
     ingested = step("ingest", partial(ingest, unscaled, in_file_order(data)))
     if params.scale == "minmax":

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ikmap.learners.class_descent import LANES
+from ikmap.model_selection import psis_that_fit
 from ikmap.partitioners.voronoi.scores import DENSE_BYTES
 from ikmap.partitioners.voronoi.search import SCRATCH_BYTES
 from pipeline.baselines import is_kernel_svm, needed_bytes
+from pipeline.datasets import ResolvedDataset
 from pipeline.errors import InputError
 from pipeline.layout import BLOCK_BYTES, STREAM_BYTES, cell_layout, choose_parts, choose_solver, packed_bytes
 from pipeline.learners import LEARNERS
@@ -155,3 +157,42 @@ def make_plan(
     lines.append(f"memory: at most about {size(worker)} in a worker; output: about {size(output)}")
     heaviest = max(own, key=own.__getitem__)
     return Plan(tuple(lines), worker, int(output), heaviest if own[heaviest] > max(mapping, training) else "")
+
+
+def largest_psi(params: Params, rows_train: int) -> int:
+    """The most cells per partitioning that a run on so many rows may make; 0 without learners on cells."""
+    if all(LEARNERS[name].on == "rows" for name in params.learners):
+        return 0
+    return max(psis_that_fit(min(rows_train, params.cv_rows))) if params.psi == "auto" else int(params.psi)
+
+
+def least_plan(params: Params, data: ResolvedDataset, workers: int, *, stream: bool = False) -> Plan | None:
+    """A plan that no run on this data can undercut, by what the heads of the files tell; None of too few rows.
+
+    Parameters
+    ----------
+    stream : bool
+        All rows are learned from, as in a run on a stream.
+    """
+    train, test = data.sources
+    rows, tested = train.least_rows(), 0 if test is None else test.least_rows()
+    if test is None and not stream:
+        n_train = data.split.n_train
+        n_train = math.ceil(data.split.fraction * rows) if n_train is None else n_train
+        rows, tested = n_train, max(0, rows - n_train)
+    elif stream:
+        rows, tested = rows + tested, 0
+    psi = largest_psi(params, rows)
+    if psi > rows:
+        if train.knows_rows:  # a later stage says what is wrong
+            return None
+        rows = psi  # else it would be wrong
+    # Going block by block needs the least memory, and two classes do; sparse rows may become dense ones.
+    asked = replace(params, solver=params.solver if params.solver == "memory" else "block")
+    plans = [
+        make_plan(asked, psi, rows_train=rows, rows_test=tested, columns=train.n_columns or 1, nnz=0, n_classes=2,
+                  workers=workers, dense=dense)
+        for dense in ([True, False] if train.sparse else [True])
+    ]  # fmt: skip
+    least = min(plans, key=lambda plan: plan.worker_bytes)
+    return replace(least, output_bytes=min(plan.output_bytes for plan in plans))

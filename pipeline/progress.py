@@ -23,6 +23,8 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from pipeline.plain_text import printable
+
 Clock = Callable[[], float]
 
 
@@ -236,7 +238,7 @@ class LogProgress(_Stages):
         if self._broken:
             return
         try:
-            print(time.strftime("%H:%M:%S"), text, file=self._stream, flush=True)
+            print(time.strftime("%H:%M:%S"), printable(text), file=self._stream, flush=True)
         except BrokenPipeError:
             self._broken = True  # nobody listens any more: the work goes on
 
@@ -276,7 +278,7 @@ class TerminalProgress(_Stages):
 
     def message(self, text: str) -> None:
         """Print one line above the bars."""
-        self._console.print(Text(text), soft_wrap=True)
+        self._console.print(Text(printable(text)), soft_wrap=True)
 
     def close(self) -> None:
         """Leave the bars as they are and give the terminal back."""
@@ -354,7 +356,7 @@ def print_result(metrics: Mapping[str, Any], stream: IO[str] | None = None) -> N
         stages.add_column(title, justify="right", no_wrap=True)
     for stage in metrics.get("stages", []):
         stages.add_row(
-            stage["name"],
+            Text(printable(stage["name"])),
             _number(stage.get("seconds"), ".2f"),
             _number(stage.get("rows"), ",.0f"),
             _number(stage.get("rows_per_second"), ",.0f"),
@@ -368,7 +370,7 @@ def print_result(metrics: Mapping[str, Any], stream: IO[str] | None = None) -> N
         learners.add_column(title, justify="right", no_wrap=True)
     for name, figures in metrics.get("learners", {}).items():
         learners.add_row(
-            name,
+            Text(printable(name)),
             _number(figures.get("accuracy"), ".4f"),
             _number(figures.get("train_seconds"), ".2f"),
             _number(figures.get("predict_seconds"), ".2f"),

@@ -27,7 +27,7 @@ from ikmap.rows import Rows, as_csr, as_rows
 from pipeline.baselines import check_values
 from pipeline.compiling import prepare
 from pipeline.engine import Record, Task, run_tasks, summarise
-from pipeline.errors import InputError
+from pipeline.errors import InputError, writing
 from pipeline.models import load_model
 from pipeline.prepared import DATA, READ_BYTES, STREAM_DATA, Preparation, load_scaling, plain_label
 from pipeline.progress import Events
@@ -364,7 +364,7 @@ def score_piece(model: TrainedModel, data: NewData, piece: Piece, url: str) -> R
     # A task that Dask does twice must not write to a file that the other attempt is writing.
     attempt = f"{path}.{uuid4().hex[:8]}"
     schema = _schema(classes.type)
-    with fs.open(attempt, "wb") as stream, pq.ParquetWriter(stream, schema) as writer:
+    with writing(url), fs.open(attempt, "wb") as stream, pq.ParquetWriter(stream, schema) as writer:
         for block in data.source.read(piece):
             counts["bytes_read"] += block.n_bytes
             n = block.X.shape[0]

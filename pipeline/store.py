@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, Concatenate
 
 import numpy as np
 import zarr
 from fsspec.core import url_to_fs
 from zarr.codecs import BloscCodec
 
-from pipeline.errors import InputError
+from pipeline.errors import InputError, writing
 
 COMPLETE = "complete"
 """Attribute that is written last: a group without it was left half-written and counts as absent."""
@@ -86,6 +87,17 @@ def _stamps(folder: Path, members: bool) -> Stamps:
     return stamps
 
 
+def _names_it[**P, T](write: Callable[Concatenate[Store, P], T]) -> Callable[Concatenate[Store, P], T]:
+    """Have the errors of a method that writes, where there is no room, name the array or group: the first argument."""
+
+    @wraps(write)
+    def named(self: Store, *args: P.args, **kwargs: P.kwargs) -> T:
+        with writing("/".join([self.path, *map(str, args[:1])])):
+            return write(self, *args, **kwargs)
+
+    return named
+
+
 class Store:
     """A Zarr v3 hierarchy under one path. Small and picklable; every process opens it for itself.
 
@@ -103,10 +115,12 @@ class Store:
         """Whether the hierarchy is a directory of this machine."""
         return "://" not in self.path
 
+    @_names_it
     def create(self) -> None:
         """Make the root group, where there is none yet."""
         zarr.open_group(self.path, mode="a")
 
+    @_names_it
     def write_group(self, name: str, arrays: Mapping[str, np.ndarray], attributes: Mapping[str, Any]) -> int:
         """Write a group of arrays whole, replacing one of that name. Returns the bytes of the arrays."""
         self._invalidate(name)
@@ -148,6 +162,7 @@ class Store:
         group = zarr.open_group(self.path, path=name, mode="r")
         return attributes, {key: np.asarray(array[...]) for key, array in group.arrays()}
 
+    @_names_it
     def delete(self, name: str) -> None:
         """Remove a group and all it holds; nothing happens where there is none."""
         self._invalidate(name)
@@ -196,6 +211,7 @@ class Store:
         _opened[kind, self.path, name] = stamps, found
         return found
 
+    @_names_it
     def create_sharded(
         self, name: str, shape: tuple[int, ...], dtype: Any, *, shard_rows: int, chunk_rows: int
     ) -> None:
@@ -220,6 +236,7 @@ class Store:
             overwrite=True,
         )
 
+    @_names_it
     def write_shards(self, name: str, start: int, values: np.ndarray) -> list[str]:
         """Write rows ``start, ...`` of a sharded array: whole shards only, so that no two tasks share an object.
 
@@ -247,6 +264,7 @@ class Store:
         rest = "/0" * (values.ndim - 1)
         return [f"{name}/c/{k}{rest}" for k in range(start // shard, -(-stop // shard))]
 
+    @_names_it
     def set_attributes(self, name: str, attributes: Mapping[str, Any]) -> None:
         """Set attributes of a group, making it where it is not there yet, and mark it complete."""
         zarr.open_group(self.path, path=name, mode="a").update_attributes({**attributes, COMPLETE: True})

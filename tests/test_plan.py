@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import math
 import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pipeline.dataset_spec import Split
 from pipeline.errors import DoesNotFit, InputError
 from pipeline.layout import SOLVERS, choose_parts, choose_solver, packed_bytes
+from pipeline.learners import LEARNERS
 from pipeline.memory import USABLE
 from pipeline.params import Params
-from pipeline.plan import Plan, make_plan
+from pipeline.plan import Plan, largest_psi, least_plan, make_plan
+from pipeline.stages.ingest import is_dense
 
 BASE: dict[str, Any] = {
     "rows_train": 50_000,
@@ -171,3 +176,58 @@ def test_the_estimate_is_not_below_the_truth(sizes: str, tmp_path: Path) -> None
     print(f"{sizes}: estimated {estimate / 1e6:.0f} MB, found {truth / 1e6:.0f} MB")
     assert truth <= 1.1 * estimate
     assert estimate <= 2.5 * truth
+
+
+class Head:
+    """What the head of a file may tell."""
+
+    def __init__(self, rows: int, columns: int | None, sparse: bool, known: bool) -> None:
+        self.rows, self.n_columns, self.sparse, self.knows_rows = rows, columns, sparse, known
+
+    def least_rows(self) -> int:
+        return self.rows
+
+
+@settings(max_examples=400)
+@given(
+    learners=st.sets(st.sampled_from(sorted(LEARNERS)), min_size=1, max_size=3),
+    psi=st.one_of(st.just("auto"), st.integers(2, 4096)),
+    t=st.integers(1, 500),
+    partitioner=st.sampled_from(["anne", "iforest"]),
+    solver=st.sampled_from(["auto", *SOLVERS]),
+    kind=st.sampled_from(["table", "libsvm", "npz"]),
+    seen=st.integers(1, 200_000),
+    more=st.floats(0, 20),
+    columns=st.integers(1, 20_000),
+    told=st.booleans(),
+    share=st.floats(0, 1),
+    classes=st.integers(2, 200),
+    split=st.one_of(st.none(), st.floats(0.1, 0.9)),
+    stream=st.booleans(),
+)
+def test_what_is_refused_before_it_is_read_would_be_refused_after(
+    learners: set[str], psi: Any, t: int, partitioner: str, solver: str, kind: str, seen: int, more: float,
+    columns: int, told: bool, share: float, classes: int, split: float | None, stream: bool,
+) -> None:  # fmt: skip
+    params = Params(t=t, psi=psi, partitioner=partitioner, solver=solver, learners=tuple(sorted(learners)))
+    known = kind == "npz"
+    head = Head(seen, columns if told or kind != "libsvm" else None, kind != "table", known)
+    data: Any = SimpleNamespace(
+        sources=(head, None if split else head), split=Split(fraction=split if split is not None else 0.8)
+    )
+    least = least_plan(params, data, 2, stream=stream)
+    rows = seen if known else seen + int(more * seen)
+    rows_train, rows_test = (math.ceil(split * rows), rows - math.ceil(split * rows)) if split else (rows, rows)
+    if stream:
+        rows_train, rows_test = rows_train + rows_test, 0
+    largest = largest_psi(params, rows_train)
+    if least is None or largest > rows_train:
+        return  # refused for another reason
+    nnz = int(share * columns * (rows_train + rows_test))
+    dense = kind == "table" or is_dense(True, rows_train + rows_test, columns, nnz)
+    found = make_plan(
+        params, largest, rows_train=rows_train, rows_test=rows_test, columns=columns, nnz=nnz, n_classes=classes,
+        workers=2, dense=dense,
+    )  # fmt: skip
+    assert least.worker_bytes <= found.worker_bytes
+    assert least.output_bytes <= found.output_bytes

@@ -220,11 +220,13 @@ def test_text_after_numeric_labels(folder: Path) -> None:
 
 
 def test_open_quote(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pipeline.readers.files.MAX_LINE", 1000)
+    monkeypatch.setattr("pipeline.readers.limits.LONGEST_ROW", 1000)
     url = write(folder / "quote.csv", HEAD + '1,2,"x\n' + "1,2,x\n" * 400)
     with pytest.raises(InputError) as error:
         read_all(open_source(url, block_bytes=100))
-    assert str(error.value) == (f"{url}: found a line or quoted text longer than 1000 bytes, expected text in lines")
+    assert str(error.value) == (
+        f"{url}: line 2: found a line or quoted text longer than 1,000 bytes, expected text in lines"
+    )
 
 
 @pytest.mark.parametrize("ending", ["", ".gz"])

@@ -239,11 +239,11 @@ def test_no_rows(folder: Path, text: bytes) -> None:
 
 
 def test_endless_line(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pipeline.readers.files.MAX_LINE", 1000)
+    monkeypatch.setattr("pipeline.readers.limits.LONGEST_ROW", 1000)
     url = write(folder / "endless.libsvm", b"1 1:1 " + b" " * 5000)
     with pytest.raises(InputError) as error:
         read_all(open_source(url, block_bytes=100))
-    assert str(error.value) == f"{url}: found a line longer than 1000 bytes, expected text in lines"
+    assert str(error.value) == f"{url}: line 1: found a line longer than 1,000 bytes, expected text in lines"
 
 
 @pytest.mark.parametrize("ending", ["", ".gz"])

@@ -63,11 +63,14 @@ class Source(ABC):
         Feature columns; None for LIBSVM text unless it was given.
     column_names : tuple of str or None
         Names of the feature columns, where the file has names.
+    knows_rows : bool
+        Whether the file says how many rows it has.
     piece_bytes, block_bytes : int
         Aimed-at sizes; the cut depends on them and on the file, on nothing else.
     """
 
     format: ClassVar[str]
+    knows_rows: ClassVar[bool] = False
 
     file: File
     n_columns: int | None
@@ -93,6 +96,10 @@ class Source(ABC):
     def identity(self) -> dict[str, Any]:
         """Size and SHA-256 of a local file; size and version tag of a remote one."""
         return self.file.identity()
+
+    @abstractmethod
+    def least_rows(self) -> int:
+        """Rows that there are at least: all, where the file says how many it has, else those near its start."""
 
     @abstractmethod
     def pieces(self) -> list[Piece]:
@@ -130,7 +137,7 @@ def other_columns(url: str, found: Sequence[str], expected: Sequence[str]) -> st
     """Say in what the names of columns differ."""
     for number, (name, wanted) in enumerate(zip(found, expected, strict=False), start=1):
         if name != wanted:
-            return f"{url}: column {number}: found {name!r}, expected {wanted!r} as in the training data"
+            return f"{url}: column {number}: found {shown(name)}, expected {shown(wanted)} as in the training data"
     return f"{url}: found {len(found)} columns, expected {len(expected)} as in the training data"
 
 

@@ -9,8 +9,7 @@ import bz2
 import io
 from collections.abc import Iterator
 
-from pipeline.errors import InputError
-from pipeline.readers.files import MAX_LINE, MEBIBYTE, File
+from pipeline.readers.files import MEBIBYTE, File
 
 LEAST_BYTES, MOST_BYTES = MEBIBYTE // 2, 8 * MEBIBYTE
 """Compressed bytes of a piece. Each decompresses one block (900 kB of text) more than it has, for the end of a line."""
@@ -46,18 +45,15 @@ def text_before(file: File, start: int) -> Iterator[bytes]:
 
 
 def _lines(file: File, start: int, stop: int) -> Iterator[bytes]:
-    begun, length = start == 0, 0
+    begun = start == 0
     for at, text in _blocks(file, start):
         if at >= stop:  # of the next piece, whose first line it leaves to us
             if not begun:
                 return
             end = text.find(b"\n") + 1
             yield text[:end] if end else text
-            length += len(text)
             if end:
                 return
-            if length > MAX_LINE:
-                raise InputError(f"{file.url}: found a line longer than {MAX_LINE} bytes, expected text in lines")
         elif begun:
             yield text
         elif end := text.find(b"\n") + 1:

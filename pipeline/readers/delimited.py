@@ -19,14 +19,18 @@ import pyarrow.csv
 
 from pipeline.errors import InputError
 from pipeline.readers.base import Block, Piece, Source, check_columns, shown
-from pipeline.readers.files import MEBIBYTE, File, read_record, text_blocks
-from pipeline.readers.labels import LABEL_NAMES, choose_label
+from pipeline.readers.files import MEBIBYTE, File, LongLine, read_record, text_blocks
+from pipeline.readers.labels import LABEL_NAMES, check_names, choose_label
+from pipeline.readers.limits import MOST_COLUMNS, longest_row
 
 # A cell takes at least two bytes of text and becomes eight: 16 MiB dense at most.
 TEXT_BLOCK_BYTES = 4 * MEBIBYTE
+# With so many columns a block has few rows, and Arrow takes time and memory by columns: rows are parsed one by one.
+WIDE = 8192
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE | re.ASCII)
 _NOT_FINITE = re.compile(r"[+-]?(nan|inf|infinity)", re.IGNORECASE)
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _BOM = b"\xef\xbb\xbf"
 SAMPLE_BYTES = MEBIBYTE // 4
 
@@ -45,21 +49,30 @@ class DelimitedSource(Source):
     data_start: int
     data_line: int
 
+    def least_rows(self) -> int:
+        with self.file.open() as stream:
+            stream.seek(self.data_start)
+            text = stream.read(MEBIBYTE)
+        # Blank lines are none, and quoted text may have line ends in it; then it takes longer to say.
+        return max(1, sum(1 for _ in _records(text.rpartition(b"\n")[0], self.url, self.delimiter, self.data_line)))
+
     def pieces(self) -> list[Piece]:
         return [Piece(0, self.data_start, None)]
 
     def read(self, piece: Piece, skip: int = 0) -> Iterator[Block]:
         with self.file.open() as stream:
             stream.seek(piece.start)
-            line = self.data_line
-            blocks = text_blocks(stream, self.url, piece.start, piece.stop, self.block_bytes, quotes=True)
-            for k, text in enumerate(blocks):
+            blocks = text_blocks(
+                stream, self.url, piece.start, piece.stop, self.block_bytes, line=self.data_line, quotes=True
+            )
+            for k, (line, text) in enumerate(blocks):
                 if k >= skip:
                     yield self.parse(text, line)
-                line += text.count(b"\n")
 
     def parse(self, text: bytes, line: int) -> Block:
         """Rows of some whole records, of which the first stands in that line."""
+        if self.n_total >= WIDE and (found := self._row_by_row(text, line)) is not None:
+            return found
         columns = self._arrow(text) if text.strip() else [np.empty(0) for _ in range(self.n_total)]
         if columns is None or not all(_good(column) for column in columns):
             columns = self._careful(text, line)
@@ -91,6 +104,29 @@ class DelimitedSource(Source):
             stripped = [str(label).strip() for label in columns[self.label]]
             columns[self.label] = _strings(stripped)
         return columns
+
+    def _row_by_row(self, text: bytes, line: int) -> Block | None:
+        """As :meth:`parse`; None where a cell is not plainly a number, or there is another fault."""
+        rows: list[np.ndarray] = []
+        y: list[float | str] = []
+        for _, row in _records(text, self.url, self.delimiter, line):
+            if len(row) != self.n_total:
+                return None
+            label = None if self.label is None else row.pop(self.label).strip()
+            cells = "".join(row)
+            if not cells.isascii() or "_" in cells:  # what float() takes beside plain numbers
+                return None
+            try:
+                rows.append(np.fromiter(map(float, row), np.float64, len(row)))
+                if label is not None:
+                    y.append(label if self.text_labels else float(self._cell(label, line, self.label or 0)))
+            except (ValueError, InputError):
+                return None
+            if not np.isfinite(rows[-1]).all() or (self.text_labels and (not label or _broken(label))):
+                return None
+        X = np.stack(rows) if rows else np.empty((0, self.n_total - (self.label is not None)))
+        labels = None if self.label is None else _strings(y) if self.text_labels else np.array(y, dtype=np.float64)
+        return Block(X, labels, line, len(text))
 
     def _careful(self, text: bytes, line: int) -> list[np.ndarray]:
         """Parse cell by cell: raise for the first fault, or return what Arrow was too strict about."""
@@ -129,7 +165,7 @@ class DelimitedSource(Source):
         raise InputError(f"{where}: found {cell}, expected a finite number{kind}")
 
     def _name(self, j: int) -> str:
-        return repr(self.names[j]) if self.names is not None else str(j + 1)
+        return shown(self.names[j]) if self.names is not None else str(j + 1)
 
 
 def open_delimited(
@@ -150,14 +186,16 @@ def open_delimited(
     """
     url = file.url
     with file.open() as stream:
-        data_start, line, first = _skip_blank(stream, url)
-        sample = first
-        while len(sample) < SAMPLE_BYTES and (record := read_record(stream, url)):
-            sample += record
+        data_start, line, first, more = _first_records(stream, url)
     if not first:
         raise InputError(f"{url}: found no rows, expected a table")
     delimiter = sniff_delimiter(url, first)
-    records = [row for _, row in _records(sample, url, delimiter, line)]
+    if first.count(delimiter.encode()) >= MOST_COLUMNS:
+        raise InputError(
+            f"{url}: line {line}: found {first.count(delimiter.encode()) + 1:,} columns, expected at most "
+            f"{MOST_COLUMNS:,} in text; give LIBSVM text, .npy or .npz, whose columns need no names"
+        )
+    records = [row for _, row in _records(first + more, url, delimiter, line)]
     names, data_line = None, line
     if _is_header(records[0], records[1] if len(records) > 1 else None, label):
         names = tuple(_checked_names(url, records.pop(0), line))
@@ -194,17 +232,33 @@ def sniff_delimiter(url: str, first: bytes) -> str:
     return max(",\t;", key=lambda c: plain.count(c.encode()))
 
 
-def _skip_blank(stream: io.BufferedReader, url: str) -> tuple[int, int, bytes]:
-    """Offset, line and bytes of the first record that is not blank (no bytes at the end of the file)."""
-    position, line = 0, 1
+def _first_records(stream: io.BufferedReader, url: str) -> tuple[int, int, bytes, bytes]:
+    """Offset, line and bytes of the first record that is not blank, and the records behind it, in a sample.
+
+    There are no bytes where the file ends before.
+    """
+    position, line, limit = 0, 1, longest_row()
+
+    def record() -> bytes:
+        try:
+            return read_record(stream, limit=limit)
+        except LongLine as error:
+            raise error.at(url, line, True) from None
+
     if stream.peek(len(_BOM))[: len(_BOM)] == _BOM:
         position = len(stream.read(len(_BOM)))
-    while record := read_record(stream, url):
-        if record.strip(b"\r\n"):
-            return position, line, record
-        position += len(record)
-        line += record.count(b"\n")
-    return position, line, b""
+    while (first := record()) and not first.strip(b"\r\n"):
+        position += len(first)
+        line += first.count(b"\n")
+    begin = line
+    line += first.count(b"\n")
+    more: list[bytes] = []
+    length = 0
+    while length < SAMPLE_BYTES and (following := record()):
+        more.append(following)
+        length += len(following)
+        line += following.count(b"\n")
+    return position, begin, first, b"".join(more)
 
 
 def _records(text: bytes, url: str, delimiter: str, line: int) -> Iterator[tuple[int, list[str]]]:
@@ -239,11 +293,7 @@ def _checked_names(url: str, names: Sequence[str], line: int) -> list[str]:
     for j, name in enumerate(names):
         if _broken(name):
             raise InputError(f"{url}: line {line}, column {j + 1}: found bytes that are not UTF-8, expected a name")
-        if name in names[:j]:
-            raise InputError(
-                f"{url}: line {line}: column name {name!r} appears twice (columns "
-                f"{names.index(name) + 1} and {j + 1}), expected different names"
-            )
+    check_names(f"{url}: line {line}", names)
     return names
 
 
@@ -253,7 +303,7 @@ def _numeric(cell: str) -> bool:
 
 
 def _broken(text: str) -> bool:
-    return any("\ud800" <= c <= "\udfff" for c in text)
+    return bool(_SURROGATE.search(text))
 
 
 def _good(column: np.ndarray) -> bool:

@@ -18,10 +18,7 @@ from typing import Any, cast
 from fsspec.core import url_to_fs
 
 from pipeline.errors import InputError
-
-MEBIBYTE = 1 << 20
-# A longer line is no line of a data set: reading on would fill the memory.
-MAX_LINE = 256 * MEBIBYTE
+from pipeline.readers.limits import MEBIBYTE, longest_row, reason
 
 MAGIC = {"bz2": b"BZh", "gz": b"\x1f\x8b", "xz": b"\xfd7zXZ\x00"}
 _DECOMPRESS: dict[str, Callable[[Any], Any]] = {
@@ -63,7 +60,7 @@ class File:
     def identity(self) -> dict[str, Any]:
         """Size, and SHA-256 (local) or the version tag that the remote file system gives."""
         if not self.local:
-            with _failures(self.url):
+            with _failures(self.url), _answers(self.url):
                 fs, path = url_to_fs(self.path)
                 info = fs.info(path)
                 tag = info.get("ETag") or info.get("etag")
@@ -106,13 +103,9 @@ def _local_size(url: str, path: str) -> int:
 
 
 def _remote_size(url: str) -> int:
-    fs, path = url_to_fs(url)
-    try:
+    with _answers(url):
+        fs, path = url_to_fs(url)
         info = fs.info(path)
-    except (OSError, ImportError):
-        raise
-    except Exception as error:  # such as missing credentials: every client has errors of its own
-        raise InputError(f"{url}: cannot be read: {type(error).__name__}: {_line(error)}") from error
     if info.get("type") == "directory":
         raise InputError(f"{url}: is a directory, expected a file")
     if info.get("size") is None:
@@ -126,10 +119,62 @@ def _open_raw(path: str, local: bool, scattered: bool = False) -> Iterator[io.Bu
         with open(path, "rb", buffering=MEBIBYTE) as stream:
             yield cast(io.BufferedReader, stream)
     else:
-        fs, name = url_to_fs(path)
         options = {"cache_type": "none"} if scattered else {}
-        with fs.open(name, "rb", **options) as remote:
-            yield io.BufferedReader(cast(io.RawIOBase, remote), MEBIBYTE)
+        with _answers(path):
+            fs, name = url_to_fs(path)
+            remote = fs.open(name, "rb", **options)
+        with io.BufferedReader(_Remote(remote, path), MEBIBYTE) as stream:
+            yield cast(io.BufferedReader, stream)
+
+
+class _Remote(io.RawIOBase):
+    """A remote file; whatever its client raises becomes one line."""
+
+    def __init__(self, stream: Any, url: str) -> None:
+        self._stream, self._url = stream, url
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        with _answers(self._url):
+            return int(self._stream.seek(offset, whence))
+
+    def tell(self) -> int:
+        return int(self._stream.tell())
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        with _answers(self._url):
+            data = self._stream.read(len(buffer))
+            at, size = self._stream.tell(), getattr(self._stream, "size", None)
+        if not data and size is not None and at < size:
+            raise InputError(f"{self._url}: cut off: {at:,} of {size:,} bytes arrived")
+        buffer[: len(data)] = data
+        return len(data)
+
+    def close(self) -> None:
+        if not self.closed:
+            self._stream.close()
+        super().close()
+
+
+@contextmanager
+def _answers(url: str) -> Iterator[None]:
+    """Turn what the client of a remote file system raises into one line: every client has errors of its own."""
+    try:
+        yield
+    except (InputError, OSError, ImportError):  # turned by `_failures`
+        raise
+    except Exception as error:
+        if isinstance(error, ValueError) and "range requests" in str(error):
+            raise InputError(
+                f"{url}: its server does not serve parts of files; download the file and give its path"
+            ) from error
+        kind = "" if isinstance(error, ValueError) or not str(error) else f"{type(error).__name__}: "
+        raise InputError(f"{url}: cannot be read: {kind}{_line(error)}") from error
 
 
 @contextmanager
@@ -155,53 +200,93 @@ def _failures(url: str) -> Iterator[None]:
         if str(error) == "Invalid data stream":  # what the bz2 module says
             raise InputError(f"{url}: damaged: invalid bz2 data; copy or download it again") from error
         raise InputError(f"{url}: cannot be read: {_line(error)}") from error
-    except ValueError as error:
-        if "protocol" in str(error).lower():  # fsspec: unknown protocol
-            raise InputError(f"{url}: cannot be read: {_line(error)}") from error
-        raise
 
 
 def _line(error: BaseException) -> str:
     return " ".join(str(error).split()) or type(error).__name__
 
 
-def read_record(stream: io.BufferedReader, url: str, chunk: bytes = b"", *, quotes: bool = True) -> bytes:
-    """`chunk` and what follows it, up to the end of the line - with `quotes`, of the CSV record."""
+class LongLine(Exception):
+    """A line, or quoted text, is longer than a row may be; it begins after so many line ends of what was being read.
+
+    Turned into an `InputError` by those who know the number of the line.
+    """
+
+    def __init__(self, lines: int) -> None:
+        super().__init__(lines)
+        self.lines = lines
+
+    def at(self, url: str, line: int, quotes: bool) -> InputError:
+        """The error, where what was being read begins in that line of the file."""
+        what = "a line or quoted text" if quotes else "a line"
+        return InputError(
+            f"{url}: line {line + self.lines}: found {what} longer than {longest_row():,} bytes{reason()}, "
+            "expected text in lines"
+        )
+
+
+def read_record(stream: io.BufferedReader, chunk: bytes = b"", *, quotes: bool = True, limit: int) -> bytes:
+    """`chunk` and what follows it, up to the end of the line - with `quotes`, of the CSV record.
+
+    Raises
+    ------
+    LongLine
+        What follows is longer than `limit` bytes.
+    """
     parts = [chunk]
     quoted = quotes and chunk.count(b'"') % 2 == 1
     length = 0
     while quoted or not parts[-1].endswith(b"\n"):
-        line = stream.readline(MAX_LINE)
+        line = stream.readline(limit)
         length += len(line)
         if not line:
             break
-        if length >= MAX_LINE:
-            what = "a line or quoted text" if quotes else "a line"
-            raise InputError(f"{url}: found {what} longer than {MAX_LINE} bytes, expected text in lines")
+        if length >= limit:
+            begin = max(0, chunk.rfind(b'"')) if quotes and chunk.count(b'"') % 2 == 1 else len(chunk)
+            raise LongLine(chunk.count(b"\n", 0, begin))
         parts.append(line)
         quoted ^= quotes and line.count(b'"') % 2 == 1
     return b"".join(parts) if len(parts) > 2 or chunk else parts[-1]
 
 
 def text_blocks(
-    stream: io.BufferedReader, url: str, start: int, stop: int | None, size: int, *, quotes: bool = False
-) -> Iterator[bytes]:
+    stream: io.BufferedReader,
+    url: str,
+    start: int,
+    stop: int | None,
+    size: int,
+    *,
+    line: int = 1,
+    lines_before: Callable[[], int] = int,
+    quotes: bool = False,
+) -> Iterator[tuple[int, bytes]]:
     """Cut ``start .. stop - 1`` every `size` bytes; a line goes to the block in which it starts.
 
-    Block k holds the whole lines that start in bytes ``start + k size .. start + (k + 1) size - 1``, and is
-    empty where a long line runs through. `stream` stands at `start`, or at the first line start after it.
+    Yields the number of the first line, and the text. Block k holds the whole lines that start in bytes
+    ``start + k size .. start + (k + 1) size - 1``, and is empty where a long line runs through. `stream` stands at
+    `start`, or at the first line start after it, which is counted as `line`.
+
+    Parameters
+    ----------
+    lines_before : callable
+        Gives the number of lines before those; asked in need only.
     """
     position = stream.tell()
     begin = start
+    limit = longest_row()
     while stop is None or begin < stop:
         end = begin + size if stop is None else min(begin + size, stop)
         text = b""
         if end > position:
             text = stream.read(end - position)
             if text:
-                text = read_record(stream, url, text, quotes=quotes)
+                try:
+                    text = read_record(stream, text, quotes=quotes, limit=limit)
+                except LongLine as error:
+                    raise error.at(url, line + lines_before(), quotes) from None
             elif stop is None and position <= begin:
                 return
             position += len(text)
-        yield text
+        yield line, text
+        line += text.count(b"\n")
         begin = end

@@ -6,9 +6,28 @@ import difflib
 from collections.abc import Sequence
 
 from pipeline.errors import InputError
+from pipeline.readers.base import shown
 
 # The names that make a column the label when none is named (in any case).
 LABEL_NAMES = ("label", "target", "class", "y")
+COMPARED_NAMES, COMPARED_LENGTH = 5000, 100
+"""The nearest name is looked for among so many, of so many characters: that takes 10 microseconds each, or more."""
+
+
+def check_names(where: str, names: Sequence[str]) -> None:
+    """Refuse a table of which two columns have the same name.
+
+    Raises
+    ------
+    InputError
+    """
+    first: dict[str, int] = {}
+    for j, name in enumerate(names):
+        if first.setdefault(name, j) != j:
+            raise InputError(
+                f"{where}: column name {shown(name)} appears twice (columns {first[name] + 1} and {j + 1}), "
+                "expected different names"
+            )
 
 
 def choose_label(
@@ -47,7 +66,7 @@ def choose_label(
             return n_total - 1
         found = [i for i, name in enumerate(names) if name.strip().lower() in LABEL_NAMES]
         if len(found) > 1:
-            both = " and ".join(repr(names[i]) for i in found)
+            both = " and ".join(shown(names[i]) for i in found[:2])
             raise InputError(f"{url}: columns {both} could each be the label; choose one by its name")
         if found:
             return found[0]
@@ -69,7 +88,8 @@ def choose_label(
             f"{url}: no label column {str(label)!r}; the file has no header, so give a position from 0 to "
             f"{n_total - 1}, or -1 for the last"
         )
-    near = difflib.get_close_matches(str(label), names, n=1, cutoff=0.5)
+    compared = [name for name in names[:COMPARED_NAMES] if len(name) <= COMPARED_LENGTH]
+    near = difflib.get_close_matches(str(label)[:COMPARED_LENGTH], compared, n=1, cutoff=0.5)
     hint = f"did you mean {near[0]!r}? " if near else ""
     raise InputError(f"{url}: no label column {str(label)!r}; {hint}the columns are {_listed(names)}")
 
@@ -83,5 +103,5 @@ def _position(label: str | int, n_total: int) -> int | None:
 
 
 def _listed(names: Sequence[str], limit: int = 12) -> str:
-    listed = ", ".join(repr(name) for name in names[:limit])
+    listed = ", ".join(shown(name) for name in names[:limit])
     return listed if len(names) <= limit else f"{listed} and {len(names) - limit} more"

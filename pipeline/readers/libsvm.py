@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import ClassVar
 
@@ -39,6 +40,11 @@ class LibsvmSource(Source):
     def sparse(self) -> bool:
         return True
 
+    def least_rows(self) -> int:
+        with self.file.open() as stream:
+            lines = stream.read(MEBIBYTE).split(b"\n")[:-1]
+        return max(1, sum(1 for line in lines if line.strip() and not line.lstrip().startswith(b"#")))
+
     def pieces(self) -> list[Piece]:
         if self.file.compression == "bz2" and self.file.local:
             starts = bzip2.piece_starts(self.size)
@@ -51,19 +57,21 @@ class LibsvmSource(Source):
     def read(self, piece: Piece, skip: int = 0) -> Iterator[Block]:
         if self.file.compression and piece.stop is not None:
             with bzip2.lines_of_piece(self.file, piece.start, piece.stop) as stream:
-                yield from self._blocks(text_blocks(stream, self.url, 0, None, self.block_bytes), piece, skip)
+                yield from self._blocks(stream, 0, None, piece, skip)
             return
         with self.file.open() as stream:
             _seek_line(stream, piece.start)
-            blocks = text_blocks(stream, self.url, piece.start, piece.stop, self.block_bytes)
-            yield from self._blocks(blocks, piece, skip)
+            yield from self._blocks(stream, piece.start, piece.stop, piece, skip)
 
-    def _blocks(self, texts: Iterable[bytes], piece: Piece, skip: int) -> Iterator[Block]:
-        line = 1
-        for k, text in enumerate(texts):
+    def _blocks(
+        self, stream: io.BufferedReader, start: int, stop: int | None, piece: Piece, skip: int
+    ) -> Iterator[Block]:
+        """Blocks of the text ``start .. stop - 1`` of a stream, which is that of a piece."""
+        before = partial(self._lines_before, piece)
+        blocks = text_blocks(stream, self.url, start, stop, self.block_bytes, lines_before=before)
+        for k, (line, text) in enumerate(blocks):
             if k >= skip:
                 yield self._parse(text, line, piece)
-            line += text.count(b"\n")
 
     def parse(self, text: bytes, line: int) -> Block:
         """Rows of some whole lines, of which the first has that number."""

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import io
+import math
+import struct
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import IO, ClassVar
@@ -12,16 +16,43 @@ from pipeline.errors import InputError
 from pipeline.readers.base import Block, Piece, Source, check_columns, row_pieces
 from pipeline.readers.files import File
 from pipeline.readers.labels import choose_label
+from pipeline.readers.limits import check_row
+
+LONGEST_HEADER = 10_000
+"""Bytes of a header; what describes more is no array of numbers."""
+_LENGTH = {b"\x01\x00": "<H", b"\x02\x00": "<I", b"\x03\x00": "<I"}
+_HEADER = {1: np.lib.format.read_array_header_1_0, 2: np.lib.format.read_array_header_2_0,
+           3: np.lib.format.read_array_header_2_0}  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Where the values of an array lie in a ``.npy`` stream."""
+    """Where the values of an array lie in a ``.npy`` stream.
+
+    Attributes
+    ----------
+    shape : tuple of int
+    dtype : str
+        As NumPy writes it.
+    fortran : bool
+    offset : int
+        Bytes before the first value.
+    kind : str
+        One letter, NumPy's, for what the values are.
+    item_bytes : int
+    """
 
     shape: tuple[int, ...]
     dtype: str
     fortran: bool
     offset: int
+    kind: str
+    item_bytes: int
+
+    @property
+    def n_bytes(self) -> int:
+        """Of header and values."""
+        return self.offset + math.prod(self.shape) * self.item_bytes
 
     def read(self, stream: IO[bytes], url: str, start: int, stop: int) -> np.ndarray:
         """Rows ``start .. stop - 1``: one read in C order, one per column in Fortran order."""
@@ -50,18 +81,34 @@ def read_layout(stream: IO[bytes], url: str, what: str = "") -> Layout:
     Raises
     ------
     InputError
-        If it is no ``.npy`` header, or one of Python objects.
+        If it is no ``.npy`` header, or none of an array that there can be.
     """
+    start = stream.read(8)
+    form = _LENGTH.get(start[6:8])
+    if start[:6] != np.lib.format.MAGIC_PREFIX or form is None:
+        raise InputError(f"{url}: {what}not a .npy array: it starts with {start!r}")
+    start += stream.read(struct.calcsize(form))
+    length = struct.unpack(form, start[8:])[0] if len(start) == 8 + struct.calcsize(form) else 0
+    if length > LONGEST_HEADER:
+        raise InputError(f"{url}: {what}found a header of {length:,} bytes, expected at most {LONGEST_HEADER:,}")
+    header = start + stream.read(length)
+    offset = len(header)
     try:
-        version = np.lib.format.read_magic(stream)
-        if version == (1, 0):
-            shape, fortran, dtype = np.lib.format.read_array_header_1_0(stream)
-        else:
-            shape, fortran, dtype = np.lib.format.read_array_header_2_0(stream)
-    except ValueError as error:
-        reason = " ".join(str(error).split())
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of headers that Python 2 wrote
+            shape, fortran, dtype = _HEADER[header[6]](io.BytesIO(header[8:]))
+    except Exception as error:  # whatever NumPy, which evaluates it as Python, says of a text that is no header
+        reason = " ".join(str(error).split())[:200] or type(error).__name__
         raise InputError(f"{url}: {what}not a .npy array: {reason}") from error
-    return Layout(tuple(shape), dtype.str if dtype.names is None else str(dtype), fortran, stream.tell())
+    if not all(type(n) is int and n >= 0 for n in shape) or math.prod(shape) * dtype.itemsize >= 1 << 62:
+        raise InputError(f"{url}: {what}found the shape {_shown(shape)}, expected whole numbers from 0 on")
+    name = dtype.str if dtype.names is None else _shown(dtype)
+    return Layout(shape, name, fortran, offset, dtype.kind, dtype.itemsize)
+
+
+def _shown(value: object) -> str:
+    text = str(value)
+    return text if len(text) <= 60 else text[:60] + "..."
 
 
 @dataclass(frozen=True)
@@ -69,9 +116,13 @@ class NpySource(Source):
     """Rows of a two-dimensional array; the label is one of its columns."""
 
     format: ClassVar[str] = "npy"
+    knows_rows: ClassVar[bool] = True
 
     layout: Layout
     label: int | None
+
+    def least_rows(self) -> int:
+        return self.layout.shape[0]
 
     def pieces(self) -> list[Piece]:
         per_block = rows_per_block(self.block_bytes, self.layout.shape[1])
@@ -109,10 +160,11 @@ def open_npy(
     with file.open() as stream:
         layout = read_layout(stream, url)
     check_matrix(layout, url, "")
-    n_rows, n_total = layout.shape
-    expected = layout.offset + n_rows * n_total * np.dtype(layout.dtype).itemsize
-    if file.size < expected:
-        raise InputError(f"{url}: truncated: found {file.size} bytes, expected {expected} for shape {layout.shape}")
+    n_total = layout.shape[1]
+    if file.size < layout.n_bytes:
+        raise InputError(
+            f"{url}: truncated: found {file.size} bytes, expected {layout.n_bytes} for shape {layout.shape}"
+        )
     at = choose_label(url, None, n_total, label, required=require_label, n_columns=n_columns)
     check_columns(url, n_total - (at is not None), n_columns)
     return NpySource(file, n_total - (at is not None), None, piece_bytes, block_bytes, layout, at)
@@ -121,12 +173,15 @@ def open_npy(
 def check_matrix(layout: Layout, url: str, what: str) -> None:
     if len(layout.shape) != 2:
         raise InputError(
-            f"{url}: {what}found an array of shape {layout.shape}, expected two dimensions (rows, columns)"
+            f"{url}: {what}found an array of shape {_shown(layout.shape)}, expected two dimensions (rows, columns)"
         )
-    if not layout.dtype.startswith(("<", ">", "|")) or np.dtype(layout.dtype).kind not in "biuf":
+    if layout.kind not in "biuf":
         raise InputError(f"{url}: {what}found values of type {layout.dtype}, expected numbers")
     if layout.shape[0] == 0:
         raise InputError(f"{url}: {what}found no rows, expected at least one")
+    if layout.shape[1] == 0:
+        raise InputError(f"{url}: {what}found no columns, expected at least one")
+    check_row(url, 8 * layout.shape[1])
 
 
 def finite(raw: np.ndarray, url: str, start: int, label: int | None = None) -> np.ndarray:

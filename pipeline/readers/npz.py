@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-import io
+import lzma
 import shutil
+import struct
+import sys
 import tempfile
 import zipfile
 import zlib
@@ -15,12 +17,24 @@ from typing import IO, ClassVar
 import numpy as np
 import scipy.sparse as sp
 
-from pipeline.errors import InputError
-from pipeline.readers.base import Block, Piece, Source, check_columns
+from pipeline.errors import InputError, writing
+from pipeline.readers.base import Block, Piece, Source, check_columns, shown
 from pipeline.readers.files import File
+from pipeline.readers.limits import check_row
 from pipeline.readers.npy import Layout, check_matrix, finite, read_layout, rows_per_block
 
 _CSR_PARTS = ("data", "indices", "indptr")
+MOST_COLUMNS = (1 << 31) - 2
+"""Columns of a CSR matrix: indices are int32."""
+LABEL_BYTES = 16 << 20
+"""Labels are read so many bytes at a time, whatever the rows are."""
+LARGEST_SHAPE = 4096
+"""Bytes of the members that describe a sparse matrix."""
+_ZIP_FAILURES = (
+    zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, EOFError, OSError, OverflowError, ValueError,
+    RuntimeError, KeyError,
+)  # fmt: skip
+"""What `zipfile` says of damaged, encrypted and unknown contents (NotImplementedError is a RuntimeError)."""
 
 
 @dataclass(frozen=True)
@@ -28,6 +42,7 @@ class NpzSource(Source):
     """Members of an archive, read as streams. One piece: a compressed member has one entry point."""
 
     format: ClassVar[str] = "npz"
+    knows_rows: ClassVar[bool] = True
 
     X: Layout | None  # None: a CSR matrix
     csr: tuple[Layout, ...]  # of data, indices, indptr
@@ -39,50 +54,75 @@ class NpzSource(Source):
     def sparse(self) -> bool:
         return self.X is None
 
+    def least_rows(self) -> int:
+        return self.n_rows
+
     def pieces(self) -> list[Piece]:
         return [Piece(0, 0, self.n_rows)]
 
     def read(self, piece: Piece, skip: int = 0) -> Iterator[Block]:
         assert piece.stop is not None
-        per_block = self._rows_per_block()
-        first = piece.start + skip * per_block
-        if first >= piece.stop:
-            return
+        if self.X is None:
+            return self._csr_blocks(piece.stop, skip)
+        return self._dense_blocks(self.X, piece.stop, skip)
+
+    def _dense_blocks(self, layout: Layout, n_rows: int, skip: int) -> Iterator[Block]:
+        per_block = rows_per_block(self.block_bytes, layout.shape[1])
         with ExitStack() as stack:
             labels = None if self.y is None else _Member(self.file, stack, self.label, self.y)
-            names = _CSR_PARTS if self.X is None else ("X",)
-            layouts = self.csr if self.X is None else (self.X,)
-            members = [_Member(self.file, stack, *item) for item in zip(names, layouts, strict=True)]
+            member = _Member(self.file, stack, "X", layout)
             # Each member is read strictly forwards: a step back would decompress it from its start.
-            pointer = members[-1].read(first, first + 1) if self.X is None else None
-            for start in range(first, piece.stop, per_block):
-                stop = min(start + per_block, piece.stop)
+            for start in range(skip * per_block, n_rows, per_block):
+                stop = min(start + per_block, n_rows)
                 y = None if labels is None else _labels(labels, start, stop)
-                if pointer is not None:
-                    indptr = np.concatenate([pointer, members[-1].read(start + 1, stop + 1)])
-                    pointer = indptr[-1:]
-                    X = self._csr_rows(members, indptr.astype(np.int64), start)
+                raw = member.read(start, stop)
+                yield Block(finite(raw, self.url, start), y, start + 1, raw.nbytes)
+
+    def _csr_blocks(self, n_rows: int, skip: int) -> Iterator[Block]:
+        with ExitStack() as stack:
+            labels = None if self.y is None else _Member(self.file, stack, self.label, self.y)
+            values, columns, pointers = (
+                _Member(self.file, stack, *item) for item in zip(_CSR_PARTS, self.csr, strict=True)
+            )
+            for k, (start, indptr) in enumerate(self._cut(pointers, n_rows)):
+                if k >= skip:
+                    stop = start + indptr.size - 1
+                    y = None if labels is None else _labels(labels, start, stop)
+                    X = self._csr_rows(values, columns, indptr, start)
                     yield Block(X, y, start + 1, 12 * X.nnz + 4 * (stop - start))
-                else:
-                    raw = members[0].read(start, stop)
-                    yield Block(finite(raw, self.url, start), y, start + 1, raw.nbytes)
 
-    def _rows_per_block(self) -> int:
-        if self.X is not None:
-            return rows_per_block(self.block_bytes, self.X.shape[1])
-        n_stored = self.csr[0].shape[0]  # a value and its column take 12 bytes
-        return max(1, self.block_bytes * self.n_rows // (12 * max(1, n_stored)))
+    def _cut(self, pointers: _Member, n_rows: int) -> Iterator[tuple[int, np.ndarray]]:
+        """First row of each block, and where its rows begin and end among the stored values: int64.
 
-    def _csr_rows(self, members: list[_Member], indptr: np.ndarray, start: int) -> sp.csr_array:
+        Blocks are of as many rows as fit on average; where rows are much longer than that, of fewer.
+        """
+        n_stored = self.csr[0].shape[0]
+        per_block = self.block_bytes * n_rows // (12 * max(1, n_stored))  # a value and its column take 12 bytes
+        per_block = max(1, min(per_block, self.block_bytes // 16))  # rows without values take some too
+        most = 4 * self.block_bytes // 12
+        pointer = pointers.read(0, 1)
+        for start in range(0, n_rows, per_block):
+            stop = min(start + per_block, n_rows)
+            indptr = np.concatenate([pointer, pointers.read(start + 1, stop + 1)])
+            pointer = indptr[-1:]
+            if (indptr[1:] < indptr[:-1]).any() or indptr[0] < 0 or indptr[-1] > n_stored:
+                raise InputError(
+                    f"{self.url}: member 'indptr', rows {start + 1} to {stop}: found values that descend or pass "
+                    "the number of stored values, expected ascending ones"
+                )
+            indptr = indptr.astype(np.int64)
+            begin = 0
+            while begin < stop - start:
+                end = int(np.searchsorted(indptr, indptr[begin] + most, side="right")) - 1
+                end = max(begin + 1, end)
+                check_row(f"{self.url}: row {start + begin + 1}", 12 * int(indptr[begin + 1] - indptr[begin]))
+                yield start + begin, indptr[begin : end + 1]
+                begin = end
+
+    def _csr_rows(self, values: _Member, columns: _Member, indptr: np.ndarray, start: int) -> sp.csr_array:
         """Rows from `start` on that `indptr` delimits, indices sorted."""
         assert self.n_columns is not None
-        values, columns = members[:2]
         stop = start + indptr.size - 1
-        if (np.diff(indptr) < 0).any() or indptr[0] < 0 or indptr[-1] > values.layout.shape[0]:
-            raise InputError(
-                f"{self.url}: member 'indptr', rows {start + 1} to {stop}: found values that descend or pass "
-                "the number of stored values, expected ascending ones"
-            )
         indices = columns.read(int(indptr[0]), int(indptr[-1])).astype(np.int64)
         data = values.read(int(indptr[0]), int(indptr[-1])).astype(np.float64)
         indptr = indptr - indptr[0]
@@ -116,15 +156,30 @@ class _Member:
     def __init__(self, file: File, stack: ExitStack, name: str, layout: Layout) -> None:
         self.url, self.name, self.layout = file.url, name, layout
         archive = stack.enter_context(_archive(file.url, stack.enter_context(file.open())))
-        self._stream: IO[bytes] = stack.enter_context(archive.open(f"{name}.npy"))
+        with _failures(self.url, name):
+            self._stream: IO[bytes] = stack.enter_context(archive.open(f"{name}.npy"))
         if layout.fortran and len(layout.shape) > 1:
             # Rows lie apart, and each jump back would decompress everything again: unpack to disk.
-            spool: IO[bytes] = stack.enter_context(tempfile.TemporaryFile())  # noqa: SIM115
-            shutil.copyfileobj(self._stream, spool)
+            with writing(tempfile.gettempdir()):
+                spool: IO[bytes] = stack.enter_context(tempfile.TemporaryFile())  # noqa: SIM115
+                shutil.copyfileobj(_Unpacked(self._stream, self.url, name), spool)
+                spool.flush()
             self._stream = spool
 
     def read(self, start: int, stop: int) -> np.ndarray:
-        return self.layout.read(self._stream, self.url, start, stop)
+        with _failures(self.url, self.name):
+            return self.layout.read(self._stream, self.url, start, stop)
+
+
+class _Unpacked:
+    """A member that is read from its start; what can go wrong is told."""
+
+    def __init__(self, stream: IO[bytes], url: str, name: str) -> None:
+        self._stream, self._url, self._name = stream, url, name
+
+    def read(self, n: int = -1) -> bytes:
+        with _failures(self._url, self._name):
+            return self._stream.read(n)
 
 
 def open_npz(
@@ -146,15 +201,14 @@ def open_npz(
     name = "y" if label is None else str(label)
     with file.open() as stream, _archive(url, stream) as archive:
         members = sorted(m.removesuffix(".npy") for m in archive.namelist() if m.endswith(".npy"))
-        listed = ", ".join(map(repr, members)) or "none"
+        listed = ", ".join(map(shown, members[:12])) + (", ..." if len(members) > 12 else "") if members else "none"
 
         def layout(member: str) -> Layout:
-            with archive.open(f"{member}.npy") as opened:
-                return read_layout(opened, url, f"member {member!r}: ")
+            return _layout(archive, url, member)[0]
 
         y = layout(name) if name in members else None
         if y is None and require_label:
-            raise InputError(f"{url}: no member {name!r} with the labels; the members are {listed}")
+            raise InputError(f"{url}: no member {shown(name)} with the labels; the members are {listed}")
         X: Layout | None = None
         csr: tuple[Layout, ...] = ()
         if "X" in members:
@@ -168,34 +222,58 @@ def open_npz(
             raise InputError(f"{url}: found members {listed}, expected X and y, or data, indices, indptr, shape and y")
     if y is not None and y.shape not in ((n_rows,), (n_rows, 1)):
         raise InputError(f"{url}: member {name!r}: found shape {y.shape}, expected {(n_rows,)}, a label a row")
-    if y is not None and np.dtype(y.dtype).kind not in "biufU":
+    if y is not None and y.kind not in "biufU":
         raise InputError(f"{url}: member {name!r}: found values of type {y.dtype}, expected numbers or text")
+    if y is not None:
+        check_row(url, y.item_bytes, "a label")
     check_columns(url, width, n_columns, fewer=X is None)
     columns = width if n_columns is None else n_columns
     return NpzSource(file, columns, None, piece_bytes, block_bytes, X, csr, y, name, n_rows)
+
+
+def _layout(archive: zipfile.ZipFile, url: str, member: str, most: int = 0) -> tuple[Layout, bytes]:
+    """Where the values of a member lie, and - with `most` - the values, no more than so many bytes."""
+    with _failures(url, member):
+        size = archive.getinfo(f"{member}.npy").file_size
+        with archive.open(f"{member}.npy") as opened:
+            found = read_layout(opened, url, f"member {member!r}: ")
+            values = opened.read(min(most, found.n_bytes - found.offset))
+    if size < found.n_bytes or (most and len(values) < min(most, found.n_bytes - found.offset)):
+        raise InputError(
+            f"{url}: member {member!r}: truncated: found {size} bytes, expected {found.n_bytes} for shape {found.shape}"
+        )
+    return found, values
 
 
 def _csr_shape(archive: zipfile.ZipFile, url: str, members: list[str]) -> tuple[int, int]:
     """Shape of the CSR matrix in an archive, as ``scipy.sparse.save_npz`` writes it."""
 
     def small(member: str) -> np.ndarray:
-        with archive.open(f"{member}.npy") as opened:
-            try:
-                return np.load(io.BytesIO(opened.read(4096)), allow_pickle=False)
-            except ValueError as error:
-                raise InputError(f"{url}: member {member!r}: not a .npy array: {error}") from error
+        found, values = _layout(archive, url, member, LARGEST_SHAPE)
+        if found.kind not in "iuUS" or found.n_bytes - found.offset > LARGEST_SHAPE:
+            raise InputError(
+                f"{url}: member {member!r}: found {found.dtype} values of shape {found.shape}, expected those of "
+                "scipy.sparse.save_npz"
+            )
+        return np.frombuffer(values, dtype=found.dtype).reshape(found.shape) if values else np.empty(0, dtype=int)
 
     if "format" in members:
-        value = small("format").item()
-        kind = value.decode(errors="replace") if isinstance(value, bytes) else str(value)
+        value = small("format").reshape(-1)[:1].tolist() or [""]
+        kind = value[0].decode(errors="replace") if isinstance(value[0], bytes) else str(value[0])
         if kind != "csr":
-            raise InputError(f"{url}: found a sparse matrix of format {kind!r}, expected 'csr'")
+            raise InputError(f"{url}: found a sparse matrix of format {shown(kind)}, expected 'csr'")
     shape = small("shape")
     if shape.shape != (2,) or shape.dtype.kind not in "iu":
         raise InputError(f"{url}: member 'shape': found {shape.tolist()}, expected rows and columns")
-    if shape[0] == 0:
+    n_rows, width = (int(n) for n in shape)
+    if n_rows == 0:
         raise InputError(f"{url}: found no rows, expected at least one")
-    return int(shape[0]), int(shape[1])
+    if n_rows < 0 or not 0 <= width <= MOST_COLUMNS:
+        raise InputError(
+            f"{url}: member 'shape': found {n_rows} rows and {width} columns, expected at least one row and at most "
+            f"{MOST_COLUMNS} columns"
+        )
+    return n_rows, width
 
 
 def _csr_layouts(url: str, layout: Callable[[str], Layout], n_rows: int) -> tuple[Layout, ...]:
@@ -204,7 +282,7 @@ def _csr_layouts(url: str, layout: Callable[[str], Layout], n_rows: int) -> tupl
     lengths = {"data": n_stored, "indices": n_stored, "indptr": n_rows + 1}
     for part, found in parts.items():
         kinds = "biuf" if part == "data" else "iu"
-        if np.dtype(found.dtype).kind not in kinds or found.shape != (lengths[part],):
+        if found.kind not in kinds or found.shape != (lengths[part],):
             raise InputError(
                 f"{url}: member {part!r}: found {found.dtype} values of shape {found.shape}, expected "
                 f"{'numbers' if part == 'data' else 'integers'} of shape {(lengths[part],)}"
@@ -215,17 +293,33 @@ def _csr_layouts(url: str, layout: Callable[[str], Layout], n_rows: int) -> tupl
 @contextmanager
 def _archive(url: str, stream: IO[bytes]) -> Iterator[zipfile.ZipFile]:
     try:
-        with zipfile.ZipFile(stream) as archive:
-            yield archive
-    except (zipfile.BadZipFile, zlib.error) as error:
-        raise InputError(f"{url}: not a .npz archive, or a truncated one: {error}") from error
+        archive = zipfile.ZipFile(stream)
+    except InputError:
+        raise
+    except _ZIP_FAILURES as error:
+        raise InputError(f"{url}: not a .npz archive, or a truncated one: {_line(error)}") from error
+    with archive:
+        yield archive
+
+
+@contextmanager
+def _failures(url: str, member: str) -> Iterator[None]:
+    """Turn what can go wrong while a member is unpacked into one line."""
+    try:
+        yield
+    except _ZIP_FAILURES as error:
+        raise InputError(f"{url}: member {shown(member)}: cannot be read: {_line(error)}") from error
+
+
+def _line(error: BaseException) -> str:
+    return " ".join(str(error).split())[:200] or type(error).__name__
 
 
 def _labels(member: _Member, start: int, stop: int) -> np.ndarray:
-    raw = member.read(start, stop).reshape(-1)
-    if raw.dtype.kind == "U":
-        return raw.astype(object)
-    y = raw.astype(np.float64)
+    if member.layout.kind == "U":
+        step = max(1, LABEL_BYTES // max(1, member.layout.item_bytes))
+        return np.concatenate([_texts(member, k, min(k + step, stop)) for k in range(start, stop, step)])
+    y = member.read(start, stop).reshape(-1).astype(np.float64)
     bad = np.flatnonzero(~np.isfinite(y))
     if bad.size:
         raise InputError(
@@ -233,3 +327,19 @@ def _labels(member: _Member, start: int, stop: int) -> np.ndarray:
             "expected a finite number (the label)"
         )
     return y
+
+
+def _texts(member: _Member, start: int, stop: int) -> np.ndarray:
+    """Labels that are text."""
+    raw = member.read(start, stop).reshape(-1)
+    if not member.layout.item_bytes:
+        return np.full(stop - start, "", dtype=object)
+    codes = raw.astype(raw.dtype.newbyteorder("=")).view(np.uint32).reshape(stop - start, -1)
+    bad = np.argwhere((codes > sys.maxunicode) | ((codes >= 0xD800) & (codes <= 0xDFFF)))
+    if bad.size:
+        row, place = bad[0]
+        raise InputError(
+            f"{member.url}: row {start + row + 1} of member {shown(member.name)}: found {codes[row, place]:#x} in the "
+            "label, expected characters"
+        )
+    return raw.astype(object)

@@ -13,7 +13,12 @@ import pyarrow.parquet as pq
 from pipeline.errors import InputError
 from pipeline.readers.base import Block, Piece, Source, check_columns, shown
 from pipeline.readers.files import MEBIBYTE, File
-from pipeline.readers.labels import choose_label
+from pipeline.readers.labels import check_names, choose_label
+from pipeline.readers.limits import check_row
+
+MOST_COLUMNS = 100_000
+"""Arrow holds about 10 kB for each column of a Parquet file, however few the rows."""
+_ARROW_FAILURES = (pa.ArrowException, OSError, UnicodeDecodeError)
 
 
 @dataclass(frozen=True)
@@ -21,10 +26,14 @@ class ParquetSource(Source):
     """One Parquet file; a piece is a run of row groups of about `piece_bytes` dense bytes."""
 
     format: ClassVar[str] = "parquet"
+    knows_rows: ClassVar[bool] = True
 
     names: tuple[str, ...]
     label: int | None
     group_rows: tuple[int, ...]
+
+    def least_rows(self) -> int:
+        return sum(self.group_rows)
 
     def pieces(self) -> list[Piece]:
         limit = max(1, self.piece_bytes // (8 * len(self.names)))
@@ -64,6 +73,12 @@ class ParquetSource(Source):
                     n_waiting += batch.num_rows
             if waiting:
                 yield self._block(waiting, row)
+        expected = sum(self.group_rows[: piece.stop])
+        if row + n_waiting != expected and row < expected:
+            raise InputError(
+                f"{self.url}: damaged: found {row + n_waiting} rows, expected {expected} as in its footer; "
+                "copy or download it again"
+            )
 
     def _block(self, batches: list[pa.RecordBatch], row: int) -> Block:
         table = pa.Table.from_batches(batches)
@@ -84,16 +99,28 @@ class ParquetSource(Source):
             what = "a label" if kind else "a number"
             raise InputError(f"{self._where(row, j)}: found a missing value, expected {what}")
         if _is_text(column.type):
-            return np.array(column.cast(pa.string()).to_numpy(), dtype=object)
-        values = column.cast(pa.float64(), safe=False).to_numpy()
+            return np.array(self._cast(column, pa.string(), j).to_numpy(), dtype=object)
+        values = self._cast(column, pa.float64(), j).to_numpy()
         bad = np.flatnonzero(~np.isfinite(values))
         if bad.size:
             where = self._where(first_row + int(bad[0]), j)
             raise InputError(f"{where}: found {values[bad[0]]}, expected a finite number{kind}")
         return values
 
+    def _cast(self, column: pa.ChunkedArray, kind: pa.DataType, j: int) -> pa.ChunkedArray:
+        try:
+            found = column.cast(kind, safe=False)
+            if pa.types.is_string(kind):
+                found.validate(full=True)
+            return found
+        except (pa.ArrowException, UnicodeDecodeError) as error:
+            raise InputError(
+                f"{self.url}: column {shown(self.names[j])}: found values of type {column.type} that cannot be read as "
+                f"{'text' if pa.types.is_string(kind) else 'numbers'}: {_line(error)}"
+            ) from error
+
     def _where(self, row: int, j: int) -> str:
-        return f"{self.url}: row {row}, column {self.names[j]!r}"
+        return f"{self.url}: row {row}, column {shown(self.names[j])}"
 
 
 def open_parquet(
@@ -112,25 +139,30 @@ def open_parquet(
     """
     url = file.url
     with file.open(scattered=True) as stream, _parquet(file, stream) as parquet:
-        schema = parquet.schema_arrow
-        names = tuple(schema.names)
-        metadata = parquet.metadata
-        group_rows = tuple(metadata.row_group(i).num_rows for i in range(metadata.num_row_groups))
-        twice = next((name for j, name in enumerate(names) if name in names[:j]), None)
-        if twice is not None:
-            raise InputError(f"{url}: column name {twice!r} appears twice, expected different names")
+        names, types, group_rows = _schema(url, parquet)
+        if not names:
+            raise InputError(f"{url}: found no columns, expected features and a label")
+        if len(names) > MOST_COLUMNS:
+            raise InputError(
+                f"{url}: found {len(names):,} columns, expected at most {MOST_COLUMNS:,} in Parquet, of which each "
+                "takes about 10 kB of memory; give CSV, LIBSVM text, .npy or .npz"
+            )
+        check_names(url, names)
+        check_row(url, 8 * len(names))
         if not sum(group_rows):
             raise InputError(f"{url}: found no rows, expected at least one")
         at = choose_label(url, names, len(names), label, required=require_label, n_columns=n_columns)
-        for j, kind in enumerate(schema.types):
+        for j, kind in enumerate(types):
             if _is_number(kind) or (j == at and _is_text(kind)):
                 continue
             group = next(i for i, rows in enumerate(group_rows) if rows)
-            first = next(_batches(url, parquet, 1, range(group, group + 1), (names[j],)))
-            value = first.column(0)[0].as_py()
             raise InputError(
-                f"{url}: row 1, column {names[j]!r}: found {shown(str(value))} ({kind}), expected "
-                + ("a number or text (the label)" if j == at else "a number; code categorical columns as numbers first")
+                f"{url}: row 1, column {shown(names[j])}: found {_first_value(url, parquet, group, names[j])}({kind}), "
+                + (
+                    "expected a number or text (the label)"
+                    if j == at
+                    else "expected a number; code categorical columns as numbers first"
+                )
             )
     check_columns(url, len(names) - (at is not None), n_columns)
     return ParquetSource(
@@ -156,8 +188,30 @@ def _parquet(file: File, stream: object) -> pq.ParquetFile:
     buffer_size = MEBIBYTE // 16 if file.local else MEBIBYTE
     try:
         return pq.ParquetFile(stream, pre_buffer=False, buffer_size=buffer_size)
-    except (pa.ArrowInvalid, OSError) as error:
+    except _ARROW_FAILURES as error:
         raise InputError(f"{file.url}: not a Parquet file, or a truncated one: {_line(error)}") from error
+
+
+def _schema(url: str, parquet: pq.ParquetFile) -> tuple[tuple[str, ...], list[pa.DataType], tuple[int, ...]]:
+    """Names and types of the columns, and the rows of the row groups."""
+    try:
+        schema, metadata = parquet.schema_arrow, parquet.metadata
+        group_rows = tuple(metadata.row_group(i).num_rows for i in range(metadata.num_row_groups))
+        names, types = tuple(schema.names), schema.types
+    except _ARROW_FAILURES as error:
+        raise InputError(f"{url}: damaged: {_line(error)}; copy or download it again") from error
+    if min(group_rows, default=0) < 0:
+        raise InputError(f"{url}: damaged: found a row group of {min(group_rows)} rows; copy or download it again")
+    return names, types, group_rows
+
+
+def _first_value(url: str, parquet: pq.ParquetFile, group: int, name: str) -> str:
+    """What stands in the first row of a column of any type, quoted; nothing where that cannot be told."""
+    batch = next(_batches(url, parquet, 1, range(group, group + 1), (name,)), None)
+    try:
+        return "" if batch is None else shown(str(batch.column(0)[0].as_py())) + " "
+    except Exception:  # such as dates beyond those of Python, and types that Arrow itself cannot show
+        return ""
 
 
 def _batches(
@@ -165,7 +219,7 @@ def _batches(
 ) -> Iterator[pa.RecordBatch]:
     try:
         yield from file.iter_batches(batch_size=rows, row_groups=groups, columns=list(names), use_threads=False)
-    except (pa.ArrowInvalid, OSError) as error:
+    except _ARROW_FAILURES as error:
         raise InputError(f"{url}: damaged: {_line(error)}; copy or download it again") from error
 
 

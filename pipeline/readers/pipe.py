@@ -15,8 +15,9 @@ from pipeline.errors import InputError
 from pipeline.readers.base import BLOCK_BYTES, PIECE_BYTES
 from pipeline.readers.delimited import SAMPLE_BYTES, DelimitedSource, open_delimited
 from pipeline.readers.feed import TICK_SECONDS, Arrival
-from pipeline.readers.files import MAGIC, MAX_LINE, MEBIBYTE, File
+from pipeline.readers.files import MAGIC, MEBIBYTE, File, LongLine
 from pipeline.readers.libsvm import LibsvmSource, open_libsvm
+from pipeline.readers.limits import longest_row
 from pipeline.readers.open import format_of
 
 STANDARD_INPUT = "standard input"
@@ -64,7 +65,8 @@ class PipeFeed:
         """As :meth:`Feed.arrivals`; from the first row on, whatever was taken in before."""
         records = self._records()
         head = b""
-        while len(head) < SAMPLE_BYTES and head.count(b"\n") <= self._head_rows:
+        # A header alone may be longer than the sample.
+        while head.count(b"\n") <= self._head_rows and (len(head) < SAMPLE_BYTES or head.count(b"\n") < 2):
             text = next(records, b"")
             if text == b"":
                 break
@@ -105,6 +107,8 @@ class PipeFeed:
         """Yield whole records as they arrive, at most about ``TEXT_BYTES`` at a time; None where there are none yet."""
         waiting = bytearray()
         last = time.monotonic()
+        lines, looked = 1, 0  # number of the line that `waiting` begins with; bytes of it without the end of a record
+        limit = longest_row()
         while True:
             try:
                 ready = select.select([self._handle], [], [], TICK_SECONDS)[0]
@@ -114,13 +118,16 @@ class PipeFeed:
             if ready and not arrived:
                 break
             waiting += arrived
-            if len(waiting) < TEXT_BYTES and time.monotonic() - last < TICK_SECONDS:
+            # What was looked through in vain is not looked through again before there is twice as much.
+            if len(waiting) < max(TEXT_BYTES, 2 * looked) and time.monotonic() - last < TICK_SECONDS:
                 continue
             last = time.monotonic()
             end = self._end_of_records(waiting) if waiting else 0
-            if end == 0 and len(waiting) > MAX_LINE:
-                raise InputError(f"{self.url}: found a line longer than {MAX_LINE} bytes, expected text in lines")
+            looked = 0 if end else len(waiting)
+            if looked > limit:
+                raise LongLine(0).at(self.url, lines, self._quotes)
             yield bytes(waiting[:end]) or None
+            lines += waiting.count(b"\n", 0, end)
             del waiting[:end]
         if waiting:
             yield bytes(waiting)

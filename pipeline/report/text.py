@@ -7,14 +7,15 @@ import json
 from datetime import UTC, datetime
 from typing import Any
 
+from pipeline.plain_text import printable
 from pipeline.report.fields import number
 
 MISSING = "–"
 
 
 def esc(value: Any) -> str:
-    """Text that is safe between tags and inside quoted attributes."""
-    return html.escape(str(value), quote=True)
+    """Text that is safe between tags and inside quoted attributes, and to look at."""
+    return html.escape(printable(str(value), keep="\n\t"), quote=True)
 
 
 def count(value: float | None) -> str:

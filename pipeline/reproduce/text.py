@@ -10,6 +10,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from pipeline.plain_text import printable
 from pipeline.report.text import MISSING, duration
 from pipeline.reproduce.results import Outcome
 
@@ -66,7 +67,7 @@ def print_results(results: Mapping[str, Any], stream: IO[str] | None = None) -> 
         if row.get("status") in MARKS
     )
     for line in [*(f"skipped: {reason}" for reason in results["skipped"].values()), *ended]:
-        console.print(line, soft_wrap=True, markup=False)
+        console.print(printable(line), soft_wrap=True, markup=False)
 
 
 def _table(experiment: Mapping[str, Any]) -> Table | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+import tempfile
 import warnings
 from typing import Any
 
@@ -13,6 +14,7 @@ from ikmap.learners.linear_svm import SVMFit, SVMParams, fit_linear_svm, svm_mod
 from pipeline.baselines import certificate
 from pipeline.cell_blocks import CellBlocks, SpooledBlocks
 from pipeline.engine import Record
+from pipeline.errors import writing
 from pipeline.layout import learning_blocks, packed_row_bytes
 from pipeline.models import MODELS, save_model
 from pipeline.params import Params
@@ -72,7 +74,7 @@ def _solve(
     blocks: CellBlocks | SpooledBlocks = CellBlocks(store, cells_name(fitted.psi, "train"), offsets, ranges)
     if not in_memory:
         blocks = SpooledBlocks(blocks, offsets)
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), writing(tempfile.gettempdir()):  # of dual variables
         # A ConvergenceWarning, told by its text: the class takes a second to import, and the gap is in the result.
         warnings.filterwarnings("ignore", message="duality gap")
         fit = fit_linear_svm(blocks, n_classes, svm_params(params, learner), classes_subset=group)

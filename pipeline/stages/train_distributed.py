@@ -28,6 +28,7 @@ from ikmap.learners.cocoa import Coordinator, Order, Report
 from pipeline import engine
 from pipeline.cell_blocks import CellBlocks, SpooledBlocks
 from pipeline.engine import Record, Stage, Task
+from pipeline.errors import writing
 from pipeline.layout import BLOCK_BYTES, learning_parts
 from pipeline.prepared import PreparedRows
 from pipeline.rundir import write_json
@@ -296,6 +297,10 @@ def _remember(cache: dict[str, np.ndarray], path: str, array: np.ndarray) -> Non
 def _write_array(path: Path, array: np.ndarray) -> None:
     """Write an array in one step."""
     handle, name = tempfile.mkstemp(dir=path.parent, suffix=".partial")
-    with os.fdopen(handle, "wb") as file:
-        np.save(file, array, allow_pickle=False)
-    os.replace(name, path)
+    try:
+        with writing(path), os.fdopen(handle, "wb") as file:
+            np.save(file, array, allow_pickle=False)
+        os.replace(name, path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise

@@ -1,0 +1,42 @@
+"""How much memory one row may take. All else depends on the size of a block, but a row has to be held whole."""
+
+from __future__ import annotations
+
+import sys
+
+from pipeline.errors import InputError
+
+MEBIBYTE = 1 << 20
+LONGEST_ROW = 64 * MEBIBYTE
+"""Bytes of a row, as a line of text or as numbers, where nobody limits the memory."""
+SHARE = 32
+"""In a worker, a row may take one in so many bytes of its memory: parsing holds text, pieces and numbers of it."""
+MOST_COLUMNS = 2_000_000
+"""Of a table in text. Names of columns are held by every process, and stand in the run's store."""
+
+
+def longest_row() -> int:
+    """Bytes that a row may take in this process."""
+    # Where distributed was never loaded, this is no worker.
+    if "distributed" not in sys.modules:
+        return LONGEST_ROW
+    from pipeline.memory import worker_limit
+
+    limit = worker_limit()
+    return LONGEST_ROW if limit is None else max(MEBIBYTE, min(LONGEST_ROW, limit // SHARE))
+
+
+def check_row(url: str, n_bytes: int, what: str = "a row") -> None:
+    """Refuse rows that take too many bytes.
+
+    Raises
+    ------
+    InputError
+    """
+    if n_bytes > longest_row():
+        raise InputError(f"{url}: found {what} of {n_bytes:,} bytes, expected at most {longest_row():,}{reason()}")
+
+
+def reason() -> str:
+    """Why the limit is what it is, for the end of a message."""
+    return "" if longest_row() == LONGEST_ROW else f", a {SHARE}nd part of --memory-limit"
