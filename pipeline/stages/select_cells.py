@@ -29,9 +29,9 @@ PATH_TOL = 1e-2
 """Duality gap that suffices to compare values of C: accuracy no longer moves where the objective is that close."""
 PATH_SWEEPS = 100
 """Most sweeps for one C: a C that needs more is too large to be worth choosing."""
-FIRST_GROUPS = (16, 512)
+FIRST_GROUPS = (4, 64, 512)
 """The first fold is searched for cells up to each of these psi, and for those beyond, in tasks of their own: something
-is known early, and there is work for three workers."""
+is known early, and there is work for several workers."""
 
 
 def cell_learners(params: Params) -> tuple[str, ...]:

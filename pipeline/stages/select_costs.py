@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 GROWTHS = (0.0, 0.25, 0.5, 0.75, 1.0, 1.25)
 """A task's seconds are taken to grow with psi to one of these powers, whichever fits best."""
-GROWTH = 0.5
+GROWTH = 0.0
 """The one that is taken until tasks of different sizes are done."""
 
 
