@@ -283,7 +283,7 @@ def test_what_is_tried_and_the_best_so_far_are_said_from_the_first_task_on(
     first = heard.tasks[0]
     assert first["note"].startswith("psi 4 on fold 1 of 5 done; best so far psi 4, C ")
     assert "+-" in first["note"]
-    # The first fold is cut into the first psi and two groups more, then there are two folds and two folds.
+    assert heard.tasks[1]["note"].startswith("psi 8 to 256 on fold 1 of 5 done; best so far")
     assert [task["left"] > 0 for task in heard.tasks] == [True] * (len(heard.tasks) - 1) + [False]
     svm = found["race"]["rounds"]["svm"][0]
     psis = ", ".join(map(str, svm["left"])) if len(svm["left"]) < 5 else f"{svm['left'][0]} to {svm['left'][-1]}"
