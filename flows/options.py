@@ -163,8 +163,8 @@ class BatchOptions(CommonOptions):
         "race",
         Choice(("race", "full")),
         group=FEATURES,
-        help="how --psi auto and --C auto search: race leaves out, after one and after three of the five folds, what has "
-        "less than a chance of 1 in 100 to be chosen in the end; full tries everything on all folds",
+        help="how --psi auto and --C auto search: race leaves out, after one and after three of the five folds, what "
+        "has less than a chance of 1 in 100 to be chosen in the end; full tries everything on all folds",
     )
     budget: float | None = option(
         None,

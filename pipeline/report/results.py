@@ -30,6 +30,7 @@ from pipeline.report.fields import (
 )
 from pipeline.report.markup import scroll, section
 from pipeline.report.scores import Confusion, class_counts, confusion_of, majority_baseline, wilson_interval
+from pipeline.report.search import search_note
 from pipeline.report.stream import is_stream, stream_lead
 from pipeline.report.text import (
     MISSING,
@@ -306,7 +307,7 @@ def _selection_curve(selection: Metrics, parameter: str, series: list[Series]) -
     how += f". Ring: the chosen {sign}" if any(line.mark is not None for line in series) else ""
     return (
         f'<figure><h3>Choice of {sign}</h3><ul class="legend">{legend}</ul>{chart}'
-        f"<figcaption>{how}.</figcaption></figure>"
+        f"<figcaption>{how}.{search_note(selection, parameter, sign)}</figcaption></figure>"
     )
 
 

@@ -31,8 +31,8 @@ PATH_SWEEPS = 100
 """Most sweeps for one C: a C that needs more is too large to be worth choosing."""
 FIRST, FIRST_OF_BUDGET = (4,), (4, 64, 512)
 """The first fold is searched for cells up to each of these psi, and for those beyond, in tasks of their own, so that
-something is known early: at once of the smallest, and with a budget, which may end the search there, of more. One search
-for all is cheaper by half."""
+something is known early: of the smallest psi, and with a budget, which may end the search there, of more. One search
+for all psi takes about half as long."""
 
 
 def cell_learners(params: Params) -> tuple[str, ...]:
