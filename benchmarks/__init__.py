@@ -14,6 +14,7 @@ NAMES = (
     "predictor",
     "libsvm_text",
     "pipeline",
+    "selection",
     "scaling",
     "solvers",
     "models",

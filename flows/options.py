@@ -164,6 +164,20 @@ class BatchOptions(CommonOptions):
     cv_rows: int = option(
         20_000, Integer(10), group=FEATURES, help="most training rows that --psi auto and --C auto look at"
     )
+    search: str = option(
+        "race",
+        Choice(("race", "full")),
+        group=FEATURES,
+        help="how --psi auto and --C auto search: race leaves out, after one and after three of the five folds, what "
+        "has less than a chance of 1 in 100 to be chosen in the end; full tries everything on all folds",
+    )
+    budget: float | None = option(
+        None,
+        Real(0),
+        group=FEATURES,
+        help="seconds that --psi auto and --C auto may take; then the best of what has been scored is taken (default: "
+        "no limit)",
+    )
 
     learner: tuple[str, ...] = option(
         ("svm", "ogd"), Several(LEARNER), group=LEARNING, common=True, help=f"what to train: any of {', '.join(NAMES)}"
@@ -348,8 +362,11 @@ class BatchOptions(CommonOptions):
             able = [name for name, learner in LEARNERS.items() if learner.takes_C]
             raise InputError(f"--C auto: {found}, expected {_one_of(able)}")
         searched = self.C == "auto" or any(learner.searched(self) for learner in chosen)
-        if self.cv_rows != specs["cv_rows"].default and not searched:
-            raise InputError(f"--cv-rows {self.cv_rows}: found nothing to choose, expected --psi, --C, ... auto")
+        for name in ("cv_rows", "search", "budget"):
+            value = getattr(self, name)
+            if value != specs[name].default and not searched:
+                words = shlex.join(specs[name].words(value))
+                raise InputError(f"{words}: found nothing to choose, expected --psi, --C, ... auto")
 
 
 def _one_of(names: Sequence[str]) -> str:

@@ -37,6 +37,7 @@ from pipeline.reproduce.text import one_line
 from pipeline.rundir import RunDirectory, discard, write_json
 from pipeline.side_by_side import TimeLimitReached, side_by_side, time_limit
 from pipeline.stages.ingest import ingest
+from pipeline.stages.select import searches
 from pipeline.warm import WarmUp
 
 STOPPED = "stopped.json"
@@ -236,7 +237,9 @@ class Runs:
         kind = OnlineOptions if entry.command == "online" else BatchOptions
         asked = self.options
         common: dict[str, Any] = {"data_dir": asked.data_dir, "dataset_file": asked.dataset_file, "seed": asked.seed}
-        return kind(dataset=entry.dataset, **common, **entry.options)
+        options = kind(dataset=entry.dataset, **common, **entry.options)
+        # The paper's protocol: everything on all folds.
+        return replace(options, search="full") if searches(batch_params(options)) else options
 
     def _link(self, dataset: str, scale: str, online: bool, directory: RunDirectory, cluster: ClusterHandle) -> None:
         """Let a run have the rows that another has taken in: a data set is read once."""

@@ -173,6 +173,8 @@ def batch_params(options: BatchOptions) -> Params:
         psi=options.psi,
         max_depth=unless_none(options.max_depth),
         cv_rows=options.cv_rows,
+        search=options.search,
+        budget=options.budget,
         learners=options.learner,
         loss=options.loss,
         C=options.C if options.C is not None else "auto" if options.psi == "auto" else 5.0,

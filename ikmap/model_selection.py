@@ -56,13 +56,12 @@ def score_fold(
     y: np.ndarray,
     fit: np.ndarray,
     held_out: np.ndarray,
-    psis: Sequence[int],
-    learners: Mapping[str, Learner],
+    learners: Mapping[int, Mapping[str, Learner]],
     **partitioning: Any,
-) -> dict[str, list[list[int]]]:
-    """Number of held-out rows predicted right: for each learner, for each psi in ascending order, for each C.
+) -> dict[str, dict[int, list[np.ndarray]]]:
+    """Which held-out rows are predicted right: for each learner, for each psi in ascending order, for each C.
 
-    A learner without C has one number for each psi; one with C as many as were tried, see :data:`PATIENCE`.
+    A learner without C has one bool array for each psi; one with C as many as were tried, see :data:`PATIENCE`.
     Partitionings are drawn from the rows of `fit` only.
 
     Parameters
@@ -71,29 +70,33 @@ def score_fold(
     y : ndarray of int, shape (n,)
     fit, held_out : ndarrays of int
         Row numbers.
+    learners : mapping of int to mapping
+        For each psi the learners that are scored there, by name.
     partitioning
         method, n_partitions, seed, ... of :func:`~ikmap.partitioners.cells_by_psi`.
     """
-    correct: dict[str, list[list[int]]] = {name: [] for name in learners}
-    for _, (inside, outside) in cells_by_psi(X[fit], [X[fit], X[held_out]], psis, **partitioning):
-        for name, learner in learners.items():
+    found: dict[str, dict[int, list[np.ndarray]]] = {}
+    for psi, (inside, outside) in cells_by_psi(X[fit], [X[fit], X[held_out]], list(learners), **partitioning):
+        for name, learner in learners[psi].items():
             # Not into one byte for the small psi among them: every learner would be compiled for both types.
-            found = learner(inside.packed(least=np.uint16), y[fit])
-            predictors = [found] if callable(found) else found
+            made = learner(inside.packed(least=np.uint16), y[fit])
+            predictors = [made] if callable(made) else made
             # By map, which keeps no predictor while the next one is made: weights may be large.
-            correct[name].append(_climb(map(partial(_count_right, outside, y[held_out]), predictors)))
-    return correct
+            found.setdefault(name, {})[psi] = _climb(map(partial(_right, outside, y[held_out]), predictors))
+    return found
 
 
-def _count_right(outside: Cells, y: np.ndarray, predict: Predictor) -> int:
-    return int((predict(outside) == y).sum())
+def _right(outside: Cells, y: np.ndarray, predict: Predictor) -> np.ndarray:
+    return np.asarray(predict(outside) == y)
 
 
-def _climb(counts: Iterable[int]) -> list[int]:
-    """Take counts one by one until `PATIENCE` in a row are below the best; what is left is never computed."""
-    taken: list[int] = []
-    for count in counts:
-        taken.append(count)
-        if len(taken) > PATIENCE and max(taken[-PATIENCE:]) < max(taken):
+def _climb(right: Iterable[np.ndarray]) -> list[np.ndarray]:
+    """Take them one by one until `PATIENCE` in a row are below the best; what is left is never computed."""
+    taken: list[np.ndarray] = []
+    counts: list[int] = []
+    for rows in right:
+        taken.append(rows)
+        counts.append(int(rows.sum()))
+        if len(counts) > PATIENCE and max(counts[-PATIENCE:]) < max(counts):
             break
     return taken

@@ -63,6 +63,19 @@ class Task:
     worker: str | None = None
 
 
+class Watcher(Protocol):
+    """Follows the tasks of a stage as they are done, and may end it before all are."""
+
+    def done(self, task: Task, record: Record, skipped: bool) -> Record:
+        """Take in a task that is done, now or (skipped) by an earlier process; return what progress is to say of it.
+
+        What it puts into the record of a task that is done now is kept with it.
+        """
+
+    def enough(self) -> bool:
+        """Whether to leave the tasks that are not done yet."""
+
+
 @dataclass
 class Context:
     """What a stage is given: a client, a store, parameters, and where to keep records of what is done.
@@ -121,8 +134,12 @@ class Stage:
         self.skipped = 0
         self._compiling = Counter[str]()
 
-    def run(self, function: Callable[..., Record], tasks: Sequence[Task]) -> list[Record]:
+    def run(
+        self, function: Callable[..., Record], tasks: Sequence[Task], watcher: Watcher | None = None
+    ) -> list[Record]:
         """Run ``function(*task.args)`` for every task that has no record yet; return all records in order.
+
+        A watcher hears of each, and may end the stage before all are done: then only records of those that are.
 
         A record is a dict of JSON values; ``rows``, ``bytes_read`` and ``bytes_written`` are summed up. ``outputs``
         names what the task wrote (:meth:`~pipeline.store.Store.holds`): where some of it is missing, it is done again.
@@ -135,14 +152,16 @@ class Stage:
             record = json.loads(path.read_text()) if path.exists() else None
             if record is not None and _is_whole(context.store, record):
                 records[task.name] = record
-                self.say(record, skipped=True)
+                self.say(record, True, watcher.done(task, record, True) if watcher else {})
         self.skipped += len(records)
         todo = [task for task in tasks if task.name not in records]
-        for task, record in run_tasks(context.client, self.key, function, todo):
+        stop = [watcher.enough] if watcher else []
+        for task, record in run_tasks(context.client, self.key, function, todo, *stop):
+            said = watcher.done(task, record, False) if watcher else {}
             write_json(context.run.task_record(self.name, task.name), record)
             records[task.name] = record
-            self.say(record)
-        ordered = [records[task.name] for task in tasks]
+            self.say(record, said=said)
+        ordered = [records[task.name] for task in tasks if task.name in records]
         self.records += ordered
         return ordered
 
@@ -159,13 +178,13 @@ class Stage:
         self.records.append(record)
         return record
 
-    def say(self, record: Record, skipped: bool = False) -> None:
-        """Let progress show one more task."""
+    def say(self, record: Record, skipped: bool = False, said: Record | None = None) -> None:
+        """Let progress show one more task, and what else there is to say."""
         if not skipped:
             self.note_compiling(record)
         # Where tasks share rows, only the number of tasks tells how far the stage is.
         shown = {name: record.get(name, 0) for name in COUNTED if name != "rows" or self.rows is None}
-        self.context.events.task_done(self.name, {**shown, "skipped": skipped})
+        self.context.events.task_done(self.name, {**shown, **(said or {}), "skipped": skipped})
 
     def note_compiling(self, record: Record) -> None:
         """Take note of a task that had to compile a loop which nobody had declared: that counts for no stage."""
@@ -240,7 +259,11 @@ def summarise(
 
 
 def run_tasks(
-    client: Client, key: str, function: Callable[..., Record], tasks: Sequence[Task]
+    client: Client,
+    key: str,
+    function: Callable[..., Record],
+    tasks: Sequence[Task],
+    stop: Callable[[], bool] | None = None,
 ) -> Iterator[tuple[Task, Record]]:
     """Run ``function(*task.args)`` for every task; yield each as it finishes, and submit the next ones only then.
 
@@ -251,9 +274,13 @@ def run_tasks(
     ----------
     key : str
         Prefix of the tasks: the stage, a dash, and eight hexadecimal digits. Dask's dashboard groups by the stage.
+    stop : callable, optional
+        Asked before the first task and every second from then on: once it says so, what is not done is given up.
     """
     # Of a table with a million columns each task takes the names along; there is no smaller way.
     warnings.filterwarnings("ignore", message="Sending large graph", category=UserWarning)
+    if stop is not None and stop():
+        return
     waiting = iter(tasks)
     running: dict[Future, Task] = {}
     # Nobody knows yet how long a task takes; those with a worker of their own need not be shared out.
@@ -289,6 +316,9 @@ def run_tasks(
                     in_flight = 1 + min(IN_FLIGHT_PER_WORKER - 1, int(AHEAD_SECONDS * n_done / max(seconds, 1e-9)))
                 fill()
                 yield task, record
+            if running and stop is not None and stop():
+                _end_running(client, running)
+                return
     except TimeLimitReached:
         _end_running(client, running)
         raise

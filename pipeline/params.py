@@ -20,6 +20,10 @@ class Params:
     max_depth : {None, "log2"}
     cv_rows : int
         Cross-validation looks at no more training rows than this.
+    search : {"race", "full"}
+        Whether cross-validation leaves out, after some folds, what will not be chosen any more (:mod:`ikmap.racing`).
+    budget : float or None
+        Seconds that it may take; part of what a run is, as two budgets may choose differently.
     learners : tuple of names of :data:`pipeline.learners.LEARNERS`
     C : float or "auto"
         Weight of the losses of the SVM and of logistic regression; "auto" chooses by the same cross-validation.
@@ -54,6 +58,8 @@ class Params:
     psi: int | str = "auto"
     max_depth: str | None = None
     cv_rows: int = 20_000
+    search: str = "race"
+    budget: float | None = None
     learners: tuple[str, ...] = ("svm", "ogd")
     loss: str = "squared_hinge"
     C: float | str = 5.0

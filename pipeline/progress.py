@@ -35,8 +35,8 @@ class Events(Protocol):
         """A stage begins; None where a total is not known."""
 
     def task_done(self, name: str, record: Mapping[str, Any]) -> None:
-        """A task of stage ``name`` is done; of its record, ``rows``, ``skipped`` (done in an earlier run) and ``note``
-        (how it stands, in words) are looked at, all optional."""
+        """A task of stage ``name`` is done; of its record, ``rows``, ``skipped`` (done in an earlier run), ``note``
+        (how it stands, in words) and ``left`` (seconds, where the stage knows better) are looked at, all optional."""
 
     def stage_finished(self, name: str, summary: Mapping[str, Any]) -> None:
         """A stage is done; of its summary, ``seconds``, ``rows`` and ``rows_per_second`` are looked at."""
@@ -97,6 +97,8 @@ class StageState:
     seconds: float | None = None
     final_rate: float | None = None
     note: str = ""
+    until: float | None = None
+    """When the stage itself expects to be done."""
 
     def add(self, record: Mapping[str, Any]) -> None:
         """Count one task."""
@@ -139,6 +141,8 @@ class StageState:
 
     def seconds_left(self, now: float) -> float | None:
         """Seconds left at the rate so far, None when that cannot be told."""
+        if self.until is not None and self.seconds is None:
+            return max(0.0, self.until - now)
         worked, elapsed = self.tasks - self.tasks_skipped, now - self.started
         if self.seconds is not None or worked <= 0 or elapsed <= 0:
             return None
@@ -204,6 +208,8 @@ class _Stages(_Base):
         if name not in self.stages:
             self.stage_started(name)
         self.stages[name].add(record)
+        if "left" in record:
+            self.stages[name].until = self._clock() + record["left"]
         self._show_task(self.stages[name])
 
     def stage_finished(self, name: str, summary: Mapping[str, Any]) -> None:
@@ -252,9 +258,9 @@ class LogProgress(_Stages):
         self.message(f"{stage.name}: started" + (f", {', '.join(totals)}" if totals else ""))
 
     def _show_task(self, stage: StageState) -> None:
-        now = self._clock()
-        if now - self._last[stage.name] < self._every:
-            return
+        now, first = self._clock(), stage.tasks == 1 and stage.until is not None
+        if now - self._last[stage.name] < self._every and not first:
+            return  # what is known of a long search is said as soon as it is
         self._last[stage.name] = now
         left = stage.seconds_left(now)
         parts = [stage.counts(), format_rate(stage.rate(now))]

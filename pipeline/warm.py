@@ -11,6 +11,7 @@ MODULES = (
     "pipeline.stages.ingest",
     "pipeline.stages.shuffle",
     "pipeline.stages.select",
+    "pipeline.stages.select_cells",
     "pipeline.stages.select_rows",
     "pipeline.stages.partition",
     "pipeline.stages.cells",

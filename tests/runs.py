@@ -22,9 +22,18 @@ from pipeline.stages.partition import Fitted, partition
 from pipeline.store import Store
 
 
-def at_once(client: Any, key: str, function: Callable[..., Record], tasks: Sequence[Task]) -> Iterator[Any]:  # noqa: ARG001
+def at_once(
+    client: Any,  # noqa: ARG001
+    key: str,  # noqa: ARG001
+    function: Callable[..., Record],
+    tasks: Sequence[Task],
+    stop: Callable[[], bool] | None = None,
+) -> Iterator[Any]:
     """In place of :func:`pipeline.engine.run_tasks`: here and now."""
-    return ((task, engine.measured(function, task.args)) for task in tasks)
+    for task in tasks:
+        if stop is not None and stop():
+            return
+        yield task, engine.measured(function, task.args)
 
 
 @pytest.fixture

@@ -98,8 +98,11 @@ def test_scores_of_one_fold(method: str) -> None:
     fit, held = folds(90, 1)[2]
     learner, constant = _Majority(), lambda cells, y: lambda rows: np.full(rows.n_rows, 1)  # noqa: ARG005
     options: dict[str, Any] = {"method": method, "n_partitions": 3, "seed": 5}
-    correct = score_fold(X, y, fit, held, [8, 2], {"majority": learner, "constant": constant}, **options)
-    assert correct["constant"] == [[(y[held] == 1).sum()]] * 2
+    both = {"majority": learner, "constant": constant}
+    correct = score_fold(X, y, fit, held, {8: both, 2: both}, **options)
+    assert list(correct["constant"]) == [2, 8]
+    for (right,) in correct["constant"].values():
+        np.testing.assert_array_equal(right, y[held] == 1)
     assert len(learner.fitted) == 2
     for k, psi in enumerate((2, 8)):
         model = fit_partitions(X[fit], draw_subsamples(fit.size, 3, psi, 5), method=method, seed=5)
@@ -107,8 +110,12 @@ def test_scores_of_one_fold(method: str) -> None:
         np.testing.assert_array_equal(cells.codes, model.cells(X[fit]).codes)
         np.testing.assert_array_equal(labels, y[fit])
         expected = _Majority()(model.cells(X[fit]), y[fit])(model.cells(X[held]))
-        assert correct["majority"][k] == [(expected == y[held]).sum()]
-    assert correct["majority"][1] > correct["majority"][0] > [held.size / 3]
+        (right,) = correct["majority"][psi]
+        np.testing.assert_array_equal(right, expected == y[held])
+    assert correct["majority"][8][0].sum() > correct["majority"][2][0].sum() > held.size / 3
+    alone = score_fold(X, y, fit, held, {8: {"majority": learner}, 2: {"constant": constant}}, **options)
+    assert (list(alone["majority"]), list(alone["constant"])) == ([8], [2])
+    np.testing.assert_array_equal(alone["majority"][8], correct["majority"][8])
 
 
 @pytest.mark.parametrize(
@@ -133,8 +140,8 @@ def test_values_of_C_are_tried_until_two_in_a_row_are_below_the_best(right: list
             yield lambda rows, count=count: (np.arange(rows.n_rows) >= count).astype(int)
 
     X = np.random.default_rng(0).normal(size=(60, 2))
-    correct = score_fold(X, y, fit, held, [4], {"many": learner}, method="anne", n_partitions=2, seed=0)
-    assert correct["many"] == [made] == [right[:tried]]
+    correct = score_fold(X, y, fit, held, {4: {"many": learner}}, method="anne", n_partitions=2, seed=0)
+    assert [int(rows.sum()) for rows in correct["many"][4]] == made == right[:tried]
 
 
 def test_many_classes_have_the_middle_of_the_range_of_C():

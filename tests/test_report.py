@@ -447,6 +447,29 @@ def test_a_psi_that_is_not_on_the_curve_is_not_marked(chosen: Any) -> None:
     assert "svm: best 84.7% at ψ = 8; ogd: best 84.2% at ψ = 64" in page.text
 
 
+def test_what_was_not_tried_on_all_folds_is_said_under_the_picture() -> None:
+    metrics = report_examples.binary()
+    selection = metrics["selection"]
+    assert "Left out" not in Page(render_report(metrics)).text
+    best = {"psi": 8, "C": 2.0, "accuracy": 0.8}
+    at = {
+        "folds": 1, "rows": 4000, "best": best, "candidates": 60, "candidates_left": 3, "left": [8, 16],
+        "dropped": [{"psi": 4, "C": 2.0, "behind": 212, "apart": 1300}, {"psi": 4096, "behind": 77, "apart": 190}],
+    }  # fmt: skip
+    selection["race"] = {"odds": 0.01, "rounds": {"svm": [at, {**at, "folds": 3, "dropped": []}]}}
+    text = Page(render_report(metrics)).text
+    assert "svm after 1 of 5 folds: ψ = 4 (212 of 1,300), 4096 (77 of 190). Their points are of the folds" in text
+    selection["budget"] = {
+        "seconds": 60, "spent": 60.4, "reached": True, "folds": {"svm": 1, "ogd": 1},
+        "not_tried": {"svm": [2048, 4096], "ogd": []},
+    }  # fmt: skip
+    text = Page(render_report(metrics)).text
+    assert "The budget of 60 s was spent before everything was scored; svm was chosen on 1 of 5 folds" in text
+    assert "not tried for svm: 2048, 4096." in text
+    selection |= {"race": {"rounds": {"svm": 3, "ogd": [None, {"dropped": [1]}]}}, "budget": {"reached": True}}
+    assert "Left out" not in Page(render_report(metrics)).text
+
+
 points = st.tuples(st.floats(10, 390), st.floats(10, 190))
 
 

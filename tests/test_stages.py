@@ -29,7 +29,9 @@ from pipeline.stages import train_online
 from pipeline.stages.cells import cells, cells_name, map_shard
 from pipeline.stages.evaluate import evaluate
 from pipeline.stages.partition import Fitted, partition
-from pipeline.stages.select import score, searches, select
+from pipeline.stages.select import searches, select
+from pipeline.stages.select_cells import score_cells
+from pipeline.stages.select_rows import unpacked_rows
 from pipeline.stages.train import PASS_STREAM, svm_params, train
 from tests.runs import context, mapped, points, sparse, store_rows, training_cells, without_cluster  # noqa: F401
 
@@ -318,7 +320,8 @@ def test_evaluation_counts_every_test_row(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("partitioner", ["anne", "iforest"])
 def test_selection_takes_the_best_and_the_smaller_of_equals(partitioner: str, tmp_path: Path) -> None:
-    ctx = context(tmp_path, Params(t=7, partitioner=partitioner, cv_rows=100, learners=("svm", "ogd")))
+    params = Params(t=7, partitioner=partitioner, cv_rows=100, learners=("svm", "ogd"), search="full")
+    ctx = context(tmp_path, params)
     store_rows(ctx.store, *points(300, classes=3))
     found = select(ctx)
     assert found["rows"] == 100
@@ -333,7 +336,8 @@ def test_selection_takes_the_best_and_the_smaller_of_equals(partitioner: str, tm
 @pytest.mark.parametrize("psi", ["auto", 8, 90])
 @pytest.mark.parametrize("partitioner", ["anne", "iforest"])
 def test_C_is_chosen_with_psi(partitioner: str, psi: int | str, tmp_path: Path) -> None:
-    params = Params(t=7, partitioner=partitioner, psi=psi, C="auto", cv_rows=100, learners=("svm", "ogd", "logistic"))
+    learners = ("svm", "ogd", "logistic")
+    params = Params(t=7, partitioner=partitioner, psi=psi, C="auto", cv_rows=100, learners=learners, search="full")
     ctx = context(tmp_path, params)
     store_rows(ctx.store, *points(300, classes=3))
     found = select(ctx)
@@ -355,8 +359,8 @@ def test_C_is_chosen_with_psi(partitioner: str, psi: int | str, tmp_path: Path) 
     C = CS[2]
     ctx = context(tmp_path / "alone", replace(params, psi=found["psi"][k], C=C, tol=1e-2))
     store_rows(ctx.store, *points(300, classes=3))
-    records = [score(ctx.store, ctx.params, (name,), fold, [ctx.params.psi], 100) for fold in range(FOLDS)]
-    alone = sum(record["correct"][name][0][0] for record in records) / 100
+    records = [score_cells(ctx.store, ctx.params, fold, {ctx.params.psi: {name: 1}}, 100) for fold in range(FOLDS)]
+    alone = sum(unpacked_rows(record["right"][0][2][0], 20).sum() for record in records) / 100
     assert found["accuracy_by_C"][name][k][2] == pytest.approx(alone, abs=0.03)
 
 

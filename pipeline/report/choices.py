@@ -15,6 +15,7 @@ from pipeline.report.fields import (
     learners_of,
 )
 from pipeline.report.markup import scroll, section
+from pipeline.report.search import search_note
 from pipeline.report.text import MISSING, brief, count, esc, percent, plural
 from pipeline.report.words import CHOSEN, meaning_of, settings_of, terms_of
 
@@ -115,7 +116,7 @@ def _selection_curve(selection: Metrics, parameter: str, series: list[Series]) -
     how += f". Ring: the chosen {sign}" if any(line.mark is not None for line in series) else ""
     return (
         f'<figure><h3>Choice of {sign}</h3><ul class="legend">{legend}</ul>{chart}'
-        f"<figcaption>{how}.</figcaption></figure>"
+        f"<figcaption>{how}.{search_note(selection, parameter, sign)}</figcaption></figure>"
     )
 
 

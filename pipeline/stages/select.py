@@ -2,34 +2,28 @@
 
 from __future__ import annotations
 
-import math
-import warnings
-from collections.abc import Iterator
-from dataclasses import replace
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
-from ikmap.cells import Cells
-from ikmap.learners.linear_svm import fit_linear_svm, svm_model
-from ikmap.learners.linear_svm_path import fit_linear_svm_path
-from ikmap.learners.ogd import OGDState
-from ikmap.learners.rows import Block
-from ikmap.model_selection import FOLDS, Learner, Predictor, folds, psis_that_fit, score_fold, values_of_C
-from ikmap.seeds import generator
-from pipeline.baselines import fit_fold, searched
+from ikmap.model_selection import FOLDS, values_of_C
+from ikmap.racing import ODDS
+from pipeline.baselines import searched
 from pipeline.engine import Context, Record, Stage, Task
 from pipeline.learners import LEARNERS
 from pipeline.params import Params
 from pipeline.prepared import PreparedRows
-from pipeline.stages.select_rows import cv_sample, select_rows, some_of
-from pipeline.stages.train import PASS_STREAM, svm_params
+from pipeline.stages.select_cells import cell_learners, cell_values, groups_of, score_cells
+from pipeline.stages.select_costs import Costs
+from pipeline.stages.select_entrants import Entrant, listed
+from pipeline.stages.select_rows import row_learners, score_rows, unpacked_rows, values_of
 from pipeline.store import Store
 
-PATH_TOL = 1e-2
-"""Duality gap that suffices to compare values of C: accuracy no longer moves where the objective is that close."""
-PATH_SWEEPS = 100
-"""Most sweeps for one C: a C that needs more is too large to be worth choosing."""
+ROUNDS = ((0,), (1, 2), (3, 4))
+"""Folds of each round of a race; after each, what will not win any more is left out. One fold says much; then two at a
+time, so that there is work for two workers and more."""
+CELLS = "cells"
 
 
 def searches(params: Params) -> list[str]:
@@ -49,130 +43,250 @@ def select(context: Context) -> dict[str, Any]:
         psi (values tried), accuracy (of each learner, by psi), chosen (for each learner the psi of its best accuracy;
         ties go to the smaller), rows, folds. Where C is searched too: C (values tried), accuracy_by_C (of each learner
         that has a C, by psi, then by C, as far as every fold tried them), chosen_C (ties go to the smaller psi, then to
-        the smaller C); accuracy is then that of the best C. tuned: what :func:`select_rows` found, for the learners
-        on rows.
+        the smaller C); accuracy is then that of the best C. tuned: the same of each learner on rows.
+        search: how it was searched. folds_tried (of each learner, by psi): how many folds its accuracy is of; race:
+        what was left out after which folds, and why. budget: where there was one, what came of it.
     """
-    params, store = context.params, context.store
-    rows = PreparedRows(store, "train")
+    params = context.params
+    rows = PreparedRows(context.store, "train")
     n = rows.n_rows
     used = min(n, params.cv_rows)
     wanted = searches(params)
     if used < n:
         verb = "is" if len(wanted) == 1 else "are"
         context.events.message(f"{' and '.join(wanted)} {verb} chosen on {used:,} of {n:,} training rows (--cv-rows)")
-    stage = Stage(context, "select", None, used)
-    found: dict[str, Any] = {"rows": used, "folds": FOLDS, "chosen": {}}
-    if learners := cell_learners(params):
-        found |= _select_cells(stage, learners, used, len(rows.preparation.classes))
-    if tuned := select_rows(stage, params, used):
-        found["tuned"] = tuned
-    return stage.finish(**found)
+    search = Search(Stage(context, "select", None, used), used, len(rows.preparation.classes))
+    search.run()
+    return search.stage.finish(rows=used, folds=FOLDS, search=params.search, **search.found())
 
 
-def cell_learners(params: Params) -> tuple[str, ...]:
-    """Learners on cells that there is something to choose for, one of each set with the same decisions."""
-    wanted = [
-        LEARNERS[name].same_as or name
-        for name in params.learners
-        if LEARNERS[name].on == "cells" and (params.psi == "auto" or (LEARNERS[name].takes_C and params.C == "auto"))
-    ]
-    return tuple(dict.fromkeys(wanted))
+@dataclass(frozen=True)
+class Unit:
+    """What one task scores: a fold, and for each value the learners with the number of C to try at each."""
+
+    kind: str
+    fold: int
+    wanted: dict[Any, dict[str, int]]
+
+    @property
+    def work(self) -> list[tuple[float, float]]:
+        """For :class:`Costs`."""
+        amounts = [(value, 1.0 + sum(of.values())) for value, of in self.wanted.items()]
+        return amounts if self.kind == CELLS else [(1.0, amount) for _, amount in amounts]
+
+    def task(self, store: Store, params: Params, n_rows: int) -> Task:
+        """The task, under a name that says what it scores."""
+        if self.kind == CELLS:
+            name = f"fold-{self.fold}-psi-{'-'.join(map(str, self.wanted))}"
+            return Task(name, (CELLS, store, params, self.fold, self.wanted, n_rows))
+        ((value, _),) = self.wanted.items()
+        name = f"{self.kind}-{value:g}-fold-{self.fold}"
+        return Task(name, ("rows", store, params, self.kind, value, self.fold, n_rows))
 
 
-def _select_cells(stage: Stage, learners: tuple[str, ...], used: int, n_classes: int) -> dict[str, Any]:
-    params, store = stage.context.params, stage.context.store
-    # A given psi may be more than the rows that a fold leaves: then it is cut there, for the comparison only.
-    psis = psis_that_fit(used) if params.psi == "auto" else psis_that_fit(used, psis=[int(params.psi)])
-    # Trees are grown anew for each psi, so each psi is a task; one nearest-neighbour search serves all psi.
-    groups = [[psi] for psi in psis] if params.partitioner == "iforest" else [psis]
-    tasks = [
-        Task(f"fold-{k}-psi-{group[0]}", (store, params, learners, k, group, used))
-        for group in reversed(groups)
-        for k in range(FOLDS)
-    ]
-    records = stage.run(score, tasks)
-    by_C: dict[str, list[list[float]]] = {}
-    for name in learners:
-        folds_of = {psi: [] for psi in psis}  # type: dict[int, list[list[int]]]
-        for record in records:
-            for psi, counts in zip(record["psis"], record["correct"][name], strict=True):
-                folds_of[psi].append(counts)
-        # A C counts where every fold tried it.
-        by_C[name] = [[sum(counts) / used for counts in zip(*folds_of[psi], strict=False)] for psi in psis]
-    accuracy = {name: [max(by_psi) for by_psi in by_C[name]] for name in learners}
-    best = {name: int(np.argmax(accuracy[name])) for name in learners}
-    of = {name: psis[best[name]] if params.psi == "auto" else int(params.psi) for name in learners}
-    same = {name: LEARNERS[name].same_as or name for name in params.learners}
-    chosen = {name: of[known] for name, known in same.items() if known in of}
-    found: dict[str, Any] = {"psi": psis, "accuracy": accuracy, "chosen": chosen}
-    if params.C == "auto" and any(LEARNERS[name].takes_C for name in learners):
-        by_C = {name: by_psi for name, by_psi in by_C.items() if LEARNERS[name].takes_C}
-        Cs = values_of_C(n_classes)
-        chosen_C = {name: Cs[int(np.argmax(by_psi[best[name]]))] for name, by_psi in by_C.items()}
-        found |= {"C": list(Cs), "accuracy_by_C": by_C, "chosen_C": chosen_C}
-    return found
+def score(what: str, *args: Any) -> Record:
+    """Task: what one fold says of some values, and the seconds of processors that it took."""
+    began = time.process_time()
+    record = score_cells(*args) if what == CELLS else score_rows(*args)
+    return {**record, "cpu_seconds": round(time.process_time() - began, 3)}
 
 
-def score(store: Store, params: Params, names: tuple[str, ...], fold: int, psis: list[int], n_rows: int) -> Record:
-    """Task: one fold of the learners on cells."""
-    X, y = cv_sample(store, params, n_rows)
-    fit, held_out = folds(n_rows, params.seed)[fold]
-    n_classes = len(PreparedRows(store, "train").preparation.classes)
-    learners = {name: _learner(name, params, n_classes) for name in names}
-    options = {"max_depth": params.max_depth} if params.partitioner == "iforest" else {}
-    correct = score_fold(
-        X,
-        y,
-        fit,
-        held_out,
-        psis,
-        learners,
-        method=params.partitioner,
-        n_partitions=params.t,
-        seed=params.seed,
-        n_threads=1,
-        **options,
-    )
-    read = X.nbytes if isinstance(X, np.ndarray) else X.data.nbytes + X.indices.nbytes
-    return {"bytes_read": int(read), "psis": psis, "correct": correct}
+class Search:
+    """A search under way: a :class:`~pipeline.engine.Watcher` of its stage.
 
+    What is scored next depends on what has been scored, and on nothing else: not on workers, nor on interruptions.
+    """
 
-def _learner(name: str, params: Params, n_classes: int) -> Learner:
-    """The learner of the run, on rows in memory."""
-    classes = list(range(n_classes))
+    def __init__(self, stage: Stage, used: int, n_classes: int) -> None:
+        self.stage, self.used = stage, used
+        self.params = params = stage.context.params
+        psis, Cs = cell_values(params, used), values_of_C(n_classes)
+        has_C = {name for name in cell_learners(params) if params.C == "auto" and LEARNERS[name].takes_C}
+        self.cells = {name: Entrant(name, "psi", psis, Cs if name in has_C else ()) for name in cell_learners(params)}
+        self.rows = {
+            name: Entrant(name, searched(name, params) or "", values_of(name, params, used))
+            for name in row_learners(params)
+        }
+        self.entrants = {**self.cells, **self.rows}
+        self.running = list(self.entrants.values())
+        self.costs: dict[str, Costs] = {}
+        self.units: dict[str, Unit] = {}
+        self.before, self.reached = 0.0, False
 
-    def ogd(cells: Cells, y: np.ndarray) -> Predictor:
-        divisor = float(params.t) if params.feature_scale == "kernel" else 1.0
-        state = OGDState.start(cells.n_columns, n_classes, eta=params.eta, divisor=divisor)
-        order = np.arange(y.size)
-        if params.order == "shuffled":
-            order = generator(params.seed, PASS_STREAM, 0).permutation(y.size)
-        state.partial_fit(cells[order], y[order])
-        return state.model(classes).predict_index
+    # What is done, and in which order.
 
-    def batch(cells: Cells, y: np.ndarray) -> Predictor:
-        asked = svm_params(params, name)
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message="duality gap")  # ConvergenceWarning: slow to import
-            fit = fit_linear_svm([Block(cells, y)], n_classes, asked)
-        return svm_model(fit, classes, asked, divisor=math.sqrt(params.t)).predict_index
+    def run(self) -> None:
+        """Score everything, or as much as the race leaves and the budget allows."""
+        race = self.params.search == "race"
+        rounds = ROUNDS if race else (tuple(range(FOLDS)),)
+        self._say_begin(race)
+        for number, these in enumerate(rounds):
+            units = [unit for fold in these for unit in self._units(fold)]
+            tasks = [unit.task(self.stage.context.store, self.params, self.used) for unit in units]
+            self.units = {task.name: unit for task, unit in zip(tasks, units, strict=True)}
+            self.later = [unit for folds in rounds[number + 1 :] for fold in folds for unit in self._units(fold)]
+            if len(self.stage.run(score, tasks, self)) < len(tasks):
+                self.reached = True
+                break
+            if number + 1 < len(rounds):
+                self._leave_out()
+                if not self.running:
+                    break
+        self._say_budget()
 
-    def path(cells: Cells, y: np.ndarray) -> Iterator[Predictor]:
-        Cs = values_of_C(n_classes)
-        asked = svm_params(replace(params, C=Cs[0], tol=max(params.tol, PATH_TOL)), name)
-        asked = replace(asked, max_iter=PATH_SWEEPS)
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message="duality gap")
-            for fit in fit_linear_svm_path([Block(cells, y)], n_classes, asked, Cs):
-                yield svm_model(fit, classes, asked, divisor=math.sqrt(params.t)).predict_index
-                del fit  # Nobody needs the weights of two C at a time.
+    def _units(self, fold: int) -> list[Unit]:
+        """Tasks of one fold: small values first where nothing is known yet, else the long ones."""
+        wanted: dict[int, dict[str, int]] = {}
+        units = []
+        for entrant in self.running:
+            for value, n_Cs in entrant.left.items():
+                if entrant.name in self.cells:
+                    wanted.setdefault(value, {})[entrant.name] = n_Cs
+                else:
+                    units.append((entrant.values.index(value), Unit(entrant.name, fold, {value: {entrant.name: 1}})))
+        psis = sorted(wanted)
+        for group in groups_of(psis, fold, self.params):
+            unit = Unit(CELLS, fold, {psi: wanted[psi] for psi in group})
+            units.append((min(next(iter(self.cells.values())).values.index(psi) for psi in group), unit))
+        units.sort(key=lambda ranked: ranked[0] if fold == 0 else -ranked[0])
+        return [unit for _, unit in units]
 
-    def kernel_svm(cells: Cells, y: np.ndarray) -> Predictor:
-        some = some_of(np.arange(y.size))
-        return fit_fold(name, params, None, cells[some], y[some])
+    def _leave_out(self) -> None:
+        for entrant in self.running:
+            entrant.leave_out(FOLDS)
+            at = entrant.rounds[-1]
+            left = f"{len(at['left'])} of {len(entrant.values)} {entrant.parameter} left for {entrant.name}"
+            self._say(f"after {at['folds']} of {FOLDS} folds {left} ({listed(at['left'])})")
+        self.running = [entrant for entrant in self.running if not entrant.decided]
 
-    if name == "isolation-svm":
-        return kernel_svm
-    if LEARNERS[name].way == "online":
-        return ogd
-    return path if params.C == "auto" else batch
+    # As a watcher of the stage.
+
+    def done(self, task: Task, record: Record, skipped: bool) -> Record:
+        """Take in a task; how the search stands, and how long it will go on."""
+        unit = self.units[task.name]
+        for name, value, path in record["right"]:
+            rows = [unpacked_rows(text, record["held_out"]) for text in path]
+            self.entrants[name].scores.add(value, unit.fold, rows)
+        self.costs.setdefault(unit.kind, Costs()).add(unit.work, record["seconds"])
+        del self.units[task.name]
+        if skipped:
+            self.before = max(self.before, record["at"])
+        else:
+            record["at"] = round(self.spent, 3)
+        said: Record = {"note": self._note(unit)}
+        seconds = self._seconds_left()
+        return said if seconds is None else {**said, "left": seconds}
+
+    def enough(self) -> bool:
+        """Whether the budget is spent, and something has been scored for every learner."""
+        budget = self.params.budget
+        return budget is not None and self.spent >= budget and all(e.tried for e in self.entrants.values())
+
+    @property
+    def spent(self) -> float:
+        """Seconds of the search so far; those of processes before this one up to the last task that they finished."""
+        return self.before + self.stage.context.elapsed - self.stage.began
+
+    # What is said.
+
+    def _say(self, text: str) -> None:
+        self.stage.context.events.message(f"select: {text}")
+
+    def _say_begin(self, race: bool) -> None:
+        parts = []
+        for entrant in self.entrants.values():
+            Cs = f" and C {listed(entrant.Cs)}" if entrant.Cs else ""
+            parts.append(f"{entrant.parameter} {listed(entrant.values)}{Cs} for {entrant.name}")
+        how = "leaving out on the way what cannot win any more (--search full tries all)" if race else "all of it"
+        limit = "" if self.params.budget is None else f", for at most {self.params.budget:g} s (--budget)"
+        self._say(f"tries {'; '.join(parts)} on {self.used:,} rows in {FOLDS} folds, {how}{limit}")
+
+    def _note(self, unit: Unit) -> str:
+        parameter = "psi" if unit.kind == CELLS else self.entrants[unit.kind].parameter
+        what = "" if unit.kind == CELLS else f" of {unit.kind}"
+        best = "; ".join(entrant.standing() for entrant in self.entrants.values() if entrant.right)
+        done = f"{parameter} {listed(list(unit.wanted))}{what} on fold {unit.fold + 1} of {FOLDS} done"
+        return f"{done}; best so far {best}"
+
+    def _seconds_left(self) -> float | None:
+        """Of what is left of this round and, if nothing more is left out, of those after it; at most the budget."""
+        left = [*self.units.values(), *self.later]
+        of = [self.costs[unit.kind].seconds(unit.work) for unit in left if unit.kind in self.costs]
+        known = [seconds for seconds in of if seconds is not None]
+        if left and not known:
+            return None
+        total = sum(known) * len(left) / max(1, len(known))  # of kinds that nothing is known of: as long as the others
+        seconds = max(total / self._workers(), max(known, default=0.0))
+        return seconds if self.params.budget is None else min(seconds, max(0.0, self.params.budget - self.spent))
+
+    def _workers(self) -> int:
+        client = self.stage.context.client
+        return 1 if client is None else max(1, len(client.scheduler_info(n_workers=-1)["workers"]))
+
+    def _say_budget(self) -> None:
+        budget, spent = self.params.budget, self.spent
+        if budget is None or not self.reached:
+            return
+        parts = [
+            f"{entrant.name} was chosen on {len(entrant.folds)} of {FOLDS} folds"
+            + (f", without {entrant.parameter} {listed(self._untried(entrant))}" if self._untried(entrant) else "")
+            for entrant in self.entrants.values()
+            if not entrant.decided
+        ]
+        over = f", exceeded as nothing less could be scored ({spent:.1f} s)" if spent > 2 * budget + 5 else ""
+        self._say(f"--budget {budget:g} s is spent{over}: {'; '.join(parts)}")
+
+    def _untried(self, entrant: Entrant) -> Sequence[Any]:
+        return [value for value in entrant.values if value not in entrant.tried]
+
+    # What is found.
+
+    def found(self) -> dict[str, Any]:
+        """Everything but rows, folds and search of what :func:`select` returns."""
+        found: dict[str, Any] = {"chosen": {}}
+        if self.cells:
+            found |= self._found_on_cells()
+        if self.rows:
+            found["tuned"] = {name: self._found_on_rows(entrant) for name, entrant in self.rows.items()}
+        if self.params.search == "race":
+            rounds = {name: entrant.rounds for name, entrant in self.entrants.items() if entrant.rounds}
+            found["race"] = {"odds": ODDS, "rounds": rounds}
+        if self.params.budget is not None:
+            found["budget"] = {
+                "seconds": self.params.budget,
+                "spent": round(self.spent, 3),
+                "reached": self.reached,
+                "folds": {name: len(entrant.folds) for name, entrant in self.entrants.items()},
+                "not_tried": {name: self._untried(entrant) for name, entrant in self.entrants.items()},
+            }
+        return found
+
+    def _found_on_cells(self) -> dict[str, Any]:
+        params, entrants = self.params, self.cells.values()
+        psis = [psi for psi in next(iter(entrants)).values if any(psi in entrant.tried for entrant in entrants)]
+        by_C = {entrant.name: [entrant.accuracies(psi) for psi in psis] for entrant in entrants}
+        best = {entrant.name: entrant.chosen() for entrant in entrants}
+        of = {name: psi if params.psi == "auto" else int(params.psi) for name, (psi, _) in best.items()}
+        same = {name: LEARNERS[name].same_as or name for name in params.learners}
+        found: dict[str, Any] = {
+            "psi": psis,
+            "accuracy": {name: [max(by_psi) for by_psi in found] for name, found in by_C.items()},
+            "folds_tried": {e.name: [len(e.scores.folds(psi)) for psi in psis] for e in entrants},
+            "chosen": {name: of[known] for name, known in same.items() if known in of},
+        }
+        if with_C := [entrant for entrant in entrants if entrant.Cs]:
+            found |= {
+                "C": list(with_C[0].Cs),
+                "accuracy_by_C": {entrant.name: by_C[entrant.name] for entrant in with_C},
+                "chosen_C": {entrant.name: entrant.Cs[best[entrant.name][1]] for entrant in with_C},
+            }
+        return found
+
+    def _found_on_rows(self, entrant: Entrant) -> dict[str, Any]:
+        return {
+            "parameter": entrant.parameter,
+            "values": entrant.tried,
+            "accuracy": [entrant.accuracies(value)[0] for value in entrant.tried],
+            "folds_tried": [len(entrant.scores.folds(value)) for value in entrant.tried],
+            "chosen": entrant.chosen()[0],
+        }

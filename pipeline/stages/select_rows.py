@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import base64
+import zlib
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
-from ikmap.model_selection import FOLDS, folds, psis_that_fit
+from ikmap.model_selection import folds, psis_that_fit
 from ikmap.rows import Rows
 from ikmap.seeds import generator
 from pipeline.baselines import GAMMAS, LAMBDAS, Sample, fit_fold, searched, start_online
-from pipeline.engine import Record, Stage, Task
+from pipeline.engine import Record
 from pipeline.learners import LEARNERS
 from pipeline.params import Params
 from pipeline.prepared import PreparedRows
@@ -29,36 +30,9 @@ def values_of(name: str, params: Params, n_rows: int) -> list[float]:
     return list(found[searched(name, params) or "psi"])
 
 
-def row_tasks(store: Store, params: Params, n_rows: int) -> list[tuple[Task, str, float]]:
-    """One task for each learner on rows that has something to choose, each value and each fold."""
-    return [
-        (Task(f"{name}-{value:g}-fold-{k}", (store, params, name, value, k, n_rows)), name, value)
-        for name in params.learners
-        if LEARNERS[name].on == "rows" and searched(name, params)
-        for value in values_of(name, params, n_rows)
-        for k in range(FOLDS)
-    ]
-
-
-def select_rows(stage: Stage, params: Params, n_rows: int) -> dict[str, dict[str, Any]]:
-    """For each such learner: parameter, values, accuracy of each, and the chosen one (ties go to the smaller)."""
-    tasks = row_tasks(stage.context.store, params, n_rows)
-    records = stage.run(score_rows, [task for task, _, _ in tasks])
-    correct: dict[str, dict[float, int]] = {}
-    for (_, name, value), record in zip(tasks, records, strict=True):
-        of = correct.setdefault(name, {})
-        of[value] = of.get(value, 0) + record["correct"]
-    found = {}
-    for name, of in correct.items():
-        accuracy = [count / n_rows for count in of.values()]
-        values = list(of)
-        found[name] = {
-            "parameter": searched(name, params),
-            "values": values,
-            "accuracy": accuracy,
-            "chosen": values[int(np.argmax(accuracy))],
-        }
-    return found
+def row_learners(params: Params) -> tuple[str, ...]:
+    """Learners on rows that there is something to choose for."""
+    return tuple(name for name in params.learners if LEARNERS[name].on == "rows" and searched(name, params))
 
 
 def cv_sample(store: Store, params: Params, n_rows: int) -> tuple[Rows, np.ndarray]:
@@ -72,7 +46,7 @@ def cv_sample(store: Store, params: Params, n_rows: int) -> tuple[Rows, np.ndarr
 
 
 def score_rows(store: Store, params: Params, name: str, value: float, fold: int, n_rows: int) -> Record:
-    """Task: number of held-out rows of one fold that are predicted right with one value."""
+    """Task: held-out rows of one fold that are predicted right with one value."""
     X, y = cv_sample(store, params, n_rows)
     fit, held_out = folds(n_rows, params.seed)[fold]
     classes = list(range(len(PreparedRows(store, "train").preparation.classes)))
@@ -89,11 +63,21 @@ def score_rows(store: Store, params: Params, name: str, value: float, fold: int,
             order = generator(params.seed, STREAM, fold).permutation(fit.size)
         state.partial_fit(inside[order], y[fit][order])
         predict = state.model(classes).predict_index
-    correct = int((predict(X[held_out]) == y[held_out]).sum())
+    right = predict(X[held_out]) == y[held_out]
     read = X.nbytes if isinstance(X, np.ndarray) else X.data.nbytes + X.indices.nbytes
-    return {"bytes_read": int(read), "correct": correct}
+    return {"bytes_read": int(read), "held_out": int(held_out.size), "right": [[name, value, [packed_rows(right)]]]}
 
 
 def some_of(rows: np.ndarray) -> np.ndarray:
     """At most :data:`KERNEL_ROWS` of some rows, evenly spaced."""
     return rows[np.linspace(0, rows.size - 1, min(rows.size, KERNEL_ROWS)).astype(np.int64)]
+
+
+def packed_rows(right: np.ndarray) -> str:
+    """Which rows are right, as the text that a record holds: those that are wrong, mostly few, compressed."""
+    return base64.b64encode(zlib.compress(np.packbits(~right).tobytes(), 9)).decode()
+
+
+def unpacked_rows(text: str, n: int) -> np.ndarray:
+    """The bool array of length n that :func:`packed_rows` has put into text."""
+    return ~np.unpackbits(np.frombuffer(zlib.decompress(base64.b64decode(text)), np.uint8), count=n).astype(bool)

@@ -1,0 +1,45 @@
+"""What a search left out on the way, in words under the picture of what it tried."""
+
+from __future__ import annotations
+
+from pipeline.report.fields import Metrics, get_list, get_mapping, get_number
+from pipeline.report.text import brief, count, esc
+
+
+def search_note(selection: Metrics, parameter: str, sign: str) -> str:
+    """Sentences that say which values ran on fewer folds, why, and what a budget has left out; empty where none."""
+    folds = get_number(selection, "folds")
+    of = f" of {count(folds)}" if folds is not None else ""
+    parts = []
+    for name, rounds in get_mapping(get_mapping(selection, "race"), "rounds").items():
+        for at in get_list({"rounds": rounds}, "rounds"):
+            dropped = [_behind(value, parameter) for value in get_list(at, "dropped")]
+            done = get_number(at, "folds")
+            if any(dropped) and done is not None:
+                parts.append(f"{name} after {count(done)}{of} folds: {sign} = {', '.join(filter(None, dropped))}")
+    text = ""
+    if parts:
+        text += (
+            " Left out on the way, as they would hardly be chosen any more (rows behind the best, of the rows on which "
+        )
+        text += f"the two differ): {'; '.join(parts)}. Their points are of the folds that they ran, the others of all."
+    budget = get_mapping(selection, "budget")
+    seconds = get_number(budget, "seconds")
+    if budget.get("reached") is True and seconds is not None:
+        text += f" The budget of {brief(seconds)} s was spent before everything was scored"
+        compared = get_mapping(budget, "folds")
+        text += "".join(f"; {name} was chosen on {n}{of} folds" for name, n in compared.items())
+        left = {name: get_list(get_mapping(budget, "not_tried"), name) for name in compared}
+        text += "".join(f"; not tried for {name}: {_list(values)}" for name, values in left.items() if values) + "."
+    return esc(text)
+
+
+def _behind(value: object, parameter: str) -> str:
+    at, rows, apart = (get_number(value, key) for key in (parameter, "behind", "apart"))
+    if at is None or rows is None or apart is None:
+        return ""
+    return f"{brief(at)} ({count(rows)} of {count(apart)})"
+
+
+def _list(values: list[object]) -> str:
+    return ", ".join(brief(value) if isinstance(value, int | float) else str(value) for value in values)

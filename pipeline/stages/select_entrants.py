@@ -1,0 +1,120 @@
+"""One learner in a search: its candidates, which of them are still in the race, and what is said of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ikmap.racing import ODDS, Candidate, Scores, best, standings
+
+
+@dataclass
+class Entrant:
+    """A learner that something is chosen for.
+
+    Attributes
+    ----------
+    name : str
+    parameter : str
+        What its values are: "psi", "gamma", "lambda".
+    values : list of float
+        All that there are to try, ascending.
+    Cs : tuple of float
+        Values of C to try at each, ascending; empty where C is not searched.
+    scores : Scores
+    left : dict
+        Values that are still in the race, and how many C are to be tried at each: a path to a C begins at the smallest.
+    rounds : list of dict
+        What was left out when, and why.
+    decided : bool
+        Whether the race has left one candidate only.
+    """
+
+    name: str
+    parameter: str
+    values: list[Any]
+    Cs: tuple[float, ...] = ()
+    scores: Scores = field(default_factory=Scores)
+    left: dict[Any, int] = field(default_factory=dict)
+    rounds: list[dict[str, Any]] = field(default_factory=list)
+    decided: bool = False
+
+    def __post_init__(self) -> None:
+        self.left = dict.fromkeys(self.values, max(1, len(self.Cs)))
+
+    @property
+    def tried(self) -> list[Any]:
+        """Values that some fold has scored, ascending."""
+        return [value for value in self.values if self.scores.folds(value)]
+
+    @property
+    def folds(self) -> frozenset[int]:
+        """Folds on which candidates are compared: all that have scored everything in the race that any has scored."""
+        of = [self.scores.folds(value) for value in self.left if self.scores.folds(value)]
+        return frozenset.intersection(*of) if of else frozenset()
+
+    @property
+    def right(self) -> dict[Candidate, Any]:
+        """Held-out rows of those folds that each candidate in the race has right."""
+        found = self.scores.on(self.folds, self.left)
+        return {(value, place): rows for (value, place), rows in found.items() if place < self.left[value]}
+
+    def leave_out(self, n_folds: int) -> None:
+        """Leave out what the folds to come will not make the best any more, and note why."""
+        right, done = self.right, len(self.folds)
+        leader, behind = best(right), standings(right)
+        kept = [candidate for candidate in right if behind[candidate].chance(done, n_folds) > ODDS]
+        before = list(self.left)
+        # In ascending order, so the last C of a value that is kept is what remains.
+        self.left = {value: place + 1 for value, place in kept}
+        dropped = []
+        for value in before:
+            if value not in self.left:
+                nearest = min((c for c in right if c[0] == value), key=lambda c: (behind[c].rows, c))
+                dropped.append({**self._named(nearest), "behind": behind[nearest].rows, "apart": behind[nearest].apart})
+        self.rounds.append(
+            {
+                "folds": done,
+                "rows": int(right[leader].size),
+                "best": self._named(leader),
+                "candidates": len(right),
+                "candidates_left": len(kept),
+                "left": list(self.left),
+                "dropped": dropped,
+            }
+        )
+        self.decided = len(kept) == 1
+
+    def accuracies(self, value: Any) -> list[float]:
+        """Share of held-out rows right with each C, as far as every fold that has scored the value tried them."""
+        return [float(rows.mean()) for rows in self.scores.on(self.scores.folds(value), [value]).values()]
+
+    def chosen(self) -> Candidate:
+        """The best candidate on the folds that all in the race have in common."""
+        return best(self.right)
+
+    def standing(self) -> str:
+        """The best so far, for people: with half the width of the 95% interval of a share of so many rows."""
+        right = self.right
+        candidate = best(right)
+        share, n = float(right[candidate].mean()), right[candidate].size
+        half = 1.96 * math.sqrt(share * (1 - share) / n)
+        return f"{describe(self._named(candidate))}: {share:.4f} +- {half:.4f} for {self.name}"
+
+    def _named(self, candidate: Candidate) -> dict[str, Any]:
+        value, place = candidate
+        return {self.parameter: value, **({"C": self.Cs[place]} if self.Cs else {})}
+
+
+def describe(candidate: dict[str, Any]) -> str:
+    """A candidate, for people: "psi 256, C 0.125"."""
+    return ", ".join(f"{name} {value:g}" for name, value in candidate.items())
+
+
+def listed(values: Sequence[float]) -> str:
+    """Values, for people: "4, 8, 16"; of many the ends."""
+    if len(values) > 4:
+        return f"{values[0]:g} to {values[-1]:g}"
+    return ", ".join(f"{value:g}" for value in values)
