@@ -68,7 +68,6 @@ def run_pipeline(
     KeyboardInterrupt
         With the command that resumes the run.
     """
-    import json
     from datetime import datetime
 
     from cluster import connect
@@ -90,9 +89,11 @@ def run_pipeline(
         )
         directory = RunDirectory(path, {**identity(params, data, sources), **more}, fresh=options.fresh)
         try:
-            if directory.finished:
+            if directory.repaired:
+                events.message(directory.repaired)
+            if (metrics := directory.metrics(events.message)) is not None:
                 events.message(f"{path}: this run is finished; --fresh does it again")
-                return dict(json.loads((path / "metrics.json").read_text()))
+                return metrics
             if directory.resumed:
                 events.message(f"{path}: going on with an unfinished run")
             with connect(options.cluster, **cluster_arguments(options, events)) as cluster:
@@ -103,7 +104,7 @@ def run_pipeline(
                 asked = invocation(options, sources, cluster)
                 with told_to_scheduler(cluster.client, events) as told:
                     context = Context(cluster.client, directory, params, told, device=options.device)
-                    metrics: dict[str, Any] = pipeline(context, data, asked, call=call or call_directly)
+                    metrics = pipeline(context, data, asked, call=call or call_directly)
             events.message(f"report: {path / 'report.html'}")
             return metrics
         except KeyboardInterrupt:

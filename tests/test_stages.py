@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from pipeline.checkpoint import save_checkpoint
 
 from ikmap.cells import Cells
 from ikmap.learners.linear_model import LinearModel
@@ -17,7 +18,6 @@ from ikmap.learners.rows import Block
 from ikmap.model_selection import CS, FOLDS
 from ikmap.seeds import generator
 from pipeline import cell_blocks, layout
-from pipeline.checkpoint import save_checkpoint
 from pipeline.engine import Context
 from pipeline.errors import InputError
 from pipeline.layout import PIECE_ROWS, learning_blocks, packed_row_bytes
