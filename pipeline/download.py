@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
+from pipeline.durable import flush
 from pipeline.errors import InputError
 from pipeline.readers.files import find_file
 
@@ -85,6 +86,7 @@ def download(
             raise DownloadError(f"its SHA-256 is {digest.hexdigest()}, expected {sha256.lower()}")
         _check_content(partial, target.suffix)
         partial.replace(target)
+        flush({str(target.parent)})
     except OSError as error:
         raise InputError(
             f"{target.parent}: cannot write to the data directory ({error.strerror}); "

@@ -71,7 +71,7 @@ class RunDirectory:
                 f"{self.path}: found {others[0]} but no {MANIFEST}: not the directory of a run; name another"
             )
         there = manifest.exists() or copy.exists()
-        if there and (fresh or self._read_either()["status"] == DISCARDED):
+        if there and (fresh or read_manifest_or_copy(self.path)[0]["status"] == DISCARDED):
             # Said first and taken back last: whoever finds a half-removed run goes on removing it.
             _mark_discarded(manifest)
             for name in others:
@@ -82,7 +82,7 @@ class RunDirectory:
             manifest.unlink()
             there = False
         if there:
-            self.manifest = self._read_either()
+            self.manifest, self.repaired = read_manifest_or_copy(self.path)
             changed = _differences(self.manifest["identity"], identity)
             if changed:
                 raise InputError(
@@ -103,23 +103,6 @@ class RunDirectory:
             above = self.path.absolute().parent
             written(above, above.parent)
         self.store.create()
-
-    def _read_either(self) -> dict[str, Any]:
-        """Read the manifest; where it is damaged, its copy.
-
-        Raises
-        ------
-        InputError
-            Both are.
-        """
-        try:
-            return read_manifest(self.path)
-        except Damaged as damaged:
-            with suppress(Damaged, FileNotFoundError):
-                found = read_json(self.path / MANIFEST_COPY)
-                self.repaired = f"{damaged}; the run goes on from its copy"
-                return found
-            raise InputError(f"{damaged}, and so is its copy; --fresh does the run again") from None
 
     @property
     def store(self) -> Store:
@@ -276,6 +259,22 @@ def read_manifest(path: Path) -> dict[str, Any]:
     if manifest.get("schema_version") != SCHEMA_VERSION:
         raise InputError(f"{name}: found version {manifest.get('schema_version')}, expected {SCHEMA_VERSION}")
     return manifest
+
+
+def read_manifest_or_copy(path: Path) -> tuple[dict[str, Any], str]:
+    """Read the manifest of a run directory; where it is damaged, its copy, and say so.
+
+    Raises
+    ------
+    InputError
+        There is none, another version wrote it, or both are damaged.
+    """
+    try:
+        return read_manifest(path), ""
+    except Damaged as damaged:
+        with suppress(Damaged, FileNotFoundError):
+            return read_json(path / MANIFEST_COPY), f"{damaged}; the run goes on from its copy"
+        raise InputError(f"{damaged}, and so is its copy; --fresh does the run again") from None
 
 
 def _differences(was: Any, now: Any, name: str = "") -> list[str]:

@@ -199,9 +199,7 @@ def test_a_damaged_manifest_loses_no_run(tmp_path: Path, text: str | None) -> No
     assert again.repaired.endswith("the run goes on from its copy")
     (tmp_path / MANIFEST).write_text(text or "x")
     (tmp_path / MANIFEST_COPY).write_text("")
-    with pytest.raises(
-        InputError, match=r"is damaged .*, and so is its copy; --fresh does the run again"
-    ):
+    with pytest.raises(InputError, match=r"is damaged .*, and so is its copy; --fresh does the run again"):
         make(tmp_path)
     assert not make(tmp_path, fresh=True).resumed
 
