@@ -18,6 +18,7 @@ NAMES = (
     "solvers",
     "models",
     "workers",
+    "durability",
     "gpu",
     "frontier",
 )
