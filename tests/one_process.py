@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -51,9 +52,13 @@ def _run_tasks(client: Any, key: str, function: Callable[..., Record], tasks: Se
 
 
 def _run_ready(client: Any, key: str, work: Any) -> Iterator[tuple[Task, Record]]:  # noqa: ARG001
-    while ready := list(work.ready()):
+    while True:
+        more, ready = work.more(), list(work.ready())
         for function, task in ready:
             yield task, measured(function, task.args)
+        if not ready and not more:
+            return
+        time.sleep(0 if ready else 0.01)
 
 
 @contextmanager

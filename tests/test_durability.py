@@ -6,7 +6,7 @@ import errno
 import os
 import pickle
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +15,19 @@ import pytest
 
 from flows.options import ScoreOptions
 from pipeline import durable
+from pipeline.batch import Invocation
+from pipeline.datasets import ResolvedDataset
 from pipeline.durable import read_arrays, read_json, write_arrays, write_json
 from pipeline.engine import Stage, Task
 from pipeline.errors import Damaged, InputError
 from pipeline.healing import until_whole
+from pipeline.online import OnlineParams, run_online
+from pipeline.params import Params
+from pipeline.readers.feed import Arrival
 from pipeline.score import _needing_all_of, open_run
 from pipeline.store import ABSENT, Store, read
 from tests.damage import Object, flip, objects, runs, some_damage, unnoticed, zero_page
-from tests.one_process import Heard, Snapshots, commands, forget, one_process, results, write_rows
+from tests.one_process import Heard, NoWorkers, Snapshots, commands, forget, one_process, results, write_rows
 from tests.power_cut import VARIANTS, Disk
 from tests.runs import context, new_store
 
@@ -262,6 +267,49 @@ def test_a_full_disk_leaves_no_record(tmp_path: Path, monkeypatch: pytest.Monkey
         with pytest.raises(OSError, match=r"No space left on device: .*store.zarr"):
             Stage(ctx, "cells", 1).run(work, [Task("k", (ctx.store,))])
     assert not ctx.run.task_record("cells", "k").exists()
+
+
+class Rows:
+    """A feed of rows that come in groups of 50."""
+
+    url, replays, column_names = "feed", False, None
+
+    def __init__(self) -> None:
+        rng = np.random.default_rng(5)
+        self.X = rng.random((300, 3))
+        self.y = (self.X[:, 0] > 0.5).astype(float)
+
+    def arrivals(self, taken: Mapping[str, int]) -> Iterator[Arrival]:
+        for start in range(taken.get("feed", 0), 300, 50):
+            stop = min(start + 50, 300)
+            yield Arrival("feed", "feed", start + 1, self.X[start:stop], self.y[start:stop])
+
+
+def fed(directory: Path) -> dict[str, Any]:
+    """A run on a feed, or what is left to do of it."""
+    forget()
+    params = Params(t=5, psi=4, learners=("ogd",))
+    ctx: Any = context(directory, params, NoWorkers())
+    asked = Invocation("test", "", {"kind": "local", "workers": 1}, dask_report=False)
+    data = ResolvedDataset("feed", "feed")
+    return run_online(ctx, data, asked, OnlineParams(initial=100, block_rows=25), feed=Rows())
+
+
+def test_rows_of_a_feed_that_no_record_speaks_of_are_taken_once_more_and_others_are_gone(tmp_path: Path) -> None:
+    curve = fed(tmp_path)["learners"]["ogd"]["curve"]["accuracy"]
+    chunks = sorted((tmp_path / "store.zarr/stream/chunks").glob("0*"))
+    manifest = read_json(tmp_path / "manifest.json")
+    del manifest["stages"]["stream"]
+    write_json(tmp_path / "manifest.json", {**manifest, "status": "unfinished"})
+    shutil.copytree(tmp_path, tmp_path / "other")
+    # Before a learner has begun, what was being written as the power failed.
+    shutil.rmtree(tmp_path / "records" / "stream")
+    zero_page(chunks[-1] / "labels/c/0", 0)
+    assert fed(tmp_path)["learners"]["ogd"]["curve"]["accuracy"] == curve
+    zero_page(tmp_path / "other" / chunks[-1].relative_to(tmp_path) / "labels/c/0", 0)
+    shutil.rmtree(tmp_path / "other" / "predictions")  # so that the chunk is learned from once more
+    with pytest.raises(InputError, match=r"is damaged .*cannot be made again: its rows came from feed; --fresh, and"):
+        fed(tmp_path / "other")
 
 
 # --- the parts
