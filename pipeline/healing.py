@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -79,16 +81,19 @@ def until_whole[T](context: Context, work: Callable[[], T], cannot: Callable[[st
             context.events.message(f"{found}; it is made again")
             damaged = found
         except InputError as error:
-            if damaged is not None and not Path(damaged.path).exists():
+            if damaged is not None and _is_gone(Path(damaged.path)):
                 raise InputError(f"{damaged} and cannot be made again: {error}") from error
             raise
 
 
+def _is_gone(path: Path) -> bool:
+    """Whether something that was withdrawn has not been made again."""
+    return not (path / DOCUMENT if path.is_dir() else path).exists()
+
+
 def _within(context: Context, damaged: Damaged) -> str | None:
-    """Where in the directory of the run something is, if it is there."""
-    place = Path(damaged.path)
-    place = place.parent.resolve() / place.name
-    top = context.run.path.resolve()
+    """Where in the directory of the run something is, if it is there and no link leads elsewhere."""
+    place, top = Path(damaged.path).resolve(), context.run.path.resolve()
     return str(place.relative_to(top)) if place.is_relative_to(top) else None
 
 
@@ -96,11 +101,29 @@ def withdraw(context: Context, damaged: Damaged) -> None:
     """Remove what is damaged, so that it counts as not done."""
     settle(context)
     for path in map(Path, damaged.withdrawn):
-        if path.is_dir():
-            (path / DOCUMENT).unlink(missing_ok=True)  # half-removed, it must not look complete
-            shutil.rmtree(path)
-        else:
-            path.unlink(missing_ok=True)
+        _remove(path.resolve())
+
+
+def _remove(path: Path) -> None:
+    """Remove a file, or a directory; of a group, what describes it and its arrays, not the groups below it."""
+    if not path.is_dir():
+        path.unlink(missing_ok=True)
+        return
+    (path / DOCUMENT).unlink(missing_ok=True)  # first: half-removed, it must not look complete
+    for entry in list(path.iterdir()):
+        if not entry.is_dir():
+            entry.unlink()
+        elif not _is_group(entry):
+            shutil.rmtree(entry)
+    with suppress(OSError):  # unless something is left in it
+        path.rmdir()
+
+
+def _is_group(path: Path) -> bool:
+    try:
+        return bool(json.loads((path / DOCUMENT).read_bytes())["node_type"] == "group")
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
 
 
 def settle(context: Context) -> None:
