@@ -20,6 +20,7 @@ NAMES = (
     "models",
     "workers",
     "tls",
+    "durability",
     "gpu",
     "frontier",
 )

@@ -23,8 +23,10 @@ from flows.run_batch import batch_params, cluster_arguments, identity, invocatio
 from flows.run_online import online_identity, online_params
 from pipeline.batch import Call, run_batch, versions
 from pipeline.datasets import ResolvedDataset
+from pipeline.durable import read_json, write_json
 from pipeline.engine import Context
-from pipeline.errors import DoesNotFit, InputError, NegativeValues
+from pipeline.errors import Damaged, DoesNotFit, InputError, NegativeValues
+from pipeline.healing import ATTEMPTS, stage_is_whole, until_whole, withdraw
 from pipeline.machine import describe_machine
 from pipeline.monitoring import told_to_scheduler
 from pipeline.online import in_file_order, run_online
@@ -34,7 +36,7 @@ from pipeline.progress import Events, QuietProgress
 from pipeline.reproduce.paper import Entry, load_paper
 from pipeline.reproduce.results import Outcome
 from pipeline.reproduce.text import one_line
-from pipeline.rundir import RunDirectory, discard, write_json
+from pipeline.rundir import RunDirectory, discard
 from pipeline.side_by_side import TimeLimitReached, side_by_side, time_limit
 from pipeline.stages.ingest import ingest
 from pipeline.stages.select import searches
@@ -188,9 +190,9 @@ class Runs:
         path = self.path / entry.key
         directory = RunDirectory(path, {**identity(params, data, sources_of(data)), **more})
         try:
-            if not directory.finished:
-                self._make(entry, options, params, data, directory, cluster, share)
-            metrics = json.loads((path / "metrics.json").read_text())
+            metrics = directory.metrics(self.events.message)
+            if metrics is None:
+                metrics = self._make(entry, options, params, data, directory, cluster, share)
             return Outcome("finished", options.command(session=False), metrics, f"{entry.key}/report.html")
         finally:
             directory.close()
@@ -204,7 +206,7 @@ class Runs:
         directory: RunDirectory,
         cluster: ClusterHandle,
         share: int,
-    ) -> None:
+    ) -> dict[str, Any]:
         stopped = directory.path / STOPPED
         left = self.options.limit_seconds - max(directory.spent, _limit_reached(stopped))
         if left <= 0:
@@ -216,11 +218,25 @@ class Runs:
         quiet = _Quiet(self.events, entry.key)
         with time_limit(left), told_to_scheduler(cluster.client, quiet) as told:
             context = Context(cluster.client, directory, params, told, share)
+            work: Callable[[], dict[str, Any]] = partial(run_batch, context, data, asked, call=self._named(entry))
             if isinstance(options, OnlineOptions):
-                run_online(context, data, asked, online_params(options), call=self._named(entry))
-            else:
-                run_batch(context, data, asked, call=self._named(entry))
+                online_asked = online_params(options)
+                work = partial(run_online, context, data, asked, online_asked, call=self._named(entry))
+            metrics = self._with_rows(work, entry.dataset, "none" if online else params.scale, online, cluster)
         stopped.unlink(missing_ok=True)
+        return metrics
+
+    def _with_rows(
+        self, work: Callable[[], dict[str, Any]], dataset: str, scale: str, online: bool, cluster: ClusterHandle
+    ) -> dict[str, Any]:
+        """Make a run; where rows that it shares with others are damaged, have these read again first."""
+        for _ in range(ATTEMPTS):
+            try:
+                return work()
+            except Damaged as damaged:
+                self.events.message(f"{damaged}; it is made again")
+                self._ingested(dataset, scale, online, cluster, damaged)
+        return work()
 
     def _stop(self, stopped: Path) -> float:
         """Note that a run has reached its limit; return the largest that it has."""
@@ -250,9 +266,9 @@ class Runs:
         directory.finish_stage("ingest", result["record"], result["result"])
 
     def _ingested(
-        self, dataset: str, scale: str, online: bool, cluster: ClusterHandle
+        self, dataset: str, scale: str, online: bool, cluster: ClusterHandle, damaged: Damaged | None = None
     ) -> tuple[RunDirectory, dict[str, Any]]:
-        """Read a data set; return where it is, and what the stage has found."""
+        """Read a data set, or what of it is damaged; return where it is, and what the stage has found."""
         data = self.data.there[dataset]
         if online and data.test_url is None:
             data = in_file_order(data)
@@ -269,10 +285,12 @@ class Runs:
             self._read.add(name)
             directory = RunDirectory(self.path / "data" / name, identity(params, data, sources_of(data)), fresh=fresh)
             try:
-                if directory.stage("ingest") is None:
-                    with told_to_scheduler(cluster.client, _Quiet(self.events, name)) as told:
-                        context = Context(cluster.client, directory, params, told)
-                        self.call(f"{name}: ingest", partial(ingest, context, data))
+                with told_to_scheduler(cluster.client, _Quiet(self.events, name)) as told:
+                    context = Context(cluster.client, directory, params, told)
+                    if damaged is not None:
+                        withdraw(context, damaged)
+                    if directory.stage("ingest") is None or not stage_is_whole(directory, "ingest"):
+                        until_whole(context, partial(self.call, f"{name}: ingest", partial(ingest, context, data)))
                 found = directory.stage("ingest")
                 assert found is not None
                 return directory, found
@@ -318,7 +336,10 @@ def _ways(entry: Entry) -> list[tuple[Entry, str]]:
 
 def _limit_reached(stopped: Path) -> float:
     """Time limit that a run has reached, in seconds; 0 where it has not."""
-    return float(json.loads(stopped.read_text())["limit_seconds"]) if stopped.exists() else 0.0
+    try:
+        return float(read_json(stopped)["limit_seconds"])
+    except (FileNotFoundError, Damaged):
+        return 0.0
 
 
 def _what(entry: Entry) -> str:

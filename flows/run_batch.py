@@ -74,7 +74,6 @@ def run_pipeline(
     """
     began = time.time() if began is None else began
     prepare(options.cluster)  # before the imports that take long
-    import json
     from datetime import datetime
 
     from pipeline.batch import call_directly, default_run_directory
@@ -97,9 +96,11 @@ def run_pipeline(
         with writing(path):
             directory = RunDirectory(path, {**identity(params, data, sources), **more}, fresh=options.fresh)
         try:
-            if directory.finished:
+            if directory.repaired:
+                events.message(directory.repaired)
+            if (metrics := directory.metrics(events.message)) is not None:
                 events.message(f"{path}: this run is finished; --fresh does it again")
-                return dict(json.loads((path / "metrics.json").read_text()))
+                return metrics
             if directory.resumed:
                 events.message(f"{path}: going on with an unfinished run")
             with connect(options.cluster, **cluster_arguments(options, events)) as cluster:
@@ -113,7 +114,7 @@ def run_pipeline(
                 with told_to_scheduler(cluster.client, events) as told:
                     context = Context(cluster.client, directory, params, told, device=options.device)
                     with writing(path):
-                        metrics: dict[str, Any] = pipeline(context, data, asked, call=call or call_directly)
+                        metrics = pipeline(context, data, asked, call=call or call_directly)
             events.message(f"report: {path / 'report.html'}")
             return metrics
         except KeyboardInterrupt:

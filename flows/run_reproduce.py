@@ -46,11 +46,12 @@ def run(
     from flows.reproduce_data import LocalData
     from flows.reproduce_runs import Runs
     from pipeline.batch import call_directly
+    from pipeline.durable import write_json
     from pipeline.progress import choose_progress
     from pipeline.reproduce.page import write_page
     from pipeline.reproduce.paper import load_paper
     from pipeline.reproduce.results import collect
-    from pipeline.rundir import hold, write_json
+    from pipeline.rundir import hold
 
     began = time.perf_counter()
     path = Path(options.run_dir or DEFAULT)

@@ -17,13 +17,16 @@ from distributed import performance_report
 from pipeline.baselines import given
 from pipeline.compiling import prepare, words_of
 from pipeline.datasets import ResolvedDataset
-from pipeline.engine import Context, peak_rss_bytes, stage_is_whole
+from pipeline.durable import write_json, write_text
+from pipeline.engine import Context, peak_rss_bytes
+from pipeline.errors import InputError
+from pipeline.healing import stage_is_whole, until_whole
 from pipeline.learners import LEARNERS
 from pipeline.params import Params
 from pipeline.plan import largest_psi, least_plan, make_plan
 from pipeline.prepared import DATA, class_counts
 from pipeline.report import write_report
-from pipeline.rundir import RunDirectory, write_json
+from pipeline.rundir import RunDirectory
 from pipeline.side_by_side import side_by_side
 from pipeline.stages.cells import cells, explain
 from pipeline.stages.evaluate import evaluate
@@ -103,54 +106,18 @@ def run_batch(
     InputError
         The data or the machine is at fault.
     """
-    run, params = context.run, context.params
-    (run.path / "run.toml").write_text(invocation.config_toml)
+    run = context.run
+    write_text(run.path / "run.toml", invocation.config_toml)
     done_before = set(run.manifest["stages"])
     run.begin_session(invocation.start_seconds)
 
     step = partial(call_stage, context, call, done_before)
     with stopped_after(context, invocation):
-        check_least(context, data, invocation)
-        compile_words(context, {source.format for source in data.sources if source})
-        ingested = step("ingest", partial(ingest, context, data))
-        selection = None
-        if searches(params):
-            check_largest(context, ingested, invocation)
-            compile_for(context, ingested)
-            selection = step("select", partial(select, context))
-            say_chosen(context, selection)
-        psis, values = widths(params, selection)
-        compile_for(context, ingested, psis.values())
-        Cs = (selection or {}).get("chosen_C", {})
-        largest = max(psis.values(), default=0)
-        if largest <= ingested["rows_train"]:  # else the next stage says what is wrong
-            _plan(context, ingested, largest, invocation, show=invocation.explain)
-        fitted: dict[int, Fitted] = {}
-        if psis:
-            partitioned = step("partition", partial(partition, context, list(psis.values())))
-            fitted = {model["psi"]: Fitted(**model) for model in partitioned["fitted"]}
-            if invocation.explain:
-                explain(context, fitted.values())
-            mapped = step("cells", partial(cells, context, list(fitted.values())))
-        else:
-            mapped = {"class_counts_train": class_counts(context.store, "train")}
-        # With a worker for each, none waits for another's tasks: then its seconds are its own.
-        apart = len(params.learners) <= int(invocation.cluster["workers"]) and not any(
-            wants_all_workers(context, name, psi) for name, psi in psis.items()
+        found = until_whole(
+            context, partial(_stages, context, data, invocation, step), partial(cannot_be_read_again, data, invocation)
         )
-        threads = max(1, cores_of_a_host(context) // (len(params.learners) if apart else 1))
 
-        def learn(name: str) -> Result:
-            asked = replace(context, params=replace(params, C=Cs[name])) if name in Cs else context
-            of = fitted[psis[name]] if name in psis else None
-            trained = step(f"train:{name}", partial(train, asked, name, of, values.get(name), threads))
-            tested = step(f"evaluate:{name}", partial(evaluate, context, name, of, trained["content_hash"]))
-            return {**tested, **trained}
-
-        chains = {name: partial(learn, name) for name in params.learners}
-        learners = side_by_side(chains) if apart else {name: chain() for name, chain in chains.items()}
-
-    metrics = _metrics(context, data, invocation, ingested, mapped, selection, learners, done_before)
+    metrics = _metrics(context, data, invocation, *found, done_before)
     write_json(run.path / "metrics.json", metrics)
     write_report(metrics, run.path / "report.html")
     run.manifest["status"] = "finished"
@@ -173,13 +140,75 @@ def stopped_after(context: Context, invocation: Invocation) -> Iterator[None]:
     run.manifest["stop_seconds"] = round(time.perf_counter() - ended, 3)
 
 
+def _stages(
+    context: Context, data: ResolvedDataset, invocation: Invocation, step: Callable[..., Result]
+) -> tuple[Result, Result, Result | None, dict[str, Result]]:
+    """All stages: what ingest, cells and select have found, and every learner's training and evaluation."""
+    params = context.params
+    check_least(context, data, invocation)
+    compile_words(context, {source.format for source in data.sources if source})
+    ingested = step("ingest", partial(ingest, context, data))
+    selection = None
+    if searches(params):
+        check_largest(context, ingested, invocation)
+        compile_for(context, ingested)
+        selection = step("select", partial(select, context))
+        say_chosen(context, selection)
+    psis, values = widths(params, selection)
+    compile_for(context, ingested, psis.values())
+    Cs = (selection or {}).get("chosen_C", {})
+    largest = max(psis.values(), default=0)
+    if largest <= ingested["rows_train"]:  # else the next stage says what is wrong
+        _plan(context, ingested, largest, invocation, show=invocation.explain)
+    fitted: dict[int, Fitted] = {}
+    if psis:
+        partitioned = step("partition", partial(partition, context, list(psis.values())))
+        fitted = {model["psi"]: Fitted(**model) for model in partitioned["fitted"]}
+        if invocation.explain:
+            explain(context, fitted.values())
+        mapped = step("cells", partial(cells, context, list(fitted.values())))
+    else:
+        mapped = {"class_counts_train": class_counts(context.store, "train")}
+    # With a worker for each, none waits for another's tasks: then its seconds are its own.
+    apart = len(params.learners) <= int(invocation.cluster["workers"]) and not any(
+        wants_all_workers(context, name, psi) for name, psi in psis.items()
+    )
+    threads = max(1, cores_of_a_host(context) // (len(params.learners) if apart else 1))
+
+    def learn(name: str) -> Result:
+        asked = replace(context, params=replace(params, C=Cs[name])) if name in Cs else context
+        of = fitted[psis[name]] if name in psis else None
+        trained = step(f"train:{name}", partial(train, asked, name, of, values.get(name), threads))
+        tested = step(f"evaluate:{name}", partial(evaluate, context, name, of, trained["content_hash"]))
+        return {**tested, **trained}
+
+    chains = {name: partial(learn, name) for name in params.learners}
+    learners = side_by_side(chains) if apart else {name: chain() for name, chain in chains.items()}
+    return ingested, mapped, selection, learners
+
+
+def cannot_be_read_again(data: ResolvedDataset, invocation: Invocation, within: str) -> str | None:
+    """Say why rows cannot be taken from their files once more; None where they can, or something else is damaged."""
+    if not within.startswith("store.zarr/data"):
+        return None
+    sources = [source for source in data.sources if source is not None]
+    for source, known in zip(sources, invocation.sources, strict=False):
+        try:
+            now = source.identity()
+        except InputError as error:
+            return str(error)
+        if any(known[key] != value for key, value in now.items()):
+            return f"{source.url} has changed since the run began"
+    return None
+
+
 def call_stage(context: Context, call: Call, done_before: set[str], name: str, work: Callable[[], Result]) -> Result:
     """Return what a stage has found: of an earlier process, if all that it wrote is still there, else by calling it.
 
     A stage that is made again is taken out of `done_before`.
     """
     finished = context.run.stage(name)
-    if finished is not None and stage_is_whole(context, name):
+    if finished is not None and stage_is_whole(context.run, name):
         context.events.message(f"{name}: done before")
         return dict(finished["result"])
     if finished is not None:
@@ -358,7 +387,7 @@ def versions() -> dict[str, str]:
     return found
 
 
-LAYOUT = 4
+LAYOUT = 5
 """Raised when what unfinished runs have stored can no longer be gone on from: parts have other names or contents."""
 
 

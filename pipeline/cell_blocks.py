@@ -13,7 +13,7 @@ from ikmap.cells import Cells, packed_dtype
 from ikmap.learners.rows import Block
 from pipeline.errors import writing
 from pipeline.prepared import READ_BYTES
-from pipeline.store import Store, read_written
+from pipeline.store import Store, read
 
 VISIT_ROWS = 1024
 """Rows of a block where data is larger than memory: small, so that the solver can put others together every time."""
@@ -55,8 +55,8 @@ class CellBlocks(Sequence[Block]):
         at = 0
         for start, stop in joined(ranges, max(1, READ_BYTES // (4 * codes.shape[1]))):
             inside = slice(at, at + stop - start)
-            codes[inside] = read_written(self._arrays["codes"], slice(start, stop))
-            labels[inside] = read_written(self._arrays["labels"], slice(start, stop))
+            codes[inside] = read(self._arrays["codes"], slice(start, stop))
+            labels[inside] = read(self._arrays["labels"], slice(start, stop))
             at += stop - start
         self.bytes_read += rows * (4 * codes.shape[1] + 4)
         return Block(Cells(codes, self._offsets), labels)

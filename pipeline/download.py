@@ -18,6 +18,7 @@ from functools import partial
 from pathlib import Path
 
 from pipeline.dataset_spec import is_web
+from pipeline.durable import flush
 from pipeline.errors import InputError
 from pipeline.readers.files import find_file
 
@@ -94,6 +95,7 @@ def download(
             raise DownloadError(f"its SHA-256 is {digest.hexdigest()}, expected {sha256.lower()}")
         _check_content(partial, target.suffix)
         partial.replace(target)
+        flush({str(target.parent)})
     except OSError as error:
         raise InputError(
             f"{target.parent}: cannot write to the data directory ({error.strerror}); "

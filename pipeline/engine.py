@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import resource
 import sys
@@ -20,11 +19,13 @@ import dask
 from dask.utils import key_split
 from distributed import Client, Future, wait
 
-from pipeline.errors import InputError
+from pipeline.durable import promised, read_json, write_json
+from pipeline.errors import Damaged, InputError
 from pipeline.figures import COUNTED, task_of
+from pipeline.healing import is_whole
 from pipeline.params import Params
 from pipeline.progress import Events
-from pipeline.rundir import RunDirectory, write_json
+from pipeline.rundir import RunDirectory
 from pipeline.side_by_side import TimeLimitReached, stop_when_told
 from pipeline.store import Store
 
@@ -148,9 +149,8 @@ class Stage:
         context = self.context
         records: dict[str, Record] = {}
         for task in tasks:
-            path = context.run.task_record(self.name, task.name)
-            record = json.loads(path.read_text()) if path.exists() else None
-            if record is not None and _is_whole(context.store, record):
+            record = self._done(task.name)
+            if record is not None:
                 records[task.name] = record
                 self.say(record, True, watcher.done(task, record, True) if watcher else {})
         self.skipped += len(records)
@@ -167,16 +167,27 @@ class Stage:
 
     def once(self, name: str, work: Callable[[], Record]) -> Record:
         """Return the record of that name, or do the work that makes it: many tasks of which only the sum is kept."""
-        path = self.context.run.task_record(self.name, name)
-        record: Record | None = json.loads(path.read_text()) if path.exists() else None
-        if record is None or not _is_whole(self.context.store, record):
+        record = self._done(name)
+        if record is None:
             record = work()
-            write_json(path, record)
+            write_json(self.context.run.task_record(self.name, name), record)
         else:
             self.skipped += 1
             self.say(record, skipped=True)
         self.records.append(record)
         return record
+
+    def _done(self, task: str) -> Record | None:
+        """The record of a task, if there is one and what it promises is there."""
+        path = self.context.run.task_record(self.name, task)
+        try:
+            record = read_json(path)
+        except FileNotFoundError:
+            return None
+        except Damaged as damaged:
+            self.context.events.message(f"{damaged}; the task is done again")
+            return None
+        return record if is_whole(self.context.run, record) else None
 
     def say(self, record: Record, skipped: bool = False, said: Record | None = None) -> None:
         """Let progress show one more task, and what else there is to say."""
@@ -196,8 +207,11 @@ class Stage:
         # Dask groups tasks on its dashboard by what stands before eight hexadecimal digits (or before "-1").
         return f"{stage_label(self.name)}-{self.context.run.manifest['id'][:8]}"
 
-    def finish(self, **result: Any) -> dict[str, Any]:
-        """Write the stage's summary to the manifest; `result` is what later stages need of it."""
+    def finish(self, *, outputs: Sequence[str] = (), **result: Any) -> dict[str, Any]:
+        """Write the stage's summary to the manifest; `result` is what later stages need of it.
+
+        `outputs` names what the stage wrote beside its tasks.
+        """
         seconds = self.context.elapsed - self.began
         # Workers compile side by side: the stage has waited for the one that was at it longest.
         compiling = min(max(self._compiling.values(), default=0.0), seconds)
@@ -207,7 +221,7 @@ class Stage:
             seconds -= compiling
         started = self.context.run.manifest["seconds"] + self.began  # after the processes that worked on it before
         summary = summarise(self.name, self.records, started, seconds, self.rows, self.skipped)
-        self.context.run.finish_stage(self.name, summary, result)
+        self.context.run.finish_stage(self.name, summary, result, outputs)
         self.context.events.stage_finished(self.name, summary)
         return result
 
@@ -215,17 +229,6 @@ class Stage:
 def stage_label(name: str) -> str:
     """A stage as Dask's dashboard and metrics have it: "train_svm" for "train:svm"."""
     return name.replace(":", "_")
-
-
-def stage_is_whole(context: Context, name: str) -> bool:
-    """Whether everything that the tasks of a finished stage wrote is still there."""
-    folder = context.run.task_record(name, "any").parent
-    records = (json.loads(path.read_text()) for path in folder.glob("*.json"))
-    return all(record.get("temporary") or _is_whole(context.store, record) for record in records)
-
-
-def _is_whole(store: Store, record: Record) -> bool:
-    return all(store.holds(output) for output in record.get("outputs", ()))
 
 
 def summarise(
@@ -474,7 +477,8 @@ def measured(function: Callable[..., Record], args: tuple[Any, ...], stage: str 
 
     with task_of(stage) as done:
         began, (before, n) = working_clock(), compiling()
-        record = function(*args)
+        with promised():  # what the record says of it
+            record = function(*args)
         seconds = working_clock() - began
         done(record, seconds)
     late = compiled_since(n)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from threading import Condition, Thread
 from typing import Any, Self
 
@@ -52,11 +53,13 @@ class Intake:
         Of the stream, in the store so far.
     ended : bool
         No more will come.
+    promised : int
+        Chunks of which records speak already.
     """
 
     def __init__(self, store: Store, feed: Feed, block_rows: int, say: Callable[[str], None]) -> None:
         self.store, self.feed, self.block_rows = store, feed, block_rows
-        self.chunks = self.rows = self.nnz = 0
+        self.chunks = self.rows = self.nnz = self.promised = 0
         self.ended = False
         self._say = say
         self._items: Iterator[Arrival | None] | None = None
@@ -65,6 +68,8 @@ class Intake:
         self._n_waiting = 0
         self._chunk_rows = block_rows
         self._changed = Condition()
+        self._replayed: deque[str] = deque()
+        self._n_replayed, self._first_replayed = 0, 1
         self._learned, self._stopping = -1, False
         self._error: BaseException | None = None
         self._thread: Thread | None = None
@@ -113,12 +118,16 @@ class Intake:
     def start(self) -> None:
         """Begin to take in the stream, after the chunks that are there."""
         self._chunk_rows = self.chunk_rows
+        self.chunks = self.rows = self.nnz = 0
+        self.ended, self._stopping, self._error = False, False, None
+        initial = {part["name"] for part in self.store.need(STREAM_DATA)["sides"]["train"]["parts"]}
         taken: dict[str, int] = {}
         stored: list[str] = []
         for name in self._names():
-            attributes = self.store.attributes(name)
-            if attributes is None:
+            if name not in initial and self.chunks >= self.promised and not self.store.is_whole(name):
+                self._drop(self.chunks)
                 break
+            attributes = self.store.need(name)
             for origin, rows in attributes["from"]:
                 taken[origin] = taken.get(origin, 0) + rows
             if "first" in attributes:
@@ -130,14 +139,20 @@ class Intake:
         again = self._items is None
         if again:
             self._items = self.feed.arrivals(taken)
-        replayed = stored if again and self.feed.replays else []
-        self._thread = Thread(target=self._work, args=(replayed, sum(taken.values())), name="intake", daemon=True)
+        if again and self.feed.replays:
+            self._replayed, self._n_replayed = deque(stored), sum(taken.values())
+        self._thread = Thread(target=self._work, name="intake", daemon=True)
         self._thread.start()
+
+    def _drop(self, chunk: int) -> None:
+        """Remove this chunk and those after it: its rows are taken once more, cut in whatever way."""
+        while Path(self.store.path, chunk_name(chunk)).exists():
+            self.store.delete(chunk_name(chunk))
+            chunk += 1
 
     def _names(self) -> Iterator[str]:
         """Names of the parts, in order of arrival: those of the initial rows, then as many chunks as there may be."""
-        attributes = self.store.attributes(STREAM_DATA)
-        assert attributes is not None
+        attributes = self.store.need(STREAM_DATA)
         yield from (part["name"] for part in attributes["sides"]["train"]["parts"])
         k = 0
         while True:
@@ -165,10 +180,10 @@ class Intake:
         if self._thread is not None:
             self._thread.join()
 
-    def _work(self, replayed: Sequence[str], n_replayed: int) -> None:
+    def _work(self) -> None:
         try:
             preparation = PreparedRows(self.store, "train").preparation
-            if self._replay(replayed, n_replayed):
+            if self._replay():
                 while not self._stopping and not self._exhausted:
                     self._next()
                     while self._n_waiting >= (self.block_rows if self._hungry() else self._chunk_rows):
@@ -194,12 +209,11 @@ class Intake:
             self._changed.wait_for(lambda: self._stopping or self.chunks - max(0, self._learned) < AHEAD)
         return not self._stopping
 
-    def _replay(self, names: Sequence[str], n: int) -> bool:
+    def _replay(self) -> bool:
         """Take again the rows that stand in the store, which must be the same; whether there is more to come."""
-        first = 1
-        for name in names:
-            attributes = self.store.attributes(name)
-            assert attributes is not None
+        while self._replayed:
+            name, first, n = self._replayed[0], self._first_replayed, self._n_replayed
+            attributes = self.store.need(name)
             rows = int(attributes["part"]["rows"])
             while self._n_waiting < rows and not self._exhausted and not self._stopping:
                 self._next()
@@ -216,7 +230,8 @@ class Intake:
                     f"{self.feed.url}: rows {first} to {first + rows - 1} are not those taken in before; give the same "
                     "rows from the first on, or --fresh"
                 )
-            first += rows
+            self._replayed.popleft()
+            self._first_replayed += rows
         return True
 
     def _same(self, name: str, rows: Sequence[Arrival]) -> bool:

@@ -7,6 +7,7 @@ from threading import Lock
 from typing import Any
 
 from ikmap.model import Model, from_parts
+from pipeline.errors import Damaged
 from pipeline.figures import MODELS_READ
 from pipeline.store import Store
 
@@ -43,21 +44,22 @@ def load_model[M: Model](store: Store, name: str, kind: type[M], content_hash: s
 
     Raises
     ------
+    Damaged
+        If there is none of that name, or what was read does not have the hash stored with it.
     ValueError
-        If the model is not the one with that hash, or what was read does not have the hash stored with it.
+        If the model is not the one with that hash.
     TypeError
         If it is a model of another kind.
-    KeyError
-        If there is none of that name.
     """
     with _lock:
         model = _cache.get(content_hash) if content_hash else None
         if model is None:
             attributes, arrays = store.read_group(name)
             model = from_parts(attributes["model"], arrays)
-            for expected in (attributes["content_hash"], content_hash):
-                if expected not in (None, model.content_hash):
-                    raise ValueError(f"{store.path}/{name}: content hash {model.content_hash}, not {expected}")
+            if attributes["content_hash"] != model.content_hash:
+                raise Damaged(f"{store.path}/{name}", "its content hash is wrong")
+            if content_hash not in (None, model.content_hash):
+                raise ValueError(f"{store.path}/{name}: content hash {model.content_hash}, not {content_hash}")
             MODELS_READ.add(name, read=1, read_bytes=model.nbytes)
         _keep(model)
     if not isinstance(model, kind):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any
@@ -14,6 +15,7 @@ from pipeline.batch import (
     about_run,
     call_directly,
     call_stage,
+    cannot_be_read_again,
     check_largest,
     check_least,
     compile_for,
@@ -25,13 +27,14 @@ from pipeline.batch import (
 )
 from pipeline.datasets import ResolvedDataset
 from pipeline.device import evidence_of, warning_of
+from pipeline.durable import write_json, write_text
 from pipeline.engine import Context, Record, Stage, run_ready
+from pipeline.healing import until_whole
 from pipeline.intake import Intake
 from pipeline.prepared import DATA, PreparedRows
-from pipeline.race import Arrivals, Race
+from pipeline.race import Arrivals, Race, chunks_in_records
 from pipeline.readers.feed import Feed
 from pipeline.report import write_report
-from pipeline.rundir import write_json
 from pipeline.stages.cells import explain
 from pipeline.stages.ingest import ingest, refuse_sparse_scaling
 from pipeline.stages.partition import Fitted, cores_of_a_host, partition
@@ -40,6 +43,9 @@ from pipeline.stages.shuffle import shuffle
 from pipeline.stages.stream import Contestant
 from pipeline.stages.take_initial import take_initial
 from pipeline.stream_data import Stored, Stream
+
+type _Begun = tuple[Result, Result, Arrivals]
+"""What was found as rows were taken in, what the stream is, and the stream."""
 
 
 @dataclass(frozen=True)
@@ -93,42 +99,24 @@ def run_online(
     InputError
         The data or the machine is at fault.
     """
-    run, params = context.run, context.params
-    (run.path / "run.toml").write_text(invocation.config_toml)
+    run = context.run
+    write_text(run.path / "run.toml", invocation.config_toml)
     done_before = set(run.manifest["stages"])
     run.begin_session(invocation.start_seconds)
 
     step = partial(call_stage, context, call, done_before)
     with stopped_after(context, invocation):
-        begin = _from_files if feed is None else partial(_from_feed, feed=feed)
         if feed is None:
             compile_words(context, {source.format for source in data.sources if source})
-        ingested, taken, arrivals = begin(context, data, invocation, online, step)
-        selection = None
-        if searches(params):
-            compile_for(context, ingested)
-            selection = step("select", partial(select, context))
-            say_chosen(context, selection)
-        psis, values = widths(params, selection)
-        compile_for(context, ingested, psis.values())
-        fitted: dict[int, Fitted] = {}
-        if psis:
-            partitioned = step("partition", partial(partition, context, list(psis.values())))
-            fitted = {model["psi"]: Fitted(**model) for model in partitioned["fitted"]}
-            if invocation.explain:
-                explain(context, fitted.values())
-        contestants = [
-            Contestant(
-                name,
-                fitted[psis[name]] if name in psis else None,
-                values.get(name),
-                str((run.path / "predictions" / f"{name}.int32").absolute()),
-                str((run.path / "checkpoints" / f"{name}.npz").absolute()),
-                run.manifest["id"],
-            )
-            for name in params.learners
-        ]
-        streamed = step("stream", partial(_stream, context, online, arrivals, contestants, taken.get("rows_stream")))
+            begin = partial(_from_files, context, data, invocation, online, step)
+            cannot = partial(cannot_be_read_again, data, invocation)
+        else:
+            intake = Intake(context.store, feed, online.block_rows, context.events.message)
+            intake.promised = chunks_in_records(run.records("stream"))
+            begin = partial(_from_feed, context, data, invocation, online, step, intake)
+            cannot = partial(_cannot_come_again, feed)
+        work = partial(_stages, context, invocation, online, begin, step)
+        ingested, taken, selection, psis, streamed = until_whole(context, work, cannot)
     shutil.rmtree(run.path / "checkpoints", ignore_errors=True)  # the models stand in the store
 
     if feed is not None:
@@ -145,7 +133,7 @@ def run_online(
         "run": about_run(context, invocation),
         # All rows are of the stream: whatever file they came in, none is a test row.
         "data": {"name": data.name, **{k: v for k, v in ingested.items() if k != "test"}, "sources": sources},
-        "params": {**params.as_json(), "psi": psi_used(psis)},
+        "params": {**context.params.as_json(), "psi": psi_used(psis)},
         "online": {**asdict(online), **taken},
         "stages": stages,
         "selection": selection,
@@ -158,9 +146,50 @@ def run_online(
     return metrics
 
 
+def _stages(
+    context: Context, invocation: Invocation, online: OnlineParams, begin: Callable[[], _Begun], step: Any
+) -> tuple[Result, Result, Result | None, dict[str, int], Result]:
+    """All stages: what taking in, cross-validation and the stream have found, and psi of each learner on cells."""
+    run, params = context.run, context.params
+    ingested, taken, arrivals = begin()
+    selection = None
+    if searches(params):
+        compile_for(context, ingested)
+        selection = step("select", partial(select, context))
+        say_chosen(context, selection)
+    psis, values = widths(params, selection)
+    compile_for(context, ingested, psis.values())
+    fitted: dict[int, Fitted] = {}
+    if psis:
+        partitioned = step("partition", partial(partition, context, list(psis.values())))
+        fitted = {model["psi"]: Fitted(**model) for model in partitioned["fitted"]}
+        if invocation.explain:
+            explain(context, fitted.values())
+    contestants = [
+        Contestant(
+            name,
+            fitted[psis[name]] if name in psis else None,
+            values.get(name),
+            str((run.path / "predictions" / f"{name}.int32").absolute()),
+            str((run.path / "checkpoints" / f"{name}.npz").absolute()),
+            run.manifest["id"],
+        )
+        for name in params.learners
+    ]
+    streamed = step("stream", partial(_stream, context, online, arrivals, contestants, taken.get("rows_stream")))
+    return ingested, taken, selection, psis, streamed
+
+
+def _cannot_come_again(feed: Feed, within: str) -> str | None:
+    """Say why rows of a feed cannot be taken in once more; None of what is made of them."""
+    if not within.startswith(("store.zarr/data", "store.zarr/stream")):
+        return None
+    return f"its rows came from {feed.url}; --fresh, and the same rows from the first on, do the run again"
+
+
 def _from_files(
     context: Context, data: ResolvedDataset, invocation: Invocation, online: OnlineParams, step: Any
-) -> tuple[Result, Result, Arrivals]:
+) -> _Begun:
     """All rows are there: what they are, what of them is the stream, and the stream."""
     params = context.params
     # Ranges of columns are those of the initial rows, not of whatever the files hold for training.
@@ -179,14 +208,13 @@ def _from_files(
 
 
 def _from_feed(
-    context: Context, data: ResolvedDataset, invocation: Invocation, online: OnlineParams, step: Any, feed: Feed
-) -> tuple[Result, Result, Arrivals]:
+    context: Context, data: ResolvedDataset, invocation: Invocation, online: OnlineParams, step: Any, intake: Intake
+) -> _Begun:
     """The initial rows are there, and others will be."""
     assert online.initial is not None
-    intake = Intake(context.store, feed, online.block_rows, context.events.message)
     ingested = step("ingest", partial(take_initial, context, intake, data, online.initial))
     check_largest(context, ingested, invocation, show=invocation.explain)
-    taken = {"rows_initial": online.initial, "chunk_rows": intake.chunk_rows, "source": feed.url}
+    taken = {"rows_initial": online.initial, "chunk_rows": intake.chunk_rows, "source": intake.feed.url}
     return ingested, taken, intake
 
 

@@ -146,11 +146,9 @@ class PreparedRows:
     """
 
     def __init__(self, store: Store, name: str, group: str | None = None) -> None:
-        attributes = store.attributes(group or STREAM_DATA)
-        if attributes is None and group is None:
-            attributes = store.attributes(DATA)
+        attributes = None if group else store.attributes(STREAM_DATA)
         if attributes is None:
-            raise KeyError(f"{store.path}: nothing has been ingested")
+            attributes = store.need(group or DATA)
         side = attributes["sides"][name]
         self.store = store
         self.preparation = Preparation(**attributes["preparation"])
@@ -243,8 +241,7 @@ def write_part(
 
 def read_part(store: Store, name: str, start: int, stop: int, preparation: Preparation) -> tuple[Rows, np.ndarray]:
     """Read rows of a part: values as found, which are not to be written to, and int32 class numbers."""
-    attributes = store.attributes(name)
-    assert attributes is not None, f"{store.path}/{name} is missing"
+    attributes = store.need(name)
     arrays = _arrays_of_part(store, name)
     y = _numbers(attributes["label_values"], preparation)[arrays["labels"][start:stop]]
     return _values(arrays, start, stop, preparation), y
@@ -271,8 +268,7 @@ def read_classes(
     store: Store, name: str, preparation: Preparation, start: int = 0, stop: int | None = None
 ) -> np.ndarray:
     """Class numbers of rows of a part: int32."""
-    attributes = store.attributes(name)
-    assert attributes is not None, f"{store.path}/{name} is missing"
+    attributes = store.need(name)
     codes = store.open_arrays(name)["labels"]
     return _numbers(attributes["label_values"], preparation)[read(codes, slice(start, stop or codes.shape[0]))]
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Protocol, Self
 
@@ -12,8 +11,9 @@ import numpy as np
 
 from pipeline.baselines import parameter_of
 from pipeline.engine import Context, Record, Task
+from pipeline.healing import is_whole
 from pipeline.stages.stream import Contestant, learn_chunk, learn_initial, map_chunk, save_state
-from pipeline.stream_data import PredictionFile, Stream
+from pipeline.stream_data import Stream
 
 AHEAD = 4
 """Chunks that are mapped before the slowest learner needs them."""
@@ -94,27 +94,26 @@ class Race:
 
     def resume(self) -> Iterator[Record]:
         """Take up what earlier processes have finished; yield their records."""
-        found = {path.stem: path for path in self.context.run.task_record("stream", "any").parent.glob("*.json")}
+        run = self.context.run
+        found = {name: record for name, record in run.records("stream").items() if record is not None}
         n_chunks = self.arrivals.chunks
         for k in range(n_chunks if self.fitted else 0):
-            if (path := found.get(_map_name(k))) is not None:
-                record = json.loads(path.read_text())
-                if all(self.context.store.holds(output) for output in record["outputs"]):
-                    self._mapped[k] = record
-                    yield record
+            record = found.get(_map_name(k))
+            if record is not None and is_whole(run, record):
+                self._mapped[k] = record
+                yield record
         for contestant in self.contestants:
             name = contestant.learner
             if not Path(contestant.checkpoint).exists():
                 continue
-            stored = len(PredictionFile(contestant.predictions))
             records: list[Record] = []
             for k in range(-1, n_chunks):
-                path = found.get(_learn_name(name, k))
-                if path is None:
+                record = found.get(_learn_name(name, k))
+                if record is None:
                     break
-                records.append(json.loads(path.read_text()))
-            if sum(record["rows"] for record in records[1:]) > stored:
-                continue  # what it was learned with is gone: from the beginning
+                records.append(record)
+            if not all(is_whole(run, record) for record in records):
+                continue  # what it has predicted is gone: from the beginning
             for record in records:
                 self._note(name, record)
                 yield record
@@ -258,3 +257,9 @@ def _map_name(k: int) -> str:
 
 def _learn_name(learner: str, k: int) -> str:
     return f"{learner}-initial" if k < 0 else f"{learner}-{k:06d}"
+
+
+def chunks_in_records(records: Iterable[str]) -> int:
+    """Number of chunks that records, by name, are about."""
+    numbers = (name.rpartition("-")[2] for name in records)
+    return max((int(number) + 1 for number in numbers if number.isdecimal()), default=0)

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import fcntl
 import json
-import os
 import shutil
-import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,37 +14,19 @@ from threading import Lock
 from typing import IO, Any
 from uuid import uuid4
 
-from pipeline.errors import InputError
+from pipeline.durable import parsed, read_json, unsealed, write_json, written
+from pipeline.errors import Damaged, InputError
 from pipeline.store import Store
 
 MANIFEST = "manifest.json"
+MANIFEST_COPY = ".manifest.copy"
+"""The same once more, for the day that the manifest is damaged; at most one step behind."""
 RECORDS = "records"
+METRICS = "metrics.json"
 LOCK = ".lock"
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 DISCARDED = "discarded"
 """Status of a run that is being removed."""
-
-
-def write_json(path: Path, value: Any) -> None:
-    """Write JSON so that the file is either the old one or the whole new one."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        os.chmod(name, 0o666 & ~_umask())  # mkstemp makes files for its owner only
-        with os.fdopen(handle, "w") as file:
-            json.dump(value, file, indent=1)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(name, path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 class RunDirectory:
@@ -71,6 +51,7 @@ class RunDirectory:
     def __init__(self, path: Path, identity: Mapping[str, Any], *, fresh: bool = False) -> None:
         self.path = path
         self.resumed = False
+        self.repaired = ""
         self._saving = Lock()  # stages may end at the same time
         self._lock = hold(self.path)
         try:
@@ -80,23 +61,28 @@ class RunDirectory:
             raise
 
     def _open(self, identity: dict[str, Any], fresh: bool) -> None:
-        manifest = self.path / MANIFEST
-        for partial in self.path.glob(f".{MANIFEST}.*"):  # of a process that was killed as it wrote the first one
-            partial.unlink()
-        others = [entry.name for entry in self.path.iterdir() if entry.name not in (LOCK, MANIFEST)]
-        if others and not manifest.exists():
+        manifest, copy = self.path / MANIFEST, self.path / MANIFEST_COPY
+        for partial in self.path.glob(".*manifest*.*"):  # of a process that was killed as it wrote the first one
+            if partial != copy:
+                partial.unlink()
+        others = [entry.name for entry in self.path.iterdir() if entry.name not in (LOCK, MANIFEST, MANIFEST_COPY)]
+        if others and not manifest.exists() and not copy.exists():
             raise InputError(
                 f"{self.path}: found {others[0]} but no {MANIFEST}: not the directory of a run; name another"
             )
-        if manifest.exists() and (fresh or read_manifest(self.path)["status"] == DISCARDED):
+        there = manifest.exists() or copy.exists()
+        if there and (fresh or read_manifest_or_copy(self.path)[0]["status"] == DISCARDED):
             # Said first and taken back last: whoever finds a half-removed run goes on removing it.
             _mark_discarded(manifest)
             for name in others:
                 entry = self.path / name
                 shutil.rmtree(entry) if entry.is_dir() and not entry.is_symlink() else entry.unlink()
+            # On the disk before the next run begins: its records must not be taken for those of this one.
+            written(self.path)
             manifest.unlink()
-        if manifest.exists():
-            self.manifest = read_manifest(self.path)
+            there = False
+        if there:
+            self.manifest, self.repaired = read_manifest_or_copy(self.path)
             changed = _differences(self.manifest["identity"], identity)
             if changed:
                 raise InputError(
@@ -114,6 +100,8 @@ class RunDirectory:
                 "stages": {},
             }
             self.save()
+            above = self.path.absolute().parent
+            written(above, above.parent)
         self.store.create()
 
     @property
@@ -123,6 +111,18 @@ class RunDirectory:
     @property
     def finished(self) -> bool:
         return bool(self.manifest["status"] == "finished")
+
+    def metrics(self, say: Callable[[str], None]) -> dict[str, Any] | None:
+        """``metrics.json`` of a finished run; where it is damaged, the run is none, and `say` is told."""
+        if not self.finished:
+            return None
+        try:
+            return read_json(self.path / METRICS)
+        except (Damaged, FileNotFoundError) as error:
+            damaged = error if isinstance(error, Damaged) else Damaged(str(self.path / METRICS), "it is missing")
+            say(f"{damaged}; it is made again")
+            self.manifest["status"] = "unfinished"
+            return None
 
     def begin_session(self, start_seconds: float = 0.0) -> None:
         """Note that a process begins to work on the run, and count the seconds of one that was stopped before.
@@ -161,18 +161,35 @@ class RunDirectory:
         return max(times)
 
     def save(self) -> None:
-        """Write the manifest."""
+        """Write the manifest, and after it the copy."""
         write_json(self.path / MANIFEST, self.manifest)
+        write_json(self.path / MANIFEST_COPY, self.manifest, flushed=False)
 
     def stage(self, name: str) -> dict[str, Any] | None:
         """What a finished stage left: ``{"record": ..., "result": ...}``."""
         found: dict[str, Any] | None = self.manifest["stages"].get(name)
         return found
 
-    def finish_stage(self, name: str, record: Mapping[str, Any], result: Mapping[str, Any]) -> None:
+    def finish_stage(
+        self, name: str, record: Mapping[str, Any], result: Mapping[str, Any], outputs: Sequence[str] = ()
+    ) -> None:
+        """Promise that a stage is done: all that its tasks wrote is there, and `outputs`, which are in no record."""
+        folder = self.task_record(name, "any").parent
+        written(folder, folder.parent, self.path)
         with self._saving:
-            self.manifest["stages"][name] = {"record": dict(record), "result": dict(result)}
+            more = {"outputs": list(outputs)} if outputs else {}
+            self.manifest["stages"][name] = {"record": dict(record), "result": dict(result), **more}
             self.save()
+
+    def records(self, stage: str) -> dict[str, dict[str, Any] | None]:
+        """Records of a stage's tasks, by task; None of those that are damaged, which count as not done."""
+        found: dict[str, dict[str, Any] | None] = {}
+        for path in self.task_record(stage, "any").parent.glob("*.json"):
+            try:
+                found[path.stem] = read_json(path)
+            except Damaged:
+                found[path.stem] = None
+        return found
 
     def task_record(self, stage: str, task: str) -> Path:
         """Where the record of a finished task stands."""
@@ -191,13 +208,14 @@ def discard(path: Path) -> None:
     InputError
         A process is working on it.
     """
-    if (path / MANIFEST).exists():
+    if (path / MANIFEST).exists() or (path / MANIFEST_COPY).exists():
         with hold(path):
             _mark_discarded(path / MANIFEST)
 
 
 def _mark_discarded(manifest: Path) -> None:
     write_json(manifest, {"schema_version": SCHEMA_VERSION, "status": DISCARDED})
+    (manifest.parent / MANIFEST_COPY).unlink(missing_ok=True)  # which says something else
 
 
 def hold(path: Path) -> IO[str]:
@@ -232,20 +250,40 @@ def read_manifest(path: Path) -> dict[str, Any]:
     ------
     InputError
         There is none, or another version wrote it.
+    Damaged
+    """
+    name = path / MANIFEST
+    try:
+        manifest = parsed(name, name.read_bytes())
+    except FileNotFoundError:
+        if (path / MANIFEST_COPY).exists():
+            raise Damaged(str(name), "it is missing") from None
+        raise InputError(f"{path}: found no {MANIFEST}, expected the directory of a run") from None
+    if isinstance(manifest, dict) and manifest.get("schema_version") == 1 and "digest" not in manifest:
+        raise InputError(
+            f"{name}: found version 1, expected {SCHEMA_VERSION}: the run was made by earlier software, which wrote no "
+            "checksums; --fresh does it again"
+        )
+    manifest = unsealed(name, manifest)
+    if manifest.get("schema_version") != SCHEMA_VERSION:
+        raise InputError(f"{name}: found version {manifest.get('schema_version')}, expected {SCHEMA_VERSION}")
+    return manifest
+
+
+def read_manifest_or_copy(path: Path) -> tuple[dict[str, Any], str]:
+    """Read the manifest of a run directory; where it is damaged, its copy, and say so.
+
+    Raises
+    ------
+    InputError
+        There is none, another version wrote it, or both are damaged.
     """
     try:
-        manifest: dict[str, Any] = json.loads((path / MANIFEST).read_text())
-    except FileNotFoundError:
-        raise InputError(f"{path}: found no {MANIFEST}, expected the directory of a run") from None
-    except ValueError as error:
-        raise InputError(f"{path / MANIFEST}: not JSON: {error}") from None
-    if not isinstance(manifest, dict):
-        raise InputError(f"{path / MANIFEST}: found a JSON {type(manifest).__name__}, expected an object")
-    if manifest.get("schema_version") != SCHEMA_VERSION:
-        raise InputError(
-            f"{path / MANIFEST}: found version {manifest.get('schema_version')}, expected {SCHEMA_VERSION}"
-        )
-    return manifest
+        return read_manifest(path), ""
+    except Damaged as damaged:
+        with suppress(Damaged, FileNotFoundError):
+            return read_json(path / MANIFEST_COPY), f"{damaged}; the run goes on from its copy"
+        raise InputError(f"{damaged}, and so is its copy; --fresh does the run again") from None
 
 
 def _differences(was: Any, now: Any, name: str = "") -> list[str]:

@@ -6,17 +6,15 @@ import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 from uuid import uuid4
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from distributed import Client
 from fsspec.core import url_to_fs
 
@@ -27,20 +25,18 @@ from ikmap.rows import Rows, as_csr, as_rows
 from pipeline.baselines import check_values
 from pipeline.compiling import prepare
 from pipeline.engine import Record, Task, run_tasks, summarise
-from pipeline.errors import InputError, writing
+from pipeline.errors import Damaged, InputError, writing
 from pipeline.models import load_model
 from pipeline.prepared import DATA, READ_BYTES, STREAM_DATA, Preparation, load_scaling, plain_label
 from pipeline.progress import Events
 from pipeline.readers import Block, Piece, Source, open_source
-from pipeline.rundir import read_manifest
+from pipeline.rundir import read_manifest_or_copy
+from pipeline.score_output import Output, parquet_writer, sha256_of
 from pipeline.stages.partition import Fitted
 from pipeline.stages.train import MODELS
 from pipeline.store import Store
 
 STAGE = "score"
-ROW_GROUP = 1 << 17
-"""Rows of a row group of the output."""
-COPIED_ROWS = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -58,6 +54,8 @@ class TrainedModel:
     label : str, int or None
         The label column that the run was told of.
     partitioner : str
+    again : str
+        The command that trains it anew.
     """
 
     store: Store
@@ -66,11 +64,11 @@ class TrainedModel:
     fitted: Fitted | None
     label: str | int | None
     partitioner: str
+    again: str = ""
 
     def preparation(self) -> Preparation:
         """How values and labels become features and class numbers."""
-        attributes = self.store.attributes(DATA)
-        assert attributes is not None
+        attributes = self.store.need(DATA)
         # A stream is stored as prepared, but for the scale: that is found last, by its initial rows.
         scale = (self.store.attributes(STREAM_DATA) or attributes)["preparation"]["scale"]
         return Preparation(**{**attributes["preparation"], "scale": scale})
@@ -97,10 +95,10 @@ def open_run(folder: str, learner: str | None = None) -> TrainedModel:
     path = Path(folder).expanduser().absolute()
     if not path.is_dir():
         raise InputError(f"--model {folder}: no such directory, expected that of a finished run")
-    manifest = read_manifest(path)
+    manifest, _ = read_manifest_or_copy(path)
     online = "online" in manifest["identity"]
+    again = f"python -m flows.{'online' if online else 'batch'} --config {path / 'run.toml'} --run-dir {path}"
     if manifest["status"] != "finished":
-        again = f"python -m flows.{'online' if online else 'batch'} --config {path / 'run.toml'} --run-dir {path}"
         raise InputError(f"--model {folder}: found an unfinished run, expected a finished one; to finish it: {again}")
     identity, stages = manifest["identity"], manifest["stages"]
     learners = identity["params"]["learners"]
@@ -113,12 +111,21 @@ def open_run(folder: str, learner: str | None = None) -> TrainedModel:
         found = stages["partition"]["result"]["fitted"]
         fitted = next(Fitted(**model) for model in found if model["psi"] == trained["psi"])
     store = Store(path / "store.zarr")
-    for name in (DATA, *([fitted.name] if fitted else []), f"{MODELS}/{learner}"):
-        if store.attributes(name) is None:
-            raise InputError(f"{store.path}: found no complete {name}, expected the store of a finished run")
-    return TrainedModel(
-        store, learner, trained["content_hash"], fitted, identity["data"]["label"], identity["params"]["partitioner"]
-    )
+    again = f"{again} --fresh"
+    with _needing_all_of(again):
+        for name in (DATA, *([fitted.name] if fitted else []), f"{MODELS}/{learner}"):
+            store.need(name)
+    partitioner = identity["params"]["partitioner"]
+    return TrainedModel(store, learner, trained["content_hash"], fitted, identity["data"]["label"], partitioner, again)
+
+
+@contextmanager
+def _needing_all_of(again: str) -> Iterator[None]:
+    """Say what to do where something of a finished run is damaged."""
+    try:
+        yield
+    except Damaged as damaged:
+        raise InputError(f"{damaged}; restore it from a copy, or make the run again: {again}") from damaged
 
 
 @dataclass(frozen=True)
@@ -186,113 +193,6 @@ def _same_names(url: str, found: Sequence[str] | None, expected: Sequence[str]) 
             raise InputError(f"{url}: found column {name!r}, which the training data does not have")
 
 
-@dataclass
-class Output:
-    """A file that is there whole or not at all. A context manager that owns the folder its parts are written to.
-
-    Parameters
-    ----------
-    url : str
-        Local path, or a URL that fsspec can write; the workers must see it too.
-
-    Raises
-    ------
-    InputError
-        On entering, if nothing can be written there.
-    """
-
-    url: str
-    folder: str = field(init=False, default="")
-
-    def __enter__(self) -> Self:
-        with _writing(self.url):
-            self._fs, self.path = url_to_fs(self.url)
-            parent, _, name = self.path.rpartition("/")
-            if self._fs.isdir(self.path):
-                raise InputError(f"--output {self.url}: is a directory, expected a file")
-            if self.is_local and not self._fs.isdir(parent or "/"):
-                raise InputError(f"--output {self.url}: no such directory {parent}")
-            folder = f"{parent}/.{name}.parts-{uuid4().hex[:8]}"
-            if self.is_local:
-                os.mkdir(folder, 0o700)
-            else:
-                self._fs.makedirs(folder)
-            self.folder = folder
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        # Tasks that were cancelled may still be writing: what they add while the folder is emptied goes next time.
-        for _ in range(5):
-            with suppress(OSError):
-                if not self._fs.exists(self.folder):
-                    return
-                self._fs.rm(self.folder, recursive=True)
-
-    @property
-    def is_local(self) -> bool:
-        return "file" in self._fs.protocol
-
-    def part(self, index: int) -> str:
-        """Address of the part of a piece, for any process."""
-        return str(self._fs.unstrip_protocol(f"{self.folder}/{index:06d}.parquet"))
-
-    def join(self, parts: Sequence[str], schema: pa.Schema) -> int:
-        """Make one file of the parts, in order, numbering the rows; then give it its name. Returns its bytes."""
-        joined = f"{self.folder}/joined.parquet"
-        with _writing(self.url):
-            with self._fs.open(joined, "wb") as stream, pq.ParquetWriter(stream, schema) as writer:
-                row = 0
-                for table in _in_row_groups(self._tables(parts)):
-                    numbers = np.arange(row, row + table.num_rows, dtype=np.int64)
-                    numbered = table.add_column(0, "row", pa.array(numbers)).select(schema.names)
-                    writer.write_table(numbered, row_group_size=ROW_GROUP)
-                    row += table.num_rows
-            size = int(self._fs.size(joined))
-            self._fs.mv(joined, self.path)  # within one directory: another file of that name is replaced in one step
-        return size
-
-    def _tables(self, parts: Sequence[str]) -> Iterator[pa.Table]:
-        for url in parts:
-            path = self._fs._strip_protocol(url)
-            with self._fs.open(path, "rb") as stream, pq.ParquetFile(stream) as part:
-                for batch in part.iter_batches(COPIED_ROWS):
-                    yield pa.Table.from_batches([batch])
-            self._fs.rm_file(path)
-
-
-@contextmanager
-def _writing(url: str) -> Iterator[None]:
-    """Turn what can go wrong while writing into one line."""
-    try:
-        yield
-    except InputError:
-        raise
-    except (OSError, ImportError, ValueError) as error:
-        # fsspec says ValueError of an unknown protocol; one of ours is not to be dressed up as the user's.
-        if isinstance(error, ValueError) and "protocol" not in str(error).lower():
-            raise
-        reason = getattr(error, "strerror", None) or " ".join(str(error).split())
-        raise InputError(f"--output {url}: cannot be written: {reason}") from error
-
-
-def _in_row_groups(tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
-    """Cut anew, so that the file does not depend on how its input was cut."""
-    waiting: list[pa.Table] = []
-    rows = 0
-    for table in tables:
-        waiting.append(table)
-        rows += table.num_rows
-        while rows >= ROW_GROUP:
-            whole = pa.concat_tables(waiting)
-            yield whole.slice(0, ROW_GROUP).combine_chunks()
-            waiting = [whole.slice(ROW_GROUP)]
-            rows -= ROW_GROUP
-    if rows:
-        yield pa.concat_tables(waiting).combine_chunks()
-
-
 def words_of_scoring(model: TrainedModel, data: NewData) -> frozenset[str]:
     """What scoring needs compiled: reading, mapping to cells, decisions."""
     rows = "dense" if model.preparation().dense else "sparse"
@@ -326,14 +226,24 @@ def score(client: Client, model: TrainedModel, data: NewData, output: Output, ev
     pieces = data.source.pieces()
     tasks = [Task(f"{piece.index:06d}", (model, data, piece, output.part(piece.index))) for piece in pieces]
     records: dict[str, Record] = {}
+    key = f"{STAGE}-{uuid4().hex[:8]}"
+
+    def again(k: int) -> str:
+        events.message(f"{tasks[k].args[-1]} is damaged (its SHA-256 is wrong); it is made again")
+        ((_, record),) = run_tasks(client, key, score_piece, [tasks[k]])
+        return str(record["sha256"])
+
     events.stage_started(STAGE, len(tasks))
-    for task, record in run_tasks(client, f"{STAGE}-{uuid4().hex[:8]}", score_piece, tasks):
-        records[task.name] = record
-        events.task_done(STAGE, record)
+    with _needing_all_of(model.again):
+        for task, record in run_tasks(client, key, score_piece, tasks):
+            records[task.name] = record
+            events.task_done(STAGE, record)
     ordered = [records[task.name] for task in tasks]
     known, correct = (sum(record[key] for record in ordered) for key in ("known", "correct"))
     kind = _type_of(model.preparation().classes)
-    written = output.join([task.args[-1] for task in tasks], _schema(kind, row=True, label=known > 0))
+    parts = [(task.args[-1], record["sha256"]) for task, record in zip(tasks, ordered, strict=True)]
+    with _needing_all_of(model.again):
+        written = output.join(parts, _schema(kind, row=True, label=known > 0), again)
     seconds, late = time.perf_counter() - started, Counter[str]()
     for record in ordered:
         late[record["worker"]] += record.get("compile_seconds", 0.0)
@@ -364,7 +274,7 @@ def score_piece(model: TrainedModel, data: NewData, piece: Piece, url: str) -> R
     # A task that Dask does twice must not write to a file that the other attempt is writing.
     attempt = f"{path}.{uuid4().hex[:8]}"
     schema = _schema(classes.type)
-    with writing(url), fs.open(attempt, "wb") as stream, pq.ParquetWriter(stream, schema) as writer:
+    with writing(url), fs.open(attempt, "wb") as stream, parquet_writer(stream, schema) as writer:
         for block in data.source.read(piece):
             counts["bytes_read"] += block.n_bytes
             n = block.X.shape[0]
@@ -383,7 +293,7 @@ def score_piece(model: TrainedModel, data: NewData, piece: Piece, url: str) -> R
             writer.write_table(table, row_group_size=n)
     size = int(fs.size(attempt))
     fs.mv(attempt, path)
-    return {**counts, "bytes_written": size}
+    return {**counts, "bytes_written": size, "sha256": sha256_of(fs, path)}
 
 
 def _where(of: str, first: int, row: int) -> str:

@@ -1,9 +1,17 @@
-"""The Zarr store of a run: groups of plain arrays, and sharded arrays of which each task writes whole shards."""
+"""The Zarr store of a run: groups of plain arrays, and sharded arrays of which each task writes whole shards.
+
+Chunks carry a CRC-32C. What describes arrays carries a digest: a group has the digest of its attributes and, in them,
+those of its arrays' metadata. All of them are verified on reading.
+"""
 
 from __future__ import annotations
 
+import json
+import math
 import os
-from collections.abc import Callable, Mapping
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from functools import wraps
 from pathlib import Path
 from typing import Any, Concatenate
@@ -11,29 +19,41 @@ from typing import Any, Concatenate
 import numpy as np
 import zarr
 from fsspec.core import url_to_fs
-from zarr.codecs import BloscCodec
+from zarr.abc.codec import BytesBytesCodec
+from zarr.codecs import BloscCodec, Crc32cCodec
 
-from pipeline.errors import InputError, writing
+from pipeline import durable
+from pipeline.errors import Damaged, writing
 
 COMPLETE = "complete"
 """Attribute that is written last: a group without it was left half-written and counts as absent."""
 
-ABSENT = -1
-"""What a sharded array says of rows whose shard is not there: no cell and no class has this number."""
+MEMBERS = "members"
+"""Attribute with the digest of each array's metadata."""
+
+ABSENT = int(np.iinfo(np.int32).min)
+"""Fill value of sharded arrays: no cell, no class and no target has this number."""
 
 CHUNK_BYTES = 4 << 20
 
 KEPT_OPEN = 256
 """Groups and arrays that a process keeps open: to open one takes milliseconds, as long as the work of a small task."""
 
+DOCUMENT = "zarr.json"
+"""File that describes a group or an array."""
+
+AS_WRITTEN: Any = {"write_empty_chunks": True, "read_missing_chunks": False}
+"""How arrays are opened: what is not there is an error, and never a value."""
+
 type Stamps = dict[str, tuple[int, int, int]]
 
 _opened: dict[tuple[str, str, str], tuple[Stamps, Any]] = {}
 
 
-def compressor(dtype: np.dtype) -> BloscCodec:
-    """Return the codec of every array here: fast, and near the entropy bound on cells."""
-    return BloscCodec(cname="lz4", clevel=5, shuffle="bitshuffle", typesize=np.dtype(dtype).itemsize)
+def compressors(dtype: np.dtype) -> tuple[BytesBytesCodec, ...]:
+    """Return the codecs of every array here: fast, near the entropy bound on cells, and verified on reading."""
+    blosc = BloscCodec(cname="lz4", clevel=5, shuffle="bitshuffle", typesize=np.dtype(dtype).itemsize)
+    return blosc, Crc32cCodec()
 
 
 def read(array: zarr.Array, rows: slice) -> np.ndarray:
@@ -41,32 +61,50 @@ def read(array: zarr.Array, rows: slice) -> np.ndarray:
 
     Raises
     ------
-    InputError
-        If what is stored is damaged, naming the array and what to do.
+    Damaged
+        Naming the shard of a sharded array, else the group that the array is in.
     """
     try:
-        return np.asarray(array[rows])
-    except (ValueError, RuntimeError) as error:
-        raise InputError(
-            f"{array.store_path}: rows {rows.start} to {rows.stop} are damaged ({error}); remove the damaged object "
-            "there and give the same command again"
-        ) from error
+        return _decoded(array, rows)
+    except Exception as error:
+        if isinstance(error, MemoryError):
+            raise
+        for part, key in _shards(array, rows):
+            try:
+                _decoded(array, part)
+            except Exception as damage:
+                raise Damaged(f"{_place(array)}/{key}", _reason(damage)) from damage
+        raise Damaged(_place(array).rpartition("/")[0], _reason(error)) from error
 
 
-def read_written(array: zarr.Array, rows: slice) -> np.ndarray:
-    """Read rows of a sharded array, all of which must have been written.
-
-    Raises
-    ------
-    InputError
-        If a shard is missing or damaged.
-    """
-    values = read(array, rows)
-    if values.size and values.min() <= ABSENT:
-        raise InputError(
-            f"{array.store_path}: a shard of rows {rows.start} to {rows.stop} is missing; give the same command again"
-        )
+def _decoded(array: zarr.Array, rows: slice) -> np.ndarray:
+    values = np.asarray(array[rows])
+    if array.shards is not None and values.size and values.min() == ABSENT:
+        raise ValueError("found none")
     return values
+
+
+def _shards(array: zarr.Array, rows: slice) -> Iterator[tuple[slice, str]]:
+    """Yield those of the rows that are in each shard, and its key; nothing where the array has none."""
+    if array.shards is None:
+        return
+    size, rest = array.shards[0], "/0" * (array.ndim - 1)
+    for k in range(rows.start // size, math.ceil(rows.stop / size)):
+        yield slice(max(rows.start, k * size), min(rows.stop, (k + 1) * size)), f"c/{k}{rest}"
+
+
+def _place(array: zarr.Array) -> str:
+    return str(array.store_path).removeprefix("file://")
+
+
+def _reason(error: Exception) -> str:
+    """Why something cannot be read, in a few words."""
+    text = str(error)
+    if "checksum" in text:
+        return "its checksum is wrong"
+    if isinstance(error, zarr.errors.ChunkNotFoundError) or text == "found none":
+        return "some of it is missing"
+    return " ".join(text.split())[:100] or type(error).__name__
 
 
 def _stamps(folder: Path, members: bool) -> Stamps:
@@ -118,79 +156,191 @@ class Store:
     @_names_it
     def create(self) -> None:
         """Make the root group, where there is none yet."""
-        zarr.open_group(self.path, mode="a")
+        try:
+            whole = self._document("").get("node_type") == "group"
+        except (FileNotFoundError, Damaged):
+            whole = False
+        if not whole:
+            self._describe("", {})
+        if self.local:
+            durable.written(self.path, Path(self.path).parent)
 
     @_names_it
     def write_group(self, name: str, arrays: Mapping[str, np.ndarray], attributes: Mapping[str, Any]) -> int:
         """Write a group of arrays whole, replacing one of that name. Returns the bytes of the arrays."""
-        self._invalidate(name)
-        group = zarr.open_group(self.path, path=name, mode="w")
+        self.delete(name)
+        members: dict[str, str] = {}
         for key, array in arrays.items():
             rows = max(1, CHUNK_BYTES // max(1, array.nbytes // max(1, len(array))))
-            group.create_array(
-                key,
+            zarr.create_array(
+                self.path,
+                name=f"{name}/{key}",
                 shape=array.shape,
                 dtype=array.dtype,
                 chunks=(min(rows, max(1, len(array))), *(max(1, s) for s in array.shape[1:])),
-                compressors=compressor(array.dtype),
-                config={"write_empty_chunks": True},
+                compressors=compressors(array.dtype),
+                config=AS_WRITTEN,
             )[...] = array
-        group.update_attributes({**attributes, COMPLETE: True})
+            members[key] = durable.digest_of(self._document(f"{name}/{key}"))
+        self._describe(name, {**attributes, MEMBERS: members, COMPLETE: True})
+        self._written(name, whole=True)
         return sum(array.nbytes for array in arrays.values())
 
     def attributes(self, name: str) -> dict[str, Any] | None:
-        """Attributes of a complete group, or None where there is none."""
-        try:
-            attributes = self._kept_open(
-                "attributes", name, lambda: dict(zarr.open_group(self.path, path=name, mode="r").attrs)
-            )
-        except (FileNotFoundError, KeyError):
-            return None
-        return dict(attributes) if attributes.get(COMPLETE) else None
-
-    def read_group(self, name: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Read a complete group: attributes and arrays.
+        """Attributes of a complete group, or None where there is none.
 
         Raises
         ------
-        KeyError
-            If there is none.
+        Damaged
+        """
+        try:
+            attributes = self._kept_open("attributes", name, lambda: self._attributes(name))
+        except FileNotFoundError:
+            return None
+        return dict(attributes) if attributes.get(COMPLETE) else None
+
+    def _attributes(self, name: str) -> dict[str, Any]:
+        attributes = self._document(name).get("attributes")
+        # Groups that Zarr makes on its way have none.
+        return {} if attributes == {} else durable.unsealed(self._at(name), attributes)
+
+    def need(self, name: str) -> dict[str, Any]:
+        """Attributes of a group that was written.
+
+        Raises
+        ------
+        Damaged
+            Also where there is none.
         """
         attributes = self.attributes(name)
         if attributes is None:
-            raise KeyError(f"{self.path} holds no complete group {name}")
-        group = zarr.open_group(self.path, path=name, mode="r")
-        return attributes, {key: np.asarray(array[...]) for key, array in group.arrays()}
+            raise Damaged(self._at(name), "found no complete group")
+        return attributes
+
+    def read_group(self, name: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Read a group that was written: attributes and arrays.
+
+        Raises
+        ------
+        Damaged
+            Also where there is none.
+        """
+        arrays = {key: read(array, slice(0, array.shape[0])) for key, array in self.open_arrays(name).items()}
+        return self.need(name), arrays
 
     @_names_it
     def delete(self, name: str) -> None:
         """Remove a group and all it holds; nothing happens where there is none."""
-        self._invalidate(name)
-        root = zarr.open_group(self.path, mode="a")
-        if name in root:
-            del root[name]
+        # First what says that it is complete: the others go in any order.
+        if self.local:
+            folder = Path(self.path, name)
+            (folder / DOCUMENT).unlink(missing_ok=True)
+            if folder.exists():
+                shutil.rmtree(folder)
+            return
+        files, root = url_to_fs(f"{self.path}/{name}")
+        for path in (f"{root}/{DOCUMENT}", root):
+            with suppress(FileNotFoundError):
+                files.rm(path, recursive=True)
 
-    def _invalidate(self, name: str) -> None:
-        """Take the mark of completeness off a group that is about to be removed file by file."""
-        if self.attributes(name) is not None:
-            zarr.open_group(self.path, path=name, mode="r+").update_attributes({COMPLETE: False})
+    def _at(self, name: str) -> str:
+        """Where a group or array is, for people."""
+        return f"{self.path}/{name}" if name else self.path
+
+    def _document(self, name: str) -> dict[str, Any]:
+        """What describes a group or an array.
+
+        Raises
+        ------
+        FileNotFoundError
+            There is none.
+        Damaged
+        """
+        if self.local:
+            path = Path(self.path, name, DOCUMENT)
+            text = durable.reading(self._at(name), path.read_bytes)
+        else:
+            files, path = url_to_fs(f"{self._at(name)}/{DOCUMENT}")
+            text = files.cat_file(path)
+        found = durable.parsed(self._at(name), text)
+        if not isinstance(found, dict):
+            raise Damaged(self._at(name), f"found a JSON {type(found).__name__}, expected an object")
+        return found
+
+    def _describe(self, name: str, attributes: Mapping[str, Any]) -> None:
+        """Write the document of a group in one step."""
+        sealed = durable.sealed(attributes) if attributes else {}
+        text = json.dumps({"attributes": sealed, "zarr_format": 3, "node_type": "group"}, indent=1).encode()
+        if self.local:
+            with durable.replacing(Path(self.path, name, DOCUMENT), flushed=False) as file:  # by whoever calls
+                file.write(text)
+        else:
+            files, path = url_to_fs(f"{self._at(name)}/{DOCUMENT}")
+            files.pipe_file(path, text)
+
+    def _written(self, name: str, *more: str, whole: bool = False) -> None:
+        """Have it flushed: some objects below a group or array, or all of it; and every directory above."""
+        if not self.local:
+            return
+        top = Path(self.path)
+        folder = top / name
+        paths = {folder, folder / DOCUMENT, top, top / DOCUMENT}
+        for parent in Path(name).parents:
+            paths |= {top / parent, top / parent / DOCUMENT}
+        for output in more:
+            path = top / output
+            while path != folder:
+                paths.add(path)
+                path = path.parent
+        if whole:
+            for root, folders, files in os.walk(folder):
+                paths |= {Path(root, entry) for entry in (*folders, *files)}
+        durable.written(*paths)
 
     def holds(self, output: str) -> bool:
-        """Whether an output of a task is there whole: a shard, or a complete group."""
+        """Whether an output of a task is there: a shard, or a complete group. It may still prove to be damaged."""
         if "/c/" in output:
             if self.local:
                 return (Path(self.path) / output).exists()
             files, root = url_to_fs(self.path)
             return bool(files.exists(f"{root}/{output}"))
-        if self.attributes(output) is None:
+        try:
+            if self.attributes(output) is None:
+                return False
+            return all(array.nchunks_initialized == array.nchunks for array in self.open_arrays(output).values())
+        except Damaged:
             return False
-        return all(array.nchunks_initialized == array.nchunks for array in self.open_arrays(output).values())
+
+    def is_whole(self, name: str) -> bool:
+        """Whether a group is there and not damaged: all of it is read."""
+        try:
+            return self.attributes(name) is not None and bool(self.read_group(name))
+        except Damaged:
+            return False
 
     def open_arrays(self, name: str) -> dict[str, zarr.Array]:
-        """Open the arrays of a group for reading parts of them."""
-        return dict(
-            self._kept_open("arrays", name, lambda: dict(zarr.open_group(self.path, path=name, mode="r").arrays()))
-        )
+        """Open the arrays of a group for reading parts of them.
+
+        Raises
+        ------
+        Damaged
+            The group, or what describes one of its arrays.
+        """
+        return dict(self._kept_open("arrays", name, lambda: self._arrays(name, "r")))
+
+    def _arrays(self, name: str, mode: str) -> dict[str, zarr.Array]:
+        arrays = {}
+        for key, digest in self.need(name).get(MEMBERS, {}).items():
+            within = f"{name}/{key}" if name else key
+            try:
+                if durable.digest_of(self._document(within)) != digest:
+                    raise Damaged(self._at(within), "the digest of its metadata is wrong")
+                arrays[key] = zarr.open_array(self.path, path=within, mode=mode, config=AS_WRITTEN)
+            except FileNotFoundError:
+                raise Damaged(self._at(name), f"found no array {key}") from None
+            except Damaged as error:
+                raise Damaged(self._at(name), f"array {key}: {error.why}") from None
+        return arrays
 
     def _kept_open[T](self, kind: str, name: str, open_it: Callable[[], T]) -> T:
         """What `open_it` gives, from this process's cache as long as the files that describe it are the same.
@@ -200,7 +350,7 @@ class Store:
         if not self.local:  # to learn whether it has changed would take as long as to open it
             return open_it()
         # Taken before it is opened: what changes in between is opened again next time.
-        stamps = _stamps(Path(self.path, name), members=kind == "arrays")
+        stamps = _stamps(Path(self.path, name), members=kind != "attributes")
         kept = _opened.get((kind, self.path, name))
         if kept is not None and kept[0] == stamps:
             found: T = kept[1]
@@ -217,12 +367,13 @@ class Store:
     ) -> None:
         """Create an array that tasks fill shard by shard; one with the same name and layout is kept as it is."""
         rest = shape[1:]
-        try:
-            found = zarr.open_array(self.path, path=name, mode="r")
-            if (found.shape, found.shards, found.dtype) == (shape, (shard_rows, *rest), np.dtype(dtype)):
+        group, _, key = name.rpartition("/")
+        with suppress(Damaged):
+            found = self.open_arrays(group).get(key)
+            if found is not None and (found.shape, found.shards, found.dtype) == (
+                shape, (shard_rows, *rest), np.dtype(dtype)
+            ):  # fmt: skip
                 return
-        except (FileNotFoundError, KeyError):
-            pass
         zarr.create_array(
             self.path,
             name=name,
@@ -230,11 +381,13 @@ class Store:
             dtype=dtype,
             shards=(shard_rows, *rest),
             chunks=(chunk_rows, *rest),
-            compressors=compressor(np.dtype(dtype)),
+            compressors=compressors(np.dtype(dtype)),
             fill_value=ABSENT,
-            config={"write_empty_chunks": True},
+            config=AS_WRITTEN,
             overwrite=True,
         )
+        self.set_attributes(group, {}, {key: durable.digest_of(self._document(name))})
+        self._written(name)
 
     @_names_it
     def write_shards(self, name: str, start: int, values: np.ndarray) -> list[str]:
@@ -250,21 +403,30 @@ class Store:
         ValueError
             If the rows do not begin and end where shards do: such a write would lose rows of others.
         """
-        # Not a property of the stored array, but of whoever writes it.
-        array = self._kept_open(
-            "shards",
-            name,
-            lambda: zarr.open_array(self.path, path=name, mode="r+", config={"write_empty_chunks": True}),
-        )
+        group, _, key = name.rpartition("/")
+        array = self._kept_open("shards", group, lambda: self._arrays(group, "r+"))[key]
         assert array.shards is not None
         shard, stop, n = array.shards[0], start + len(values), array.shape[0]
         if start % shard or stop > n or (stop % shard and stop != n):
             raise ValueError(f"{name}: rows {start}..{stop} are not whole shards of {shard} of {n} rows")
         array[start:stop] = values
-        rest = "/0" * (values.ndim - 1)
-        return [f"{name}/c/{k}{rest}" for k in range(start // shard, -(-stop // shard))]
+        outputs = [f"{name}/{key}" for _, key in _shards(array, slice(start, stop))]
+        self._written(name, *outputs)
+        return outputs
 
     @_names_it
-    def set_attributes(self, name: str, attributes: Mapping[str, Any]) -> None:
-        """Set attributes of a group, making it where it is not there yet, and mark it complete."""
-        zarr.open_group(self.path, path=name, mode="a").update_attributes({**attributes, COMPLETE: True})
+    def set_attributes(self, name: str, attributes: Mapping[str, Any], arrays: Mapping[str, str] | None = None) -> None:
+        """Set attributes of a group, making it where it is not there yet, and mark it complete.
+
+        Parameters
+        ----------
+        arrays : mapping, optional
+            Digests of the metadata of arrays that are new in it.
+        """
+        try:
+            found = self.attributes(name) or {}
+        except Damaged:
+            found = {}
+        members = {**found.get(MEMBERS, {}), **(arrays or {})}
+        self._describe(name, {**found, **attributes, MEMBERS: members, COMPLETE: True})
+        self._written(name)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 
+from pipeline.durable import written
 from pipeline.errors import InputError
 from pipeline.prepared import Preparation, PreparedRows, load_scaling, read_classes, read_values
 from pipeline.store import Store
@@ -45,6 +48,7 @@ class PredictionFile:
                 raise InputError(f"{self.path}: predictions could not be written whole; is the disk full?")
         finally:
             os.close(handle)
+        written(self.path, Path(self.path).parent, Path(self.path).parent.parent)
 
     def read(self, first: int = 0, n: int = -1) -> np.ndarray:
         """Predictions of n rows from row `first` on, or of as many as there are; n = -1: of all."""
@@ -55,6 +59,19 @@ class PredictionFile:
     def __len__(self) -> int:
         """Rows up to the last one that was written."""
         return Path(self.path).stat().st_size // 4 if Path(self.path).exists() else 0
+
+
+def promise_of_predictions(path: str, first: int, n: int) -> dict[str, Any]:
+    """What the record of a chunk says of its predictions."""
+    file = Path(path)
+    promise = {"file": f"{file.parent.name}/{file.name}", "first": first, "rows": n}
+    return {**promise, "sha256": digest_of_predictions(file.parent.parent, promise)}
+
+
+def digest_of_predictions(run: Path, promise: Mapping[str, Any]) -> str:
+    """SHA-256 of some predictions as they are on the disk."""
+    found = PredictionFile(str(run / promise["file"])).read(promise["first"], promise["rows"])
+    return hashlib.sha256(found.tobytes()).hexdigest()
 
 
 class HiddenLabels:
@@ -111,14 +128,16 @@ class Stream:
         """What a learner has predicted for the rows of chunk k."""
         return PredictionFile(predictions).read(self._about(k, "first"), self.rows_of(k))
 
+    def promise(self, k: int, predictions: str) -> dict[str, Any]:
+        """What the record of chunk k says of the predictions in a file."""
+        return promise_of_predictions(predictions, self._about(k, "first"), self.rows_of(k))
+
     def rows_of(self, k: int) -> int:
         """Number of rows of chunk k."""
         return self._about(k, "rows")
 
     def _about(self, k: int, what: str) -> int:
-        attributes = self.store.attributes(chunk_name(k))
-        assert attributes is not None, f"{self.store.path}/{chunk_name(k)} is missing"
-        return int(attributes[what])
+        return int(self.store.need(chunk_name(k))[what])
 
 
 @dataclass

@@ -113,7 +113,7 @@ def test_an_interrupted_pass_goes_on_from_its_checkpoint(tmp_path: Path, monkeyp
     class Killed(BaseException):
         pass
 
-    save, saved = train_online.save_checkpoint, []
+    save, saved = train_online.write_arrays, []
 
     def save_and_die(path: str, arrays: dict[str, np.ndarray]) -> None:
         save(path, arrays)
@@ -121,7 +121,7 @@ def test_an_interrupted_pass_goes_on_from_its_checkpoint(tmp_path: Path, monkeyp
         if len(saved) == 2:
             raise Killed
 
-    monkeypatch.setattr(train_online, "save_checkpoint", save_and_die)
+    monkeypatch.setattr(train_online, "write_arrays", save_and_die)
     with pytest.raises(Killed):
         learned(tmp_path / "killed", "nogd", points="violators", b=20)
     ctx = context(tmp_path / "killed", Params(t=10, psi=PSI, C=1.0, decay=1e-3, points="violators", b=20))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import threading
@@ -16,6 +15,7 @@ import pytest
 from distributed import Client, KilledWorker, LocalCluster
 
 from cluster import connect
+from pipeline.durable import read_json, write_json
 from pipeline.engine import IN_FLIGHT_PER_WORKER, Stage, Task, peak_rss_bytes, run_ready, run_tasks, summarise
 from pipeline.errors import InputError
 from pipeline.progress import QuietProgress
@@ -278,14 +278,14 @@ def test_a_stage_writes_records_and_skips_what_has_one(client: Client, tmp_path:
     ctx.events = events = Recorder()
     ctx.run.task_record("train:svm", "k-1").parent.mkdir(parents=True)
     before = {"rows": 10, "seconds": 2.0, "peak_rss_bytes": 1 << 40, "worker": "old:1", "bytes_read": 7}
-    ctx.run.task_record("train:svm", "k-1").write_text(json.dumps(before))
+    write_json(ctx.run.task_record("train:svm", "k-1"), before)
     stage = Stage(ctx, "train:svm", 3)
     records = stage.run(square, squares(3))
     assert sorted(done) == [0, 2]
     assert records[1] == before
     assert [record["rows"] for record in records] == [0, 10, 2]
     for k in (0, 2):
-        assert json.loads((tmp_path / "records" / "train-svm" / f"k-{k}.json").read_text()) == records[k]
+        assert read_json(tmp_path / "records" / "train-svm" / f"k-{k}.json") == records[k]
     said = [("train:svm", {"rows": k, "bytes_read": 7 * (k == 10), "bytes_written": 0, "skipped": k == 10})
             for k in (0, 2, 10)]  # fmt: skip
     assert sorted(events.said, key=str) == sorted(said, key=str)

@@ -24,6 +24,7 @@ from ikmap.partitioners import draw_subsamples, fit_partitions
 from pipeline.baselines import Sample, start_online
 from pipeline.batch import Invocation
 from pipeline.datasets import ResolvedDataset
+from pipeline.durable import read_json, write_json
 from pipeline.engine import Context
 from pipeline.errors import InputError
 from pipeline.learners import LEARNERS as ALL_LEARNERS
@@ -318,9 +319,9 @@ def test_a_learner_whose_predictions_are_gone_starts_again(
     params = Params(t=10, psi=8, learners=("ogd", "kernel-ogd"))
     whole = run(two_workers, tmp_path / "run", file, params)["learners"]
     manifest = tmp_path / "run" / "manifest.json"
-    kept = json.loads(manifest.read_text())
+    kept = read_json(manifest)
     del kept["stages"]["stream"]  # as if killed just before the end
-    manifest.write_text(json.dumps({**kept, "status": "running"}))
+    write_json(manifest, {**kept, "status": "running"})
     (tmp_path / "run" / "predictions" / "ogd.int32").unlink()
     again = run(two_workers, tmp_path / "run", file, params)["learners"]
     for name in params.learners:

@@ -18,6 +18,7 @@ from flows.options import BatchOptions
 from flows.reproduce_data import LocalData
 from flows.reproduce_options import ReproduceOptions
 from flows.run_reproduce import run
+from pipeline.durable import read_json
 from pipeline.errors import InputError
 from pipeline.progress import QuietProgress
 from pipeline.reproduce.paper import load_paper
@@ -182,7 +183,7 @@ def test_data_is_read_once(made: Any) -> None:
 def test_page_and_terminal_show_both_numbers(made: Any, capsys: pytest.CaptureFixture[str]) -> None:
     path, results, _ = made
     page = (path / "report.html").read_text()
-    assert json.loads((path / "results.json").read_text()) == json.loads(json.dumps(results))
+    assert read_json(path / "results.json") == json.loads(json.dumps(results))
     assert "nowhere.csv not found" in page
     assert 'href="clouds/nogd-nogd-averaged/report.html"' in page
     print_results(results)

@@ -13,8 +13,9 @@ from typing import Any
 
 import pytest
 
+from pipeline.durable import read_json, sealed, write_json
 from pipeline.errors import InputError
-from pipeline.rundir import MANIFEST, RunDirectory, read_manifest, write_json
+from pipeline.rundir import MANIFEST, MANIFEST_COPY, RunDirectory, read_manifest
 
 IDENTITY: dict[str, Any] = {"params": {"t": 5, "psi": "auto"}, "data": {"name": "x", "split": None}}
 
@@ -114,7 +115,7 @@ def test_fresh_leaves_nothing_of_the_old_run(tmp_path: Path) -> None:
     run = make(tmp_path, {"other": 1}, fresh=True)
     assert not run.resumed
     assert run.manifest["id"] != old.manifest["id"]
-    assert sorted(entry.name for entry in tmp_path.iterdir()) == [".lock", MANIFEST, "store.zarr"]
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == [".lock", MANIFEST_COPY, MANIFEST, "store.zarr"]
     assert run.store.attributes("data") is None
     assert tmp_path.parent.exists()
 
@@ -156,7 +157,7 @@ def test_killed_while_the_first_manifest_was_written(tmp_path: Path) -> None:
     (tmp_path / ".lock").touch()
     (tmp_path / f".{MANIFEST}.x7yz").write_text('{"schema')
     assert not make(tmp_path).resumed
-    assert not list(tmp_path.glob(".manifest*"))
+    assert not list(tmp_path.glob(f".{MANIFEST}*"))
 
 
 def test_a_directory_of_something_else_is_left_alone(tmp_path: Path) -> None:
@@ -177,19 +178,41 @@ def test_a_file_is_no_directory(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ('{"schema_version": 99}', "found version 99, expected 1"),
-        ("{}", "found version None, expected 1"),
-        ('{"schema_ver', "not JSON"),
-        ("", "not JSON"),
-        ("[]", "found a JSON list, expected an object"),
+        (json.dumps(sealed({"schema_version": 99})), "found version 99, expected 2"),
+        ('{"schema_version": 1}', "found version 1, expected 2: the run was made by earlier software"),
     ],
 )
-def test_a_manifest_of_another_version_or_none_at_all(tmp_path: Path, text: str, said: str) -> None:
+def test_a_manifest_of_another_version(tmp_path: Path, text: str, said: str) -> None:
     make(tmp_path)
     (tmp_path / MANIFEST).write_text(text)
     with pytest.raises(InputError, match=said):
         make(tmp_path)
     assert not make(tmp_path, fresh=True).resumed
+
+
+@pytest.mark.parametrize("text", ["{}", '{"schema_ver', "", "[]", json.dumps({"schema_version": 2}), None])
+def test_a_damaged_manifest_loses_no_run(tmp_path: Path, text: str | None) -> None:
+    before = used(tmp_path).manifest
+    (tmp_path / MANIFEST).unlink() if text is None else (tmp_path / MANIFEST).write_text(text)
+    again = make(tmp_path)
+    assert again.manifest == before
+    assert again.repaired.startswith(f"{tmp_path / MANIFEST} is damaged (")
+    assert again.repaired.endswith("the run goes on from its copy")
+    (tmp_path / MANIFEST).write_text(text or "x")
+    (tmp_path / MANIFEST_COPY).write_text("")
+    with pytest.raises(InputError, match=r"is damaged .*, and so is its copy; --fresh does the run again"):
+        make(tmp_path)
+    assert not make(tmp_path, fresh=True).resumed
+
+
+def test_a_damaged_record_counts_as_none(tmp_path: Path) -> None:
+    run = used(tmp_path)
+    path = run.task_record("cells", "shard-1")
+    assert run.records("cells") == {"shard-1": {"rows": 3}}
+    path.write_text(path.read_text().replace("3", "2"))
+    assert run.records("cells") == {"shard-1": None}
+    path.write_text("")
+    assert run.records("cells") == {"shard-1": None}
 
 
 def test_reading_a_manifest_that_is_not_there(tmp_path: Path) -> None:
@@ -223,14 +246,14 @@ def test_json_is_replaced_whole_or_not_at_all(tmp_path: Path) -> None:
     write_json(path, {"a": 1})
     with pytest.raises(TypeError):
         write_json(path, {"a": [2] * 10_000, "b": object()})
-    assert json.loads(path.read_text()) == {"a": 1}
+    assert read_json(path) == {"a": 1}
     assert [entry.name for entry in path.parent.iterdir()] == ["x.json"]
 
 
 def test_files_are_as_readable_as_the_users_others(tmp_path: Path) -> None:
     before = os.umask(0o027)
     try:
-        write_json(tmp_path / "x.json", 1)
+        write_json(tmp_path / "x.json", {"a": 1})
     finally:
         os.umask(before)
     assert stat.S_IMODE((tmp_path / "x.json").stat().st_mode) == 0o640

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +15,7 @@ import scipy.sparse as sp
 from distributed import Client, LocalCluster
 
 import pipeline.score
+import pipeline.score_output
 from cluster import connect
 from flows._cli import run_command
 from flows.score import main
@@ -24,6 +24,7 @@ from ikmap.rows import as_dense
 from pipeline import load_run
 from pipeline.batch import Invocation, run_batch
 from pipeline.datasets import ResolvedDataset
+from pipeline.durable import read_json, write_json
 from pipeline.engine import Context
 from pipeline.errors import InputError
 from pipeline.params import Params
@@ -279,11 +280,11 @@ def test_small_steps_do_not_matter(
 
 @pytest.mark.parametrize("sizes", [[5, 0, 9, 1], [1] * 15, [15], [7, 7, 1]])
 def test_row_groups_do_not_depend_on_the_cut(monkeypatch: pytest.MonkeyPatch, sizes: list[int]) -> None:
-    monkeypatch.setattr(pipeline.score, "ROW_GROUP", 7)
+    monkeypatch.setattr(pipeline.score_output, "ROW_GROUP", 7)
     whole = pa.table({"a": list(range(15))})
     starts = np.cumsum([0, *sizes])
     cut = [whole.slice(start, size) for start, size in zip(starts, sizes, strict=False)]
-    found = list(pipeline.score._in_row_groups(iter(cut)))
+    found = list(pipeline.score_output._in_row_groups(iter(cut)))
     assert [table["a"].to_pylist() for table in found] == [list(range(7)), list(range(7, 14)), [14]]
 
 
@@ -381,11 +382,11 @@ def test_run_must_be_finished_and_have_the_learner(table_run: Trained, tmp_path:
         open_run(str(tmp_path / "nowhere"))
     with pytest.raises(InputError, match=r"found no manifest.json"):
         open_run(str(tmp_path))
-    manifest = json.loads((table_run.path / "manifest.json").read_text())
-    (tmp_path / "manifest.json").write_text(json.dumps({**manifest, "status": "unfinished"}))
+    manifest = read_json(table_run.path / "manifest.json")
+    write_json(tmp_path / "manifest.json", {**manifest, "status": "unfinished"})
     with pytest.raises(InputError, match=r"found an unfinished run, .* --run-dir"):
         open_run(str(tmp_path))
-    (tmp_path / "manifest.json").write_text(json.dumps(manifest))
+    write_json(tmp_path / "manifest.json", manifest)
     with pytest.raises(InputError, match=r"store\.zarr: found no complete data"):
         open_run(str(tmp_path))
 

@@ -17,7 +17,7 @@ from ikmap.learners.rows import Block
 from ikmap.model_selection import CS, FOLDS
 from ikmap.seeds import generator
 from pipeline import cell_blocks, layout
-from pipeline.checkpoint import save_checkpoint
+from pipeline.durable import write_arrays
 from pipeline.engine import Context
 from pipeline.errors import InputError
 from pipeline.layout import PIECE_ROWS, learning_blocks, packed_row_bytes
@@ -230,7 +230,7 @@ def test_ogd_goes_on_after_a_kill_to_the_same_bits(
 
 def test_a_checkpoint_is_replaced_in_one_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = str(tmp_path / "checkpoint.npz")
-    save_checkpoint(path, {"x": np.arange(3)})
+    write_arrays(path, {"x": np.arange(3)})
 
     def half_written(file: Any, **arrays: Any) -> None:  # noqa: ARG001
         file.write(b"PK")
@@ -238,7 +238,7 @@ def test_a_checkpoint_is_replaced_in_one_step(tmp_path: Path, monkeypatch: pytes
 
     monkeypatch.setattr(np, "savez", half_written)
     with pytest.raises(Killed):
-        save_checkpoint(path, {"x": np.arange(4)})
+        write_arrays(path, {"x": np.arange(4)})
     with np.load(path) as saved:
         assert saved["x"].tolist() == [0, 1, 2]
 

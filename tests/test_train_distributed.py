@@ -71,7 +71,7 @@ def test_the_stage_solves_as_one_process_does(
     assert result["rounds"] == result["iterations"] == max(fit.n_iter.max() for fit in fits)
     assert result["duality_gap"] == max(fit.gap.max() for fit in fits) <= 1e-3
     assert ("n_support" in result) == (classes == 2)
-    assert not list((tmp_path / "records").rglob("*.npy"))
+    assert not list((tmp_path / "records").rglob("*.npz"))
     assert not list((tmp_path / "store.zarr" / "models").glob("*-solved/*"))
 
 
@@ -164,7 +164,7 @@ def test_a_killed_solve_goes_on_to_the_same_bits(
     if (where, call) in done_before:
         assert calls == total - done_before[where, call]
     assert calls < total or call == 1
-    assert not list((tmp_path / "killed" / "records").rglob("*.npy"))
+    assert not list((tmp_path / "killed" / "records").rglob("*.npz"))
 
 
 def test_the_same_bits_on_workers_of_which_one_dies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

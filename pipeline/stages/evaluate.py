@@ -15,7 +15,7 @@ from pipeline.prepared import PreparedRows
 from pipeline.stages.cells import cells_name
 from pipeline.stages.partition import Fitted
 from pipeline.stages.train import MODELS
-from pipeline.store import Store, read_written
+from pipeline.store import Store, read
 
 TASK_BYTES = 16 << 20
 """Stored cells that a task predicts, or one shard: to predict them takes no longer than a task's way to a worker."""
@@ -66,11 +66,11 @@ def confusion_of_rows(
         test = PreparedRows(store, "test")
         rows, true = test.read(start, stop)
         check_values(learner, rows, test.where, test.preparation.column_names, start)
-        read = rows.nbytes if isinstance(rows, np.ndarray) else rows.data.nbytes + rows.indices.nbytes
+        size = rows.nbytes if isinstance(rows, np.ndarray) else rows.data.nbytes + rows.indices.nbytes
     else:
         arrays = store.open_arrays(cells_name(fitted.psi, "test"))
-        codes = read_written(arrays["codes"], slice(start, stop))
-        true, read = read_written(arrays["labels"], slice(start, stop)), codes.nbytes
+        codes = read(arrays["codes"], slice(start, stop))
+        true, size = read(arrays["labels"], slice(start, stop)), codes.nbytes
         rows = Cells(codes, fitted.offsets(store)).packed()
     predicted = model.predict_index(rows)
     n_classes = len(model.classes)
@@ -78,7 +78,7 @@ def confusion_of_rows(
     found = np.flatnonzero(counts)
     return {
         "rows": stop - start,
-        "bytes_read": int(read) + true.nbytes,
+        "bytes_read": int(size) + true.nbytes,
         "bytes_written": 0,
         "confusion": np.column_stack([*np.divmod(found, n_classes), counts[found]]).tolist(),
     }

@@ -109,6 +109,7 @@ def ingest(context: Context, data: ResolvedDataset) -> dict[str, Any]:
         nnz=nnz,
         classes=preparation.classes,
         test=data.test_rows,
+        outputs=[DATA, *([SCALE] if params.scale == "minmax" else [])],
     )
 
 
@@ -129,10 +130,9 @@ def ingest_piece(store: Store, source: Source, piece: Piece, folder: str) -> Rec
     """Task: store each block of a piece as a part. Parts that an interrupted attempt completed are kept."""
     parts: list[Record] = []
     kept = 0
-    while store.holds(name := _part_name(folder, piece, kept)):
-        found = store.attributes(name)
-        assert found is not None
-        parts.append(found["part"])
+    # No record promises them: they are read to see whether they are whole.
+    while store.is_whole(name := _part_name(folder, piece, kept)):
+        parts.append(store.need(name)["part"])
         kept += 1
     read = written = 0
     for number, block in enumerate(source.read(piece, skip=kept), start=kept):

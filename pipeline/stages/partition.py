@@ -48,7 +48,7 @@ class Fitted:
         ValueError
             If the stored model is another one.
         """
-        attributes = store.attributes(self.name) or {}
+        attributes = store.need(self.name)
         if attributes.get("content_hash") != self.content_hash:
             raise ValueError(f"{store.path}/{self.name}: not the model {self.content_hash}")
         return np.array(attributes["offsets"], dtype=np.int64)

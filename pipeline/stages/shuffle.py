@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from pipeline.engine import Context, Record, Stage, Task
 from pipeline.errors import InputError
 from pipeline.permutation import position_in_shuffle
-from pipeline.prepared import DATA, STREAM_DATA, PreparedRows, write_part
+from pipeline.prepared import DATA, SCALE, STREAM_DATA, PreparedRows, write_part
 from pipeline.stages.ingest import fit_scaling
 from pipeline.store import Store
 from pipeline.stream_data import chunk_name
@@ -82,6 +82,7 @@ def shuffle(context: Context, n_initial: int, block_rows: int, order: str) -> di
         block_rows=block_rows,
         chunk_rows=chunk_rows,
         chunks=len(chunks),
+        outputs=[STREAM_DATA, *([SCALE] if context.params.scale == "minmax" else [])],
     )
 
 

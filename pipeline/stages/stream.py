@@ -13,10 +13,10 @@ import numpy as np
 from ikmap.cells import Cells
 from ikmap.learners.linear_model import decision_to_index
 from pipeline.baselines import Sample, start_online
-from pipeline.checkpoint import save_checkpoint
 from pipeline.device import DeviceMap, record_of
+from pipeline.durable import read_arrays, write_arrays
 from pipeline.engine import Record
-from pipeline.errors import InputError
+from pipeline.errors import Damaged
 from pipeline.models import MODELS, save_model
 from pipeline.params import Params
 from pipeline.prepared import PreparedRows
@@ -99,7 +99,7 @@ def learn_chunk(stream: Stream, params: Params, contestant: Contestant, k: int, 
     state, saved, blocks = _state_before(stream, params, contestant, k, n_threads)
     if blocks is not None:
         _keep(contestant, k + 1, state)
-        return _record(blocks)
+        return _record(stream, contestant, k, blocks)
     rows = _rows(stream, contestant, k)
     labels = stream.labels(k, contestant.predictions)
     n = stream.rows_of(k)
@@ -120,7 +120,7 @@ def learn_chunk(stream: Stream, params: Params, contestant: Contestant, k: int, 
     spent = sum(block[2] + block[3] for block in blocks)
     saved = _checkpoint_if_due(contestant, k + 1, state, blocks, spent, saved)
     _keep(contestant, k + 1, state, saved)
-    return _record(blocks)
+    return _record(stream, contestant, k, blocks)
 
 
 def save_state(stream: Stream, params: Params, contestant: Contestant, k: int, n_threads: int = 1) -> Record:
@@ -134,9 +134,10 @@ def save_state(stream: Stream, params: Params, contestant: Contestant, k: int, n
     return {"bytes_written": model.nbytes, "outputs": [output], "content_hash": content_hash}
 
 
-def _record(blocks: list[list[Any]]) -> Record:
+def _record(stream: Stream, contestant: Contestant, k: int, blocks: list[list[Any]]) -> Record:
     n = sum(block[0] for block in blocks)
-    return {"rows": n, "bytes_read": 0, "bytes_written": 4 * n, "blocks": blocks}
+    predicted = stream.promise(k, contestant.predictions)
+    return {"rows": n, "bytes_read": 0, "bytes_written": 4 * n, "blocks": blocks, "predicted": predicted}
 
 
 def _rows(stream: Stream, contestant: Contestant, k: int) -> Any:
@@ -164,7 +165,7 @@ def _after_initial(stream: Stream, params: Params, contestant: Contestant, n_thr
 
 def _save(contestant: Contestant, next_chunk: int, state: Any, blocks: list[list[Any]]) -> None:
     more = {"next_chunk": np.array(next_chunk), "blocks": np.array(blocks, dtype=np.float64).reshape(-1, 5)}
-    save_checkpoint(contestant.checkpoint, {**state.checkpoint(), **more})
+    write_arrays(contestant.checkpoint, {**state.checkpoint(), **more})
 
 
 # --- states that stay in this process between the tasks of a learner
@@ -202,12 +203,11 @@ def _state_before(
     sample = Sample.of(PreparedRows(stream.store, "train"))
     offsets = None if contestant.fitted is None else contestant.fitted.offsets(stream.store)
     state = start_online(contestant.learner, params, contestant.value, sample, offsets, n_threads)
-    with np.load(contestant.checkpoint, allow_pickle=False) as arrays:
-        kept = dict(arrays)
+    kept = read_arrays(contestant.checkpoint)
     first, blocks = int(kept.pop("next_chunk")), kept.pop("blocks")
     state = state.restore(kept)
     if first > k + 1:
-        raise InputError(f"{contestant.checkpoint}: is ahead of the records of the run; --fresh does it again")
+        raise Damaged(contestant.checkpoint, "it is ahead of the records of the run")
     if first == k + 1:
         whole = [[int(v) for v in block[:2]] + [float(v) for v in block[2:4]] + [int(block[4])] for block in blocks]
         return state, _Saved(), whole
@@ -215,7 +215,8 @@ def _state_before(
         rows, labels = _rows(stream, contestant, done), stream.labels(done, contestant.predictions)
         n, predicted = stream.rows_of(done), stream.predicted(done, contestant.predictions)
         if predicted.size != n:
-            raise InputError(f"{contestant.predictions}: predictions are missing; --fresh does the run again")
+            both = contestant.predictions, contestant.checkpoint
+            raise Damaged(contestant.predictions, "some of it is missing", *both)
         for start in range(0, n, stream.block_rows):
             stop = min(start + stream.block_rows, n)
             state.partial_fit(rows[start:stop], labels.reveal(start, stop, predicted[start:stop]))

@@ -8,10 +8,7 @@ on with the round it was in. What a worker holds in memory (the part's cells abo
 
 from __future__ import annotations
 
-import json
-import os
 import shutil
-import tempfile
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -27,11 +24,11 @@ from ikmap.learners.block_reader import BlockReader
 from ikmap.learners.cocoa import Coordinator, Order, Report
 from pipeline import engine
 from pipeline.cell_blocks import CellBlocks, SpooledBlocks
+from pipeline.durable import read_arrays, read_json, write_arrays, write_json
 from pipeline.engine import Record, Stage, Task
-from pipeline.errors import writing
+from pipeline.errors import Damaged
 from pipeline.layout import BLOCK_BYTES, learning_parts
 from pipeline.prepared import PreparedRows
-from pipeline.rundir import write_json
 from pipeline.stages.cells import cells_name
 from pipeline.stages.partition import Fitted
 from pipeline.stages.train_batch import store_solution, svm_params
@@ -171,19 +168,22 @@ def _save(folder: Path, coordinator: Coordinator) -> None:
     """Write what the next round starts from; what was written before stays valid until the last step."""
     if coordinator.round == 0:
         return
-    _write_array(folder / f"w-{coordinator.round}.npy", coordinator.w)
+    _write_array(folder / f"w-{coordinator.round}.npz", coordinator.w)
     write_json(folder / STATE, coordinator.state())
-    (folder / f"w-{coordinator.round - 2}.npy").unlink(missing_ok=True)
+    (folder / f"w-{coordinator.round - 2}.npz").unlink(missing_ok=True)
 
 
 def _restore(folder: Path, task: cocoa.Task) -> Coordinator | None:
     """Take up the rounds of an interrupted run."""
     if not (folder / STATE).exists():
         return None
-    state = json.loads((folder / STATE).read_text())
+    try:
+        state = read_json(folder / STATE)
+    except Damaged as damaged:
+        raise Damaged(damaged.path, damaged.why, str(folder)) from None
     done = int(state["round"])
-    w = np.load(folder / f"w-{done}.npy")
-    before = np.load(folder / f"w-{done - 1}.npy") if done > 1 else np.zeros_like(w)
+    w = _read_array(folder / f"w-{done}.npz")
+    before = _read_array(folder / f"w-{done - 1}.npz") if done > 1 else np.zeros_like(w)
     return Coordinator.restore(task, state, w, before)
 
 
@@ -227,16 +227,16 @@ def improve_part(part: Part, folder: str, task: cocoa.Task, order: Order) -> Rec
     shape = (len(task.problems), sum(cocoa.block_sizes(held.reader)))
     assert held.reader.columns is not None
     stem = f"{folder}/alpha-{part.number:03d}"
-    alpha, alpha_before = (_array(held.alphas, f"{stem}-{k}.npy", shape, k) for k in (done, done - 1))
+    alpha, alpha_before = (_array(held.alphas, f"{stem}-{k}.npz", shape, k) for k in (done, done - 1))
     shape = (shape[0], held.reader.columns + 1)
-    w, w_before = (_array(_weights, f"{folder}/w-{k}.npy", shape, k) for k in (done, done - 1))
+    w, w_before = (_array(_weights, f"{folder}/w-{k}.npz", shape, k) for k in (done, done - 1))
     new, report = cocoa.improve(task, part.number, held.reader, order, alpha, alpha_before, w, w_before)
-    path = Path(f"{stem}-{order.round}.npy")
+    path = Path(f"{stem}-{order.round}.npz")
     _write_array(path, new)
     _remember(held.alphas, str(path), new)
     _rest(held)
     # The coordinator has written down its state after `done` rounds; of earlier ones it will ask no more.
-    Path(f"{stem}-{done - 2}.npy").unlink(missing_ok=True)
+    Path(f"{stem}-{done - 2}.npz").unlink(missing_ok=True)
     return {"report": report, "bytes_read": read + held.blocks.bytes_read - read_before}
 
 
@@ -281,7 +281,7 @@ def _array(cache: dict[str, np.ndarray], path: str, shape: tuple[int, int], done
     with _lock:
         found = cache.get(path)
     if found is None:
-        found = np.load(path)
+        found = _read_array(Path(path))
         _remember(cache, path, found)
     return found
 
@@ -295,12 +295,14 @@ def _remember(cache: dict[str, np.ndarray], path: str, array: np.ndarray) -> Non
 
 
 def _write_array(path: Path, array: np.ndarray) -> None:
-    """Write an array in one step."""
-    handle, name = tempfile.mkstemp(dir=path.parent, suffix=".partial")
+    write_arrays(path, {"array": array})
+
+
+def _read_array(path: Path) -> np.ndarray:
+    """Read a part of the solver's state, all of which is worth nothing without it."""
     try:
-        with writing(path), os.fdopen(handle, "wb") as file:
-            np.save(file, array, allow_pickle=False)
-        os.replace(name, path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+        return read_arrays(path)["array"]
+    except FileNotFoundError:
+        raise Damaged(str(path), "it is missing", str(path.parent)) from None
+    except Damaged as damaged:
+        raise Damaged(damaged.path, damaged.why, str(path.parent)) from None

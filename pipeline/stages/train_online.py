@@ -11,7 +11,7 @@ from ikmap._threads import ahead
 from ikmap.seeds import generator
 from pipeline.baselines import Sample, start_online
 from pipeline.cell_blocks import CellBlocks
-from pipeline.checkpoint import save_checkpoint
+from pipeline.durable import read_arrays, write_arrays
 from pipeline.engine import Record
 from pipeline.layout import learning_blocks, packed_row_bytes
 from pipeline.learners import LEARNERS
@@ -59,8 +59,7 @@ def train_online(
     first, mistakes = 0, np.zeros(0, dtype=np.int64)
     per_point = max(1, -(-n_rows // CURVE_POINTS))
     if Path(checkpoint).exists():
-        with np.load(checkpoint, allow_pickle=False) as saved:
-            arrays = dict(saved)
+        arrays = read_arrays(checkpoint)
         first, mistakes = int(arrays.pop("next_block")), arrays.pop("mistakes")
         state = state.restore(arrays)
     todo = range(first, len(blocks))
@@ -76,7 +75,7 @@ def train_online(
             mistakes = np.concatenate([mistakes, np.zeros(point[-1] + 1 - mistakes.size, dtype=np.int64)])
             mistakes += np.bincount(point, weights=wrong, minlength=mistakes.size).astype(np.int64)
         if k + 1 < len(blocks):
-            save_checkpoint(checkpoint, {**state.checkpoint(), "next_block": np.array(k + 1), "mistakes": mistakes})
+            write_arrays(checkpoint, {**state.checkpoint(), "next_block": np.array(k + 1), "mistakes": mistakes})
     model = state.model(classes, {"feature_scale": params.feature_scale, "order": params.order, "seed": params.seed})
     output = f"{MODELS}/{learner}"
     content_hash = save_model(store, output, model)

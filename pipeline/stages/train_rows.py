@@ -21,7 +21,7 @@ from pipeline.params import Params
 from pipeline.prepared import PreparedRows
 from pipeline.stages.cells import cells_name
 from pipeline.stages.partition import Fitted
-from pipeline.store import Store, read_written
+from pipeline.store import Store, read
 
 
 def fit_rows(
@@ -45,11 +45,11 @@ def fit_rows(
         assert fitted is not None
         arrays = store.open_arrays(cells_name(fitted.psi, "train"))
         every = slice(0, train.n_rows)
-        rows: Any = Cells(read_written(arrays["codes"], every), fitted.offsets(store)).packed()
-        y, read = read_written(arrays["labels"], every), rows.codes.nbytes
+        rows: Any = Cells(read(arrays["codes"], every), fitted.offsets(store)).packed()
+        y, size = read(arrays["labels"], every), rows.codes.nbytes
     else:
         rows, y = train.read(0, train.n_rows)
-        read = rows.nbytes if isinstance(rows, np.ndarray) else rows.data.nbytes + rows.indices.nbytes
+        size = rows.nbytes if isinstance(rows, np.ndarray) else rows.data.nbytes + rows.indices.nbytes
     check_values(learner, rows, train.where, train.preparation.column_names)
     if missing := sorted(set(range(len(classes))) - set(np.unique(y).tolist())):
         named = ", ".join(repr(classes[k]) for k in missing[:5])
@@ -69,7 +69,7 @@ def fit_rows(
     content_hash = save_model(store, f"{MODELS}/{learner}", model)
     return {
         "rows": train.n_rows,
-        "bytes_read": int(read),
+        "bytes_read": int(size),
         "bytes_written": model.nbytes,
         "outputs": [f"{MODELS}/{learner}"],
         "content_hash": content_hash,

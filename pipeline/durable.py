@@ -1,0 +1,254 @@
+"""Files that are on the disk and whole: flushed before anything promises them, with a digest that reading verifies."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import os
+import tempfile
+import zipfile
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import ContextVar
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from pipeline.errors import Damaged, writing
+
+DIGEST = "digest"
+"""Key of a JSON object under which the digest of all others stands."""
+AT_ONCE = 8
+"""Files that are flushed side by side: the file system then commits its journal once for several of them."""
+_SHA256_BYTES = 32
+_BLOCK = 1 << 20
+
+_promise: ContextVar[set[str] | None] = ContextVar("promise", default=None)
+
+
+# --- flushing
+
+
+@contextmanager
+def promised() -> Iterator[None]:
+    """Have all that is written within on the disk at the end, when it may be promised; flushed in one go."""
+    if _promise.get() is not None:  # whoever is around this one promises
+        yield
+        return
+    paths: set[str] = set()
+    token = _promise.set(paths)
+    try:
+        yield
+    finally:
+        _promise.reset(token)
+    flush(paths)
+
+
+def written(*paths: str | Path) -> None:
+    """Note local files and directories that were written or changed: flushed by who promises them, else at once."""
+    pending = _promise.get()
+    if pending is None:
+        flush({str(path) for path in paths})
+    else:
+        pending.update(map(str, paths))
+
+
+def flush(paths: set[str]) -> None:
+    """Return when files and directories are on the disk. Those that are gone by then were nothing to keep.
+
+    Raises
+    ------
+    OSError
+        With the path: the disk is full or broken.
+    """
+    if len(paths) == 1:
+        _flush(*paths)
+    elif paths:
+        with ThreadPoolExecutor(min(AT_ONCE, len(paths))) as pool:
+            list(pool.map(_flush, sorted(paths)))
+
+
+def _flush(path: str) -> None:
+    try:
+        handle = os.open(path, os.O_RDONLY)
+    except FileNotFoundError:
+        return
+    except PermissionError:
+        if os.path.isdir(path):  # somebody else's, above ours
+            return
+        raise
+    try:
+        os.fsync(handle)
+    except OSError as error:
+        if error.errno == errno.EINVAL and os.path.isdir(path):  # a file system that has no such thing
+            return
+        raise OSError(error.errno, error.strerror, path) from error
+    finally:
+        os.close(handle)
+
+
+@contextmanager
+def replacing(path: str | Path, *, flushed: bool = True) -> Iterator[IO[bytes]]:
+    """A file to write to, which takes the place of `path` in one step, whole and on the disk, or not at all."""
+    path = Path(path)
+    folders = {path.parent}
+    for folder in (path.parent, *path.parent.parents):
+        if folder.exists():
+            break
+        folders.add(folder.parent)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        os.chmod(name, 0o666 & ~_umask())  # mkstemp makes files for its owner only
+        with writing(path), os.fdopen(handle, "w+b") as file:
+            yield file
+            file.flush()
+            if flushed:
+                os.fsync(file.fileno())
+        os.replace(name, path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+    if flushed:
+        flush(set(map(str, folders)))
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file for people to read: the old one or the whole new one. It has no digest."""
+    with replacing(path) as file:
+        file.write(text.encode())
+
+
+# --- JSON
+
+
+def digest_of(value: Any) -> str:
+    """SHA-256 of a JSON value, however it is written down."""
+    return hashlib.sha256(json.dumps(value, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+def sealed(value: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a JSON object with its digest."""
+    plain = json.loads(json.dumps({key: kept for key, kept in value.items() if key != DIGEST}))
+    return {**plain, DIGEST: digest_of(plain)}
+
+
+def unsealed(path: str | Path, value: Any) -> dict[str, Any]:
+    """Return a JSON object without its digest, which must be right.
+
+    Raises
+    ------
+    Damaged
+    """
+    if not isinstance(value, dict):
+        raise Damaged(str(path), f"found a JSON {type(value).__name__}, expected an object")
+    plain = dict(value)
+    if plain.pop(DIGEST, None) != digest_of(plain):
+        raise Damaged(str(path), "its digest is wrong")
+    return plain
+
+
+def write_json(path: Path, value: Mapping[str, Any], *, flushed: bool = True) -> None:
+    """Write a JSON object with its digest, so that the file is either the old one or the whole new one."""
+    with replacing(path, flushed=flushed) as file:
+        file.write(json.dumps(sealed(value), indent=1).encode())
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Read what :func:`write_json` wrote.
+
+    Raises
+    ------
+    Damaged
+        It is something else.
+    FileNotFoundError
+        There is none.
+    """
+    return unsealed(path, parsed(path, reading(path, path.read_bytes)))
+
+
+def parsed(path: str | Path, text: bytes) -> Any:
+    """Return the value of JSON text.
+
+    Raises
+    ------
+    Damaged
+    """
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        raise Damaged(str(path), "is empty" if not text else "it is not JSON") from None
+
+
+def reading[T](path: str | Path, read: Callable[[], T]) -> T:
+    """Return what `read` reads.
+
+    Raises
+    ------
+    Damaged
+        The disk cannot give it back.
+    """
+    try:
+        return read()
+    except OSError as error:
+        if error.errno not in (errno.EIO, errno.EISDIR, errno.ENOTDIR):
+            raise
+        raise Damaged(str(path), f"cannot be read: {error.strerror}") from error
+
+
+# --- arrays that a task goes on from
+
+
+def write_arrays(path: str | Path, arrays: Mapping[str, np.ndarray]) -> None:
+    """Write arrays by name into one file, the old one or the whole new one: npz, and behind it its SHA-256."""
+    with replacing(path) as file:
+        np.savez(file, allow_pickle=False, **arrays)
+        size = file.seek(0, os.SEEK_END)
+        sum_of_all = _sum(file, size)
+        file.seek(size)
+        file.write(sum_of_all)
+
+
+def read_arrays(path: str | Path) -> dict[str, np.ndarray]:
+    """Read what :func:`write_arrays` wrote.
+
+    Raises
+    ------
+    Damaged
+        It is something else.
+    FileNotFoundError
+        There is none.
+    """
+
+    def read() -> dict[str, np.ndarray]:
+        with open(path, "rb") as file:
+            size = file.seek(0, os.SEEK_END) - _SHA256_BYTES
+            if size < 0 or _sum(file, size) != file.read(_SHA256_BYTES):
+                raise Damaged(str(path), "its SHA-256 is wrong")
+            file.seek(0)
+            with np.load(file, allow_pickle=False) as arrays:
+                return dict(arrays)
+
+    try:
+        return reading(path, read)
+    except (ValueError, KeyError, zipfile.BadZipFile) as error:
+        raise Damaged(str(path), f"cannot be read: {error}") from error
+
+
+def _sum(file: IO[bytes], size: int) -> bytes:
+    """SHA-256 of the first bytes of a file, which is then read up to there."""
+    digest = hashlib.sha256()
+    file.seek(0)
+    while size and (block := file.read(min(size, _BLOCK))):
+        digest.update(block)
+        size -= len(block)
+    return digest.digest()

@@ -1,0 +1,171 @@
+"""Whole runs in this process: tasks are done here and now, without workers, so damage can be tried many times."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import zarr
+
+from flows.options import BatchOptions, OnlineOptions
+from flows.run_batch import batch_params, find_data, identity, sources_of
+from flows.run_online import online_identity, online_params
+from pipeline import engine, models, prepared, store
+from pipeline.batch import Call, Invocation, call_directly, run_batch
+from pipeline.durable import read_json
+from pipeline.engine import Context, Record, Task, measured
+from pipeline.online import run_online
+from pipeline.progress import QuietProgress
+from pipeline.rundir import RunDirectory
+from pipeline.stages import stream, train_distributed
+
+
+class NoWorkers:
+    """In place of a Dask client."""
+
+    def scheduler_info(self, **_: Any) -> dict[str, Any]:
+        return {"workers": {"here": {"host": "here", "nthreads": 1}}}
+
+    def run(self, *_: Any, **__: Any) -> dict[str, Any]:
+        return {}
+
+
+class Heard(QuietProgress):
+    """What a run says."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def message(self, text: str) -> None:
+        self.lines.append(text)
+
+
+def _run_tasks(client: Any, key: str, function: Callable[..., Record], tasks: Sequence[Task]) -> Iterator[Any]:  # noqa: ARG001
+    return ((task, measured(function, task.args)) for task in tasks)
+
+
+def _run_ready(client: Any, key: str, work: Any) -> Iterator[tuple[Task, Record]]:  # noqa: ARG001
+    while True:
+        more, ready = work.more(), list(work.ready())
+        for function, task in ready:
+            yield task, measured(function, task.args)
+        if not ready and not more:
+            return
+        time.sleep(0 if ready else 0.01)
+
+
+@contextmanager
+def one_process() -> Iterator[None]:
+    """Tasks are done here and now."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(engine, "run_tasks", _run_tasks)
+        patch.setattr("pipeline.online.run_ready", _run_ready)
+        patch.setattr(stream, "CHECKPOINT_SHARE", float("inf"))  # a checkpoint after every chunk
+        yield
+
+
+def forget() -> None:
+    """Be another process: nothing of what was read is remembered."""
+    store._opened.clear()
+    models._cache.clear()
+    prepared._latest = None
+    stream._kept.clear()
+    train_distributed.forget()
+
+
+@dataclass(frozen=True)
+class Command:
+    """A small run."""
+
+    options: BatchOptions
+
+    def run(self, directory: Path, call: Call = call_directly, heard: Heard | None = None) -> dict[str, Any]:
+        """Run it, or go on with it."""
+        forget()
+        options, events = self.options, heard or Heard()
+        data, params = find_data(options, events), batch_params(options)
+        sources = sources_of(data)
+        online = isinstance(options, OnlineOptions)
+        more = online_identity(options) if isinstance(options, OnlineOptions) else {}
+        held = RunDirectory(directory, {**identity(params, data, sources), **more})
+        if held.repaired:
+            events.message(held.repaired)
+        asked = Invocation("test", options.to_toml(), {"kind": "local", "workers": 1}, sources, dask_report=False)
+        context: Any = Context(NoWorkers(), held, params, events)  # type: ignore[arg-type]
+        try:
+            if (metrics := held.metrics(events.message)) is not None:
+                return metrics
+            if online:
+                return run_online(context, data, asked, online_params(options), call=call)  # type: ignore[arg-type]
+            return run_batch(context, data, asked, call=call)
+        finally:
+            held.close()
+
+
+def results(directory: Path) -> dict[str, Any]:
+    """Everything that is to have the same bits, however a run came about."""
+    found: dict[str, Any] = {}
+    root = zarr.open_group(str(directory / "store.zarr"), mode="r")
+    for name, array in root.members(max_depth=None):
+        # Solutions that have been merged may be left by a run that was stopped just then.
+        if isinstance(array, zarr.Array) and "-solved/" not in name:
+            found[name] = (str(array.dtype), array.shape, array[...].tobytes())
+    for file in sorted((directory / "predictions").glob("*")):
+        found[file.name] = file.read_bytes()
+    metrics = read_json(directory / "metrics.json")
+    untimed = ("seconds", "curve")
+    for name, learner in metrics["learners"].items():
+        found[f"learner {name}"] = {key: value for key, value in learner.items() if not key.endswith(untimed)}
+        found[f"curve {name}"] = learner.get("curve", {}).get("accuracy")
+    return found
+
+
+def write_rows(folder: Path, n: int = 240) -> Path:
+    """A file that is quickly learned, of three classes."""
+    rng = np.random.default_rng(3)
+    X = np.round(rng.random((n, 5)) * (rng.random((n, 5)) < 0.8), 3)
+    y = np.floor((X[:, 0] + X[:, 1] * X[:, 2]) * 2.4).clip(0, 2).astype(int)
+    lines = (f"{k} " + " ".join(f"{j + 1}:{v:g}" for j, v in enumerate(x) if v) for k, x in zip(y, X, strict=True))
+    path = folder / "rows.libsvm"
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def commands(file: Path) -> dict[str, Command]:
+    """Runs that leave every kind of object: sparse rows, ranges, both partitioners, all solvers, a stream."""
+    common: dict[str, Any] = {"input": str(file), "t": 7, "psi": 8}
+    return {
+        "batch": Command(BatchOptions(**common, C=1.0, learner=("svm", "ogd", "kernel-ogd"), shard_rows=64, gamma=1.0)),
+        "distributed": Command(
+            BatchOptions(**common, C=1.0, learner=("logistic",), solver="distributed", parts=2, partitioner="iforest")
+        ),
+        "stream": Command(
+            OnlineOptions(**common, learner=("ogd", "kernel-ogd"), initial=60, block_rows=2, gamma=1.0, order="file")
+        ),
+    }
+
+
+@dataclass
+class Snapshots:
+    """Copies of a run directory, by what had just been done: a :data:`~pipeline.batch.Call`."""
+
+    directory: Path
+    folder: Path
+    taken: dict[str, Path] = field(default_factory=dict)
+
+    def __call__(self, name: str, work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        result = work()
+        self.take(name)
+        return result
+
+    def take(self, name: str) -> None:
+        where = self.folder / f"{len(self.taken):03d}-{name.replace(':', '-')}"
+        shutil.copytree(self.directory, where, symlinks=True)
+        self.taken[name] = where
