@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from flows.options import ScoreOptions
 from flows.run_batch import cluster_arguments
+from flows.score_options import ScoreOptions
 
 # Workers import this module when they start, and --help needs none of the rest: heavy imports stand in functions.
 if TYPE_CHECKING:
