@@ -1,10 +1,10 @@
-"""The options of ``python -m flows.batch``, ``flows.online`` and ``flows.score``."""
+"""The options of ``python -m flows.batch`` and ``flows.online``, and those that all commands share."""
 
 from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, dataclass
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from cluster.settings import KINDS, family
@@ -436,45 +436,3 @@ class OnlineOptions(BatchOptions):
         super().check_together()
         if self.initial is not None and self.test_size != self.specs()["test_size"].default:
             raise InputError("--initial and --test-size: found both, expected one of them")
-
-
-@dataclass(frozen=True, kw_only=True)
-class ScoreOptions(CommonOptions):
-    """Options of ``python -m flows.score``: a trained model applied to new data.
-
-    Raises
-    ------
-    InputError
-        As `BatchOptions`.
-    """
-
-    PROGRAM: ClassVar[str] = "flows.score"
-    DESCRIPTION: ClassVar[str] = "Apply the model of a finished run to new data of any size."
-    GROUPS: ClassVar[tuple[str, ...]] = (DATA, RUN, CLUSTER, OUTPUT)
-
-    model: str = option(MISSING, Text("RUN"), group=RUN, common=True, help="directory of a finished run")
-    learner: str | None = option(
-        None,
-        LEARNER,
-        group=RUN,
-        common=True,
-        help="which of the run's learners predicts (default: the first it trained)",
-    )
-    input: str = option(
-        MISSING, Text("PATH|URL"), group=DATA, common=True, help="data to score: a file, or a URL that fsspec can open"
-    )
-    format: str = option("auto", FORMATS, group=DATA, help="format of the file; auto goes by the name")
-    label: str | None = option(
-        None,
-        Text("COLUMN"),
-        group=DATA,
-        common=True,
-        help="column that holds the true label, in tables; the accuracy is then printed too",
-    )
-    output: str = option(
-        "predictions.parquet",
-        Text("PATH|URL"),
-        group=OUTPUT,
-        common=True,
-        help="Parquet file to write, with prediction and score",
-    )

@@ -30,12 +30,13 @@ from cluster import ClusterHandle
 from flows import run_batch, run_online, run_reproduce, run_score
 from flows._cli import terminated_as_interrupted
 from flows._declare import Options
-from flows.options import BatchOptions, CommonOptions, OnlineOptions, ScoreOptions
+from flows.options import BatchOptions, CommonOptions, OnlineOptions
 from flows.prefect_artifacts import link_dashboard, show_accuracy, show_compared, show_report, show_throughput
 from flows.prefect_events import RunLog, Tee, is_cancelled
 from flows.prefect_limit import place_on
 from flows.prefect_parameters import Result, takes
 from flows.reproduce_options import ReproduceOptions
+from flows.score_options import ScoreOptions
 from pipeline.errors import InputError
 from pipeline.plain_text import printable
 from pipeline.progress import Events, choose_progress

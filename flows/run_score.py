@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from cluster import connect, prepare
-from flows.options import ScoreOptions
 from flows.run_batch import cluster_arguments, downloading
+from flows.score_options import ScoreOptions
 
 # Workers import this module when they start, and --help needs none of the rest: heavy imports stand in functions.
 if TYPE_CHECKING:

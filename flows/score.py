@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from flows._cli import run_command
-from flows.options import ScoreOptions
 from flows.run_score import run
+from flows.score_options import ScoreOptions
 from pipeline.plain_text import printable
 
 

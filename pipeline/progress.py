@@ -412,9 +412,9 @@ def _of_which_rows(metrics: Mapping[str, Any]) -> str:
 
     data, online = metrics.get("data", {}), metrics.get("online")
     if online:
-        return "share of the rows of the stream that were predicted right before they were learned from"
+        return "share of the rows of the stream that was predicted right before it was learned from"
     which = words_for_test_rows(data)
-    return f"share right of {data['rows_test']:,} test rows, {which}" if which else ""
+    return f"share of {data['rows_test']:,} test rows ({which}) that is predicted right" if which else ""
 
 
 def _number(value: float | None, form: str) -> str:

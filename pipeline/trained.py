@@ -9,6 +9,7 @@ import numpy as np
 
 from ikmap.learners.linear_model import decision_to_index
 from ikmap.rows import Rows, as_rows, check_finite
+from pipeline.errors import InputError
 from pipeline.prepared import load_scaling
 from pipeline.score import TrainedModel, decisions, open_run, plain_classes
 
@@ -114,4 +115,8 @@ def load_run(path: str | os.PathLike[str], learner: str | None = None) -> RunMod
     InputError
         There is no run, it is unfinished or damaged, or it has no such learner.
     """
-    return RunModel(open_run(os.fspath(path), learner))
+    try:
+        return RunModel(open_run(os.fspath(path), learner))
+    except InputError as error:
+        # The line begins with the option of a command that nobody has typed here.
+        raise InputError(str(error).removeprefix("--model ").removeprefix("--learner ")) from None

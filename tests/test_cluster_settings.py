@@ -19,7 +19,8 @@ import cluster
 from cluster import cuda, remote, slurm, srun, tls
 from cluster.handle import _tunnel
 from cluster.settings import KINDS, SETTINGS, check, resolve, scale
-from flows.options import BatchOptions, ScoreOptions
+from flows.options import BatchOptions
+from flows.score_options import ScoreOptions
 from pipeline.errors import InputError
 
 ROOT = Path(__file__).parents[1]

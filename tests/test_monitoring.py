@@ -23,7 +23,8 @@ import cluster.targets
 from cluster import ClusterHandle, connect, tls
 from cluster.targets import targets
 from flows import run_batch, run_online, run_score
-from flows.options import BatchOptions, OnlineOptions, ScoreOptions
+from flows.options import BatchOptions, OnlineOptions
+from flows.score_options import ScoreOptions
 from ikmap.model import Model
 from pipeline.engine import stage_label
 from pipeline.figures import COUNTED, STAGES, Figures

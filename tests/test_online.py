@@ -150,7 +150,7 @@ def test_the_pipeline_is_the_protocol(order: str, two_workers: ClusterHandle, fi
         assert len({record["worker"] for record in records}) == 1
     assert not (tmp_path / "checkpoints").exists()
     report = (tmp_path / "report.html").read_text()
-    assert "Cumulative accuracy" in report
+    assert "Accuracy so far" in report
     assert all(name in report for name in LEARNERS)
 
 

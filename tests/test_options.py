@@ -17,9 +17,10 @@ import numpy as np
 import pytest
 
 from flows._cli import run_command
-from flows.options import BatchOptions, OnlineOptions, ScoreOptions
+from flows.options import BatchOptions, OnlineOptions
 from flows.reproduce_options import ReproduceOptions
 from flows.run_batch import batch_params
+from flows.score_options import ScoreOptions
 from ikmap.partitioners import fit_partitions
 from pipeline.baselines import Sample, fit_batch, start_online
 from pipeline.errors import InputError

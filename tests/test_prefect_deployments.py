@@ -26,8 +26,9 @@ import yaml
 from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
 
-from flows.options import BatchOptions, CommonOptions, OnlineOptions, ScoreOptions
+from flows.options import BatchOptions, CommonOptions, OnlineOptions
 from flows.reproduce_options import ReproduceOptions
+from flows.score_options import ScoreOptions
 from tests.conftest import PREFECT_ALONE
 from tests.test_report_browser import ARGUMENTS, CHROMIUM, DRIVER
 

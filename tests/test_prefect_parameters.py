@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from flows._kinds import Choice, Integer, Names, Pairs, Real, Several
-from flows.options import BatchOptions, CommonOptions, OnlineOptions, ScoreOptions
+from flows.options import BatchOptions, CommonOptions, OnlineOptions
 from flows.reproduce_options import ReproduceOptions
+from flows.score_options import ScoreOptions
 
 pytestmark = [pytest.mark.prefect, pytest.mark.usefixtures("prefect_home")]
 

@@ -213,19 +213,19 @@ def test_result_tables():
     [
         (
             {"data": {"test": "official", "rows_test": 1234}},
-            "share right of 1,234 test rows, the data set's own test set",
+            "share of 1,234 test rows (the data set's own test set) that is predicted right",
         ),
         (
             {"data": {"test": "file", "rows_test": 5, "sources": [{"url": "a"}, {"url": "dir/[b]new.csv"}]}},
-            "share right of 5 test rows, your test file [b]new.csv",
+            "share of 5 test rows (your test file [b]new.csv) that is predicted right",
         ),
         (
             {"data": {"test": "split", "rows_test": 20, "rows_train": 80}},
-            "share right of 20 test rows, a seeded fifth of the rows",
+            "share of 20 test rows (a seeded fifth of the rows) that is predicted right",
         ),
         (
             {"data": {"rows_test": 5}, "online": {"rows_initial": 5}},
-            "share of the rows of the stream that were predicted right before they were learned from",
+            "share of the rows of the stream that was predicted right before it was learned from",
         ),
     ],
 )  # fmt: skip

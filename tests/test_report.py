@@ -215,7 +215,7 @@ def test_what_few_want_to_know_is_behind_a_fold() -> None:
     page = Page(render_report(report_examples.binary()))
     folded = page.behind_folds
     shown = page.text.replace(folded, "")
-    for words in ("duality gap", "passes over the rows", "updates", "support vectors", "model hash", "SHA-256"):
+    for words in ("duality gap", "iterations", "updates", "support vectors", "model hash", "SHA-256"):
         assert words in folded, words
         assert page.text.count(words) == folded.count(words), words
     for words in ('partitioner = "anne"', "Versions"):

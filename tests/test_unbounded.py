@@ -153,7 +153,7 @@ def test_a_pipe_gives_the_same_bits_as_a_file(
     assert metrics["online"]["rows_stream"] == metrics["data"]["rows_test"] == N - INITIAL
     schema = json.loads((ROOT / "docs" / "metrics.schema.json").read_text())
     Draft202012Validator(schema).validate(json.loads((tmp_path / "metrics.json").read_text()))
-    assert "Cumulative accuracy" in (tmp_path / "report.html").read_text()
+    assert "Accuracy so far" in (tmp_path / "report.html").read_text()
 
 
 def test_a_growing_directory_gives_the_same_bits_as_a_file(

@@ -25,7 +25,7 @@ def choices_section(metrics: Metrics) -> str:
     terms = "".join(f"<dt>{esc(term)}</dt><dd>{esc(meaning)}</dd>" for term, meaning in terms_of(metrics))
     words = f'<dl class="terms">{terms}</dl>' if terms else ""
     table = _settings_table(metrics)
-    return section("choices", "How it was chosen", words + table) if table else ""
+    return section("choices", "How it was chosen", words + table) if words or table else ""
 
 
 def _settings_table(metrics: Metrics) -> str:

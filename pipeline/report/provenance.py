@@ -16,7 +16,7 @@ _SHOWN_ELSEWHERE = {
     "accuracy", "psi", "parameter", "value", "train_seconds", "predict_seconds", "map_seconds", "initial_seconds",
     "rows", "stopped_early", "content_hash", "confusion", "labels", "curve",
 }  # fmt: skip
-_FIELD_NAMES = {"n_support": "support vectors", "iterations": "passes over the rows"}
+_FIELD_NAMES = {"n_support": "support vectors"}
 _SECTIONS = {"schema_version", "run", "data", "params", "stages", "selection", "learners"}
 
 
