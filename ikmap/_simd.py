@@ -19,7 +19,7 @@ from numba.extending import intrinsic, models, register_model
 _BITS = ir.IntType(32)
 
 
-class Vector(types.Type):  # type: ignore[misc]
+class Vector(types.Type):
     """The Numba type of vectors of so many lanes; of this module, so that compiled code that has it can be stored."""
 
     def __init__(self, name: str, lanes: int, double: bool) -> None:
@@ -33,7 +33,7 @@ class Vector(types.Type):  # type: ignore[misc]
 
 
 @register_model(Vector)
-class _Model(models.PrimitiveModel):  # type: ignore[misc]
+class _Model(models.PrimitiveModel):
     def __init__(self, manager: Any, type_: Any) -> None:
         super().__init__(manager, type_, type_.ir)
 
