@@ -202,7 +202,7 @@ def test_the_declared_loops_are_all_that_usual_runs_need(tmp_path: Path, classes
     given = {"input": libsvm(tmp_path / "rows.libsvm", classes)} if classes else {}
     run = tmp_path / "run"
     metrics = run_batch(
-        BatchOptions(run_dir=str(run), t=10, cv_rows=200, workers=1, memory_limit="2GB", **given, **options),
+        BatchOptions(run_dir=str(run), t=10, workers=1, memory_limit="2GB", **given, **options),
         events=QuietProgress(),
     )
     assert compiled_late(run) == []
