@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 ATTEMPTS = 3
 """An object that is damaged so many times without anything else in between is given up."""
 LOOK_SECONDS = 0.05
+STORE = "store.zarr"
 
 
 def is_whole(run: RunDirectory, record: Mapping[str, Any]) -> bool:
@@ -74,12 +75,13 @@ def until_whole[T](context: Context, work: Callable[[], T], cannot: Callable[[st
                 raise InputError(f"{found}, {again}") from found
             within = _within(context, found)
             if within is None:
+                settle(context)
                 raise
             if (why := cannot(within)) is not None:
                 raise InputError(f"{found} and cannot be made again: {why}") from found
             withdraw(context, found)
             context.events.message(f"{found}; it is made again")
-            damaged = found
+            damaged = found if within.startswith(STORE) else None  # other things come and go
         except InputError as error:
             if damaged is not None and _is_gone(Path(damaged.path)):
                 raise InputError(f"{damaged} and cannot be made again: {error}") from error

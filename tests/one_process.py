@@ -67,6 +67,7 @@ def one_process() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(engine, "run_tasks", _run_tasks)
         patch.setattr("pipeline.online.run_ready", _run_ready)
+        patch.setattr("pipeline.score.run_tasks", _run_tasks)
         patch.setattr(stream, "CHECKPOINT_SHARE", float("inf"))  # a checkpoint after every chunk
         yield
 

@@ -24,7 +24,9 @@ from pipeline.healing import until_whole
 from pipeline.online import OnlineParams, run_online
 from pipeline.params import Params
 from pipeline.readers.feed import Arrival
-from pipeline.score import _needing_all_of, open_run
+from pipeline.score import _needing_all_of, open_data, open_run
+from pipeline.score import score as score_all
+from pipeline.score_output import Output
 from pipeline.store import ABSENT, Store, read
 from tests.damage import Object, flip, objects, runs, some_damage, unnoticed, zero_page
 from tests.one_process import Heard, NoWorkers, Snapshots, commands, forget, one_process, results, write_rows
@@ -218,6 +220,28 @@ def score(options: ScoreOptions) -> None:
     model = open_run(options.model, options.learner)
     with _needing_all_of(model.again):
         model.load()
+
+
+def test_a_part_of_the_scores_that_is_damaged_is_made_again(
+    made: dict[str, Snapshots], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, join, found = open_run(str(made["batch"].directory)), Output.join, []
+    data = open_data(model, str(made["batch"].directory.parent / "rows.libsvm"))
+
+    def torn(self: Output, parts: Any, *rest: Any) -> int:
+        zero_page(Path(parts[0][0].removeprefix("file://")), 0)
+        return join(self, parts, *rest)
+
+    for k in range(2):
+        heard = Heard()
+        with Output(str(tmp_path / f"{k}.parquet")) as output:
+            score_all(NoWorkers(), model, data, output, heard)  # type: ignore[arg-type]
+        found.append((tmp_path / f"{k}.parquet").read_bytes())
+        monkeypatch.setattr(Output, "join", torn)
+    assert found[0] == found[1]
+    assert [line.rpartition("parquet")[2] for line in heard.lines] == [
+        " is damaged (its SHA-256 is wrong); it is made again"
+    ]
 
 
 def test_an_object_that_is_damaged_again_and_again_ends_in_one_line(tmp_path: Path) -> None:

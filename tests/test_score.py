@@ -389,7 +389,7 @@ def test_run_must_be_finished_and_have_the_learner(table_run: Trained, tmp_path:
     with pytest.raises(InputError, match=r"found an unfinished run, .* --run-dir"):
         open_run(str(tmp_path))
     write_json(tmp_path / "manifest.json", manifest)
-    with pytest.raises(InputError, match=r"store\.zarr: found no complete data"):
+    with pytest.raises(InputError, match=r"store\.zarr/data is damaged \(found no complete group\); restore it"):
         open_run(str(tmp_path))
 
 
