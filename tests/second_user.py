@@ -24,8 +24,6 @@ from distributed import Client, Security, rpc
 from distributed.dashboard.scheduler import applications as scheduler_pages
 from distributed.dashboard.worker import applications as worker_pages
 from distributed.http.utils import get_handlers
-from tornado.httpclient import HTTPRequest
-from tornado.websocket import websocket_connect
 
 from cluster import tls
 
@@ -81,7 +79,7 @@ def routes() -> list[str]:
     modules |= {"distributed.http.scheduler.api", "distributed.http.scheduler.missing_bokeh"}
     patterns = [pattern for pattern, *_ in get_handlers(server=None, modules=sorted(modules))]
     known = [pattern.replace(r"(\d+)", "80").replace("(.*?)", "127.0.0.1").replace("(.*)", "x") for pattern in patterns]
-    return sorted({*known, *scheduler_pages, *worker_pages, *OTHERS})
+    return sorted({*known, *scheduler_pages, *worker_pages, *OTHERS} - {*SOCKETS})
 
 
 async def within(attempt: Awaitable[Any]) -> bool:
@@ -119,37 +117,33 @@ async def speaking(plan: Plan) -> list[str]:
     return [name for name, got_in in zip(tried, came, strict=True) if got_in]
 
 
-async def sockets(plan: Plan) -> list[str]:
-    """A web socket of a page tells what goes on."""
-    places = [f"{port}{prefix}{path}" for port in plan.ports for prefix in plan.prefixes for path in SOCKETS]
+def sockets(plan: Plan) -> list[str]:
+    """Web sockets that open: a page is told by one what goes on."""
+    wanted = {"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13"}
+    wanted |= {"Sec-WebSocket-Key": "AAAAAAAAAAAAAAAAAAAAAA==", "Sec-WebSocket-Protocol": "bokeh, x"}
+    places = [(port, f"{prefix}{path}") for port in plan.ports for prefix in plan.prefixes for path in SOCKETS]
+    return [f"{port}{path}" for port, path in places if (asked(port, "GET", path, wanted) or (0,))[0] == 101]
 
-    async def opened(place: str) -> bool:
-        headers = {"Sec-WebSocket-Protocol": "bokeh"}
-        (await websocket_connect(HTTPRequest(f"ws://127.0.0.1:{place}", headers=headers))).close()
-        return True
 
-    came = await asyncio.gather(*(within(opened(place)) for place in places))
-    return [place for place, got_in in zip(places, came, strict=True) if got_in]
+def asked(port: int, method: str, path: str, headers: dict[str, str]) -> tuple[int, bool] | None:
+    """Status of an answer, and whether it says anything; None from what does not speak HTTP, or not with us."""
+    connection = HTTPConnection("127.0.0.1", port, timeout=SECONDS)
+    try:
+        connection.request(method, path, headers=headers)
+        answer = connection.getresponse()
+        return answer.status, answer.status < 400 or bool(answer.headers.get("Location") or answer.read())
+    except (OSError, HTTPException):
+        return None
+    finally:
+        connection.close()
 
 
 def pages(plan: Plan) -> list[str]:
     """Whatever is more than a bare refusal: a page, a redirect, a hint."""
-    found = []
-    for port in plan.ports:
-        for prefix in plan.prefixes:
-            for path in routes():
-                for method in ("GET", "POST"):
-                    connection = HTTPConnection("127.0.0.1", port, timeout=SECONDS)
-                    try:
-                        connection.request(method, f"{prefix}{path}")
-                        answer = connection.getresponse()
-                        if answer.status < 400 or answer.read() or answer.headers.get("Location"):
-                            found.append(f"{method} {port}{prefix}{path}")
-                    except (OSError, HTTPException):
-                        continue  # it does not speak HTTP, or not with us
-                    finally:
-                        connection.close()
-    return found
+    places = [(port, f"{prefix}{path}") for port in plan.ports for prefix in plan.prefixes for path in routes()]
+    answers = {f"{method} {port}{path}": asked(port, method, path, {})
+               for port, path in places for method in ("GET", "POST")}  # fmt: skip
+    return [name for name, answer in answers.items() if answer is not None and answer[1]]
 
 
 def read(plan: Plan) -> list[str]:
@@ -183,16 +177,13 @@ def become(uid: int) -> None:
     os.environ["HOME"] = "/"
 
 
-async def everything(plan: Plan) -> dict[str, Any]:
-    return {"speaking": await speaking(plan), "sockets": await sockets(plan)}
-
-
 def main(path: str, uid: str) -> None:
     plan = Plan(**json.loads(Path(path).read_text()))
     tls.temporary()  # loads what it takes
     routes()
     become(int(uid))
-    found = {"user": os.geteuid(), "pages": pages(plan), "files": read(plan), **asyncio.run(everything(plan))}
+    found = {"user": os.geteuid(), "speaking": asyncio.run(speaking(plan)), "sockets": sockets(plan)}
+    found |= {"pages": pages(plan), "files": read(plan)}
     print(json.dumps(found))
 
 

@@ -50,6 +50,19 @@ def test_a_new_directory_and_the_same_again(tmp_path: Path) -> None:
     assert again.task_record("cells", "shard-1").exists()
 
 
+def test_a_directory_that_is_made_is_its_users_alone_and_one_that_is_there_keeps_its_mode(tmp_path: Path) -> None:
+    (tmp_path / "shared").mkdir()
+    (tmp_path / "shared").chmod(0o750)
+    mask = os.umask(0)
+    try:
+        make(tmp_path / "a" / "made")
+        make(tmp_path / "shared")
+    finally:
+        os.umask(mask)
+    assert stat.S_IMODE((tmp_path / "a" / "made").stat().st_mode) == 0o700
+    assert stat.S_IMODE((tmp_path / "shared").stat().st_mode) == 0o750
+
+
 def at(run: RunDirectory, begin: float, last: float) -> None:
     """Let the session have begun, and its files have been written, at these times."""
     run.manifest["session"] = begin

@@ -151,6 +151,7 @@ def scored(
     model = open_run(str(run.path), learner)
     data = open_data(model, str(source), label=label, **sizes)
     with Output(str(target)) as output:
+        assert Path(output.folder).stat().st_mode & 0o777 == 0o700  # nobody else reads what is half done
         return score(client, model, data, output, QuietProgress())
 
 

@@ -154,7 +154,7 @@ def test_the_owner_gets_in_everywhere(owned: Owned, tmp_path: Path) -> None:
     assert {way.partition(":")[0] for way in found["speaking"]} == {"tls, allowed"}
     assert len(found["speaking"]) == 1 + 1 + 2 + 2  # a task; scheduler, nannies, workers
     assert set(owned.plan.folders) | set(owned.plan.files) <= set(found["files"])
-    assert len(found["sockets"]) >= 3
+    assert len(found["sockets"]) == 3 + 2  # of the scheduler, of each worker
     for prefix in owned.allowed.prefixes:
         below = {page.partition(prefix)[2] for page in found["pages"] if prefix in page}
         assert {"/status", "/metrics", "/health"} <= below
@@ -201,7 +201,7 @@ def test_another_user_gets_into_what_dask_starts_and_into_open_folders(open_fold
     assert found["speaking"] == ["tcp: task", *found["speaking"][1:]]
     assert len(found["speaking"]) == 1 + 3
     assert set(plan.files) | set(plan.folders) == set(found["files"])
-    assert len(found["sockets"]) >= 2
+    assert len(found["sockets"]) == 3 + 1
     assert {"GET", "/status", "/metrics"} <= {part for page in found["pages"] for part in re.split(r" \d+", page)}
 
 
