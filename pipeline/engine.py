@@ -37,6 +37,8 @@ LOOK_SECONDS = 1.0
 """How often, while no task finishes, to look whether there are workers and whether to stop."""
 ARRIVAL_SECONDS = 0.1
 """The same, while rows may arrive that a task could begin with."""
+SETTLE_SECONDS = 0.5
+"""After a task is cancelled: if it was on its way to a worker, it has begun there by then, or never will."""
 LOSSES = 3
 """So many workers may die on a task before it is given up."""
 LOST_SECONDS = 60.0
@@ -396,8 +398,9 @@ def _end_running(client: Client, running: Mapping[Future, Task]) -> None:
     without a nanny cannot be started anew: they are left to finish.
     """
     keys = {future.key for future in running}
-    at_work = [worker for worker, stacks in client.call_stack().items() if keys & stacks.keys()]
     client.cancel(list(running), force=True)
+    time.sleep(SETTLE_SECONDS)
+    at_work = [worker for worker, stacks in client.call_stack().items() if keys & stacks.keys()]
     with suppress(ValueError):
         client.restart_workers(at_work, raise_for_error=False)
 

@@ -21,7 +21,7 @@ from flows.run_reproduce import run
 from pipeline.durable import read_json
 from pipeline.errors import InputError
 from pipeline.progress import QuietProgress
-from pipeline.reproduce.paper import load_paper
+from pipeline.reproduce.paper import Entry, load_paper
 from pipeline.reproduce.text import print_results
 from tests.runs import points
 
@@ -397,3 +397,20 @@ def test_growing_t_and_b(drawn: Any) -> None:
     sizes = PAPER.find("figure", "5").about["sizes"]
     assert [(row["parameter"], row["size"]) for row in rows] == [(p, s) for p in "tb" for s in sizes]
     assert all(row["status"] == "finished" for row in rows if row["parameter"] == "t")
+
+
+@pytest.mark.parametrize(
+    ("command", "options", "search"),
+    [
+        ("batch", {"learner": ["svm"], "C": 1.0}, "full"),
+        ("batch", {"learner": ["kernel-svm"], "psi": "auto"}, "full"),
+        ("online", {"learner": ["ogd"]}, "full"),
+        ("batch", {"learner": ["ogd"], "psi": 8}, "race"),  # nothing is searched
+    ],
+)
+def test_the_search_is_not_cut_as_the_papers_was_not(
+    command: Any, options: dict[str, Any], search: str, tmp_path: Path
+) -> None:
+    asked = ReproduceOptions(table=("5",))
+    runs = reproduce_runs.Runs(asked, tmp_path, LocalData(asked), lambda _, work: work(), QuietProgress())
+    assert runs._options(Entry("key", "a9a", "system", command, options)).search == search

@@ -56,7 +56,7 @@ def groups_of(psis: list[int], fold: int, params: Params) -> list[list[int]]:
     if params.partitioner == "iforest":
         return [[psi] for psi in psis]  # trees are grown anew for each psi
     if fold:
-        return [psis]  # one nearest-neighbour search serves all psi
+        return [psis] if psis else []  # one nearest-neighbour search serves all psi
     ends = FIRST if params.budget is None else FIRST_OF_BUDGET
     lows, highs = (0, *ends), (*ends, math.inf)
     groups = [[psi for psi in psis if low < psi <= high] for low, high in zip(lows, highs, strict=True)]
