@@ -251,6 +251,17 @@ def test_a_resumed_search_counts_the_seconds_before(seconds_each: Callable[..., 
     assert again.run.stage("select")["result"] == whole  # type: ignore[index]
 
 
+@pytest.mark.usefixtures("without_cluster")
+def test_a_budget_too_small_for_anything_is_exceeded_and_this_is_said(tmp_path: Path) -> None:
+    ctx = ready(tmp_path, changed(budget=5.0))
+    search = Search(Stage(ctx, "select", None, ROWS), ROWS, 3)
+    ctx.clock.now = 6.0  # type: ignore[attr-defined]
+    assert not search.enough()
+    search.run()
+    assert search.found()["psi"] == [4]
+    assert "--budget 5 s is spent, and more (6.0 s), as nothing was known before" in ctx.events.lines[-1]  # type: ignore[attr-defined]
+
+
 def sleepy(seconds: float) -> Record:
     import time
 

@@ -111,7 +111,8 @@ class Search:
         self.running = list(self.entrants.values())
         self.costs: dict[str, Costs] = {}
         self.units: dict[str, Unit] = {}
-        self.before, self.reached = 0.0, False
+        self.later: list[Unit] = []
+        self.before, self.reached, self.exceeded = 0.0, False, False
 
     # What is done, and in which order.
 
@@ -180,7 +181,11 @@ class Search:
     def enough(self) -> bool:
         """Whether the budget is spent, and something has been scored for every learner."""
         budget = self.params.budget
-        return budget is not None and self.spent >= budget and all(e.tried for e in self.entrants.values())
+        if budget is None or self.spent < budget:
+            return False
+        known = all(entrant.tried for entrant in self.entrants.values())
+        self.exceeded |= not known
+        return known
 
     @property
     def spent(self) -> float:
@@ -233,7 +238,7 @@ class Search:
             for entrant in self.entrants.values()
             if not entrant.decided
         ]
-        over = f", exceeded as nothing less could be scored ({spent:.1f} s)" if spent > 2 * budget + 5 else ""
+        over = f", and more ({spent:.1f} s), as nothing was known before" if self.exceeded else ""
         self._say(f"--budget {budget:g} s is spent{over}: {'; '.join(parts)}")
 
     def _untried(self, entrant: Entrant) -> Sequence[Any]:

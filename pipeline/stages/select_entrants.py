@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ikmap.racing import ODDS, Candidate, Scores, best, standings
+from ikmap.racing import Candidate, Scores, best, standings, survivors
 
 
 @dataclass
@@ -65,7 +65,7 @@ class Entrant:
         """Leave out what the folds to come will not make the best any more, and note why."""
         right, done = self.right, len(self.folds)
         leader, behind = best(right), standings(right)
-        kept = [candidate for candidate in right if behind[candidate].chance(done, n_folds) > ODDS]
+        kept = survivors(right, done, n_folds)
         before = list(self.left)
         # In ascending order, so the last C of a value that is kept is what remains.
         self.left = {value: place + 1 for value, place in kept}
