@@ -108,7 +108,7 @@ def run_online(
             selection = step("select", partial(select, context))
             say_chosen(context, selection)
         psis, values = widths(params, selection)
-        compile_for(context, ingested, psis.values())
+        compile_for(context, ingested, psis.values(), "stream")
         fitted: dict[int, Fitted] = {}
         if psis:
             partitioned = step("partition", partial(partition, context, list(psis.values())))
