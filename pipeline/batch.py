@@ -217,7 +217,7 @@ def call_stage(context: Context, call: Call, done_before: set[str], name: str, w
     return call(name, work)
 
 
-def compile_for(context: Context, ingested: Result, psis: Collection[int] = ()) -> None:
+def compile_for(context: Context, ingested: Result, psis: Collection[int] = (), more: str = "batch") -> None:
     """Have the workers compile, or load, the loops that the next stages need, as far as that is known by now.
 
     Parameters
@@ -226,11 +226,13 @@ def compile_for(context: Context, ingested: Result, psis: Collection[int] = ()) 
         What `ingest` has found.
     psis : collection of int
         Of the learners on cells, once they are chosen; before that, what their search needs is compiled.
+    more : str
+        Another word for the run.
     """
     attributes = context.store.attributes(DATA)
     assert attributes is not None
     dense, classes = bool(attributes["preparation"]["dense"]), len(ingested["classes"])
-    compile_words(context, words_of(context.params, dense=dense, classes=classes, psis=psis))
+    compile_words(context, words_of(context.params, dense=dense, classes=classes, psis=psis) | {more})
 
 
 def compile_words(context: Context, words: Collection[str]) -> None:

@@ -217,7 +217,12 @@ def integer_pass(rows, t, y, first, steps, limit, room, least_room, enough, pred
     return y.size, support, room
 
 
-@compiled
+@compiled(
+    {
+        "ogd stream": "{cells}, i8, i1[::1], f8, f8, f8[:, ::1]",
+        "ogd stream multiclass": "{cells}, i8, i2[::1], f8, f8, f8[:, ::1]",
+    }
+)
 def integer_decisions(rows, t, steps, eta, divisor, out):
     """out[i] = eta (sums of the integers of row i) / divisor."""
     columns, sums = np.empty(t, np.uint64), np.empty(out.shape[1], np.int64)
