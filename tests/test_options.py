@@ -442,7 +442,7 @@ def outcome(error: BaseException | None, *argv: str) -> int:
     ("error", "status", "line"),
     [
         (None, 0, None),
-        (InputError("a.csv: line 3:\nfound x"), 2, "error: a.csv: line 3: found x"),
+        (InputError("a.csv: line 3:\nfound x"), 2, "error: a.csv: line 3:\\nfound x"),
         (KeyboardInterrupt(), 130, "interrupted; run the same command again to resume"),
         (KeyboardInterrupt("run this"), 130, "interrupted; run this to resume"),
         (MemoryError(), 2, "error: out of memory; give fewer --workers or a smaller --shard-rows"),
