@@ -158,7 +158,7 @@ def _stages(
         selection = step("select", partial(select, context))
         say_chosen(context, selection)
     psis, values = widths(params, selection)
-    compile_for(context, ingested, psis.values())
+    compile_for(context, ingested, psis.values(), "stream")
     fitted: dict[int, Fitted] = {}
     if psis:
         partitioned = step("partition", partial(partition, context, list(psis.values())))
