@@ -58,11 +58,13 @@ def tables(draw: st.DrawFn) -> tuple[str, str, bool, int, bool]:
     kind = names.map(lambda s: "l" + s + "l") if as_text else numbers
 
     def cell(text: str) -> str:
-        if draw(st.booleans()) or any(c in text for c in f'{delimiter}\n"'):
+        # The first record tells the delimiter: another one in the plain text of it would be as good.
+        special = f'{delimiter}\n"' if lines else ',\t;\n"'
+        if draw(st.booleans()) or any(c in text for c in special):
             return '"' + text.replace('"', '""') + '"'
         return text
 
-    lines = []
+    lines: list[str] = []
     for _ in range(n):
         lines += [""] * draw(st.integers(0, 4)) if draw(st.integers(0, 9)) == 0 else []
         lines.append(delimiter.join(cell(draw(kind if j == at else numbers)) for j in range(d + 1)))
