@@ -59,7 +59,7 @@ def tables(draw: st.DrawFn) -> tuple[str, str, bool, int, bool]:
 
     def cell(text: str) -> str:
         # The first record tells the delimiter: another one in the plain text of it would be as good.
-        special = f'{delimiter}\n"' if lines else ',\t;\n"'
+        special = f'{delimiter}\n"' if any(lines) else ',\t;\n"'
         if draw(st.booleans()) or any(c in text for c in special):
             return '"' + text.replace('"', '""') + '"'
         return text
