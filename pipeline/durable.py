@@ -8,7 +8,7 @@ import json
 import os
 import tempfile
 import zipfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -91,8 +91,20 @@ def _flush(path: str) -> None:
 
 
 @contextmanager
-def replacing(path: str | Path, *, flushed: bool = True) -> Iterator[IO[bytes]]:
-    """A file to write to, which takes the place of `path` in one step, whole and on the disk, or not at all."""
+def replacing(
+    path: str | Path, *, content: bool = True, entry: bool = True, before: Iterable[str] = ()
+) -> Iterator[IO[bytes]]:
+    """A file to write to, which takes the place of `path` in one step, or not at all.
+
+    Parameters
+    ----------
+    content : bool
+        What is written is flushed before the file gets its name: after a power cut it is the old one or the new one.
+    entry : bool
+        And then the name too: it is the new one.
+    before : iterable of str
+        What else is flushed before the file gets its name, in one go with it.
+    """
     path = Path(path)
     folders = {path.parent}
     for folder in (path.parent, *path.parent.parents):
@@ -106,13 +118,12 @@ def replacing(path: str | Path, *, flushed: bool = True) -> Iterator[IO[bytes]]:
         with writing(path), os.fdopen(handle, "w+b") as file:
             yield file
             file.flush()
-            if flushed:
-                os.fsync(file.fileno())
+            flush({*before, *([name] if content else [])})
         os.replace(name, path)
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
-    if flushed:
+    if entry:
         flush(set(map(str, folders)))
 
 
@@ -157,9 +168,14 @@ def unsealed(path: str | Path, value: Any) -> dict[str, Any]:
     return plain
 
 
-def write_json(path: Path, value: Mapping[str, Any], *, flushed: bool = True) -> None:
-    """Write a JSON object with its digest, so that the file is either the old one or the whole new one."""
-    with replacing(path, flushed=flushed) as file:
+def write_json(
+    path: Path, value: Mapping[str, Any], *, content: bool = True, entry: bool = True, before: Iterable[str] = ()
+) -> None:
+    """Write a JSON object with its digest, so that the file is either the old one or the whole new one.
+
+    Parameters are those of :func:`replacing`.
+    """
+    with replacing(path, content=content, entry=entry, before=before) as file:
         file.write(json.dumps(sealed(value), indent=1).encode())
 
 

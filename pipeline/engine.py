@@ -19,12 +19,12 @@ import dask
 from dask.utils import key_split
 from distributed import Client, Future, wait
 
-from pipeline.durable import promised, read_json, write_json
-from pipeline.errors import Damaged, InputError
+from pipeline.durable import promised
+from pipeline.errors import InputError
 from pipeline.figures import COUNTED, task_of
-from pipeline.healing import is_whole
 from pipeline.params import Params
 from pipeline.progress import Events
+from pipeline.records import Records
 from pipeline.rundir import RunDirectory
 from pipeline.side_by_side import TimeLimitReached, stop_when_told
 from pipeline.store import Store
@@ -136,6 +136,7 @@ class Stage:
         self.records: list[Record] = []
         self.skipped = 0
         self._compiling = Counter[str]()
+        self.kept = Records(context.run, name, context.events.message)
 
     def run(
         self, function: Callable[..., Record], tasks: Sequence[Task], watcher: Watcher | None = None
@@ -151,7 +152,7 @@ class Stage:
         context = self.context
         records: dict[str, Record] = {}
         for task in tasks:
-            record = self._done(task.name)
+            record = self.kept.done(task.name)
             if record is not None:
                 records[task.name] = record
                 self.say(record, True, watcher.done(task, record, True) if watcher else {})
@@ -160,7 +161,7 @@ class Stage:
         stop = [watcher.enough] if watcher else []
         for task, record in run_tasks(context.client, self.key, function, todo, *stop):
             said = watcher.done(task, record, False) if watcher else {}
-            write_json(context.run.task_record(self.name, task.name), record)
+            self.kept.keep(task.name, record)
             records[task.name] = record
             self.say(record, said=said)
         ordered = [records[task.name] for task in tasks if task.name in records]
@@ -169,27 +170,15 @@ class Stage:
 
     def once(self, name: str, work: Callable[[], Record]) -> Record:
         """Return the record of that name, or do the work that makes it: many tasks of which only the sum is kept."""
-        record = self._done(name)
+        record = self.kept.done(name)
         if record is None:
             record = work()
-            write_json(self.context.run.task_record(self.name, name), record)
+            self.kept.keep(name, record)
         else:
             self.skipped += 1
             self.say(record, skipped=True)
         self.records.append(record)
         return record
-
-    def _done(self, task: str) -> Record | None:
-        """The record of a task, if there is one and what it promises is there."""
-        path = self.context.run.task_record(self.name, task)
-        try:
-            record = read_json(path)
-        except FileNotFoundError:
-            return None
-        except Damaged as damaged:
-            self.context.events.message(f"{damaged}; the task is done again")
-            return None
-        return record if is_whole(self.context.run, record) else None
 
     def say(self, record: Record, skipped: bool = False, said: Record | None = None) -> None:
         """Let progress show one more task, and what else there is to say."""
@@ -223,7 +212,7 @@ class Stage:
             seconds -= compiling
         started = self.context.run.manifest["seconds"] + self.began  # after the processes that worked on it before
         summary = summarise(self.name, self.records, started, seconds, self.rows, self.skipped)
-        self.context.run.finish_stage(self.name, summary, result, outputs)
+        self.context.run.finish_stage(self.name, summary, result, outputs, self.kept.unflushed)
         self.context.events.stage_finished(self.name, summary)
         return result
 

@@ -243,7 +243,7 @@ def _stream(
             stage.records.append(record)
             say(record, skipped=True)
         for task, record in run_ready(context.client, stage.key, race):
-            write_json(context.run.task_record(stage.name, task.name), record)
+            stage.kept.keep(task.name, record)
             race.finished(task.name, record)
             stage.note_compiling(record)
             stage.records.append(record)

@@ -6,7 +6,7 @@ import fcntl
 import json
 import shutil
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -135,7 +135,7 @@ class RunDirectory:
         self.manifest["seconds"] = self.spent
         self.manifest["start_seconds"] = round(self.manifest.get("start_seconds", 0.0) + start_seconds, 3)
         self.manifest["session"] = time.time()
-        self.save()
+        self.save(certain=False)
 
     @property
     def spent(self) -> float:
@@ -160,10 +160,18 @@ class RunDirectory:
                 times.append(file.stat().st_mtime)
         return max(times)
 
-    def save(self) -> None:
-        """Write the manifest, and after it the copy."""
-        write_json(self.path / MANIFEST, self.manifest)
-        write_json(self.path / MANIFEST_COPY, self.manifest, flushed=False)
+    def save(self, *, certain: bool = True, before: Iterable[str] = ()) -> None:
+        """Write the manifest, and after it the copy.
+
+        Parameters
+        ----------
+        certain : bool
+            It is the new one from now on, whatever happens; else after a power cut it may be the one before.
+        before : iterable of str
+            Files and directories that are flushed before it is written.
+        """
+        write_json(self.path / MANIFEST, self.manifest, entry=certain, before=before)
+        write_json(self.path / MANIFEST_COPY, self.manifest, content=False, entry=False)
 
     def stage(self, name: str) -> dict[str, Any] | None:
         """What a finished stage left: ``{"record": ..., "result": ...}``."""
@@ -171,15 +179,24 @@ class RunDirectory:
         return found
 
     def finish_stage(
-        self, name: str, record: Mapping[str, Any], result: Mapping[str, Any], outputs: Sequence[str] = ()
+        self,
+        name: str,
+        record: Mapping[str, Any],
+        result: Mapping[str, Any],
+        outputs: Sequence[str] = (),
+        records: Iterable[str] = (),
     ) -> None:
-        """Promise that a stage is done: all that its tasks wrote is there, and `outputs`, which are in no record."""
+        """Promise that a stage is done: all that its tasks wrote is there, and `outputs`, which are in no record.
+
+        Its `records` are flushed first, those that have not been yet.
+        """
         folder = self.task_record(name, "any").parent
-        written(folder, folder.parent, self.path)
+        before = {*records, str(folder), str(folder.parent), str(self.path)}
         with self._saving:
             more = {"outputs": list(outputs)} if outputs else {}
             self.manifest["stages"][name] = {"record": dict(record), "result": dict(result), **more}
-            self.save()
+            # The records alone would do: lost with the power, this costs a look at them.
+            self.save(certain=False, before=before)
 
     def records(self, stage: str) -> dict[str, dict[str, Any] | None]:
         """Records of a stage's tasks, by task; None of those that are damaged, which count as not done."""

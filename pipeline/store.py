@@ -272,7 +272,9 @@ class Store:
         sealed = durable.sealed(attributes) if attributes else {}
         text = json.dumps({"attributes": sealed, "zarr_format": 3, "node_type": "group"}, indent=1).encode()
         if self.local:
-            with durable.replacing(Path(self.path, name, DOCUMENT), flushed=False) as file:  # by whoever calls
+            with durable.replacing(
+                Path(self.path, name, DOCUMENT), content=False, entry=False
+            ) as file:  # by whoever calls
                 file.write(text)
         else:
             files, path = url_to_fs(f"{self._at(name)}/{DOCUMENT}")

@@ -4,7 +4,8 @@ What was flushed, and when, is known from every call of `os.fsync`: the contents
 directories. After a cut, a disk may have any part of what was not flushed. Three disks are tried at each moment:
 
 lost
-    Only what was flushed is there; an entry that was flushed, of a file that was not, is an empty file.
+    Only what was flushed is there, and every record and manifest, which promise the rest; an entry that was flushed, of
+    a file that was not, is an empty file.
 zeroed, cut
     All entries are there, but files whose contents were not flushed are zeros, or end in the middle.
 """
@@ -31,7 +32,7 @@ VARIANTS = ("lost", "zeroed", "cut")
 
 @dataclass
 class Disk:
-    """What of a directory would survive, and copies of it at each moment when a record had just been flushed.
+    """What of a directory would survive, and copies of it at each moment when a record had just been written.
 
     Parameters
     ----------
@@ -46,7 +47,6 @@ class Disk:
     _files: dict[int, bytes] = field(default_factory=dict)
     _folders: dict[int, dict[str, tuple[int, bool]]] = field(default_factory=dict)
     _held: list[int] = field(default_factory=list)
-    _due: dict[str, str] = field(default_factory=dict)
     _lock: Any = field(default_factory=threading.RLock)
 
     @contextmanager
@@ -62,7 +62,8 @@ class Disk:
         def replacing(source: Any, target: Any, **options: Any) -> None:
             replace(source, target, **options)
             if self._is_promise(Path(target)):
-                self._due[str(Path(target).parent)] = Path(target).name
+                with self._lock:
+                    self._cut(Path(target).name)
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(os, "fsync", flushing)
@@ -90,12 +91,18 @@ class Disk:
         self._folders[about.st_ino] = {
             entry.name: (entry.inode(), entry.is_dir(follow_symlinks=False)) for entry in os.scandir(path)
         }
-        if (what := self._due.pop(str(path), None)) is not None:
-            moment = self.copies / f"{len(self.moments):03d}-{what}"
-            self.moments.append(moment)
-            self._lose(self.top.stat().st_ino, moment / "lost")
-            for variant in ("zeroed", "cut"):
-                self._tear(self.top, moment / variant, variant)
+
+    def _cut(self, what: str) -> None:
+        moment = self.copies / f"{len(self.moments):03d}-{what}"
+        self.moments.append(moment)
+        self._lose(self.top.stat().st_ino, moment / "lost")
+        for path in self.top.rglob("*.json"):
+            if self._is_promise(path):
+                kept = moment / "lost" / path.relative_to(self.top)
+                kept.parent.mkdir(parents=True, exist_ok=True)
+                kept.write_bytes(path.read_bytes())
+        for variant in ("zeroed", "cut"):
+            self._tear(self.top, moment / variant, variant)
 
     def _lose(self, folder: int, target: Path) -> None:
         target.mkdir(parents=True)
