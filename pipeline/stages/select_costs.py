@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from itertools import product
 
 GROWTHS = (0.0, 0.25, 0.5, 0.75, 1.0, 1.25)
 """A task's seconds are taken to grow with psi to one of these powers, whichever fits best."""
 GROWTH = 0.0
 """The one that is taken until tasks of different sizes are done."""
+POOLINGS = (0.5, 0.75, 1.0)
+"""Values that a task scores share its reading and its search for cells: the sum over them is taken to one of these."""
+POOLING = 0.5
 
 
 class Costs:
     """Seconds of tasks of one kind.
 
-    A task scores some values; its size is the sum of value ** g times what is scored at each. One factor from sizes to
-    seconds and one g are fitted to all tasks that are done.
+    A task scores some values; its size is (the sum of value ** g times what is scored at each) ** p. One factor from
+    sizes to seconds, one g and one p are fitted to all tasks that are done.
     """
 
     def __init__(self) -> None:
@@ -29,18 +33,19 @@ class Costs:
         """What another task should take; None as long as none is done."""
         if not self._done:
             return None
-        growth, factor = self._fit()
-        return factor * _size(work, growth)
+        growth, pooling, factor = self._fit()
+        return factor * _size(work, growth, pooling)
 
-    def _fit(self) -> tuple[float, float]:
+    def _fit(self) -> tuple[float, float, float]:
         found = []
-        for growth in sorted(GROWTHS, key=lambda growth: abs(growth - GROWTH)):  # of equals the usual one
-            logs = [math.log(seconds / _size(work, growth)) for work, seconds in self._done]
+        for growth, pooling in product(GROWTHS, POOLINGS):
+            logs = [math.log(seconds / _size(work, growth, pooling)) for work, seconds in self._done]
             mean = math.fsum(logs) / len(logs)
-            found.append((math.fsum((log - mean) ** 2 for log in logs), growth, math.exp(mean)))
-        _, growth, factor = min(found, key=lambda fit: round(fit[0], 9))
-        return growth, factor
+            misfit = round(math.fsum((log - mean) ** 2 for log in logs), 9)
+            unusual = abs(growth - GROWTH) + abs(pooling - POOLING)
+            found.append((misfit, unusual, growth, pooling, math.exp(mean)))
+        return min(found)[2:]
 
 
-def _size(work: Iterable[tuple[float, float]], growth: float) -> float:
-    return math.fsum(value**growth * amount for value, amount in work)
+def _size(work: Sequence[tuple[float, float]], growth: float, pooling: float) -> float:
+    return math.fsum(value**growth * amount for value, amount in work) ** pooling
