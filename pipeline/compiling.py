@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 from pipeline.learners import LEARNERS
 
@@ -144,9 +145,7 @@ def prepare(client: Client, words: Collection[str], say: Say) -> float:
     for address, about in workers.items():
         by_host[about["host"]].append(address)
     firsts = [addresses[0] for addresses in by_host.values()]
-    futures = [
-        client.submit(_look, words, pure=False, workers=[address], allow_other_workers=True) for address in firsts
-    ]
+    futures = [_submit(client, address, _look, words) for address in firsts]
     found = dict(zip(by_host, client.gather(futures), strict=True))
     if not any(jobs for jobs, _ in found.values()):
         return 0.0
@@ -159,13 +158,14 @@ def prepare(client: Client, words: Collection[str], say: Say) -> float:
     queues = {host: list(jobs) for host, (jobs, folder) in found.items() if folder is None}
     _run(client, {host: by_host[host] for host in queues}, queues, progress)
     # Now all load it; where nothing could be stored, this is where they compile. (Another may do it for one that died.)
-    client.gather(
-        [
-            client.submit(load, words, only_cached=False, pure=False, workers=[address], allow_other_workers=True)
-            for address in workers
-        ]
-    )
+    client.gather([_submit(client, address, load, words, only_cached=False) for address in workers])
     return progress.finish()
+
+
+def _submit(client: Client, address: str, function: Callable[..., Any], *args: Any, **options: Any) -> Any:
+    """Have a worker, or another if it dies, call a function; Dask's dashboard shows all of it as one group."""
+    key = f"compile-{uuid4().hex[:8]}-{function.__name__.strip('_')}-{uuid4().hex[:8]}"
+    return client.submit(function, *args, key=key, pure=False, workers=[address], allow_other_workers=True, **options)
 
 
 def _run(client: Client, hosts: Mapping[str, list[str]], queues: Mapping[str, list[Job]], progress: Progress) -> None:
@@ -177,7 +177,7 @@ def _run(client: Client, hosts: Mapping[str, list[str]], queues: Mapping[str, li
     def give(host: str, address: str) -> None:
         if queues[host]:
             job = queues[host].pop(0)
-            future = client.submit(compile_job, job, pure=False, workers=[address], allow_other_workers=True)
+            future = _submit(client, address, compile_job, job)
             running[future] = host, address, job
 
     for host, addresses in hosts.items():

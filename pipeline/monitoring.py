@@ -117,7 +117,7 @@ class ToldEvents:
         if summary.get("tasks", 1) > summary.get("tasks_skipped", 0):
             for key in COUNTED:
                 told.sums[key] = max(told.sums[key], summary.get(key, 0) - told.skipped[key])
-        self._tell(told, running=False)
+        self._tell(told, running=False, seconds=summary.get("seconds"))
 
     def message(self, text: str) -> None:
         """One line for the user."""
@@ -133,7 +133,8 @@ class ToldEvents:
             _, told = self._stages.popitem()
             self._tell(told, running=False)
 
-    def _tell(self, told: _Told, *, running: bool = True) -> None:
+    def _tell(self, told: _Told, *, running: bool = True, seconds: float | None = None) -> None:
+        """Tell the scheduler how a stage stands; `seconds`, once they are known, leave compiling out."""
         now = time.monotonic()
         told.told = now
         said = {
@@ -141,7 +142,7 @@ class ToldEvents:
             "token": told.token,
             "client": self._client.id,
             "stage": told.label,
-            "seconds": now - told.began,
+            "seconds": now - told.began if seconds is None else seconds,
             "running": int(running),
             "tasks_expected": told.expected if running else 0,
             "tasks_done": told.sums["tasks"] + told.sums["tasks_skipped"] if running and told.expected else 0,

@@ -171,11 +171,12 @@ def test_the_dashboard_groups_tasks_by_stage(watched: Watched) -> None:
     for name, path in watched.runs.items():
         stages = json.loads((path / "metrics.json").read_text())["stages"]
         now = {stage_label(stage["name"]) for stage in stages}
-        assert watched.prefixes[name] == now - earlier
+        # Beside the stages, loops may have had to be compiled.
+        assert watched.prefixes[name] - {"compile"} == now - earlier
         earlier |= now
-    assert watched.prefixes["score"] == {"score"}
+    assert watched.prefixes["score"] - {"compile"} == {"score"}
     assert watched.prefixes["memory"] >= {"ingest", "partition", "cells", "train_isolation-svm", "evaluate_kernel-svm"}
-    assert watched.prefixes["online"] == {"shuffle", "stream"}
+    assert watched.prefixes["online"] - {"compile"} == {"shuffle", "stream"}
     assert "select" in watched.prefixes["select"]
 
 
