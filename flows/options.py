@@ -175,6 +175,7 @@ class BatchOptions(CommonOptions):
         None,
         Real(0),
         group=FEATURES,
+        common=True,
         help="seconds that --psi auto and --C auto may take; then the best of what has been scored is taken (default: "
         "no limit)",
     )
