@@ -6,10 +6,9 @@ import os
 import resource
 import sys
 import time
-import warnings
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -44,6 +43,9 @@ LOSSES = 3
 LOST_SECONDS = 60.0
 """Without any worker for so long, a run is given up; Dask starts a worker that died again within seconds."""
 
+LARGE = {"distributed.admin.large-graph-warning-threshold": "1GB"}
+"""Has Dask not warn of a task that is known to be large."""
+
 Record = dict[str, Any]
 
 
@@ -59,11 +61,14 @@ class Task:
         Small, picklable arguments.
     worker : str, optional
         Address of the worker that should do it, as it holds what the task needs; another may.
+    large : bool
+        Whether the arguments are not small, and cannot be: the names of very many columns.
     """
 
     name: str
     args: tuple[Any, ...]
     worker: str | None = None
+    large: bool = False
 
 
 class Watcher(Protocol):
@@ -271,8 +276,6 @@ def run_tasks(
     stop : callable, optional
         Asked before the first task and every second from then on: once it says so, what is not done is given up.
     """
-    # Of a table with a million columns each task takes the names along; there is no smaller way.
-    warnings.filterwarnings("ignore", message="Sending large graph", category=UserWarning)
     if stop is not None and stop():
         return
     waiting = iter(tasks)
@@ -286,7 +289,8 @@ def run_tasks(
         # Impure, with a key of its own in every attempt: Dask must never answer from an earlier run's result.
         name = f"{key}-{task.name}-{time.time_ns()}"
         home = {"workers": [task.worker], "allow_other_workers": True} if task.worker else {}
-        future = client.submit(measured, function, task.args, stage, key=name, pure=False, **home)
+        with dask.config.set(LARGE) if task.large else nullcontext():
+            future = client.submit(measured, function, task.args, stage, key=name, pure=False, **home)
         running[future] = task
 
     def fill() -> None:

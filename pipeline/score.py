@@ -30,6 +30,7 @@ from pipeline.models import load_model
 from pipeline.prepared import DATA, READ_BYTES, STREAM_DATA, Preparation, load_scaling, plain_label
 from pipeline.progress import Events
 from pipeline.readers import Block, Piece, Source, open_source
+from pipeline.readers.base import is_wide
 from pipeline.rundir import read_manifest_or_copy
 from pipeline.score_output import Output, parquet_writer, sha256_of
 from pipeline.stages.partition import Fitted
@@ -224,7 +225,8 @@ def score(client: Client, model: TrainedModel, data: NewData, output: Output, ev
     compile_seconds = prepare(client, words_of_scoring(model, data), events.message)
     started = time.perf_counter()
     pieces = data.source.pieces()
-    tasks = [Task(f"{piece.index:06d}", (model, data, piece, output.part(piece.index))) for piece in pieces]
+    wide = is_wide(data.source)
+    tasks = [Task(f"{piece.index:06d}", (model, data, piece, output.part(piece.index)), large=wide) for piece in pieces]
     records: dict[str, Record] = {}
     key = f"{STAGE}-{uuid4().hex[:8]}"
 

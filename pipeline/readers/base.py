@@ -15,6 +15,8 @@ from pipeline.readers.files import MEBIBYTE, File
 
 PIECE_BYTES = 64 * MEBIBYTE
 BLOCK_BYTES = 16 * MEBIBYTE
+WIDE = 8192
+"""A table with so many columns is wide: what is done for each column, not for each cell, is what takes long."""
 
 
 @dataclass(frozen=True)
@@ -131,6 +133,11 @@ def check_columns(url: str, found: int, expected: int | None, *, fewer: bool = F
             f"{url}: found {found} feature columns, but the training data has {expected}; give data "
             "with the same columns"
         )
+
+
+def is_wide(source: Source) -> bool:
+    """Whether the names of a table's columns make everything large that has to know them."""
+    return len(source.column_names or ()) >= WIDE
 
 
 def other_columns(url: str, found: Sequence[str], expected: Sequence[str]) -> str:

@@ -18,15 +18,13 @@ import pyarrow as pa
 import pyarrow.csv
 
 from pipeline.errors import InputError
-from pipeline.readers.base import Block, Piece, Source, check_columns, shown
+from pipeline.readers.base import WIDE, Block, Piece, Source, check_columns, shown
 from pipeline.readers.files import MEBIBYTE, File, LongLine, read_record, text_blocks
 from pipeline.readers.labels import LABEL_NAMES, check_names, choose_label
 from pipeline.readers.limits import MOST_COLUMNS, longest_row
 
 # A cell takes at least two bytes of text and becomes eight: 16 MiB dense at most.
 TEXT_BLOCK_BYTES = 4 * MEBIBYTE
-# With so many columns a block has few rows, and Arrow takes time and memory by columns: rows are parsed one by one.
-WIDE = 8192
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE | re.ASCII)
 _NOT_FINITE = re.compile(r"[+-]?(nan|inf|infinity)", re.IGNORECASE)
@@ -71,6 +69,7 @@ class DelimitedSource(Source):
 
     def parse(self, text: bytes, line: int) -> Block:
         """Rows of some whole records, of which the first stands in that line."""
+        # A block of very many columns has few rows, and Arrow takes time and memory by columns: one by one is faster.
         if self.n_total >= WIDE and (found := self._row_by_row(text, line)) is not None:
             return found
         columns = self._arrow(text) if text.strip() else [np.empty(0) for _ in range(self.n_total)]

@@ -25,7 +25,7 @@ from pipeline.prepared import (
     write_part,
 )
 from pipeline.readers import Piece, Source
-from pipeline.readers.base import other_columns
+from pipeline.readers.base import is_wide, other_columns
 from pipeline.store import Store
 
 MOST_LABELS = 1000
@@ -116,7 +116,7 @@ def ingest(context: Context, data: ResolvedDataset) -> dict[str, Any]:
 def _ingest_files(stage: Stage, files: Sequence[tuple[Source, str]]) -> dict[str, list[Record]]:
     """Read files side by side; return the parts of each."""
     tasks = [
-        Task(f"{side}-{piece.index:05d}", (stage.context.store, source, piece, f"{DATA}/{side}"))
+        Task(f"{side}-{piece.index:05d}", (stage.context.store, source, piece, f"{DATA}/{side}"), large=is_wide(source))
         for source, side in files
         for piece in source.pieces()
     ]
