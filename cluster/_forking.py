@@ -26,8 +26,15 @@ WORKER_ENVIRONMENT = {
 }
 
 
-def prepare() -> None:
-    """Start the process, unless it runs, and do not wait for it: it imports while the caller does something else."""
+def prepare() -> bool:
+    """Start the process, unless it runs, and do not wait for it: it imports while the caller does something else.
+
+    Returns
+    -------
+    bool
+        Whether there is one. Where the path of temporary files is too long for the address of a socket there is none,
+        and workers are spawned.
+    """
     resource_tracker.ensure_running()  # which unblocks the signal again, see _quiet.interrupts_held
     # Inherited by every worker: Ctrl-C reaches all processes of a terminal, and the client stops them in order.
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
@@ -35,6 +42,10 @@ def prepare() -> None:
         with _environment():
             forkserver.set_forkserver_preload(PRELOADED)
             forkserver.ensure_running()
+    except OSError:
+        return False
+    else:
+        return True
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 

@@ -103,8 +103,8 @@ def start(
     with ExitStack() as stack:
         with starting("local", stack):
             scratch = stack.enter_context(on_this_machine())
-            prepare()
-            stack.enter_context(dask.config.set({"distributed.worker.multiprocessing-method": "forkserver"}))
+            method = "forkserver" if prepare() else "spawn"
+            stack.enter_context(dask.config.set({"distributed.worker.multiprocessing-method": method}))
             cluster = stack.enter_context(
                 _Cluster(
                     n_workers=count,

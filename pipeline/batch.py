@@ -18,10 +18,11 @@ from pipeline.baselines import given
 from pipeline.compiling import prepare, words_of
 from pipeline.datasets import ResolvedDataset
 from pipeline.durable import write_json, write_text
-from pipeline.engine import Context, peak_rss_bytes
+from pipeline.engine import Context
 from pipeline.errors import InputError
 from pipeline.healing import stage_is_whole, until_whole
 from pipeline.learners import LEARNERS
+from pipeline.measured import peak_rss_bytes
 from pipeline.params import Params
 from pipeline.plan import largest_psi, least_plan, make_plan
 from pipeline.prepared import DATA, class_counts

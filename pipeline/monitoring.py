@@ -2,7 +2,7 @@
 
 Dask serves a page ``/metrics`` in every process that has a dashboard, if the package prometheus_client is there. What
 stands in it of ours is in :mod:`pipeline.figures`; here is how it gets there. Workers count as they work
-(:func:`pipeline.engine.measured`). A scheduler knows tasks but not rows, so the client tells it, a few times a second
+(:func:`pipeline.measured.measured`). A scheduler knows tasks but not rows, so the client tells it, a few times a second
 at most: one page then says how far a run is, wherever workers come and go.
 """
 

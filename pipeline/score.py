@@ -24,8 +24,9 @@ from ikmap.partitioners import Partitions
 from ikmap.rows import Rows, as_csr, as_rows
 from pipeline.baselines import check_values
 from pipeline.compiling import prepare
-from pipeline.engine import Record, Task, run_tasks, summarise
+from pipeline.engine import Record, Task, run_tasks
 from pipeline.errors import Damaged, InputError, writing
+from pipeline.measured import summarise
 from pipeline.models import load_model
 from pipeline.prepared import DATA, READ_BYTES, STREAM_DATA, Preparation, load_scaling, plain_label
 from pipeline.progress import Events

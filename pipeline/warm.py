@@ -12,6 +12,8 @@ MODULES = (
     "pipeline.stages.shuffle",
     "pipeline.stages.select",
     "pipeline.stages.select_cells",
+    "pipeline.stages.select_costs",
+    "pipeline.stages.select_entrants",
     "pipeline.stages.select_rows",
     "pipeline.stages.partition",
     "pipeline.stages.cells",

@@ -20,7 +20,8 @@ from flows.run_online import online_identity, online_params
 from pipeline import engine, models, prepared, store
 from pipeline.batch import Call, Invocation, call_directly, run_batch
 from pipeline.durable import read_json
-from pipeline.engine import Context, Record, Task, measured
+from pipeline.engine import Context, Record, Task
+from pipeline.measured import measured
 from pipeline.online import run_online
 from pipeline.progress import QuietProgress
 from pipeline.rundir import RunDirectory
@@ -47,7 +48,13 @@ class Heard(QuietProgress):
         self.lines.append(text)
 
 
-def _run_tasks(client: Any, key: str, function: Callable[..., Record], tasks: Sequence[Task]) -> Iterator[Any]:  # noqa: ARG001
+def _run_tasks(
+    client: Any,  # noqa: ARG001
+    key: str,  # noqa: ARG001
+    function: Callable[..., Record],
+    tasks: Sequence[Task],
+    *_: Any,
+) -> Iterator[Any]:
     return ((task, measured(function, task.args)) for task in tasks)
 
 
@@ -66,6 +73,8 @@ def one_process() -> Iterator[None]:
     """Tasks are done here and now."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(engine, "run_tasks", _run_tasks)
+        patch.setattr("pipeline.batch.prepare", lambda *_: 0.0)  # this process compiles what it calls
+        patch.setattr("pipeline.score.prepare", lambda *_: 0.0)
         patch.setattr("pipeline.online.run_ready", _run_ready)
         patch.setattr("pipeline.score.run_tasks", _run_tasks)
         patch.setattr(stream, "CHECKPOINT_SHARE", float("inf"))  # a checkpoint after every chunk

@@ -13,6 +13,7 @@ import scipy.sparse as sp
 
 from pipeline import engine
 from pipeline.engine import Context, Record, Task
+from pipeline.measured import measured
 from pipeline.params import Params
 from pipeline.prepared import DATA, Part, Preparation, PreparedRows, Split, plain_label, write_part
 from pipeline.progress import QuietProgress
@@ -33,7 +34,7 @@ def at_once(
     for task in tasks:
         if stop is not None and stop():
             return
-        yield task, engine.measured(function, task.args)
+        yield task, measured(function, task.args)
 
 
 @pytest.fixture

@@ -13,14 +13,16 @@ import numpy as np
 import pytest
 
 from cluster import ClusterHandle, connect
-from flows.options import BatchOptions, OnlineOptions, ScoreOptions
+from flows.options import BatchOptions, OnlineOptions
 from flows.run_batch import run as run_batch
 from flows.run_online import run as run_online
 from flows.run_score import run as run_score
+from flows.score_options import ScoreOptions
 from pipeline import compile as command
 from pipeline import compiling
 from pipeline.compiling import Job, Progress, missing, needed, prepare, words_of
-from pipeline.engine import Stage, Task, measured
+from pipeline.engine import Stage, Task
+from pipeline.measured import measured
 from pipeline.params import Params
 from pipeline.progress import QuietProgress
 from tests.runs import context, without_cluster  # noqa: F401
@@ -43,6 +45,7 @@ class Heard(QuietProgress):
 def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Of this process and of workers that are started now."""
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setattr("cluster.local.prepare", lambda: False)  # forked ones would have what was compiled before
     return tmp_path / "cache"
 
 

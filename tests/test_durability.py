@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from flows.options import ScoreOptions
+from flows.score_options import ScoreOptions
 from pipeline import durable
 from pipeline.batch import Invocation
 from pipeline.datasets import ResolvedDataset

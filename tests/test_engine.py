@@ -16,8 +16,9 @@ from distributed import Client, KilledWorker, LocalCluster
 
 from cluster import connect
 from pipeline.durable import read_json, write_json
-from pipeline.engine import IN_FLIGHT_PER_WORKER, Stage, Task, peak_rss_bytes, run_ready, run_tasks, summarise
+from pipeline.engine import IN_FLIGHT_PER_WORKER, Stage, Task, run_ready, run_tasks
 from pipeline.errors import InputError
+from pipeline.measured import peak_rss_bytes, summarise
 from pipeline.progress import QuietProgress
 from pipeline.side_by_side import TimeLimitReached, side_by_side, time_limit
 from tests.runs import context

@@ -56,7 +56,7 @@ import numpy as np
 from pathlib import Path
 from ikmap.cells import Cells
 from pipeline.cell_blocks import SpooledBlocks
-from pipeline.checkpoint import save_checkpoint
+from pipeline.durable import write_arrays
 from pipeline.stages.train_distributed import _write_array
 from pipeline.store import Store
 
@@ -71,7 +71,7 @@ resource.setrlimit(resource.RLIMIT_FSIZE, (20000, 20000))
 for work in (
     lambda: store.write_group("group", {"values": noise}, {}),
     lambda: store.write_shards("cells", 0, noise),
-    lambda: save_checkpoint(str(folder / "checkpoint.npz"), {"noise": noise}),
+    lambda: write_arrays(folder / "checkpoint.npz", {"noise": noise}),
     lambda: _write_array(folder / "part.npy", noise),
     lambda: SpooledBlocks([(Cells(codes, offsets), noise.astype(np.int32), None)], offsets),
 ):

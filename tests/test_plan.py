@@ -37,7 +37,7 @@ ROOT = Path(__file__).parents[1]
 
 
 def plan(psi: int = 64, t: int = 100, partitioner: str = "anne", **changes: Any) -> Plan:
-    asked = {name: changes.pop(name) for name in ("solver", "parts", "learners") if name in changes}
+    asked = {name: changes.pop(name) for name in ("solver", "parts", "learners", "shard_rows") if name in changes}
     return make_plan(Params(t=t, partitioner=partitioner, **asked), psi, **{**BASE, **changes})
 
 
@@ -59,8 +59,8 @@ sizes = st.fixed_dictionaries(
     name=st.sampled_from(["psi", "t", "rows_train", "rows_test", "columns", "nnz", "n_classes"]),
 )
 def test_more_needs_no_less(sizes: dict[str, Any], solver: str, parts: int, factor: float, name: str) -> None:
-    """By the same solver, in as many parts; one for larger data needs less memory."""
-    options = {**BASE, **sizes, "solver": solver, "parts": parts}
+    """By the same solver, in as many parts, in shards of as many rows; those for larger data need less memory."""
+    options = {**BASE, **sizes, "solver": solver, "parts": parts, "shard_rows": 4096}
     changed = {**options, name: max(options[name] + 1, int(options[name] * factor))}
     if name in ("rows_train", "rows_test"):  # of the same entries each
         rows = [each["rows_train"] + each["rows_test"] for each in (options, changed)]
@@ -133,7 +133,7 @@ import sys
 from pathlib import Path
 import numpy as np
 from pipeline.plan import make_plan
-from pipeline.engine import peak_rss_bytes
+from pipeline.measured import peak_rss_bytes
 from pipeline.params import Params
 from pipeline.stages.cells import cells_name, map_shard
 from pipeline.stages.train_batch import solve_classes

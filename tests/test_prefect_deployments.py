@@ -308,7 +308,7 @@ def test_cancelled_run_is_resumed(place: Place) -> None:
     run = place.start("online/default", given)
     until(lambda: place.stages(run), lambda stages: "stream" in stages)
     family = [child for child in place.worker.children(recursive=True) if is_of(child, run)]
-    assert any("spawn_main" in word for child in family for word in child.cmdline())  # Dask's workers
+    assert any("forkserver" in word for child in family for word in child.cmdline())  # Dask's workers
 
     place.post(f"/flow_runs/{run}/set_state", {"state": {"type": "CANCELLING"}})
     state = place.ended(run)

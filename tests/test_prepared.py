@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from ikmap.rows import as_dense
 from pipeline import prepared
 from pipeline.engine import Stage
-from pipeline.errors import InputError
+from pipeline.errors import Damaged, InputError
 from pipeline.permutation import position_in_shuffle
 from pipeline.prepared import Preparation, PreparedRows, Split, plain_label, unknown_labels
 from pipeline.stages.ingest import fit_scaling
@@ -198,7 +198,7 @@ def test_minmax_does_not_fill_sparse_data(tmp_path: Path) -> None:
 
 
 def test_nothing_ingested(tmp_path: Path) -> None:
-    with pytest.raises(KeyError, match="nothing has been ingested"):
+    with pytest.raises(Damaged, match="found no complete group"):
         PreparedRows(new_store(tmp_path), "train")
 
 

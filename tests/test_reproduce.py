@@ -80,7 +80,7 @@ def declared(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def scheduler() -> Iterator[str]:
     """Address of a cluster that is there already: to start one takes longer than what is done on it here."""
-    with connect("local", workers=2) as cluster:
+    with connect("local", workers=2, options=["tls=off"]) as cluster:
         yield cluster.client.scheduler.address
 
 

@@ -7,7 +7,7 @@ import time
 import numba
 import numpy as np
 
-from pipeline.engine import measured
+from pipeline.measured import measured
 from pipeline.working_clock import working_clock
 
 

@@ -6,9 +6,10 @@ from dataclasses import replace
 from typing import Any
 
 from pipeline.datasets import ResolvedDataset
-from pipeline.engine import Context, Record, Stage, measured
+from pipeline.engine import Context, Record, Stage
 from pipeline.errors import InputError
 from pipeline.intake import Intake
+from pipeline.measured import measured
 from pipeline.prepared import DATA, STREAM_DATA, Preparation, row_bytes
 from pipeline.stages.ingest import classes_of, fit_scaling, is_dense, labels_of, total
 from pipeline.stages.shuffle import chunk_rows_of
