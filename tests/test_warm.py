@@ -10,7 +10,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import dask
 import numpy as np
 import pytest
 
@@ -24,18 +23,20 @@ def loaded() -> list[str]:
     return sorted(sys.modules)
 
 
+@pytest.fixture
+def spawned(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Workers are not forked from a process that has imported everything: the plugin is for all others."""
+    monkeypatch.setattr("cluster.local.prepare", lambda: False)
+
+
+@pytest.mark.usefixtures("spawned")
 def test_workers_present_and_restarted_have_imported_the_stages() -> None:
     with connect("local", workers=1, memory_limit="1GB") as cluster:
-        # Those of this machine are forked from a process that has imported them; the plugin is for all others.
-        with dask.config.set({"distributed.worker.multiprocessing-method": "spawn"}):
-            cluster.client.restart()
-            before = set(cluster.client.submit(loaded, pure=False).result())
-            assert not before & set(MODULES)
-            for _ in range(2):
-                cluster.client.register_plugin(WarmUp())
-            assert set(MODULES) <= set(cluster.client.submit(loaded, pure=False).result())
-            cluster.client.restart()
-            assert set(MODULES) <= set(cluster.client.submit(loaded, pure=False).result())
+        before = set(cluster.client.submit(loaded, pure=False).result())
+        assert not before & set(MODULES)
+        for _ in range(2):
+            cluster.client.register_plugin(WarmUp())
+        assert set(MODULES) <= set(cluster.client.submit(loaded, pure=False).result())
         cluster.client.restart()
         assert set(MODULES) <= set(cluster.client.submit(loaded, pure=False).result())
 
@@ -53,12 +54,9 @@ def new_pages() -> int:
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other C libraries have no such setting")
+@pytest.mark.usefixtures("spawned")  # a worker that was forked has free memory from before
 def test_workers_keep_memory_that_they_will_need_again() -> None:
-    with (
-        connect("local", workers=1, memory_limit="1GB") as cluster,
-        dask.config.set({"distributed.worker.multiprocessing-method": "spawn"}),
-    ):
-        cluster.client.restart()  # a worker that was forked has free memory from before
+    with connect("local", workers=1, memory_limit="1GB") as cluster:
         returned = cluster.client.submit(new_pages, pure=False).result()
         cluster.client.register_plugin(WarmUp())
         kept = cluster.client.submit(new_pages, pure=False).result()
