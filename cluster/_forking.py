@@ -1,8 +1,9 @@
 """One process that has imported what workers need, once, and from which the workers of this machine are forked.
 
 A worker that is spawned imports Dask, Numba and our stages by itself: two to three seconds of a core for each of them.
-A forked one starts in a tenth of a second and shares the memory of what was imported. The process (Python calls it the fork server) runs
-nothing but imports, so it has no threads that a fork would lose; it ends with the process that started it.
+A forked one starts in a tenth of a second and shares the memory of what was imported. The process (Python calls it
+the fork server) runs nothing but imports, so it has no threads that a fork would lose; it ends with the process that
+started it.
 """
 
 from __future__ import annotations
