@@ -17,7 +17,7 @@ from distributed import performance_report
 from pipeline.baselines import given
 from pipeline.compiling import prepare, words_of
 from pipeline.datasets import ResolvedDataset
-from pipeline.durable import write_json, write_text
+from pipeline.durable import promised, write_json, write_text
 from pipeline.engine import Context
 from pipeline.errors import InputError
 from pipeline.healing import stage_is_whole, until_whole
@@ -215,7 +215,8 @@ def call_stage(context: Context, call: Call, done_before: set[str], name: str, w
     if finished is not None:
         context.events.message(f"{name}: some of its output is missing and is made again")
         done_before.discard(name)
-    return call(name, work)
+    with promised():  # by whoever finishes the stage
+        return call(name, work)
 
 
 def compile_for(context: Context, ingested: Result, psis: Collection[int] = (), more: str = "batch") -> None:

@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import tempfile
+import time
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -23,10 +24,16 @@ DIGEST = "digest"
 """Key of a JSON object under which the digest of all others stands."""
 AT_ONCE = 8
 """Files that are flushed side by side: the file system then commits its journal once for several of them."""
+SETTLED_NS = 100_000_000
+"""What has not changed for so long has a time of change that its next change will not have: clocks tick in between."""
+KEPT_IN_MIND = 10_000
+"""Files and directories of which a process knows that they are on the disk as they are."""
 _SHA256_BYTES = 32
+type Stamp = tuple[int, int, int]
 _BLOCK = 1 << 20
 
 _promise: ContextVar[set[str] | None] = ContextVar("promise", default=None)
+_on_disk: dict[str, Stamp] = {}
 
 
 # --- flushing
@@ -56,8 +63,19 @@ def written(*paths: str | Path) -> None:
         pending.update(map(str, paths))
 
 
+def taken() -> set[str]:
+    """What is to be flushed before the promise around the caller, who now flushes it in its place."""
+    pending = _promise.get() or set()
+    paths = set(pending)
+    pending.clear()
+    return paths
+
+
 def flush(paths: set[str]) -> None:
     """Return when files and directories are on the disk. Those that are gone by then were nothing to keep.
+
+    What this process has flushed before is not flushed again unless it has changed: of the directories above a file,
+    most have not.
 
     Raises
     ------
@@ -81,13 +99,30 @@ def _flush(path: str) -> None:
             return
         raise
     try:
+        stamp = _stamp(handle)
+        if stamp is not None and _on_disk.get(path) == stamp:
+            return
         os.fsync(handle)
+        if stamp is not None:
+            if len(_on_disk) >= KEPT_IN_MIND:
+                _on_disk.clear()
+            _on_disk[path] = stamp
     except OSError as error:
         if error.errno == errno.EINVAL and os.path.isdir(path):  # a file system that has no such thing
             return
         raise OSError(error.errno, error.strerror, path) from error
     finally:
         os.close(handle)
+
+
+def _stamp(handle: int) -> Stamp | None:
+    """What is another one once a file or directory has changed; None where it could change and keep it."""
+    about = os.fstat(handle)
+    changed = about.st_ctime_ns
+    # Some file systems count whole seconds only.
+    if changed % 1_000_000_000 == 0 or abs(time.time_ns() - changed) < SETTLED_NS:
+        return None
+    return about.st_dev, about.st_ino, changed
 
 
 @contextmanager

@@ -14,6 +14,7 @@ import dask
 from dask.utils import key_split
 from distributed import Client, Future, wait
 
+from pipeline.durable import taken
 from pipeline.errors import InputError
 from pipeline.figures import COUNTED
 from pipeline.measured import Record, measured, summarise
@@ -211,7 +212,7 @@ class Stage:
             seconds -= compiling
         started = self.context.run.manifest["seconds"] + self.began  # after the processes that worked on it before
         summary = summarise(self.name, self.records, started, seconds, self.rows, self.skipped)
-        self.context.run.finish_stage(self.name, summary, result, outputs, self.kept.unflushed)
+        self.context.run.finish_stage(self.name, summary, result, outputs, self.kept.unflushed | taken())
         self.context.events.stage_finished(self.name, summary)
         return result
 

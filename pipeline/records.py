@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from pipeline.durable import flush, read_json, write_json
+from pipeline.durable import flush, read_json, taken, write_json
 from pipeline.errors import Damaged
 from pipeline.healing import is_whole
 from pipeline.rundir import RunDirectory
@@ -41,7 +41,8 @@ class Records:
         return record if is_whole(self._run, record) else None
 
     def keep(self, task: str, record: Mapping[str, Any]) -> None:
-        """Write the record of a task."""
+        """Write the record of a task, once what this process has written before is on the disk."""
+        flush(taken())
         path = self._run.task_record(self._stage, task)
         write_json(path, record, content=False, entry=False)
         self.unflushed |= {str(path), str(path.parent)}

@@ -188,7 +188,7 @@ class RunDirectory:
     ) -> None:
         """Promise that a stage is done: all that its tasks wrote is there, and `outputs`, which are in no record.
 
-        Its `records` are flushed first, those that have not been yet.
+        Its `records` are flushed first, those that have not been yet, and what else it has written.
         """
         folder = self.task_record(name, "any").parent
         before = {*records, str(folder), str(folder.parent), str(self.path)}

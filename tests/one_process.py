@@ -6,6 +6,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import Context
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,10 +18,11 @@ import zarr
 from flows.options import BatchOptions, OnlineOptions
 from flows.run_batch import batch_params, find_data, identity, sources_of
 from flows.run_online import online_identity, online_params
-from pipeline import engine, models, prepared, store
+from pipeline import durable, engine, models, prepared, store
 from pipeline.batch import Call, Invocation, call_directly, run_batch
 from pipeline.durable import read_json
-from pipeline.engine import Context, Record, Task
+from pipeline.engine import Context as RunContext
+from pipeline.engine import Record, Task
 from pipeline.measured import measured
 from pipeline.online import run_online
 from pipeline.progress import QuietProgress
@@ -48,6 +50,11 @@ class Heard(QuietProgress):
         self.lines.append(text)
 
 
+def _as_a_worker(function: Callable[..., Record], task: Task) -> Record:
+    """Do a task. What the client is about to promise is no matter of a worker's, which is another process."""
+    return Context().run(measured, function, task.args)
+
+
 def _run_tasks(
     client: Any,  # noqa: ARG001
     key: str,  # noqa: ARG001
@@ -55,14 +62,14 @@ def _run_tasks(
     tasks: Sequence[Task],
     *_: Any,
 ) -> Iterator[Any]:
-    return ((task, measured(function, task.args)) for task in tasks)
+    return ((task, _as_a_worker(function, task)) for task in tasks)
 
 
 def _run_ready(client: Any, key: str, work: Any) -> Iterator[tuple[Task, Record]]:  # noqa: ARG001
     while True:
         more, ready = work.more(), list(work.ready())
         for function, task in ready:
-            yield task, measured(function, task.args)
+            yield task, _as_a_worker(function, task)
         if not ready and not more:
             return
         time.sleep(0 if ready else 0.01)
@@ -88,6 +95,7 @@ def forget() -> None:
     prepared._latest = None
     stream._kept.clear()
     train_distributed.forget()
+    durable._on_disk.clear()
 
 
 @dataclass(frozen=True)
@@ -108,7 +116,7 @@ class Command:
         if held.repaired:
             events.message(held.repaired)
         asked = Invocation("test", options.to_toml(), {"kind": "local", "workers": 1}, sources, dask_report=False)
-        context: Any = Context(NoWorkers(), held, params, events)  # type: ignore[arg-type]
+        context: Any = RunContext(NoWorkers(), held, params, events)  # type: ignore[arg-type]
         try:
             if (metrics := held.metrics(events.message)) is not None:
                 return metrics
