@@ -5,13 +5,16 @@ that nobody can guess, drawn anew by each process. Dask takes such a prefix but 
 root to it. A gate therefore looks at the path first, and answers everything else with the same empty 404. Whoever may
 speak to the scheduler, which takes a certificate, is told the paths. Figures for Prometheus have one of their own,
 because Prometheus shows to its readers where it looks.
+
+What draws the pages (Bokeh: most of a second of a core, in each process) is loaded when somebody first looks at one.
 """
 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from hmac import compare_digest
+from importlib import import_module
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -38,10 +41,13 @@ class Gate(Router):
         First part of every path that is let through.
     metrics : str
         The one path that is let through beside those.
+    draw : callable
+        Called before the first of the pages is answered.
     """
 
-    def __init__(self, application: Application, pages: str, metrics: str) -> None:
+    def __init__(self, application: Application, pages: str, metrics: str, draw: Callable[[], None]) -> None:
         self._application, self._pages, self._metrics = application, pages.encode(), metrics.encode()
+        self._draw: Callable[[], None] | None = draw
 
     def find_handler(self, request: HTTPServerRequest, **kwargs: Any) -> HTTPMessageDelegate | None:
         """Called by Tornado for every request, those for a web socket included; None is a bare 404."""
@@ -49,6 +55,9 @@ class Gate(Router):
         below = compare_digest(path.partition(b"/")[0], self._pages)
         if not below and not compare_digest(path, self._metrics):
             return None
+        if below and self._draw is not None:
+            draw, self._draw = self._draw, None
+            draw()
         return self._application.find_handler(request, **kwargs)
 
 
@@ -58,6 +67,7 @@ class _Closed:
     pages: str
     metrics_path: str
     _figures: str
+    _drawn_by: str
 
     def draw_paths(self) -> None:
         self.pages = secrets.token_hex(_BYTES)
@@ -73,18 +83,24 @@ class _Closed:
         application.add_handlers(r".*$", get_handlers(server=self, modules=[self._figures], prefix=prefix))
         # It listens already, but nothing is answered before this method is left.
         self.http_server.request_callback = Gate(  # type: ignore[attr-defined]
-            application, self.pages, self.metrics_path
+            application, self.pages, self.metrics_path, self._draw_pages
         )
+
+    def _draw_pages(self) -> None:
+        """What Dask does as the process starts."""
+        pages = import_module(self._drawn_by)
+        pages.connect(self.http_application, self.http_server, self, prefix=self.pages)  # type: ignore[attr-defined]
 
 
 class ClosedScheduler(_Closed, Scheduler):
     """A scheduler whose pages nobody finds who was not told where they are."""
 
     _figures = "distributed.http.scheduler.prometheus"
+    _drawn_by = "distributed.dashboard.scheduler"
 
     def __init__(self, **options: Any) -> None:
         self.draw_paths()
-        super().__init__(http_prefix=self.pages, **options)
+        super().__init__(http_prefix=self.pages, **{**options, "dashboard": False})
 
     def start_http_server(self, *args: Any, **kwargs: Any) -> None:
         super().start_http_server(*args, **kwargs)
@@ -100,6 +116,7 @@ class ClosedWorker(_Closed, Worker):
     """A worker whose pages nobody finds who was not told where they are; the scheduler is told."""
 
     _figures = "distributed.http.worker.prometheus"
+    _drawn_by = "distributed.dashboard.worker"
 
     def __init__(
         self,
@@ -113,7 +130,7 @@ class ClosedWorker(_Closed, Worker):
             *args,
             startup_information={**(startup_information or {}), **told},
             http_prefix=self.pages,
-            **options,
+            **{**options, "dashboard": False},
         )
 
 

@@ -10,7 +10,7 @@ import json
 import math
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import wraps
 from pathlib import Path
@@ -280,8 +280,8 @@ class Store:
             files, path = url_to_fs(f"{self._at(name)}/{DOCUMENT}")
             files.pipe_file(path, text)
 
-    def _written(self, name: str, *more: str, whole: bool = False) -> None:
-        """Have it flushed: some objects below a group or array, or all of it; and every directory above."""
+    def _written(self, name: str, *, whole: bool = False) -> None:
+        """Have a group or array flushed: what describes it, or all of it; and the directories above."""
         if not self.local:
             return
         top = Path(self.path)
@@ -289,15 +289,18 @@ class Store:
         paths = {folder, folder / DOCUMENT, top, top / DOCUMENT}
         for parent in Path(name).parents:
             paths |= {top / parent, top / parent / DOCUMENT}
-        for output in more:
-            path = top / output
-            while path != folder:
-                paths.add(path)
-                path = path.parent
         if whole:
             for root, folders, files in os.walk(folder):
                 paths |= {Path(root, entry) for entry in (*folders, *files)}
         durable.written(*paths)
+
+    def _written_below(self, name: str, outputs: Iterable[str]) -> None:
+        """Have shards of an array flushed. What describes it is up to whoever has made it."""
+        if self.local:
+            top = Path(self.path)
+            paths = {top / output for output in outputs}
+            between = {parent for path in paths for parent in path.parents if parent.is_relative_to(top / name)}
+            durable.written(*paths, *between)
 
     def holds(self, output: str) -> bool:
         """Whether an output of a task is there: a shard, or a complete group. It may still prove to be damaged."""
@@ -413,7 +416,7 @@ class Store:
             raise ValueError(f"{name}: rows {start}..{stop} are not whole shards of {shard} of {n} rows")
         array[start:stop] = values
         outputs = [f"{name}/{key}" for _, key in _shards(array, slice(start, stop))]
-        self._written(name, *outputs)
+        self._written_below(name, outputs)
         return outputs
 
     @_names_it
