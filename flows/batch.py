@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 
-from flows._cli import process_began, run_command
+from flows._cli import leave, process_began, run_command
 from flows.options import BatchOptions
 from flows.run_batch import run
 
@@ -28,4 +27,4 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(run_command(main))
+    leave(run_command(main))

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 
-from flows._cli import DEFECT, DONE, run_command
+from flows._cli import DEFECT, DONE, leave, run_command
 from flows.reproduce_options import ReproduceOptions
 from flows.run_reproduce import run
 
@@ -29,4 +28,4 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(run_command(main))
+    leave(run_command(main))

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from importlib import import_module
 from pathlib import Path
+from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 from cluster import connect, prepare
@@ -77,6 +80,7 @@ def run_pipeline(
     from datetime import datetime
 
     from pipeline.batch import call_directly, default_run_directory
+    from pipeline.compiling import words_of
     from pipeline.engine import Context
     from pipeline.errors import writing
     from pipeline.monitoring import told_to_scheduler
@@ -103,8 +107,10 @@ def run_pipeline(
                 return metrics
             if directory.resumed:
                 events.message(f"{path}: going on with an unfinished run")
+            drawing = imported_meanwhile("bokeh.plotting")  # for Dask's report
             with connect(options.cluster, **cluster_arguments(options, events)) as cluster:
-                cluster.client.register_plugin(WarmUp())
+                drawing.join()
+                cluster.client.register_plugin(WarmUp(words_of(params)))
                 events.message(cluster.describe())
                 if on_cluster is not None:
                     on_cluster(cluster, path)
@@ -122,6 +128,18 @@ def run_pipeline(
             raise KeyboardInterrupt(f"run {again}") from None
         finally:
             directory.close()
+
+
+def imported_meanwhile(module: str) -> Thread:
+    """Import a module while this process waits for others. Whoever needs it says what is wrong with it."""
+
+    def load() -> None:
+        with suppress(ImportError):
+            import_module(module)
+
+    thread = Thread(target=load, daemon=True)
+    thread.start()
+    return thread
 
 
 def cluster_arguments(options: CommonOptions, events: Events) -> dict[str, Any]:

@@ -64,7 +64,7 @@ def run(
                 Output(options.output) as output,
                 connect(options.cluster, **cluster_arguments(options, events)) as cluster,
             ):
-                cluster.client.register_plugin(WarmUp())
+                cluster.client.register_plugin(WarmUp(words=()))
                 events.message(cluster.describe())
                 if on_cluster is not None:
                     on_cluster(cluster)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from typing import Any
 
-from flows._cli import run_command
+from flows._cli import leave, run_command
 from flows.run_score import run
 from flows.score_options import ScoreOptions
 from pipeline.plain_text import printable
@@ -40,4 +39,4 @@ def result_lines(result: dict[str, Any]) -> list[str]:
 
 
 if __name__ == "__main__":
-    sys.exit(run_command(main))
+    leave(run_command(main))

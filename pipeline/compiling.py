@@ -116,7 +116,7 @@ def compile_job(job: Job) -> dict[str, Any]:
     return {"name": job.name}
 
 
-def load(words: Collection[str], *, only_cached: bool = True) -> int:
+def load(words: Collection[str], *, only_cached: bool = True, at_most: int | None = None) -> int:
     """Load what runs described by these words need into this process; returns how many signatures.
 
     What the cache does not hold is left out, or compiled.
@@ -125,6 +125,8 @@ def load(words: Collection[str], *, only_cached: bool = True) -> int:
     loops = import_module("ikmap._compiled").LOOPS
     for job in needed(words):
         for signature in job.signatures:
+            if loaded == at_most:
+                return loaded
             # Whatever goes wrong (a damaged file, another Numba), the task that needs the loop sees to it.
             with suppress(Exception):
                 if not only_cached or loops[job.name].is_cached(signature):

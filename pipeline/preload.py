@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import gc
+
 from pipeline.warm import load
 
 load()
+# What stands in memory now is shared with the workers as long as nobody writes to it; to look for cycles is to write.
+gc.freeze()

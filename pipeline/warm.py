@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from importlib import import_module
 from typing import Any
 
@@ -36,14 +37,23 @@ class WarmUp(WorkerPlugin):
     a second) stand in the worker's way, for two threads that import packages with circular imports at the same time
     can get to see half of a module. So does the loading of what has been compiled (as long again, most of it Numba's
     own start). Nothing is compiled here: that is done for all workers together (:mod:`pipeline.compiling`).
+
+    Parameters
+    ----------
+    words : collection of str, optional
+        What describes the run (:func:`pipeline.compiling.words_of`): what others need is not loaded. Default: all is.
     """
 
     name = "ikmap-warm-up"
     idempotent = True
 
+    def __init__(self, words: Collection[str] | None = None) -> None:
+        self._words = words
+
     def setup(self, worker: Any) -> None:  # noqa: ARG002
         """Called by Dask when a worker starts, or when the plugin is registered."""
         load()
+        load_compiled(self._words)
         import_module("pipeline.allocator").keep_freed_memory()
         figures = import_module("pipeline.figures")
         figures.WORK.expose()
@@ -51,16 +61,29 @@ class WarmUp(WorkerPlugin):
 
 
 def load() -> None:
-    """Import the modules of all stages, load what is compiled of them, and look for the libraries of BLAS."""
+    """Import the modules of all stages, look for the libraries of BLAS, and let Numba start."""
     for module in MODULES:
         import_module(module)
-    load_compiled()
     with import_module("ikmap._threads").single_threaded_blas:
         pass  # which looks for the libraries of BLAS, once
+    load_compiled(at_most=1)
 
 
-def load_compiled() -> int:
-    """Load the compiled loops that the cache on disk holds, of those declared; compile nothing. Returns how many."""
+def load_compiled(words: Collection[str] | None = None, at_most: int | None = None) -> int:
+    """Load the compiled loops that the cache on disk holds, of those declared; compile nothing.
+
+    Parameters
+    ----------
+    words : collection of str, optional
+        What describes the run: only what it needs.
+    at_most : int, optional
+        Enough of them: the first takes fifty times as long as another, as Numba starts with it.
+
+    Returns
+    -------
+    int
+        How many.
+    """
     compiling = import_module("pipeline.compiling")
-    loaded: int = compiling.load(compiling.everything())
+    loaded: int = compiling.load(compiling.everything() if words is None else words, at_most=at_most)
     return loaded
