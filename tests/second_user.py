@@ -14,6 +14,7 @@ import json
 import os
 import sys
 from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
@@ -28,6 +29,8 @@ from distributed.http.utils import get_handlers
 from cluster import tls
 
 SECONDS = 8.0
+AT_ONCE = 16
+"""Requests side by side: many of them wait until their time is up."""
 SOCKETS = ("/eventstream", "/status/ws", "/individual-progress/ws")
 OTHERS = (
     "/",
@@ -61,6 +64,8 @@ class Plan:
         First parts of paths of pages; the empty one too.
     certificates
         Folder of the cluster's certificate and key.
+    paths
+        Of pages; default: all that Dask knows. To whom they are shown each takes a second.
     """
 
     scheduler: str
@@ -70,6 +75,7 @@ class Plan:
     processes: list[int]
     prefixes: list[str] = field(default_factory=lambda: [""])
     certificates: str | None = None
+    paths: list[str] = field(default_factory=lambda: routes())
 
 
 def routes() -> list[str]:
@@ -122,7 +128,11 @@ def sockets(plan: Plan) -> list[str]:
     wanted = {"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13"}
     wanted |= {"Sec-WebSocket-Key": "AAAAAAAAAAAAAAAAAAAAAA==", "Sec-WebSocket-Protocol": "bokeh, x"}
     places = [(port, f"{prefix}{path}") for port in plan.ports for prefix in plan.prefixes for path in SOCKETS]
-    return [f"{port}{path}" for port, path in places if (asked(port, "GET", path, wanted) or (0,))[0] == 101]
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        answers = pool.map(lambda place: asked(place[0], "GET", place[1], wanted), places)
+        return [
+            f"{port}{path}" for (port, path), answer in zip(places, answers, strict=True) if answer and answer[0] == 101
+        ]
 
 
 def asked(port: int, method: str, path: str, headers: dict[str, str]) -> tuple[int, bool] | None:
@@ -140,10 +150,14 @@ def asked(port: int, method: str, path: str, headers: dict[str, str]) -> tuple[i
 
 def pages(plan: Plan) -> list[str]:
     """Whatever is more than a bare refusal: a page, a redirect, a hint."""
-    places = [(port, f"{prefix}{path}") for port in plan.ports for prefix in plan.prefixes for path in routes()]
-    answers = {f"{method} {port}{path}": asked(port, method, path, {})
-               for port, path in places for method in ("GET", "POST")}  # fmt: skip
-    return [name for name, answer in answers.items() if answer is not None and answer[1]]
+    places = [
+        (method, port, f"{prefix}{path}")
+        for port in plan.ports for prefix in plan.prefixes for path in plan.paths for method in ("GET", "POST")
+    ]  # fmt: skip
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        answers = pool.map(lambda place: asked(place[1], place[0], place[2], {}), places)
+        found = zip(places, answers, strict=True)
+        return [f"{method} {port}{path}" for (method, port, path), answer in found if answer is not None and answer[1]]
 
 
 def read(plan: Plan) -> list[str]:

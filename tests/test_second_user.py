@@ -15,6 +15,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
+from multiprocessing.util import get_temp_dir
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +85,7 @@ def tried(plan: Plan, uid: int, folder: Path) -> dict[str, Any]:
 def open_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A folder that everybody may look into, as those of pytest are not, and in which temporary files are kept."""
     tmp_path_factory.getbasetemp()  # where it always is
+    get_temp_dir()  # that of the processes of this test session, which outlive the folder
     folder = Path(tempfile.mkdtemp(prefix="ikmap-second-user-"))
     folder.chmod(0o755)
     (folder / "tmp").mkdir()
@@ -95,6 +97,9 @@ def open_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     finally:
         tempfile.tempdir = before
         shutil.rmtree(folder)
+
+
+SOME = ["/status", "/metrics", "/health", "/info/main/workers.html", "/counters"]
 
 
 @dataclass
@@ -132,7 +137,8 @@ def owned(open_folder: Path) -> Iterator[Owned]:
                 files=[name for folder in folders for name in files_in(folder)],
                 processes=[process.pid for process in processes()],
             )
-            allowed = replace(plan, prefixes=[of[PAGES] for of in everyone], certificates=str(open_folder / "tls"))
+            prefixes = [of[PAGES] for of in everyone]
+            allowed = replace(plan, prefixes=prefixes, certificates=str(open_folder / "tls"), paths=SOME)
             key = (open_folder / "tls" / tls.KEY).read_text().splitlines()[2]
             secrets = [key, *(of[name].split("/")[1] for of in everyone for name in (PAGES, METRICS))]
             arguments = "\n".join(" ".join(process.cmdline()) for process in processes())
@@ -196,7 +202,7 @@ def test_another_user_gets_into_what_dask_starts_and_into_open_folders(open_fold
         run_batch.run(BatchOptions.parse(asked), events=QuietProgress())
         assert run.stat().st_mode & 0o777 == 0o755  # as it was found
         address = client.scheduler.address.removeprefix("tcp://")
-        plan = Plan(address, sorted(listening() - before), [str(run)], files_in(run), [])
+        plan = Plan(address, sorted(listening() - before), [str(run)], files_in(run), [], paths=SOME)
         found = tried(plan, NOBODY, tmp_path)
     assert found["speaking"] == ["tcp: task", *found["speaking"][1:]]
     assert len(found["speaking"]) == 1 + 3
