@@ -18,6 +18,7 @@ import zarr
 from flows.options import BatchOptions, OnlineOptions
 from flows.run_batch import batch_params, find_data, identity, sources_of
 from flows.run_online import online_identity, online_params
+from flows.score_options import ScoreOptions
 from pipeline import durable, engine, models, prepared, store
 from pipeline.batch import Call, Invocation, call_directly, run_batch
 from pipeline.durable import read_json
@@ -27,6 +28,7 @@ from pipeline.measured import measured
 from pipeline.online import run_online
 from pipeline.progress import QuietProgress
 from pipeline.rundir import RunDirectory
+from pipeline.score import Output, open_data, open_run, score
 from pipeline.stages import stream, train_distributed
 
 
@@ -125,6 +127,16 @@ class Command:
             return run_batch(context, data, asked, call=call)
         finally:
             held.close()
+
+
+def score_file(options: ScoreOptions) -> dict[str, Any]:
+    """Score a file with a finished run, as ``flows.score`` does."""
+    forget()
+    model = open_run(options.model, options.learner)
+    data = open_data(model, options.input, options.format, options.label)
+    client: Any = NoWorkers()
+    with Output(options.output) as output:
+        return score(client, model, data, output, Heard())
 
 
 def results(directory: Path) -> dict[str, Any]:
