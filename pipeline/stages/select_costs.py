@@ -23,28 +23,30 @@ class Costs:
     """
 
     def __init__(self) -> None:
-        self._done: list[tuple[Sequence[tuple[float, float]], float]] = []
+        self._n = 0
+        # Of the logarithms of seconds by size: sum and sum of squares.
+        self._sums = {candidate: (0.0, 0.0) for candidate in product(GROWTHS, POOLINGS)}
+        self._best = (GROWTH, POOLING, 1.0)
 
     def add(self, work: Sequence[tuple[float, float]], seconds: float) -> None:
         """Note a task: pairs of a value and how much is scored there (as many C), and the seconds that it took."""
-        self._done.append((work, max(seconds, 1e-6)))
+        self._n += 1
+        found = []
+        for (growth, pooling), (total, squares) in self._sums.items():
+            log = math.log(max(seconds, 1e-6) / _size(work, growth, pooling))
+            total, squares = total + log, squares + log * log
+            self._sums[growth, pooling] = total, squares
+            misfit = round(max(0.0, squares - total * total / self._n), 9)
+            unusual = abs(growth - GROWTH) + abs(pooling - POOLING)
+            found.append((misfit, unusual, growth, pooling, math.exp(total / self._n)))
+        self._best = min(found)[2:]
 
     def seconds(self, work: Sequence[tuple[float, float]]) -> float | None:
         """What another task should take; None as long as none is done."""
-        if not self._done:
+        if not self._n:
             return None
-        growth, pooling, factor = self._fit()
+        growth, pooling, factor = self._best
         return factor * _size(work, growth, pooling)
-
-    def _fit(self) -> tuple[float, float, float]:
-        found = []
-        for growth, pooling in product(GROWTHS, POOLINGS):
-            logs = [math.log(seconds / _size(work, growth, pooling)) for work, seconds in self._done]
-            mean = math.fsum(logs) / len(logs)
-            misfit = round(math.fsum((log - mean) ** 2 for log in logs), 9)
-            unusual = abs(growth - GROWTH) + abs(pooling - POOLING)
-            found.append((misfit, unusual, growth, pooling, math.exp(mean)))
-        return min(found)[2:]
 
 
 def _size(work: Sequence[tuple[float, float]], growth: float, pooling: float) -> float:
