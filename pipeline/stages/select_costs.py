@@ -25,7 +25,7 @@ class Costs:
     def __init__(self) -> None:
         self._n = 0
         # Of the logarithms of seconds by size: sum and sum of squares.
-        self._sums = {candidate: (0.0, 0.0) for candidate in product(GROWTHS, POOLINGS)}
+        self._sums = dict.fromkeys(product(GROWTHS, POOLINGS), (0.0, 0.0))
         self._best = (GROWTH, POOLING, 1.0)
 
     def add(self, work: Sequence[tuple[float, float]], seconds: float) -> None:
