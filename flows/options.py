@@ -11,8 +11,8 @@ from cluster.settings import KINDS, family
 from cluster.settings import check as check_settings
 from flows._declare import Options, option
 from flows._kinds import Choice, ClusterName, Flag, Integer, Pairs, Real, Several, Text
+from ikmap.methods import LEARNER_OPTIONS, LEARNERS
 from pipeline.errors import InputError
-from pipeline.learners import LEARNER_OPTIONS, LEARNERS
 
 DATA, STREAM, FEATURES, LEARNING, BASELINES = "Data", "Stream", "Features", "Learning", "Baselines"
 RUN, CLUSTER, OUTPUT = "Run", "Cluster", "Output"

@@ -14,14 +14,13 @@ from typing import Any
 
 from distributed import performance_report
 
-from pipeline.baselines import given
+from ikmap.methods import LEARNERS
 from pipeline.compiling import prepare, words_of
 from pipeline.datasets import ResolvedDataset
 from pipeline.durable import promised, write_json, write_text
 from pipeline.engine import Context
 from pipeline.errors import InputError
 from pipeline.healing import stage_is_whole, until_whole
-from pipeline.learners import LEARNERS
 from pipeline.measured import peak_rss_bytes
 from pipeline.params import Params
 from pipeline.plan import largest_psi, least_plan, make_plan
@@ -250,7 +249,7 @@ def widths(params: Params, selection: Result | None) -> tuple[dict[str, int], di
         if LEARNERS[name].on == "cells":
             psis[name] = selected[name] if name in selected else int(params.psi)
         else:
-            values[name] = tuned[name]["chosen"] if name in tuned else given(name, params)
+            values[name] = tuned[name]["chosen"] if name in tuned else LEARNERS[name].given(params)
     return psis, values
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from pipeline.learners import LEARNERS
+from ikmap.methods import LEARNERS
 
 if TYPE_CHECKING:
     from distributed import Client

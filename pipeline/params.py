@@ -24,7 +24,7 @@ class Params:
         Whether cross-validation leaves out, after some folds, what will not be chosen any more (:mod:`ikmap.racing`).
     budget : float or None
         Seconds that it may take; part of what a run is, as two budgets may choose differently.
-    learners : tuple of names of :data:`pipeline.learners.LEARNERS`
+    learners : tuple of names of :data:`ikmap.methods.LEARNERS`
     C : float or "auto"
         Weight of the losses of the SVM and of logistic regression; "auto" chooses by the same cross-validation.
     loss, tol, class_weight, solver, parts

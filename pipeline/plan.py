@@ -8,18 +8,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ikmap.learners.class_descent import LANES
+from ikmap.methods import LEARNERS, DualLearner, Shape
 from ikmap.model_selection import psis_that_fit
 from ikmap.partitioners.voronoi.scores import DENSE_BYTES
 from ikmap.partitioners.voronoi.search import SCRATCH_BYTES
-from pipeline.baselines import is_kernel_svm, needed_bytes
 from pipeline.datasets import ResolvedDataset
 from pipeline.errors import InputError
 from pipeline.layout import BLOCK_BYTES, STREAM_BYTES, cell_layout, choose_parts, choose_solver, packed_bytes
-from pipeline.learners import LEARNERS
 from pipeline.memory import PROCESS_BYTES, USABLE, refusal, size
 from pipeline.params import Params
 from pipeline.prepared import READ_BYTES
-from pipeline.stages.train import CLASS_GROUPS, LINEAR
+from pipeline.stages.train import CLASS_GROUPS
 from pipeline.stages.train_distributed import HELD_BYTES, PROBLEMS_AT_ONCE
 
 COMPRESSION = 2.6
@@ -124,10 +123,12 @@ def make_plan(
         # The part that is worked on, twice while it is packed; parts that stay; four copies of its dual variables.
         distributed = HELD_BYTES + 2 * part + 8 * t * psi * 8 * together + (4 + 32 * together) * rows_train / parts
         training = max(distributed, training)
-    own = {
-        name: needed_bytes(name, params, n=rows_train, d=columns, nnz=None if dense else nnz, n_classes=n_classes)
-        for name in params.learners
+    learners = {name: LEARNERS[name] for name in params.learners}
+    shapes = {
+        "cells": Shape(rows_train, t, None, n_classes),
+        "rows": Shape(rows_train, columns, None if dense else nnz, n_classes),
     }
+    own = {name: learner.needed_bytes(params, shapes[learner.on]) for name, learner in learners.items()}
     # A model with a kernel may keep all rows.
     kept = {name: (per_row if LEARNERS[name].on == "rows" else 4 * t) + 8 * problems for name in own}
     output = sum(min(needed, rows_train * kept[name]) for name, needed in own.items())
@@ -144,12 +145,12 @@ def make_plan(
         ]
     else:
         mapping = training = 3 * READ_BYTES
-    if not set(LINEAR).isdisjoint(own):
+    if any(isinstance(learner, DualLearner) for learner in learners.values()):
         lines.append(
             f"training: {size(cells)} of packed cells, {held} (solver {solver}); weights {size(weights)} a learner"
         )
     lines += [
-        f"training {name}: {'at least' if is_kernel_svm(name) else 'about'} {size(needed)}"
+        f"training {name}: {'at least' if getattr(learners[name], 'working_set', False) else 'about'} {size(needed)}"
         for name, needed in own.items()
         if needed
     ]

@@ -11,6 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 import zarr
 
+from ikmap.methods import Sample
 from ikmap.rows import Rows, as_dense
 from pipeline.errors import InputError
 from pipeline.permutation import position_in_shuffle
@@ -165,6 +166,11 @@ class PreparedRows:
     def read(self, start: int, stop: int) -> tuple[Rows, np.ndarray]:
         """Rows ``start .. stop - 1``: features and int32 class numbers."""
         return self.take(np.arange(start, stop))
+
+    def sample(self, offsets: np.ndarray | None = None) -> Sample:
+        """All of them, for a learner that looks at some before it begins: read on demand; `offsets` are of cells."""
+        about = self.preparation
+        return Sample(self.n_rows, about.n_columns, len(about.classes), lambda numbers: self.take(numbers)[0], offsets)
 
     def where(self, row: int) -> str:
         """File and row of one of these rows, for people: rows that hold data are counted, from 1."""

@@ -9,7 +9,7 @@ from typing import Any, Protocol, Self
 
 import numpy as np
 
-from pipeline.baselines import parameter_of
+from ikmap.methods import LEARNERS
 from pipeline.engine import Context, Record, Task
 from pipeline.healing import is_whole
 from pipeline.stages.stream import Contestant, learn_chunk, learn_initial, map_chunk, save_state
@@ -229,7 +229,7 @@ class Race:
         learning = np.cumsum(blocks[:, 2] + blocks[:, 3])
         n_seen = int(seen[-1]) if seen.size else 0
         parameter = {"psi": contestant.fitted.psi} if contestant.fitted else {
-            "parameter": parameter_of(contestant.learner, self.context.params), "value": contestant.value
+            "parameter": LEARNERS[contestant.learner].parameter(self.context.params.gamma), "value": contestant.value
         }  # fmt: skip
         return {
             **parameter,

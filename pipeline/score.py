@@ -22,7 +22,6 @@ from ikmap.learners.linear_model import decision_to_index
 from ikmap.model import Model
 from ikmap.partitioners import Partitions
 from ikmap.rows import Rows, as_csr, as_rows
-from pipeline.baselines import check_values
 from pipeline.compiling import prepare
 from pipeline.engine import Record, Task, run_tasks
 from pipeline.errors import Damaged, InputError, writing
@@ -37,6 +36,7 @@ from pipeline.score_output import Output, parquet_writer, sha256_of
 from pipeline.stages.partition import Fitted
 from pipeline.stages.train import MODELS
 from pipeline.store import Store
+from pipeline.values import check_values
 
 STAGE = "score"
 

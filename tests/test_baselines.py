@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,16 +17,15 @@ from cluster import ClusterHandle, connect
 from flows.options import BatchOptions
 from flows.run_batch import batch_params
 from ikmap.learners import working_set
+from ikmap.methods import LEARNERS, Sample, Shape, WholeLearner, stream_learner, whole_learner
+from ikmap.methods.adaraker import LAMBDAS
 from ikmap.model import Model
 from ikmap.model_selection import folds
 from ikmap.seeds import generator
-from pipeline import baselines
-from pipeline.baselines import LAMBDAS, Sample, given, needed_bytes, parameter_of, searched, start_online
 from pipeline.batch import Invocation, run_batch, weights_of_loss
 from pipeline.datasets import ResolvedDataset
 from pipeline.engine import Context
 from pipeline.errors import DoesNotFit, InputError
-from pipeline.learners import LEARNERS
 from pipeline.memory import USABLE
 from pipeline.models import load_model
 from pipeline.params import Params
@@ -55,7 +56,7 @@ def learned(path: Path, name: str, *, part_rows: int = 90, kind: str = "dense", 
     if LEARNERS[name].on == "cells":
         fitted = Fitted(**partition(ctx, [PSI])["fitted"][0])
         cells(ctx, [fitted])
-    result = train(ctx, name, fitted, given(name, ctx.params), 2)
+    result = train(ctx, name, fitted, LEARNERS[name].given(ctx.params), 2)
     tested = evaluate(ctx, name, fitted, result["content_hash"])
     return ctx, load_model(ctx.store, f"models/{name}", Model, result["content_hash"]), result, tested
 
@@ -93,7 +94,7 @@ def test_the_three_forms_of_ik_ogd_agree_on_every_test_row(tmp_path: Path) -> No
 def test_an_online_learner_takes_rows_in_the_order_that_is_asked_for(order: str, tmp_path: Path) -> None:
     ctx, model, _, _ = learned(tmp_path, "kernel-ogd", order=order)
     X, y = PreparedRows(ctx.store, "train").read(0, 240)
-    state = start_online("kernel-ogd", ctx.params, PSI, Sample(240, X.shape[1], 2, lambda numbers: X[numbers]))
+    state = stream_learner("kernel-ogd").start(ctx.params, PSI, Sample(240, X.shape[1], 2, lambda numbers: X[numbers]))
     rows = np.arange(240)
     if order == "shuffled":
         rows = generator(ctx.params.seed, PASS_STREAM, 0).permutation(rows.astype(np.int32))
@@ -125,7 +126,7 @@ def test_an_interrupted_pass_goes_on_from_its_checkpoint(tmp_path: Path, monkeyp
     with pytest.raises(Killed):
         learned(tmp_path / "killed", "nogd", points="violators", b=20)
     ctx = context(tmp_path / "killed", Params(t=10, psi=PSI, C=1.0, decay=1e-3, points="violators", b=20))
-    result = train(ctx, "nogd", None, given("nogd", ctx.params))
+    result = train(ctx, "nogd", None, LEARNERS["nogd"].given(ctx.params))
     assert result["content_hash"] == whole.content_hash
     assert not Path(saved[0]).exists()
 
@@ -136,18 +137,19 @@ def test_pr5_cross_validation_never_builds_on_held_out_rows(monkeypatch: pytest.
     store_rows(ctx.store, X, y)
     seen: list[np.ndarray] = []
 
-    def watched(name: str, params: Params, value: float | None, sample: Sample, *more: Any) -> Any:
+    def start(name: str, params: Params, value: float | None, sample: Sample, *more: Any) -> Any:
         seen.append(sample.take(np.arange(sample.n_rows)))
-        state = start_online(name, params, value, sample, *more)
+        state = stream_learner(name).start(params, value, sample, *more)
         learn = state.partial_fit
         monkeypatch.setattr(state, "partial_fit", lambda rows, labels: (seen.append(rows), learn(rows, labels))[1])
         return state
 
-    def fit(name: str, params: Params, value: float | None, rows: Any, *more: Any) -> Any:
+    def fit(learner: WholeLearner, params: Params, value: float | None, rows: Any, *more: Any) -> Any:
         seen.append(rows)
-        return baselines.fit_fold(name, params, value, rows, *more)
+        return fit_fold(learner, params, value, rows, *more)
 
-    monkeypatch.setattr(select_rows, "start_online", watched)
+    fit_fold = select_rows.fit_fold
+    monkeypatch.setattr(select_rows, "stream_learner", lambda name: SimpleNamespace(start=partial(start, name)))
     monkeypatch.setattr(select_rows, "fit_fold", fit)
     for name in ctx.params.learners:
         for k, (_, held_out) in enumerate(folds(100, ctx.params.seed)):
@@ -178,15 +180,15 @@ def test_cross_validation_chooses_the_best_value_and_of_equals_the_smallest(tmp_
 
 def test_what_is_searched_and_what_is_given() -> None:
     automatic = Params(psi="auto", gamma="auto")
-    assert searched("kernel-svm", automatic) == "gamma"
-    assert searched("kernel-svm", replace(automatic, gamma="psi")) == "psi"
-    assert searched("svm", automatic) == "psi"
-    assert searched("chi2-svm", automatic) is None
-    assert searched("raker", replace(automatic, decay=0.1)) is None
-    assert given("raker", replace(automatic, decay=0.1)) == 0.1
-    assert given("kernel-svm", replace(automatic, gamma=0.25)) == 0.25
-    assert given("kernel-svm", Params(psi=16)) == 16
-    assert parameter_of("chi2-linear", automatic) is None
+    assert LEARNERS["kernel-svm"].searched(automatic) == "gamma"
+    assert LEARNERS["kernel-svm"].searched(replace(automatic, gamma="psi")) == "psi"
+    assert LEARNERS["svm"].searched(automatic) == "psi"
+    assert LEARNERS["chi2-svm"].searched(automatic) is None
+    assert LEARNERS["raker"].searched(replace(automatic, decay=0.1)) is None
+    assert LEARNERS["raker"].given(replace(automatic, decay=0.1)) == 0.1
+    assert LEARNERS["kernel-svm"].given(replace(automatic, gamma=0.25)) == 0.25
+    assert LEARNERS["kernel-svm"].given(Params(psi=16)) == 16
+    assert LEARNERS["chi2-linear"].parameter(automatic.gamma) is None
 
 
 @pytest.mark.usefixtures("without_cluster")
@@ -241,10 +243,10 @@ def test_a_kernel_svm_with_too_many_support_vectors_is_refused(tmp_path: Path, m
     y = np.where(np.arange(1000) % 3 == 0, 1 - y, y)
     ctx = context(tmp_path, Params())
     store_rows(ctx.store, X, y)
-    sizes: dict[str, Any] = {"n": 1000, "d": X.shape[1], "nnz": None, "n_classes": 2}
+    shape, method = Shape(1000, X.shape[1], None, 2), whole_learner("kernel-svm")
 
     def limit(rows: int) -> int:
-        needed = memory.PROCESS_BYTES + needed_bytes("kernel-svm", ctx.params, **sizes, working_set=rows)
+        needed = memory.PROCESS_BYTES + method.needed_bytes(ctx.params, shape, rows)
         return int(needed / memory.USABLE) + 1
 
     assert memory.worker_limit() is None

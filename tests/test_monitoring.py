@@ -25,10 +25,10 @@ from cluster.targets import targets
 from flows import run_batch, run_online, run_score
 from flows.options import BatchOptions, OnlineOptions
 from flows.score_options import ScoreOptions
+from ikmap.methods import LEARNERS
 from ikmap.model import Model
 from pipeline.engine import stage_label
 from pipeline.figures import COUNTED, STAGES, Figures
-from pipeline.learners import LEARNERS
 from pipeline.models import MODELS, load_model
 from pipeline.monitoring import TOPIC, StageFigures, ToldEvents, told_to_scheduler
 from pipeline.progress import QuietProgress

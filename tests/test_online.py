@@ -20,14 +20,14 @@ from jsonschema import Draft202012Validator
 from cluster import ClusterHandle, connect
 from flows.options import OnlineOptions
 from ikmap.learners.linear_model import decision_to_index
+from ikmap.methods import LEARNERS as ALL_LEARNERS
+from ikmap.methods import Sample, stream_learner
 from ikmap.partitioners import draw_subsamples, fit_partitions
-from pipeline.baselines import Sample, start_online
 from pipeline.batch import Invocation
 from pipeline.datasets import ResolvedDataset
 from pipeline.durable import read_json, write_json
 from pipeline.engine import Context
 from pipeline.errors import InputError
-from pipeline.learners import LEARNERS as ALL_LEARNERS
 from pipeline.online import OnlineParams, run_online
 from pipeline.params import Params
 from pipeline.permutation import position_in_shuffle
@@ -107,8 +107,8 @@ def begun(folder: Path, X: np.ndarray, params: Params, name: str, value: float |
         manifest = json.loads((folder / "manifest.json").read_text())
         model = Fitted(**manifest["stages"]["partition"]["result"]["fitted"][0]).load(Store(folder / "store.zarr"))
         rows, offsets = model.cells(X), model.offsets
-    sample = Sample(INITIAL, X.shape[1], 2, lambda numbers: X[:INITIAL][numbers])
-    return rows, start_online(name, params, value, sample, offsets)
+    sample = Sample(INITIAL, X.shape[1], 2, lambda numbers: X[:INITIAL][numbers], offsets)
+    return rows, stream_learner(name).start(params, value, sample)
 
 
 def by_hand(folder: Path, file: Path, params: Params, name: str, value: float | None, block: int) -> Any:

@@ -21,12 +21,11 @@ from flows.options import BatchOptions, OnlineOptions
 from flows.reproduce_options import ReproduceOptions
 from flows.run_batch import batch_params
 from flows.score_options import ScoreOptions
+from ikmap.methods import LEARNER_OPTIONS, LEARNERS, DualLearner, Sample
 from ikmap.partitioners import fit_partitions
-from pipeline.baselines import Sample, fit_batch, start_online
 from pipeline.errors import InputError
-from pipeline.learners import LEARNER_OPTIONS, LEARNERS
 from pipeline.params import Params
-from pipeline.stages.train import LINEAR, svm_params
+from pipeline.stages.train import svm_params
 
 ROOT = Path(__file__).parents[1]
 COMMANDS = (BatchOptions, OnlineOptions, ReproduceOptions, ScoreOptions)
@@ -274,14 +273,14 @@ def test_options_of_a_learner_are_what_it_reads(learner):
         draws = np.array([rng.permutation(40)[:4] for _ in range(6)])
         model = fit_partitions(X, draws, method="anne", seed=0)
         rows, elsewhere = model.cells(X).packed(), {"partitioner", "t", "max_depth"}
-    if learner.name in LINEAR:
+    if isinstance(learner, DualLearner):
         svm_params(read, learner.name)
         elsewhere |= {"solver", "parts"}
     elif learner.way == "batch":
-        fit_batch(learner.name, read, value, rows, y, [0, 1])
+        learner.fit(read, value, rows, y, [0, 1])
     else:
         offsets = model.offsets if learner.on == "cells" else None
-        start_online(learner.name, read, value, Sample(40, 3, 2, lambda numbers: X[numbers]), offsets)
+        learner.start(read, value, Sample(40, 3, 2, lambda numbers: X[numbers], offsets))
         elsewhere |= {"order"}
     assert (read.names | elsewhere) - {"seed", "psi"} == learner.options
 

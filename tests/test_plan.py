@@ -15,10 +15,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ikmap.methods import LEARNERS
 from pipeline.dataset_spec import Split
 from pipeline.errors import DoesNotFit, InputError
 from pipeline.layout import SOLVERS, choose_parts, choose_solver, packed_bytes
-from pipeline.learners import LEARNERS
 from pipeline.memory import USABLE
 from pipeline.params import Params
 from pipeline.plan import Plan, largest_psi, least_plan, make_plan

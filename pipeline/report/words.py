@@ -5,7 +5,7 @@ Written for somebody who knows what a classifier is and has not read the papers.
 
 from __future__ import annotations
 
-from pipeline.learners import LEARNERS
+from ikmap.methods import LEARNERS
 from pipeline.report.fields import Metrics, get_list, get_mapping, get_number, get_text, learners_of
 from pipeline.report.text import shorten
 

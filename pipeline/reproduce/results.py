@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ikmap.learners.adaraker import SIGMAS
+from ikmap.methods.adaraker import LAMBDAS
 from ikmap.model_selection import PSIS
-from pipeline.baselines import LAMBDAS
 from pipeline.report.scores import confusion_of, majority_baseline
 from pipeline.reproduce.paper import Entry, Experiment, Paper, shown
 from pipeline.reproduce.pictures import draw

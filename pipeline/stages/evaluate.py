@@ -8,7 +8,6 @@ import numpy as np
 
 from ikmap.cells import Cells
 from ikmap.model import Model
-from pipeline.baselines import check_values
 from pipeline.engine import Context, Record, Stage, Task
 from pipeline.models import load_model
 from pipeline.prepared import PreparedRows
@@ -16,6 +15,7 @@ from pipeline.stages.cells import cells_name
 from pipeline.stages.partition import Fitted
 from pipeline.stages.train import MODELS
 from pipeline.store import Store, read
+from pipeline.values import check_values
 
 TASK_BYTES = 16 << 20
 """Stored cells that a task predicts, or one shard: to predict them takes no longer than a task's way to a worker."""

@@ -7,11 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ikmap.methods import LEARNERS
 from ikmap.model_selection import FOLDS, values_of_C
 from ikmap.racing import ODDS
-from pipeline.baselines import searched
 from pipeline.engine import Context, Record, Stage, Task
-from pipeline.learners import LEARNERS
 from pipeline.params import Params
 from pipeline.prepared import PreparedRows
 from pipeline.stages.select_cells import cell_learners, cell_values, groups_of, score_cells
@@ -28,7 +27,7 @@ CELLS = "cells"
 
 def searches(params: Params) -> list[str]:
     """Names of what cross-validation is to choose: "psi", "C", "gamma", "lambda", or nothing."""
-    wanted = {searched(name, params) for name in params.learners}
+    wanted = {LEARNERS[name].searched(params) for name in params.learners}
     if params.C == "auto" and any(LEARNERS[name].takes_C for name in params.learners):
         wanted.add("C")
     return [name for name in ("psi", "C", "gamma", "lambda") if name in wanted]
@@ -104,7 +103,7 @@ class Search:
         has_C = {name for name in cell_learners(params) if params.C == "auto" and LEARNERS[name].takes_C}
         self.cells = {name: Entrant(name, "psi", psis, Cs if name in has_C else ()) for name in cell_learners(params)}
         self.rows = {
-            name: Entrant(name, searched(name, params) or "", values_of(name, params, used))
+            name: Entrant(name, LEARNERS[name].searched(params) or "", values_of(name, params, used))
             for name in row_learners(params)
         }
         self.entrants = {**self.cells, **self.rows}

@@ -12,16 +12,14 @@ import numpy as np
 from ikmap.cells import Cells
 from ikmap.learners.linear_svm import fit_linear_svm, svm_model
 from ikmap.learners.linear_svm_path import fit_linear_svm_path
-from ikmap.learners.ogd import OGDState
 from ikmap.learners.rows import Block
+from ikmap.methods import LEARNERS, Sample, StreamLearner, WholeLearner
 from ikmap.model_selection import Learner, Predictor, folds, psis_that_fit, score_fold, values_of_C
 from ikmap.seeds import generator
-from pipeline.baselines import fit_fold
 from pipeline.engine import Record
-from pipeline.learners import LEARNERS
 from pipeline.params import Params
 from pipeline.prepared import PreparedRows
-from pipeline.stages.select_rows import cv_sample, packed_rows, some_of
+from pipeline.stages.select_rows import cv_sample, fit_fold, packed_rows, some_of
 from pipeline.stages.train import PASS_STREAM, svm_params
 from pipeline.store import Store
 
@@ -97,9 +95,12 @@ def _learner(name: str, params: Params, n_classes: int, n_Cs: int) -> Learner:
     """The learner of the run, on rows in memory."""
     classes = list(range(n_classes))
 
-    def ogd(cells: Cells, y: np.ndarray) -> Predictor:
-        divisor = float(params.t) if params.feature_scale == "kernel" else 1.0
-        state = OGDState.start(cells.n_columns, n_classes, eta=params.eta, divisor=divisor)
+    learner = LEARNERS[name]
+
+    def stream(cells: Cells, y: np.ndarray) -> Predictor:
+        assert isinstance(learner, StreamLearner)
+        sample = Sample(len(cells), cells.n_partitions, n_classes, cells.__getitem__, cells.offsets)
+        state = learner.start(params, None, sample)
         order = np.arange(y.size)
         if params.order == "shuffled":
             order = generator(params.seed, PASS_STREAM, 0).permutation(y.size)
@@ -124,12 +125,13 @@ def _learner(name: str, params: Params, n_classes: int, n_Cs: int) -> Learner:
                 yield svm_model(fit, classes, asked, divisor=math.sqrt(params.t)).predict_index
                 del fit  # Nobody needs the weights of two C at a time.
 
-    def kernel_svm(cells: Cells, y: np.ndarray) -> Predictor:
-        some = some_of(np.arange(y.size))
-        return fit_fold(name, params, None, cells[some], y[some])
+    def whole(cells: Cells, y: np.ndarray) -> Predictor:
+        assert isinstance(learner, WholeLearner)
+        some = some_of(np.arange(y.size), learner.compared_on)
+        return fit_fold(learner, params, None, cells[some], y[some])
 
-    if name == "isolation-svm":
-        return kernel_svm
-    if LEARNERS[name].way == "online":
-        return ogd
+    if isinstance(learner, WholeLearner):
+        return whole
+    if isinstance(learner, StreamLearner):
+        return stream
     return path if params.C == "auto" else batch

@@ -4,35 +4,37 @@ from __future__ import annotations
 
 import base64
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
+from ikmap.learners.rows import Rows as AnyRows
+from ikmap.learners.rows import n_rows as count_rows
+from ikmap.methods import LEARNERS, Sample, WholeLearner, stream_learner
+from ikmap.methods.adaraker import LAMBDAS
+from ikmap.methods.learner import GAMMAS
 from ikmap.model_selection import folds, psis_that_fit
 from ikmap.rows import Rows
 from ikmap.seeds import generator
-from pipeline.baselines import GAMMAS, LAMBDAS, Sample, fit_fold, searched, start_online
 from pipeline.engine import Record
-from pipeline.learners import LEARNERS
 from pipeline.params import Params
 from pipeline.prepared import PreparedRows
 from pipeline.store import Store
 
 STREAM = 2_000_004
 """Seed path of the rows that are looked at."""
-KERNEL_ROWS = 4000
-"""Rows that an SVM with a kernel is trained on to compare values: its time grows with the square of the rows."""
 
 
 def values_of(name: str, params: Params, n_rows: int) -> list[float]:
     """Values that are tried for a learner, ascending."""
     found: dict[str, Sequence[float]] = {"psi": psis_that_fit(n_rows), "gamma": list(GAMMAS), "lambda": list(LAMBDAS)}
-    return list(found[searched(name, params) or "psi"])
+    return list(found[LEARNERS[name].searched(params) or "psi"])
 
 
 def row_learners(params: Params) -> tuple[str, ...]:
     """Learners on rows that there is something to choose for."""
-    return tuple(name for name in params.learners if LEARNERS[name].on == "rows" and searched(name, params))
+    return tuple(name for name in params.learners if LEARNERS[name].on == "rows" and LEARNERS[name].searched(params))
 
 
 def cv_sample(store: Store, params: Params, n_rows: int) -> tuple[Rows, np.ndarray]:
@@ -50,14 +52,14 @@ def score_rows(store: Store, params: Params, name: str, value: float, fold: int,
     X, y = cv_sample(store, params, n_rows)
     fit, held_out = folds(n_rows, params.seed)[fold]
     classes = list(range(len(PreparedRows(store, "train").preparation.classes)))
-    if LEARNERS[name].way == "batch":
-        if name.endswith("-svm"):
-            fit = some_of(fit)
-        predict = fit_fold(name, params, value, X[fit], y[fit])
+    learner = LEARNERS[name]
+    if isinstance(learner, WholeLearner):
+        fit = some_of(fit, learner.compared_on)
+        predict = fit_fold(learner, params, value, X[fit], y[fit])
     else:
         inside = X[fit]
         sample = Sample(fit.size, X.shape[1], len(classes), lambda numbers: inside[numbers])
-        state = start_online(name, params, value, sample)
+        state = stream_learner(name).start(params, value, sample)
         order = np.arange(fit.size)
         if params.order == "shuffled":
             order = generator(params.seed, STREAM, fold).permutation(fit.size)
@@ -68,9 +70,21 @@ def score_rows(store: Store, params: Params, name: str, value: float, fold: int,
     return {"bytes_read": int(read), "held_out": int(held_out.size), "right": [[name, value, [packed_rows(right)]]]}
 
 
-def some_of(rows: np.ndarray) -> np.ndarray:
-    """At most :data:`KERNEL_ROWS` of some rows, evenly spaced."""
-    return rows[np.linspace(0, rows.size - 1, min(rows.size, KERNEL_ROWS)).astype(np.int64)]
+def fit_fold(
+    learner: WholeLearner, params: Params, value: float | None, rows: AnyRows, y: np.ndarray
+) -> Callable[[Any], np.ndarray]:
+    """Predictor of the classes that these rows have, however few they are: for a comparison."""
+    present = np.unique(y)
+    if present.size == 1:
+        return lambda tested: np.full(count_rows(tested), present[0])
+    model, _ = learner.fit(params, value, rows, np.searchsorted(present, y), present.tolist())
+    return lambda tested: present[model.predict_index(tested)]
+
+
+def some_of(rows: np.ndarray, at_most: int | None) -> np.ndarray:
+    """At most so many of some rows, evenly spaced."""
+    n = rows.size if at_most is None else min(rows.size, at_most)
+    return rows[np.linspace(0, rows.size - 1, n).astype(np.int64)] if n < rows.size else rows
 
 
 def packed_rows(right: np.ndarray) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 
 from ikmap.cells import Cells
 from ikmap.learners.linear_model import decision_to_index
-from pipeline.baselines import Sample, start_online
+from ikmap.methods import stream_learner
 from pipeline.device import DeviceMap, record_of
 from pipeline.durable import read_arrays, write_arrays
 from pipeline.engine import Record
@@ -154,7 +154,7 @@ def _after_initial(stream: Stream, params: Params, contestant: Contestant, n_thr
     model = None if contestant.fitted is None else contestant.fitted.load(stream.store)
     offsets = None if model is None else model.offsets
     began = working_clock()
-    state = start_online(contestant.learner, params, contestant.value, Sample.of(train), offsets, n_threads)
+    state = stream_learner(contestant.learner).start(params, contestant.value, train.sample(offsets), n_threads)
     seconds = working_clock() - began
     for _, X, y in train.blocks(0, train.n_rows):
         began = working_clock()
@@ -200,9 +200,9 @@ def _state_before(
         next_chunk, state, saved = _kept.pop((contestant.run, contestant.checkpoint), (-1, None, _Saved()))
     if next_chunk == k:
         return state, saved, None
-    sample = Sample.of(PreparedRows(stream.store, "train"))
     offsets = None if contestant.fitted is None else contestant.fitted.offsets(stream.store)
-    state = start_online(contestant.learner, params, contestant.value, sample, offsets, n_threads)
+    sample = PreparedRows(stream.store, "train").sample(offsets)
+    state = stream_learner(contestant.learner).start(params, contestant.value, sample, n_threads)
     kept = read_arrays(contestant.checkpoint)
     first, blocks = int(kept.pop("next_chunk")), kept.pop("blocks")
     state = state.restore(kept)

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from ikmap.learners.certificate import sum_up
 from ikmap.learners.class_descent import LANES
-from pipeline.baselines import parameter_of, sum_up
+from ikmap.methods import LEARNERS, DualLearner
 from pipeline.engine import Context, Record, Stage, Task
 from pipeline.layout import choose_parts, choose_solver, packed_bytes
-from pipeline.learners import LEARNERS
 from pipeline.models import MODELS
 from pipeline.prepared import PreparedRows
 from pipeline.stages.partition import Fitted
@@ -22,8 +22,6 @@ from pipeline.stages.train_rows import fit_rows
 
 __all__ = ["CLASS_GROUPS", "MODELS", "PASS_STREAM", "svm_params", "train"]
 
-LINEAR = ("svm", "logistic")
-"""Solved by dual coordinate descent on cells, however many rows there are."""
 CLASS_GROUPS = 16
 """One-vs-rest problems are solved in at most this many tasks."""
 SHARING = 5
@@ -33,7 +31,7 @@ SHARING = 5
 def train(
     context: Context, learner: str, fitted: Fitted | None, value: float | None = None, n_threads: int = 1
 ) -> dict[str, Any]:
-    """Train a learner of :data:`~pipeline.learners.LEARNERS` on the cells of one model, or on the rows.
+    """Train a learner of :data:`~ikmap.methods.LEARNERS` on the cells of one model, or on the rows.
 
     Parameters
     ----------
@@ -53,14 +51,8 @@ def train(
     if fitted is not None:
         of: dict[str, Any] = {"psi": fitted.psi}
     else:
-        of = {"parameter": parameter_of(learner, context.params), "value": value}
-    if LEARNERS[learner].way == "online":
-        result = _train_online(context, learner, fitted, value, n_threads, of)
-    elif learner in LINEAR:
-        assert fitted is not None
-        result = _train_batch(context, learner, fitted)
-    else:
-        result = _train_rows(context, learner, fitted, value, n_threads, of)
+        of = {"parameter": LEARNERS[learner].parameter(context.params.gamma), "value": value}
+    result = RUNNERS[LEARNERS[learner].runner](context, learner, fitted, value, n_threads, of)
     if not result.get("converged", True):
         context.events.message(
             f"{learner}: duality gap {result['duality_gap']:.2g} is above --tol {context.params.tol:g}"
@@ -71,9 +63,8 @@ def train(
 def wants_all_workers(context: Context, learner: str, psi: int) -> bool:
     """Whether a learner's tasks go to every worker in rounds, so that another's would keep them all waiting."""
     n = PreparedRows(context.store, "train").n_rows
-    return learner in LINEAR and choose_solver(packed_bytes(n, context.params.t, psi), context.params.solver) == (
-        "distributed"
-    )
+    dual = isinstance(LEARNERS[learner], DualLearner)
+    return dual and choose_solver(packed_bytes(n, context.params.t, psi), context.params.solver) == "distributed"
 
 
 def _train_online(
@@ -98,7 +89,10 @@ def _train_rows(
     return stage.finish(**of, content_hash=record["content_hash"], **record["learner"])
 
 
-def _train_batch(context: Context, learner: str, fitted: Fitted) -> dict[str, Any]:
+def _train_batch(
+    context: Context, learner: str, fitted: Fitted | None, _value: float | None, _threads: int, of: dict[str, Any]
+) -> dict[str, Any]:
+    assert fitted is not None
     store, params = context.store, context.params
     rows = PreparedRows(store, "train")
     classes, n = rows.preparation.classes, rows.n_rows
@@ -130,7 +124,7 @@ def _train_batch(context: Context, learner: str, fitted: Fitted) -> dict[str, An
     details |= sum_up([task["certificate"] for task in solved])
     if solver == "distributed":
         details["rounds"] = details["iterations"]
-    result = stage.finish(psi=fitted.psi, content_hash=record["content_hash"], **details)
+    result = stage.finish(**of, content_hash=record["content_hash"], **details)
     if record is not solved[0]:
         store.delete(f"{MODELS}/{learner}-solved")  # only now: until here an interrupted run still needs them
     return result
@@ -142,3 +136,7 @@ def _merge(stage: Stage, learner: str, classes: list[Any], n_groups: int) -> lis
     return stage.run(
         merge_classes, [Task("merge", (stage.context.store, stage.context.params, learner, classes, names))]
     )
+
+
+RUNNERS = {"stream": _train_online, "dual": _train_batch, "whole": _train_rows}
+"""How learners are trained, by what they say of themselves."""

@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from ikmap.learners.certificate import certificate
 from ikmap.learners.linear_svm import SVMFit, SVMParams, fit_linear_svm, svm_model
-from pipeline.baselines import certificate
+from ikmap.methods import dual_learner
 from pipeline.cell_blocks import CellBlocks, SpooledBlocks
 from pipeline.engine import Record
 from pipeline.errors import writing
@@ -31,7 +32,7 @@ OF_PROBLEMS = ("problems", "primal", "dual", "gap", "n_iter", "converged", "n_su
 def svm_params(params: Params, learner: str) -> SVMParams:
     """Return what the batch learners are asked to solve."""
     return SVMParams(
-        loss="logistic" if learner == "logistic" else params.loss,  # type: ignore[arg-type]
+        loss=dual_learner(learner).loss or params.loss,  # type: ignore[arg-type]
         C=float(params.C),
         tol=params.tol,
         class_weight="balanced" if params.class_weight == "balanced" else None,

@@ -8,13 +8,12 @@ from typing import Any
 import numpy as np
 
 from ikmap._threads import ahead
+from ikmap.methods import stream_learner
 from ikmap.seeds import generator
-from pipeline.baselines import Sample, start_online
 from pipeline.cell_blocks import CellBlocks
 from pipeline.durable import read_arrays, write_arrays
 from pipeline.engine import Record
 from pipeline.layout import learning_blocks, packed_row_bytes
-from pipeline.learners import LEARNERS
 from pipeline.models import MODELS, save_model
 from pipeline.params import Params
 from pipeline.prepared import PreparedRows
@@ -47,15 +46,15 @@ def train_online(
     train = PreparedRows(store, "train")
     n_rows, shuffled = train.n_rows, params.order == "shuffled"
     offsets: np.ndarray | None = None
-    if LEARNERS[learner].on == "cells":
-        assert fitted is not None
+    if fitted is not None:
         offsets = fitted.offsets(store)
         ranges = learning_blocks(n_rows, packed_row_bytes(offsets), params.seed, shuffled=shuffled)
         blocks: CellBlocks | RowBlocks = CellBlocks(store, cells_name(fitted.psi, "train"), offsets, ranges)
     else:
         ranges = learning_blocks(n_rows, train.row_bytes, params.seed, shuffled=shuffled)
         blocks = RowBlocks(store, ranges)
-    state = start_online(learner, params, value, Sample.of(train), offsets, n_threads)
+    method = stream_learner(learner)
+    state = method.start(params, value, train.sample(offsets), n_threads)
     first, mistakes = 0, np.zeros(0, dtype=np.int64)
     per_point = max(1, -(-n_rows // CURVE_POINTS))
     if Path(checkpoint).exists():
@@ -87,7 +86,7 @@ def train_online(
         "outputs": [output],
         "content_hash": content_hash,
         "learner": {
-            **({"updates": int(state.n_updates.sum())} if learner == "ogd" else {}),
+            **method.facts(state),
             "n_support": int(state.n_support),
             "curve": {"rows": ends.tolist(), "accuracy": (1 - np.cumsum(mistakes) / ends).round(6).tolist()},
         },

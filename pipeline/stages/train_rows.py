@@ -9,12 +9,10 @@ from typing import Any
 import numpy as np
 
 from ikmap.cells import Cells
-from ikmap.learners.kernel_model import KernelModel
 from ikmap.learners.working_set import WorkingSetTooLarge
-from pipeline.baselines import check_values, fit_batch, is_kernel_svm, needed_bytes, sum_up
+from ikmap.methods import Shape, whole_learner
 from pipeline.engine import Record
 from pipeline.errors import InputError
-from pipeline.learners import LEARNERS
 from pipeline.memory import PROCESS_BYTES, USABLE, refusal, worker_limit
 from pipeline.models import MODELS, save_model
 from pipeline.params import Params
@@ -22,6 +20,7 @@ from pipeline.prepared import PreparedRows
 from pipeline.stages.cells import cells_name
 from pipeline.stages.partition import Fitted
 from pipeline.store import Store, read
+from pipeline.values import check_values
 
 
 def fit_rows(
@@ -41,8 +40,7 @@ def fit_rows(
         An SVM with a kernel has more support vectors than this worker has memory for.
     """
     train = PreparedRows(store, "train")
-    if LEARNERS[learner].on == "cells":
-        assert fitted is not None
+    if fitted is not None:
         arrays = store.open_arrays(cells_name(fitted.psi, "train"))
         every = slice(0, train.n_rows)
         rows: Any = Cells(read(arrays["codes"], every), fitted.offsets(store)).packed()
@@ -55,16 +53,17 @@ def fit_rows(
         named = ", ".join(repr(classes[k]) for k in missing[:5])
         raise InputError(f"--learner {learner}: found no training row of class {named}; give another --seed or split")
     limit, most = worker_limit(), None
-    sizes: dict[str, Any] = {"n": train.n_rows, "d": train.preparation.n_columns, "nnz": getattr(rows, "nnz", None)}
-    needed = partial(needed_bytes, learner, params, **sizes, n_classes=len(classes))
-    if limit is not None and is_kernel_svm(learner):
+    method = whole_learner(learner)
+    columns, nnz = (params.t, None) if fitted is not None else (train.preparation.n_columns, getattr(rows, "nnz", None))
+    shape = Shape(train.n_rows, columns, nnz, len(classes))
+    if limit is not None and method.working_set:
         memory = USABLE * limit - PROCESS_BYTES
-        most = bisect_right(range(train.n_rows + 1), memory, key=lambda w: needed(working_set=w)) - 1
+        most = bisect_right(range(train.n_rows + 1), memory, key=partial(method.needed_bytes, params, shape)) - 1
     try:
-        model, found = fit_batch(learner, params, value, rows, y, classes, n_threads, most)
+        model, facts = method.fit(params, value, rows, y, classes, n_threads, most)
     except WorkingSetTooLarge as error:
         assert limit is not None
-        in_all = PROCESS_BYTES + needed(working_set=error.needed)
+        in_all = PROCESS_BYTES + method.needed_bytes(params, shape, error.needed)
         raise refusal(f"training {learner}", in_all, limit, f"without {learner}") from None
     content_hash = save_model(store, f"{MODELS}/{learner}", model)
     return {
@@ -73,5 +72,5 @@ def fit_rows(
         "bytes_written": model.nbytes,
         "outputs": [f"{MODELS}/{learner}"],
         "content_hash": content_hash,
-        "learner": {"n_support": int(model.coef.shape[0])} if isinstance(model, KernelModel) else sum_up([found]),
+        "learner": facts,
     }

@@ -1,0 +1,51 @@
+"""The additive chi-square kernel: an SVM with it, and a linear one on its map (Vedaldi and Zisserman)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ikmap.methods.kernel_svm import KernelSVM
+from ikmap.methods.learner import Shape
+from ikmap.methods.mapped import LinearOnMap
+
+if TYPE_CHECKING:
+    from ikmap.kernels import Kernel
+
+
+def _negative(rows: Any) -> tuple[int, int, float, str] | None:
+    from ikmap.kernels.chi2 import first_negative
+
+    found = first_negative(rows)
+    return None if found is None else (*found, "a value >= 0")
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Chi2SVM(KernelSVM):
+    def kernel(self, options: Any, value: float | None, n_columns: int) -> Kernel:
+        from ikmap.kernels import AdditiveChi2Kernel
+
+        return AdditiveChi2Kernel()
+
+    def refused(self, rows: Any) -> tuple[int, int, float, str] | None:
+        return _negative(rows)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Chi2Linear(LinearOnMap):
+    def map(self, options: Any, value: float | None, n_columns: int) -> Any:
+        from ikmap.maps import Chi2Map
+
+        return Chi2Map(options.chi2_order)
+
+    def needed_bytes(self, options: Any, shape: Shape, rows: int | None = None) -> int:
+        return 3 * shape.rows_bytes * (2 * options.chi2_order + 1)
+
+    def refused(self, rows: Any) -> tuple[int, int, float, str] | None:
+        return _negative(rows)
+
+
+CHI2_SVM = _Chi2SVM(name="chi2-svm", title="SVM with the additive chi-square kernel", on="rows", width=None)
+CHI2_LINEAR = _Chi2Linear(
+    name="chi2-linear", title="linear SVM on the chi-square map", on="rows", own="loss chi2_order", width=None
+)

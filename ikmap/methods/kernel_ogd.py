@@ -1,0 +1,27 @@
+"""Online gradient descent with a kernel on the rows: the OGD (dual) that IK-OGD is compared with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ikmap.methods.learner import Sample, Shape, StreamLearner, kernel_on_rows
+
+
+@dataclass(frozen=True, kw_only=True)
+class _KernelOGD(StreamLearner):
+    def start(self, options: Any, value: float | None, sample: Sample, n_threads: int = 1) -> Any:
+        from ikmap.learners.kernel_ogd import KernelOGDState
+
+        kernel = kernel_on_rows(options, value, sample.n_columns)
+        return KernelOGDState(kernel, sample.n_classes, options.eta, n_threads=n_threads)
+
+    def needed_bytes(self, options: Any, shape: Shape) -> int:
+        from ikmap.learners.kernel_ogd import kernel_ogd_bytes
+
+        return kernel_ogd_bytes(shape.n, shape.d, shape.nnz, shape.n_classes)
+
+
+KERNEL_OGD = _KernelOGD(
+    name="kernel-ogd", title="online gradient descent with a kernel (OGD, dual)", on="rows", own="kernel gamma"
+)

@@ -1,0 +1,32 @@
+"""Refusal of values that a learner cannot take, before it sees them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ikmap.methods import LEARNERS
+from pipeline.errors import NegativeValues
+
+
+def check_values(
+    name: str, rows: Any, where: Callable[[int], str], column_names: list[str] | None, first: int = 0
+) -> None:
+    """Refuse values that a learner cannot take.
+
+    Parameters
+    ----------
+    where : callable
+        File and row, for people, of a row by its number; that of the first of `rows` is `first`.
+
+    Raises
+    ------
+    NegativeValues
+        Naming file, row, column (its name, or its number from 1) and value.
+    """
+    found = LEARNERS[name].refused(rows) if name in LEARNERS else None
+    if found is not None:
+        row, column, value, expected = found
+        named = f"column {column_names[column]!r}" if column_names else f"feature {column + 1}"
+        asked = f"expected {expected} for --learner {name} (--scale minmax)"
+        raise NegativeValues(f"{where(first + row)}, {named}: found {value:g}, {asked}")
