@@ -45,11 +45,14 @@ def run_command(main: Callable[[Sequence[str]], int | None], argv: Sequence[str]
     A `KeyboardInterrupt` with a text carries the command that resumes the run.
     """
     words = sys.argv[1:] if argv is None else argv
+    _open_closed_streams()
     try:
         with terminated_as_interrupted():
             status = main(words)
         sys.stdout.flush()
     except SystemExit as stop:  # --help
+        if isinstance(stop.__context__, BrokenPipeError):  # in this way Rich says so
+            return DONE
         if stop.code is None or isinstance(stop.code, int):
             return stop.code or DONE
         return _fail(str(stop.code), DEFECT)
@@ -118,6 +121,14 @@ def _fail(line: str, status: int) -> int:
     with suppress(OSError):  # nobody reads stderr: the status still tells
         print(printable(re.sub(r"[ \t\r\n]+", " ", line)), file=sys.stderr, flush=True)
     return status
+
+
+def _open_closed_streams() -> None:
+    """Let what a process was started without (``2>&-``) go nowhere, and not into the next file that is opened."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            # The lowest number that is free, which is that of the stream.
+            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115 - open as long as the process
 
 
 def _stdout_is_broken() -> bool:

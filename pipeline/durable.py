@@ -18,7 +18,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from pipeline.errors import Damaged, writing
+from pipeline.errors import Damaged, InputError, writing
 
 DIGEST = "digest"
 """Key of a JSON object under which the digest of all others stands."""
@@ -139,6 +139,11 @@ def replacing(
         And then the name too: it is the new one.
     before : iterable of str
         What else is flushed before the file gets its name, in one go with it.
+
+    Raises
+    ------
+    InputError
+        A directory has that name.
     """
     path = Path(path)
     folders = {path.parent}
@@ -154,7 +159,12 @@ def replacing(
             yield file
             file.flush()
             flush({*before, *([name] if content else [])})
-        os.replace(name, path)
+        try:
+            os.replace(name, path)
+        except IsADirectoryError:
+            raise InputError(
+                f"{path}: found a directory, expected a file or nothing; remove it, then give the same command again"
+            ) from None
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise

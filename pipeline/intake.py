@@ -124,9 +124,11 @@ class Intake:
         taken: dict[str, int] = {}
         stored: list[str] = []
         for name in self._names():
-            if name not in initial and self.chunks >= self.promised and not self.store.is_whole(name):
-                self._drop(self.chunks)
-                break
+            if name not in initial and self.chunks >= self.promised:
+                if not self.store.is_whole(name):
+                    self._drop(self.chunks)
+                    break
+                self.store.keep(name)
             attributes = self.store.need(name)
             for origin, rows in attributes["from"]:
                 taken[origin] = taken.get(origin, 0) + rows

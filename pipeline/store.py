@@ -102,6 +102,8 @@ def _reason(error: Exception) -> str:
     text = str(error)
     if "checksum" in text:
         return "its checksum is wrong"
+    if "too short" in text:  # for the index of a shard
+        return "it is cut short"
     if isinstance(error, zarr.errors.ChunkNotFoundError) or text == "found none":
         return "some of it is missing"
     return " ".join(text.split())[:100] or type(error).__name__
@@ -294,6 +296,10 @@ class Store:
                 paths |= {Path(root, entry) for entry in (*folders, *files)}
         durable.written(*paths)
 
+    def keep(self, name: str) -> None:
+        """Have a group flushed that an earlier process has written: it may have been stopped before it was."""
+        self._written(name, whole=True)
+
     def _written_below(self, name: str, outputs: Iterable[str]) -> None:
         """Have shards of an array flushed. What describes it is up to whoever has made it."""
         if self.local:
@@ -378,6 +384,7 @@ class Store:
             if found is not None and (found.shape, found.shards, found.dtype) == (
                 shape, (shard_rows, *rest), np.dtype(dtype)
             ):  # fmt: skip
+                self._written(name)  # a process that was stopped may have made it and flushed nothing
                 return
         zarr.create_array(
             self.path,

@@ -278,6 +278,13 @@ def test_a_damaged_record_is_told_and_its_task_done_again(tmp_path: Path) -> Non
     assert events.lines == [f"{path} is damaged (it is not JSON); the task is done again"]
 
 
+def test_a_directory_in_place_of_a_file_is_named_with_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / "x.json").mkdir()
+    with pytest.raises(InputError, match=r"x.json: found a directory, expected a file .*; remove it, then give"):
+        write_json(tmp_path / "x.json", {})
+    assert [entry.name for entry in tmp_path.iterdir()] == ["x.json"]
+
+
 def test_a_full_disk_leaves_no_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is written late may find the disk full only as it is flushed."""
     ctx = context(tmp_path)
@@ -322,7 +329,9 @@ def fed(directory: Path) -> dict[str, Any]:
     return run_online(ctx, data, asked, OnlineParams(initial=100, block_rows=25), feed=Rows())
 
 
-def test_rows_of_a_feed_that_no_record_speaks_of_are_taken_once_more_and_others_are_gone(tmp_path: Path) -> None:
+def test_rows_of_a_feed_that_no_record_speaks_of_are_taken_once_more_and_others_are_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     curve = fed(tmp_path)["learners"]["ogd"]["curve"]["accuracy"]
     chunks = sorted((tmp_path / "store.zarr/stream/chunks").glob("0*"))
     manifest = read_json(tmp_path / "manifest.json")
@@ -332,7 +341,11 @@ def test_rows_of_a_feed_that_no_record_speaks_of_are_taken_once_more_and_others_
     # Before a learner has begun, what was being written as the power failed.
     shutil.rmtree(tmp_path / "records" / "stream")
     zero_page(chunks[-1] / "labels/c/0", 0)
-    assert fed(tmp_path)["learners"]["ogd"]["curve"]["accuracy"] == curve
+    kept: list[str] = []
+    with monkeypatch.context() as patch:
+        patch.setattr(Store, "keep", lambda _, name: kept.append(name))
+        assert fed(tmp_path)["learners"]["ogd"]["curve"]["accuracy"] == curve
+    assert kept == [f"stream/chunks/{chunk.name}" for chunk in chunks[:-1]]  # which may not be on the disk yet
     zero_page(tmp_path / "other" / chunks[-1].relative_to(tmp_path) / "labels/c/0", 0)
     shutil.rmtree(tmp_path / "other" / "predictions")  # so that the chunk is learned from once more
     with pytest.raises(InputError, match=r"is damaged .*cannot be made again: its rows came from feed; --fresh, and"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,11 @@ import pytest
 
 from pipeline import datasets, engine
 from pipeline.datasets import ResolvedDataset
+from pipeline.durable import promised, taken
 from pipeline.engine import Context, Record, Task
 from pipeline.prepared import PreparedRows
 from pipeline.stages import ingest as ingest_stage
-from pipeline.stages.ingest import ingest
+from pipeline.stages.ingest import ingest, ingest_piece
 from tests.runs import at_once, context, points
 
 ROWS = {"train": 90, "test": 30}
@@ -129,3 +131,26 @@ def test_killed_within_one_file_while_the_other_is_done(
     assert len(written) == len(set(written))  # no part twice
     assert set(written) > before
     assert rows(ctx) == rows(whole)
+
+
+def test_parts_of_an_attempt_that_was_killed_are_flushed_before_the_next_one_promises_them(
+    data: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_part, number = ingest_stage.write_part, count()
+
+    def killed(*args: Any) -> int:
+        if next(number) == 1:
+            raise Killed
+        return write_part(*args)
+
+    store = context(tmp_path / "killed").store
+    source = data.sources[0]
+    (piece,) = source.pieces()
+    with monkeypatch.context() as patch:
+        patch.setattr(ingest_stage, "write_part", killed)
+        with pytest.raises(Killed), promised():
+            ingest_piece(store, source, piece, "data/train")
+    with promised():
+        first = ingest_piece(store, source, piece, "data/train")["outputs"][0]
+        paths = taken()
+    assert {str(path) for path in Path(store.path, first).rglob("*")} <= paths

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import os
 import re
 import shlex
 import signal
@@ -487,11 +488,12 @@ def test_sigterm_counts_as_interrupted(capsys):
     assert capsys.readouterr().err.startswith("interrupted")
 
 
-def test_reader_that_closes_stdout_is_no_failure():
+@pytest.mark.parametrize("shown", ["print('x' * 100_000)", "print_result({'stages': [{'name': 'cells'}]})"])
+def test_reader_that_closes_stdout_is_no_failure(shown):
     code = (
-        "import sys, os; from flows._cli import run_command\n"
+        "import sys, os; from flows._cli import run_command; from pipeline.progress import print_result\n"
         "sys.stdin.read()\n"
-        "sys.exit(run_command(lambda words: print('x' * 100_000), []))"
+        f"sys.exit(run_command(lambda words: {shown}, []))"
     )
     process = subprocess.Popen(
         [sys.executable, "-c", code],
@@ -503,3 +505,25 @@ def test_reader_that_closes_stdout_is_no_failure():
         process.stdout = None
         _, shown = process.communicate(b"")
     assert (process.returncode, shown) == (0, b"")
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&- >&- 2>&-"])
+def test_a_command_that_was_started_with_closed_streams(closed, tmp_path):
+    """What it says then goes nowhere: not into the next file that it opens."""
+    code = (
+        "import sys; from flows._cli import run_command; from pipeline.progress import choose_progress, print_result\n"
+        "def main(words):\n"
+        "    with open('data', 'w') as file:\n"
+        "        choose_progress().message('hello')\n"
+        "        print_result({'stages': [{'name': 'cells'}]})\n"
+        "        for stream in (sys.stdout, sys.stderr):\n"
+        "            stream.flush()\n"
+        "        file.write(f'{min(3, file.fileno())}')\n"
+        "sys.exit(run_command(main, []))"
+    )
+    status = subprocess.run(
+        ["sh", "-c", f'exec "$0" "$@" {closed}', sys.executable, "-c", code],
+        cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}, check=False,
+    ).returncode  # fmt: skip
+    assert status == 0
+    assert (tmp_path / "data").read_text() == "3"

@@ -16,7 +16,7 @@ import zarr
 
 from ikmap.partitioners import IForestPartitions, VoronoiPartitions
 from ikmap.partitioners.voronoi import fit_voronoi
-from pipeline import models
+from pipeline import durable, models
 from pipeline.errors import Damaged
 from pipeline.models import load_model, save_model
 from pipeline.store import CHUNK_BYTES, Store
@@ -200,6 +200,35 @@ def test_create_keeps_what_is_there(store: Store) -> None:
     store.write_group("g", {"x": np.ones(2)}, {})
     store.create()
     assert store.attributes("g") is not None
+
+
+def test_what_a_stopped_process_left_is_flushed_before_it_is_promised(store: Store) -> None:
+    """It may have been stopped before it flushed anything."""
+
+    def make() -> None:
+        store.create_sharded("g/x", (4,), np.int32, shard_rows=2, chunk_rows=2)
+
+    def stopped() -> None:
+        with durable.promised():
+            make()
+            store.write_group("h", {"y": np.ones(2)}, {})
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        stopped()
+    with durable.promised():
+        make()
+        store.keep("h")
+        paths = durable.taken()
+    assert {f"{store.path}/{name}" for name in ("g/x/zarr.json", "g/zarr.json", "h/y/c/0", "h/zarr.json")} <= paths
+
+
+def test_a_shard_that_is_cut_short_is_said_to_be(store: Store) -> None:
+    store.create_sharded("g/x", (4,), np.int32, shard_rows=2, chunk_rows=2)
+    store.write_shards("g/x", 0, np.arange(4, dtype=np.int32))
+    (Path(store.path) / "g/x/c/1").write_bytes(b"")
+    with pytest.raises(Damaged, match=r"g/x/c/1 is damaged .it is cut short.$"):
+        store.read_group("g")
 
 
 @pytest.fixture(autouse=True)

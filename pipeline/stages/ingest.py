@@ -133,6 +133,7 @@ def ingest_piece(store: Store, source: Source, piece: Piece, folder: str) -> Rec
     # No record promises them: they are read to see whether they are whole.
     while store.is_whole(name := _part_name(folder, piece, kept)):
         parts.append(store.need(name)["part"])
+        store.keep(name)
         kept += 1
     read = written = 0
     for number, block in enumerate(source.read(piece, skip=kept), start=kept):
