@@ -86,7 +86,8 @@ class RunDirectory:
             changed = _differences(self.manifest["identity"], identity)
             if changed:
                 raise InputError(
-                    f"{self.path} holds another run: {'; '.join(changed)}; use another --run-dir, or --fresh"
+                    f"{self.path} holds another run: {'; '.join(changed)}; give the options that it was begun with, "
+                    "another --run-dir, or --fresh"
                 )
             self.resumed = True
         else:

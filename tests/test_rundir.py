@@ -117,7 +117,9 @@ def test_another_run_is_refused_and_every_difference_named(tmp_path: Path, now: 
     used(tmp_path)
     with pytest.raises(InputError) as refused:
         make(tmp_path, now)
-    assert f"holds another run: {said}; use another --run-dir, or --fresh" in str(refused.value)
+    assert f"holds another run: {said}; give the options that it was begun with, another --run-dir, or --fresh" in str(
+        refused.value
+    )
     assert make(tmp_path).stage("ingest") is not None
 
 
