@@ -22,9 +22,10 @@ venv: .venv/.installed
 run: venv
 	@$(PY) -m flows.batch $(ARGS)
 
-# Two files of tests at a time, those with the most tests first: the loops that these compile, the pipelines load.
+# Three files of tests at a time, on two cores: many wait for processes to start. Those with the most tests come first: the
+# loops that these compile, the pipelines load.
 test: venv
-	@$(PY) -m pytest -n 2 --dist loadfile $(ARGS)
+	@$(PY) -m pytest -n 3 --dist loadfile $(ARGS)
 
 bench: .venv/.bench
 	@$(PY) -m benchmarks $(ARGS)
