@@ -6,6 +6,7 @@ from collections import OrderedDict
 from threading import Lock
 from typing import Any
 
+from ikmap.methods import import_models
 from ikmap.model import Model, from_parts
 from pipeline.errors import Damaged
 from pipeline.figures import MODELS_READ
@@ -55,6 +56,7 @@ def load_model[M: Model](store: Store, name: str, kind: type[M], content_hash: s
         model = _cache.get(content_hash) if content_hash else None
         if model is None:
             attributes, arrays = store.read_group(name)
+            import_models()
             model = from_parts(attributes["model"], arrays)
             if attributes["content_hash"] != model.content_hash:
                 raise Damaged(f"{store.path}/{name}", "its content hash is wrong")

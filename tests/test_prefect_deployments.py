@@ -375,8 +375,9 @@ def test_what_the_pages_show(place: Place, finished: str, chrome: webdriver.Chro
     shown("throughput", "accuracy", "report", "dask-dashboard")
     deployment = place.get("/deployments/name/batch/default")["id"]
     chrome.get(f"{place.url}/deployments/deployment/{deployment}/run")
-    text = shown("partitioner", "run_dir")
-    at = [text.index(f"\n{name} (Optional)\n{spec.group}: ") for name, spec in BatchOptions.specs().items()]
+    heads = [f"\n{name} (Optional)\n{spec.group}: " for name, spec in BatchOptions.specs().items()]
+    text = shown(*heads)
+    at = [text.index(head) for head in heads]
     assert at == sorted(at)  # group after group, as in --help
     assert "(default: runs/<dataset>-<time>)" in text
     assert "kubernetes, tcp://HOST:PORT" in text

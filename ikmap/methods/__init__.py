@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
 from ikmap.methods.adaraker import ADARAKER, RAKER
 from ikmap.methods.chi2 import CHI2_LINEAR, CHI2_SVM
 from ikmap.methods.fourier import FOURIER_LINEAR
@@ -22,6 +24,7 @@ __all__ = [
     "StreamLearner",
     "WholeLearner",
     "dual_learner",
+    "import_models",
     "stream_learner",
     "whole_learner",
 ]
@@ -47,6 +50,12 @@ LEARNERS: dict[str, Learner] = {
 }
 LEARNER_OPTIONS = frozenset({"psi"}).union(*(learner.options for learner in LEARNERS.values()))
 """Options that decide the result of some learners only."""
+
+
+def import_models() -> None:
+    """Make the kinds of all models known: each is, once its module is imported."""
+    for module in {module for learner in LEARNERS.values() for module in learner.models}:
+        import_module(module)
 
 
 def stream_learner(name: str) -> StreamLearner:

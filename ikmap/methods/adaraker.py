@@ -15,6 +15,8 @@ LAMBDAS = tuple(sorted(10.0**m / half for m in (-2, -3, -4, -5) for half in (1, 
 class _Raker(StreamLearner):
     """With intervals, AdaRaker."""
 
+    models = ("ikmap.learners.mapped_model", "ikmap.maps.fourier")
+
     intervals: bool
 
     def start(self, options: Any, value: float | None, sample: Sample, n_threads: int = 1) -> Any:

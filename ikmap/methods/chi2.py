@@ -33,6 +33,8 @@ class _Chi2SVM(KernelSVM):
 
 @dataclass(frozen=True, kw_only=True)
 class _Chi2Linear(LinearOnMap):
+    models = ("ikmap.learners.mapped_model", "ikmap.maps.chi2")
+
     def map(self, options: Any, value: float | None, n_columns: int) -> Any:
         from ikmap.maps import Chi2Map
 

@@ -11,6 +11,8 @@ from ikmap.methods.mapped import LinearOnMap
 
 @dataclass(frozen=True, kw_only=True)
 class _Fourier(LinearOnMap):
+    models = ("ikmap.learners.mapped_model", "ikmap.maps.fourier")
+
     def map(self, options: Any, value: float | None, n_columns: int) -> Any:
         from ikmap.kernels import GaussianKernel
         from ikmap.maps import FourierMap

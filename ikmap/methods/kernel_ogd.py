@@ -10,6 +10,8 @@ from ikmap.methods.learner import Sample, Shape, StreamLearner, kernel_on_rows
 
 @dataclass(frozen=True, kw_only=True)
 class _KernelOGD(StreamLearner):
+    models = ("ikmap.learners.kernel_model",)
+
     def start(self, options: Any, value: float | None, sample: Sample, n_threads: int = 1) -> Any:
         from ikmap.learners.kernel_ogd import KernelOGDState
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 class KernelSVM(WholeLearner):
     """Base: all but the kernel."""
 
+    models = ("ikmap.learners.kernel_model",)
     # Its time grows with the square of the rows.
     compared_on: ClassVar[int | None] = 4000
     working_set: ClassVar[bool] = True

@@ -95,6 +95,8 @@ class Learner:
         A learner with the very same decisions, cross-validated in its place.
     way : {"online", "batch"}
         Learns from one row after the other, or from all at once.
+    models : tuple of str
+        Modules of the kinds of models that it makes: a process that reads one has to import them.
     runner : {"stream", "dual", "whole"}
         What trains it: one pass with checkpoints; the solvers of linear problems on cells; one task that has all rows.
     """
@@ -109,6 +111,7 @@ class Learner:
 
     way: ClassVar[Literal["online", "batch"]]
     runner: ClassVar[Literal["stream", "dual", "whole"]]
+    models: ClassVar[tuple[str, ...]] = ("ikmap.learners.linear_model",)
 
     def parameter(self, gamma: Any) -> str | None:
         """Name of the number that its width is given by, for a value of ``--gamma``: "psi", "gamma", "lambda", None."""

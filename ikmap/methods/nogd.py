@@ -10,6 +10,8 @@ from ikmap.methods.learner import Sample, Shape, StreamLearner, kernel_on_rows
 
 @dataclass(frozen=True, kw_only=True)
 class _NOGD(StreamLearner):
+    models = ("ikmap.learners.mapped_model", "ikmap.maps.nystroem")
+
     def start(self, options: Any, value: float | None, sample: Sample, n_threads: int = 1) -> Any:
         from ikmap.learners.nogd import NOGDState, rank_of
         from ikmap.maps import NystroemMap

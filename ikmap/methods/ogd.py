@@ -40,6 +40,8 @@ class _Naive(_ByWeights):
 
 @dataclass(frozen=True, kw_only=True)
 class _Dual(StreamLearner):
+    models = ("ikmap.learners.kernel_model",)
+
     def start(self, options: Any, value: float | None, sample: Sample, n_threads: int = 1) -> Any:
         from ikmap.kernels import IsolationKernel
         from ikmap.learners.kernel_ogd import KernelOGDState
