@@ -198,7 +198,7 @@ class Stops:
 
     def arrivals(self, taken: Mapping[str, int]) -> Iterator[Arrival | None]:
         yield from self.feed.arrivals(taken)
-        while not list(self.records.glob("nogd-0*.json")):
+        while not (list(self.records.glob("nogd-0*.json")) and list(self.records.glob("ogd-0*.json"))):
             yield None
             time.sleep(0.01)
         raise KeyboardInterrupt
