@@ -231,3 +231,14 @@ def test_nor_does_a_stream_need_more(tmp_path: Path) -> None:
     )
     run_online(options, events=QuietProgress())
     assert compiled_late(run) == []
+
+
+def test_the_installation_compiles_what_the_default_run_needs() -> None:
+    """The words in .ci/make-venv are ones that there are, and all of it is among what they stand for."""
+    script = (Path(__file__).parents[1] / ".ci" / "make-venv").read_text(encoding="utf-8")
+    words = frozenset(script.partition("-m pipeline.compile ")[2].partition("|")[0].split())
+    assert words
+    assert words <= compiling.everything()
+    asked = {(job.name, job.signatures) for job in needed(words)}
+    default = words_of(Params(C="auto"), dense=True, classes=10)
+    assert {(job.name, job.signatures) for job in needed(default)} <= asked
