@@ -137,6 +137,7 @@ def stopped_after(context: Context, invocation: Invocation) -> Iterator[None]:
         ended = time.perf_counter()
         run.end_session(context.elapsed)
     invocation.stop()
+    run.sweep()  # nobody writes there any more
     run.manifest["stop_seconds"] = round(time.perf_counter() - ended, 3)
 
 
@@ -214,7 +215,8 @@ def call_stage(context: Context, call: Call, done_before: set[str], name: str, w
     if finished is not None:
         context.events.message(f"{name}: some of its output is missing and is made again")
         done_before.discard(name)
-    with promised():  # by whoever finishes the stage
+    # What the stage writes here is flushed once, before its first record or the manifest promises it (durable.taken).
+    with promised():
         return call(name, work)
 
 

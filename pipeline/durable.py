@@ -24,6 +24,8 @@ DIGEST = "digest"
 """Key of a JSON object under which the digest of all others stands."""
 AT_ONCE = 8
 """Files that are flushed side by side: the file system then commits its journal once for several of them."""
+UNFINISHED = ".partial"
+"""How the name of a file ends that is being written; Zarr's own end so too."""
 SETTLED_NS = 100_000_000
 """What has not changed for so long has a time of change that its next change will not have: clocks tick in between."""
 KEPT_IN_MIND = 10_000
@@ -152,7 +154,7 @@ def replacing(
             break
         folders.add(folder.parent)
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=UNFINISHED)
     try:
         os.chmod(name, 0o666 & ~_umask())  # mkstemp makes files for its owner only
         with writing(path), os.fdopen(handle, "w+b") as file:

@@ -150,7 +150,7 @@ def make_plan(
             f"training: {size(cells)} of packed cells, {held} (solver {solver}); weights {size(weights)} a learner"
         )
     lines += [
-        f"training {name}: {'at least' if getattr(learners[name], 'working_set', False) else 'about'} {size(needed)}"
+        f"training {name}: {'at least' if learners[name].working_set else 'about'} {size(needed)}"
         for name, needed in own.items()
         if needed
     ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import os
 import shutil
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -14,7 +15,7 @@ from threading import Lock
 from typing import IO, Any
 from uuid import uuid4
 
-from pipeline.durable import parsed, read_json, unsealed, write_json, written
+from pipeline.durable import UNFINISHED, parsed, read_json, unsealed, write_json, written
 from pipeline.errors import Damaged, InputError
 from pipeline.store import Store
 
@@ -151,6 +152,13 @@ class RunDirectory:
         """Count the seconds of this process, whose work is done; :meth:`save` is left to the caller."""
         del self.manifest["session"]
         self.manifest["seconds"] = round(self.manifest["seconds"] + seconds, 3)
+
+    def sweep(self) -> None:
+        """Remove the half-written files that killed processes have left: Zarr takes those in a group for members."""
+        for folder, _, names in os.walk(self.path):
+            for name in names:
+                if name.endswith(UNFINISHED):
+                    Path(folder, name).unlink(missing_ok=True)
 
     def _last_written(self) -> float:
         """When a file of the stages was written last, in seconds since the epoch."""

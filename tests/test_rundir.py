@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from pipeline.durable import read_json, sealed, write_json
+from pipeline.durable import read_json, replacing, sealed, write_json
 from pipeline.errors import InputError
 from pipeline.rundir import MANIFEST, MANIFEST_COPY, RunDirectory, read_manifest
 
@@ -218,6 +218,24 @@ def test_a_damaged_manifest_loses_no_run(tmp_path: Path, text: str | None) -> No
     with pytest.raises(InputError, match=r"is damaged .*, and so is its copy; --fresh does the run again"):
         make(tmp_path)
     assert not make(tmp_path, fresh=True).resumed
+
+
+def test_what_killed_writers_left_is_swept_and_nothing_else(tmp_path: Path) -> None:
+    run = RunDirectory(tmp_path, IDENTITY)
+    left = run.path / "store.zarr" / "models" / "zarr.816ba1120b744230b70da12e0b8cc1c9.partial"
+    left.parent.mkdir()
+    left.write_text("{")
+    record = run.task_record("cells", "0")
+    with replacing(record) as file:
+        file.write(b"{}")
+        half_written = next(record.parent.iterdir())
+        # The same file under a second name, which stays as a kill would leave it.
+        kept = half_written.with_name(f".0.json.killed{half_written.suffix}")
+        os.link(half_written, kept)
+    there = set(run.path.rglob("*"))
+    run.sweep()
+    assert there - set(run.path.rglob("*")) == {left, kept}
+    run.close()
 
 
 def test_a_damaged_record_counts_as_none(tmp_path: Path) -> None:

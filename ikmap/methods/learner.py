@@ -99,6 +99,9 @@ class Learner:
         Modules of the kinds of models that it makes: a process that reads one has to import them.
     runner : {"stream", "dual", "whole"}
         What trains it: one pass with checkpoints; the solvers of linear problems on cells; one task that has all rows.
+    working_set : bool
+        It keeps kernel values of as many rows as it turns out to need: :meth:`needed_bytes` is then the least that
+        training takes, unless it is told how many rows these are.
     """
 
     name: str
@@ -112,6 +115,7 @@ class Learner:
     way: ClassVar[Literal["online", "batch"]]
     runner: ClassVar[Literal["stream", "dual", "whole"]]
     models: ClassVar[tuple[str, ...]] = ("ikmap.learners.linear_model",)
+    working_set: ClassVar[bool] = False
 
     def parameter(self, gamma: Any) -> str | None:
         """Name of the number that its width is given by, for a value of ``--gamma``: "psi", "gamma", "lambda", None."""
@@ -197,16 +201,12 @@ class WholeLearner(Learner):
     ----------
     compared_on : int or None
         Cross-validation trains it on no more rows than this.
-    working_set : bool
-        It holds some rows with all that is known of them, and can say how many it needs: ``needed_bytes`` is then the
-        least, and takes ``rows``, how many there are.
     """
 
     way = "batch"
     runner = "whole"
 
     compared_on: ClassVar[int | None] = None
-    working_set: ClassVar[bool] = False
 
     def needed_bytes(self, options: Any, shape: Shape, rows: int | None = None) -> int:
         """Memory that training takes in a worker, beside what every task has; with `rows` in a working set."""
