@@ -10,73 +10,18 @@ import argparse
 import json
 import os
 import shlex
+import sys
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import MISSING, dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, ClassVar, NoReturn, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
 
-from flows._kinds import Flag, Kind, Pairs
+from flows._kinds import Pairs
+from ikmap.methods.kinds import Flag
+from ikmap.methods.options import Spec, specs_of
 from pipeline.errors import InputError
-
-
-@dataclass(frozen=True)
-class Spec:
-    """Everything known of one option.
-
-    ``common`` puts it on the first page of help (``--help``), where most users find all they need; without it the
-    option is on the second (``--help-all``). ``session`` marks what belongs to one invocation (where it runs, how
-    much it prints), not to the result; ``flag_only`` what must be known before a TOML file is read; ``environment``
-    names a variable that is asked where neither a flag nor a TOML file says anything.
-    """
-
-    name: str
-    kind: Kind
-    group: str
-    help: str
-    default: Any
-    common: bool
-    session: bool
-    flag_only: bool
-    environment: str | None
-
-    @property
-    def flag(self) -> str:
-        return "--" + self.name.replace("_", "-")
-
-    @property
-    def required(self) -> bool:
-        return self.default is MISSING
-
-    def check(self, value: Any) -> Any:
-        return None if value is None and self.default is None else self.kind.check(value)
-
-    def words(self, value: Any) -> list[str]:
-        """``value`` as the words of a command line."""
-        if isinstance(self.kind, Flag):
-            return [self.flag] if value else [f"--no-{self.flag[2:]}"]
-        if isinstance(self.kind, Pairs):
-            return [word for pair in value for word in (self.flag, pair)]
-        text = ",".join(value) if isinstance(value, tuple) else str(value)
-        return [f"{self.flag}={text}"] if text.startswith("-") else [self.flag, text]
-
-
-def option(
-    default: Any,
-    kind: Kind,
-    *,
-    group: str,
-    help: str,
-    common: bool = False,
-    session: bool = False,
-    flag_only: bool = False,
-    environment: str | None = None,
-) -> Any:
-    """A dataclass field that declares one option; ``default=MISSING`` makes it required."""
-    page = {"group": group, "help": help, "common": common}
-    use = {"kind": kind, "session": session, "flag_only": flag_only, "environment": environment}
-    return field(default=default, metadata={**page, **use})
 
 
 class _Parser(argparse.ArgumentParser):
@@ -103,6 +48,16 @@ class Options:
     PROGRAM: ClassVar[str]
     DESCRIPTION: ClassVar[str]
     GROUPS: ClassVar[tuple[str, ...]]
+    METHOD_OPTIONS: ClassVar[tuple[str, ...]] = ()
+    """Those of the methods: by the command line they are given to all chosen ones that have them."""
+    SCOPES: ClassVar[Mapping[str, Mapping[str, Spec]]] = {}
+    """What can be given to one method alone: ``--svm.C 5``, and in a file ``[svm]`` with ``C = 5``."""
+
+    scoped: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    if TYPE_CHECKING:  # what methods declare becomes a field as the class is made
+
+        def __getattr__(self, name: str) -> Any: ...
 
     def __post_init__(self) -> None:
         for spec in self.specs().values():
@@ -110,6 +65,8 @@ class Options:
                 object.__setattr__(self, spec.name, spec.check(getattr(self, spec.name)))
             except ValueError as error:
                 raise InputError(f"{spec.flag}: {error}") from None
+        scoped = self._checked_scopes(self.scoped, "--{}.{}")
+        object.__setattr__(self, "scoped", scoped)
         self.check_together()
 
     def check_together(self) -> None:
@@ -118,9 +75,15 @@ class Options:
     @classmethod
     def specs(cls) -> dict[str, Spec]:
         """The declared options by field name, in the order of ``--help``."""
-        specs = [Spec(name=f.name, default=f.default, **f.metadata) for f in fields(cls)]
-        specs.sort(key=lambda spec: cls.GROUPS.index(spec.group))
+        # A method may have a group of its own: it stands last.
+        places = {group: place for place, group in enumerate(cls.GROUPS)}
+        specs = sorted(specs_of(cls).values(), key=lambda spec: places.get(spec.group, len(places)))
         return {spec.name: spec for spec in specs}
+
+    @property
+    def at_default(self) -> set[str]:
+        """Names of the options that have the value that they would have if nobody gave one."""
+        return {name for name, spec in self.specs().items() if getattr(self, name) == spec.default}
 
     @classmethod
     def parser(cls, *, every_page: bool = False) -> argparse.ArgumentParser:
@@ -137,7 +100,7 @@ class Options:
             usage="%(prog)s [options]",
             formatter_class=lambda prog: argparse.HelpFormatter(prog, max_help_position=30, width=100),
         )
-        groups = {name: parser.add_argument_group(name) for name in cls.GROUPS}
+        groups = {name: parser.add_argument_group(name) for name in (*cls.GROUPS, *(spec.group for spec in specs))}
         for spec in specs:
             add = groups[spec.group].add_argument
             shown = every_page or spec.common
@@ -184,6 +147,7 @@ class Options:
         InputError
             In one line: the option, what was found, what was expected.
         """
+        argv, scoped = cls._take_scoped(sys.argv[1:] if argv is None else argv)
         namespace, unknown = cls.parser().parse_known_args(argv)
         if unknown:
             cls._refuse_words(unknown)
@@ -196,7 +160,60 @@ class Options:
                 values[name] = word if isinstance(word, bool) else spec.kind.parse(word)
             except ValueError as error:
                 raise InputError(f"{spec.flag}: {error}") from None
+        for name, of in scoped.items():
+            values["scoped"] = {**values.get("scoped", {}), name: {**values.get("scoped", {}).get(name, {}), **of}}
         return cls._build(cls.defaults_of_site(cls._in_environment(), values) | values)
+
+    @classmethod
+    def _take_scoped(cls, argv: Sequence[str]) -> tuple[list[str], dict[str, dict[str, Any]]]:
+        """Words such as ``--svm.C 5``, taken out of a command line."""
+        rest, scoped = [], dict[str, dict[str, Any]]()
+        words = iter(argv)
+        for word in words:
+            flag, given, text = word.partition("=")
+            name, dot, key = flag.removeprefix("--").partition(".")
+            if not (flag.startswith("--") and dot and name in cls.SCOPES):
+                rest.append(word)
+                continue
+            key = key.replace("-", "_")
+            spec = cls._scoped_spec(name, key, flag)
+            try:
+                if isinstance(spec.kind, Flag) and not given:
+                    value = True
+                else:
+                    found = text if given else next(words, None)
+                    if found is None:
+                        raise InputError(f"{flag}: expected a value ({_WHERE_LISTED})")
+                    value = found == "true" if isinstance(spec.kind, Flag) else spec.kind.parse(found)
+            except ValueError as error:
+                raise InputError(f"{flag}: {error}") from None
+            scoped.setdefault(name, {})[key] = value
+        return rest, scoped
+
+    @classmethod
+    def _scoped_spec(cls, name: str, key: str, shown: str) -> Spec:
+        specs = cls.SCOPES[name]
+        if key not in specs:
+            near = get_close_matches(key, specs, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"{name} has {', '.join(specs)}"
+            raise InputError(f"{shown}: unknown option; {hint}")
+        return specs[key]
+
+    @classmethod
+    def _checked_scopes(cls, found: Any, shown: str) -> dict[str, dict[str, Any]]:
+        """Tables of options of single methods, checked; `shown` is how one is called in messages."""
+        checked: dict[str, dict[str, Any]] = {}
+        for name, table in found.items() if isinstance(found, Mapping) else [(str(found), None)]:
+            if name not in cls.SCOPES or not isinstance(table, Mapping):
+                expected = f"a table of one of {', '.join(cls.SCOPES)}" if cls.SCOPES else "no table"
+                raise InputError(f"{name}: found {table!r}, expected {expected}")
+            for key, value in table.items():
+                spec = cls._scoped_spec(name, key.replace("-", "_"), shown.format(name, key))
+                try:
+                    checked.setdefault(name, {})[spec.name] = spec.check(value)
+                except ValueError as error:
+                    raise InputError(f"{shown.format(name, key)}: {error}") from None
+        return checked
 
     @classmethod
     def defaults_of_site(cls, environment: dict[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:  # noqa: ARG003
@@ -216,20 +233,28 @@ class Options:
     def to_dict(self) -> dict[str, Any]:
         """Every option as plain JSON types."""
         values = {name: getattr(self, name) for name in self.specs()}
-        return {name: list(v) if isinstance(v, tuple) else v for name, v in values.items()}
+        plain = {name: list(v) if isinstance(v, tuple) else v for name, v in values.items()}
+        return {**plain, **({"scoped": {name: dict(of) for name, of in self.scoped.items()}} if self.scoped else {})}
 
     def to_json(self) -> str:
         """Every option as a JSON object."""
         return json.dumps(self.to_dict(), indent=2)
 
     def to_toml(self) -> str:
-        """The TOML file that reproduces the result: every option but a session's own."""
+        """The TOML file that reproduces the result: every option but a session's own, and those that nothing uses."""
         import tomli_w
 
-        specs = self.specs()
-        kept = {n: v for n, v in self.to_dict().items() if v is not None and not specs[n].session}
+        left_out = {name for name, spec in self.specs().items() if spec.session} | self.unused
+        values = self.to_dict()
+        tables = values.pop("scoped", {})
+        kept = {name: value for name, value in values.items() if value is not None and name not in left_out} | tables
         header = f"# python -m {self.PROGRAM} --config run.toml\n"
         return header + tomli_w.dumps(kept)
+
+    @property
+    def unused(self) -> frozenset[str]:
+        """Names of options that change nothing, as no method that is chosen has them."""
+        return frozenset()
 
     def command(self, *, session: bool = True) -> str:
         """The shell command with every option that is not at its default.
@@ -242,6 +267,11 @@ class Options:
             value = getattr(self, spec.name)
             if value != spec.default and (session or not spec.session):
                 words += spec.words(value)
+        for name, table in self.scoped.items():
+            for key, value in table.items():
+                spec = self.SCOPES[name][key]
+                flag = f"--{name}.{key}"
+                words += [f"{flag}={str(value).lower()}"] if isinstance(value, bool) else spec.kind.written(flag, value)
         return shlex.join(words)
 
     @classmethod
@@ -287,6 +317,10 @@ class Options:
         values: dict[str, Any] = {}
         for key, value in found.items():
             name = key.replace("-", "_")
+            if key in cls.SCOPES or name == "scoped":
+                tables = cls._checked_scopes(value if name == "scoped" else {key: value}, f"{where}: [{{}}] {{}}")
+                values["scoped"] = {**values.get("scoped", {}), **tables}
+                continue
             if name not in specs:
                 near = get_close_matches(name, specs, n=1)
                 hint = f"; did you mean {near[0]!r}?" if near else ""

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from cluster.settings import KINDS, family
 from cluster.settings import check as check_settings
-from flows._declare import Options, option
-from flows._kinds import Choice, ClusterName, Flag, Integer, Pairs, Real, Several, Text
-from ikmap.methods import LEARNER_OPTIONS, LEARNERS
+from flows._declare import Options
+from flows._kinds import ClusterName, Pairs
+from flows._methods import with_options_of
+from ikmap.methods import LEARNERS, MAPS, OptionError, methods, option
+from ikmap.methods.kinds import Choice, Flag, Integer, Real, Several, Text
+from ikmap.methods.options import BASELINES, FEATURES, LEARNING
+from ikmap.methods.sharing import Program, chosen, searches_anything, shared_out
 from pipeline.errors import InputError
 
-DATA, STREAM, FEATURES, LEARNING, BASELINES = "Data", "Stream", "Features", "Learning", "Baselines"
-RUN, CLUSTER, OUTPUT = "Run", "Cluster", "Output"
+DATA, STREAM, RUN, CLUSTER, OUTPUT = "Data", "Stream", "Run", "Cluster", "Output"
 
 FORMATS = Choice(("auto", "libsvm", "csv", "parquet", "npy"))
 NAMES = tuple(LEARNERS)
@@ -85,6 +88,7 @@ class CommonOptions(Options):
 
 
 @dataclass(frozen=True, kw_only=True)
+@with_options_of(methods())
 class BatchOptions(CommonOptions):
     """Options of ``python -m flows.batch``: data to trained and evaluated model.
 
@@ -142,24 +146,10 @@ class BatchOptions(CommonOptions):
 
     partitioner: str = option(
         "anne",
-        Choice(("anne", "iforest"), later=("gcws", "mondrian", "binning")),
+        Choice(tuple(MAPS), later=tuple(name for name in ("gcws", "mondrian", "binning") if name not in MAPS)),
         group=FEATURES,
         common=True,
-        help="how space is cut into cells: by the nearest of psi points (anne), or by random trees",
-    )
-    t: int = option(100, Integer(1), group=FEATURES, help="partitionings, the integers per row")
-    psi: int | str = option(
-        "auto",
-        Integer(1, word="auto"),
-        group=FEATURES,
-        common=True,
-        help="cells per partitioning; auto: by cross-validation",
-    )
-    max_depth: str = option(
-        "none",
-        Choice(("none", "log2")),
-        group=FEATURES,
-        help="depth of the iforest trees: until every point is isolated, or ceil(log2 psi)",
+        help=f"how space is cut into cells: {', '.join(f'{name} by {one.title}' for name, one in MAPS.items())}",
     )
     cv_rows: int = option(
         20_000, Integer(10), group=FEATURES, help="most training rows that --psi auto and --C auto look at"
@@ -183,103 +173,11 @@ class BatchOptions(CommonOptions):
     learner: tuple[str, ...] = option(
         ("svm", "ogd"), Several(LEARNER), group=LEARNING, common=True, help=f"what to train: any of {', '.join(NAMES)}"
     )
-    C: float | str | None = option(
-        None,
-        Real(0, words=("auto",)),
-        group=LEARNING,
-        help="weight of the loss of the batch learners, for features scaled so that K(x, x) = 1; auto chooses "
-        "that of svm and logistic by cross-validation, with psi (default: for these two auto with --psi auto, else 5; "
-        "for others 1)",
-    )
-    loss: str = option(
-        "squared_hinge", Choice(("squared_hinge", "hinge")), group=LEARNING, help="loss of the linear SVMs"
-    )
-    tol: float = option(
-        1e-3,
-        Real(0),
-        group=LEARNING,
-        help="tolerance to stop at; for linear learners the certified relative duality gap",
-    )
-    eta: float = option(0.5, Real(0), group=LEARNING, help="step size of the online learners")
-    feature_scale: str = option(
-        "kernel",
-        Choice(("kernel", "raw")),
-        group=LEARNING,
-        help="features that ogd and ogd-naive see: 1/sqrt(t), so that K(x, x) = 1, or 1",
-    )
     order: str = option(
         "shuffled",
         Choice(("shuffled", "file")),
         group=LEARNING,
         help="order of the online learners' pass over the rows",
-    )
-    kernel: str = option(
-        "laplacian",
-        Choice(("laplacian", "gaussian")),
-        group=BASELINES,
-        help="kernel on the rows themselves, for kernel-ogd, kernel-svm, nogd and fourier-linear",
-    )
-    gamma: float | str = option(
-        "psi",
-        Real(0, words=("psi", "auto")),
-        group=BASELINES,
-        help="inverse width of that kernel: psi means ln(psi) / columns, auto chooses it by cross-validation",
-    )
-    b: int = option(100, Integer(1), group=BASELINES, help="points of nogd's map")
-    rank: int | None = option(None, Integer(1), group=BASELINES, help="features of nogd (default: a fifth of b)")
-    points: str = option(
-        "uniform",
-        Choice(("uniform", "violators")),
-        group=BASELINES,
-        help="nogd's points: drawn from the training rows, or the first rows with a margin below 1",
-    )
-    average: bool = option(False, Flag(), group=BASELINES, help="nogd predicts with the average of its weights")
-    features: int = option(
-        50, Integer(1), group=BASELINES, help="random frequencies of fourier-linear and of each kernel of adaraker"
-    )
-    decay: float | str = option(
-        "auto",
-        Real(0, words=("auto",)),
-        group=BASELINES,
-        help="lambda of adaraker and raker; auto chooses it by cross-validation",
-    )
-    flavour: str = option(
-        "published",
-        Choice(("published", "script")),
-        group=BASELINES,
-        help="adaraker as published, or as in its authors' reference script",
-    )
-    online_loss: str = option(
-        "auto",
-        Choice(("auto", "hinge", "logistic")),
-        group=BASELINES,
-        help="loss of adaraker and raker; auto: hinge, with --flavour script logistic",
-    )
-    sigma_is: str = option(
-        "frequency",
-        Choice(("frequency", "width")),
-        group=BASELINES,
-        help="what the sixteen numbers of adaraker's kernels are: factors of the frequencies, or widths",
-    )
-    chi2_order: int = option(0, Integer(0, 2), group=BASELINES, help="order of chi2-linear's map; the paper has 0")
-    class_weight: str = option(
-        "none",
-        Choice(("none", "balanced")),
-        group=LEARNING,
-        help="balanced weighs each class by the inverse of its share",
-    )
-    solver: str = option(
-        "auto",
-        Choice(("auto", "memory", "block", "distributed")),
-        group=LEARNING,
-        help="how svm and logistic are solved: all rows in memory, block by block from a file, or in parts by many "
-        "workers; auto goes by size",
-    )
-    parts: int | None = option(
-        None,
-        Integer(2),
-        group=LEARNING,
-        help="parts of the rows for --solver distributed (default: by size, 8 to 64)",
     )
 
     seed: int = option(0, Integer(0, 2**63 - 1), group=RUN, common=True, help="seed of every random choice")
@@ -329,49 +227,41 @@ class BatchOptions(CommonOptions):
             raise InputError("--dataset-file: found with --input, expected --dataset")
         if self.test_input is not None and self.test_size != self.specs()["test_size"].default:
             raise InputError("--test-input and --test-size: found both, expected one of them")
-        if self.max_depth != "none" and self.partitioner != "iforest":
-            raise InputError(f"--max-depth {self.max_depth}: found --partitioner {self.partitioner}, expected iforest")
-        if self.parts is not None and self.solver not in ("auto", "distributed"):
-            raise InputError(f"--parts {self.parts}: found --solver {self.solver}, expected distributed")
-        if self.feature_scale == "raw" and "ogd-dual" in self.learner:
-            raise InputError("--feature-scale raw: found --learner ogd-dual, whose kernel is scaled; expected ogd")
-        if self.kernel == "gaussian" and self.gamma == "psi":
-            raise InputError("--kernel gaussian: found --gamma psi, expected a number or auto: psi is Laplacian")
-        if self.rank is not None and self.rank > self.b:
-            raise InputError(f"--rank {self.rank}: found --b {self.b}, expected no more features than points")
-        self._refuse_unused()
+        self._resolve()
 
-    def _refuse_unused(self) -> None:
-        """Refuse options that no chosen learner uses: whoever gives one expects that it changes something."""
-        specs = self.specs()
-        chosen = [LEARNERS[name] for name in self.learner]
-        found = f"found --learner {' '.join(self.learner)}"
-        for spec in specs.values():
-            value = getattr(self, spec.name)
-            if spec.name not in LEARNER_OPTIONS or value == spec.default:
-                continue
-            if any(learner.uses(spec.name, self.gamma) for learner in chosen):
-                continue
-            given = shlex.join(spec.words(value))
-            able = [name for name, learner in LEARNERS.items() if learner.uses(spec.name, self.gamma)]
-            kind = specs["learner"].kind
-            here = [name for name in able if isinstance(kind, Several) and name in kind.choice.names]
-            if not here:
-                raise InputError(f"{given}: found {self.PROGRAM}, expected flows.batch with {_one_of(able)}")
-            raise InputError(f"{given}: {found}, expected {_one_of(here)}")
-        if self.C == "auto" and not any(learner.takes_C for learner in chosen):
-            able = [name for name, learner in LEARNERS.items() if learner.takes_C]
-            raise InputError(f"--C auto: {found}, expected {_one_of(able)}")
-        searched = self.C == "auto" or any(learner.searched(self) for learner in chosen)
+    @property
+    def unused(self) -> frozenset[str]:
+        used = {key for name in self.methods for key in self.SCOPES[name]}
+        return super().unused | (frozenset(self.METHOD_OPTIONS) - used)
+
+    def _resolve(self) -> None:
+        """Give each chosen method its options; refuse those that change nothing."""
+        specs, found = self.specs(), f"found --learner {' '.join(self.learner)}"
+        program = Program(self.PROGRAM, frozenset(self._learners()), "flows.batch")
+        plain = {name: getattr(self, name) for name in self.METHOD_OPTIONS if name not in self.at_default}
+        try:
+            of = chosen(self.partitioner, self.learner)
+            if "partitioner" not in self.at_default and self.partitioner not in of:
+                on_cells = [name for name, learner in LEARNERS.items() if learner.on == "cells"]
+                raise OptionError(f"--partitioner {self.partitioner}: {found}, expected one of {', '.join(on_cells)}")
+            object.__setattr__(self, "methods", shared_out(of, plain, self.scoped, program))
+            searched = searches_anything(of, self.methods)
+        except OptionError as error:
+            raise InputError(str(error)) from None
+        online = [name for name, learner in LEARNERS.items() if learner.way == "online"]
+        if "order" not in self.at_default and not set(online) & set(self.learner):
+            raise InputError(f"--order {self.order}: {found}, expected one of {', '.join(online)}")
         for name in ("cv_rows", "search", "budget"):
-            value = getattr(self, name)
-            if value != specs[name].default and not searched:
-                words = shlex.join(specs[name].words(value))
+            if name not in self.at_default and not searched:
+                words = shlex.join(specs[name].words(getattr(self, name)))
                 raise InputError(f"{words}: found nothing to choose, expected --psi, --C, ... auto")
 
-
-def _one_of(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"one of {', '.join(names)}"
+    @classmethod
+    def _learners(cls) -> tuple[str, ...]:
+        """Names of those that the command has."""
+        kind = cls.specs()["learner"].kind
+        assert isinstance(kind, Several)
+        return kind.choice.names
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,8 +9,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from flows._declare import Options, Spec
-from flows._kinds import Choice, ClusterName, Flag, Integer, Names, Pairs, Real, Several
+from flows._declare import Options
+from flows._kinds import ClusterName, Pairs
+from ikmap.methods.kinds import AnyOf, Choice, Flag, Integer, Names, Real, Several
+from ikmap.methods.options import Spec
 
 Result = dict[str, Any]
 NOT_EMPTY = r"\S"
@@ -64,10 +66,12 @@ def _annotation(spec: Spec) -> Any:
             kind = list[Annotated[str, Field(pattern=r"^\s*[^=\s].*=.*\S")]]
         case Flag():
             kind = bool
-        case Integer(low=low, high=high, word=word):
+        case Integer(low=low, high=high, words=words):
             kind = Annotated[int, Field(ge=low, le=high)]
-            if word is not None:
-                kind = kind | Literal[word]
+            if words:
+                kind = kind | Literal[words]
+        case AnyOf():
+            kind = int | float | bool | text
         case Real(low=low, high=high, words=words):
             kind = Annotated[float, Field(gt=low, lt=high, allow_inf_nan=False)]
             if words:

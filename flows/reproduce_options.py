@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from flows._declare import option
-from flows._kinds import Choice, Flag, Integer, Names, Real, Several, Text
 from flows.options import CLUSTER, DATA, OUTPUT, RUN, STREAM, CommonOptions
+from ikmap.methods import option
+from ikmap.methods.kinds import Choice, Flag, Integer, Names, Real, Several, Text
 from pipeline.errors import InputError
 
 EXPERIMENTS, READINGS = "Experiments", "Readings"

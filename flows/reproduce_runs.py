@@ -275,7 +275,7 @@ class Runs:
         name = "-".join([dataset, *(["minmax"] if scale == "minmax" else []), *(["whole"] if online else [])])
         if data.test_url is not None:
             name = name.removesuffix("-whole")  # the same rows, however they are used
-        params = Params(seed=self.options.seed, scale=scale)
+        params = Params.given(seed=self.options.seed, scale=scale)
         with self._lock:
             one_at_a_time = self._ingests.setdefault(name, Lock())
         with one_at_a_time:

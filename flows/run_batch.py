@@ -183,40 +183,14 @@ def batch_params(options: BatchOptions) -> Params:
     """Return the parameters that decide the result."""
     from pipeline.params import Params
 
-    def unless_none(word: str) -> str | None:
-        return None if word == "none" else word
-
     return Params(
         partitioner=options.partitioner,
-        t=options.t,
-        psi=options.psi,
-        max_depth=unless_none(options.max_depth),
+        learners=options.learner,
+        methods=options.methods,
         cv_rows=options.cv_rows,
         search=options.search,
         budget=options.budget,
-        learners=options.learner,
-        loss=options.loss,
-        C=options.C if options.C is not None else "auto" if options.psi == "auto" else 5.0,
-        tol=options.tol,
-        class_weight=unless_none(options.class_weight),
-        solver=options.solver,
-        parts=options.parts,
-        eta=options.eta,
-        feature_scale=options.feature_scale,
         order="shuffled" if options.order == "auto" else options.order,
-        kernel_C=options.C if isinstance(options.C, float) else 1.0,
-        kernel=options.kernel,
-        gamma=options.gamma,
-        b=options.b,
-        rank=options.rank,
-        points=options.points,
-        average=options.average,
-        features=options.features,
-        decay=options.decay,
-        flavour=options.flavour,
-        online_loss=options.online_loss,
-        sigma_is=options.sigma_is,
-        chi2_order=options.chi2_order,
         task=options.task,
         scale=options.scale,
         seed=options.seed,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import MISSING, dataclass
 from typing import ClassVar
 
-from flows._declare import option
-from flows._kinds import Text
 from flows.options import CLUSTER, DATA, FORMATS, LEARNER, OUTPUT, RUN, CommonOptions
+from ikmap.methods import option
+from ikmap.methods.kinds import Text
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any
 
 import numpy as np
 
 from ikmap.cells import Cells
-from ikmap.partitioners import cells_by_psi
-from ikmap.rows import Rows
 from ikmap.seeds import generator
 
 PSIS = tuple(2**m for m in range(2, 13))
@@ -52,37 +49,33 @@ def values_of_C(n_classes: int) -> tuple[float, ...]:
 
 
 def score_fold(
-    X: Rows,
-    y: np.ndarray,
-    fit: np.ndarray,
-    held_out: np.ndarray,
+    path: Iterable[tuple[int, Sequence[Cells]]],
+    y_fit: np.ndarray,
+    y_held_out: np.ndarray,
     learners: Mapping[int, Mapping[str, Learner]],
-    **partitioning: Any,
 ) -> dict[str, dict[int, list[np.ndarray]]]:
     """Which held-out rows are predicted right: for each learner, for each psi in ascending order, for each C.
 
     A learner without C has one bool array for each psi; one with C as many as were tried, see :data:`PATIENCE`.
-    Partitionings are drawn from the rows of `fit` only.
 
     Parameters
     ----------
-    X : float64 ndarray or csr_array, shape (n, d)
-    y : ndarray of int, shape (n,)
-    fit, held_out : ndarrays of int
-        Row numbers.
+    path : iterable of (psi, (cells, cells))
+        Cells of the rows to learn from and of those held out, for every psi, ascending; of partitionings that were
+        drawn from the former only.
+    y_fit, y_held_out : ndarrays of int
+        Class numbers of both.
     learners : mapping of int to mapping
         For each psi the learners that are scored there, by name.
-    partitioning
-        method, n_partitions, seed, ... of :func:`~ikmap.partitioners.cells_by_psi`.
     """
     found: dict[str, dict[int, list[np.ndarray]]] = {}
-    for psi, (inside, outside) in cells_by_psi(X[fit], [X[fit], X[held_out]], list(learners), **partitioning):
+    for psi, (inside, outside) in path:
         for name, learner in learners[psi].items():
             # Not into one byte for the small psi among them: every learner would be compiled for both types.
-            made = learner(inside.packed(least=np.uint16), y[fit])
+            made = learner(inside.packed(least=np.uint16), y_fit)
             predictors = [made] if callable(made) else made
             # By map, which keeps no predictor while the next one is made: weights may be large.
-            found.setdefault(name, {})[psi] = _climb(map(partial(_right, outside, y[held_out]), predictors))
+            found.setdefault(name, {})[psi] = _climb(map(partial(_right, outside, y_held_out), predictors))
     return found
 
 

@@ -177,7 +177,7 @@ def _stages(
     threads = max(1, cores_of_a_host(context) // (len(params.learners) if apart else 1))
 
     def learn(name: str) -> Result:
-        asked = replace(context, params=replace(params, C=Cs[name])) if name in Cs else context
+        asked = replace(context, params=params.setting(name, C=Cs[name])) if name in Cs else context
         of = fitted[psis[name]] if name in psis else None
         trained = step(f"train:{name}", partial(train, asked, name, of, values.get(name), threads))
         tested = step(f"evaluate:{name}", partial(evaluate, context, name, of, trained["content_hash"]))
@@ -249,17 +249,17 @@ def widths(params: Params, selection: Result | None) -> tuple[dict[str, int], di
     psis, values = {}, {}
     for name in params.learners:
         if LEARNERS[name].on == "cells":
-            psis[name] = selected[name] if name in selected else int(params.psi)
+            psis[name] = selected[name] if name in selected else int(params.map.given(params.map_options) or 0)
         else:
-            values[name] = tuned[name]["chosen"] if name in tuned else LEARNERS[name].given(params)
+            values[name] = tuned[name]["chosen"] if name in tuned else LEARNERS[name].given(params.of(name))
     return psis, values
 
 
 def weights_of_loss(params: Params, selection: Result | None) -> dict[str, float]:
     """C of each learner that has one: as chosen, else as given."""
     chosen = (selection or {}).get("chosen_C", {})
-    of = {name: params.C if LEARNERS[name].takes_C else params.kernel_C for name in params.learners}
-    return {name: chosen.get(name, C) for name, C in of.items() if "C" in LEARNERS[name].options}
+    of = {name: params.methods[name].get("C") for name in params.learners}
+    return {name: chosen.get(name, C) for name, C in of.items() if C is not None}
 
 
 def psi_used(psis: Mapping[str, int]) -> Any:
@@ -336,7 +336,7 @@ def _metrics(
     # One number where the learners agree, as they do unless cross-validation chose for each.
     psi = psi_used(psis)
     Cs = weights_of_loss(context.params, selection)
-    C = Cs if len(set(Cs.values())) > 1 else next(iter(Cs.values()), context.params.C)
+    C = Cs if len(set(Cs.values())) > 1 else next(iter(Cs.values()), None)
     seconds = {record["name"]: record["seconds"] for record in stages}
     return {
         **({"gpu": mapped["gpu"]} if "gpu" in mapped else {}),
@@ -348,7 +348,7 @@ def _metrics(
             "class_counts_train": mapped["class_counts_train"],
             "sources": [dict(source) for source in invocation.sources],
         },
-        "params": {**context.params.as_json(), "psi": psi, "C": C},
+        "params": {**context.params.plain(), **context.params.as_json(), "psi": psi, "C": C},
         "stages": stages,
         "selection": selection,
         "learners": {
@@ -392,7 +392,7 @@ def versions() -> dict[str, str]:
     return found
 
 
-LAYOUT = 5
+LAYOUT = 6
 """Raised when what unfinished runs have stored can no longer be gone on from: parts have other names or contents."""
 
 

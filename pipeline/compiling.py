@@ -68,7 +68,7 @@ def words_of(
     """
     learners = [LEARNERS[name] for name in params.learners]
     words = {word for one in learners for word in (one.name, f"{one.on}-{one.way}", *(one.same_as or "").split())}
-    if any(one.on == "cells" for one in learners):
+    if params.on_cells:
         words.add(params.partitioner)
     words |= {"dense", "sparse"} if dense is None else {"dense" if dense else "sparse"}
     words |= {"binary", "multiclass"} if classes is None else {"binary" if classes == 2 else "multiclass"}

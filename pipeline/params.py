@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Self
+
+from ikmap.methods import LEARNERS, Learner, Map, OptionError, map_of, method, methods
+from ikmap.methods.sharing import chosen, shared_out
+from pipeline.errors import InputError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -12,81 +17,145 @@ class Params:
 
     Attributes
     ----------
-    partitioner : {"anne", "iforest"}
-    t : int
-        Number of partitionings.
-    psi : int or "auto"
-        Cells per partitioning; "auto" chooses by 5-fold cross-validation.
-    max_depth : {None, "log2"}
+    partitioner : str
+        One of :data:`ikmap.methods.MAPS`.
+    learners : tuple of str
+        Of :data:`ikmap.methods.LEARNERS`.
+    methods : mapping of str to mapping
+        Options of the methods that the run uses, by their names: the learners and, if one of them is on cells, the
+        partitioner. What is not given has its default; after that, every option is there.
     cv_rows : int
         Cross-validation looks at no more training rows than this.
     search : {"race", "full"}
         Whether cross-validation leaves out, after some folds, what will not be chosen any more (:mod:`ikmap.racing`).
     budget : float or None
         Seconds that it may take; part of what a run is, as two budgets may choose differently.
-    learners : tuple of names of :data:`ikmap.methods.LEARNERS`
-    C : float or "auto"
-        Weight of the losses of the SVM and of logistic regression; "auto" chooses by the same cross-validation.
-    loss, tol, class_weight, solver, parts
-        Of the SVM; all but `loss` also of logistic regression. `parts` is the number of parts of the rows for the
-        distributed solver; None goes by size.
-    eta, feature_scale, order
-        Of online gradient descent.
-    kernel_C : float
-        Weight of the losses of all other batch learners: those with a kernel or a dense map.
-    kernel : {"laplacian", "gaussian"}
-        Of learners with a kernel on the rows themselves.
-    gamma : "psi", "auto" or float
-        Inverse width of that kernel: ln(psi) / columns, chosen by cross-validation, or given.
-    b, rank, points, average
-        Of NOGD.
-    features : int
-        Random frequencies (AdaRaker: of each kernel).
-    decay, flavour, online_loss, sigma_is
-        Of AdaRaker and Raker; `decay`, "auto" or float, is the papers' lambda.
-    chi2_order : int
-        Of the chi-square map.
+    order : {"shuffled", "file"}
+        Of the online learners' pass over the rows.
     task : {"auto", "binary", "multiclass"}
     scale : {"none", "minmax"}
     seed : int
     shard_rows : int or None
         Rows in an object of the store; never a matter of the result.
+
+    Raises
+    ------
+    InputError
+        A method that is not there, or values that it cannot take.
     """
 
     partitioner: str = "anne"
-    t: int = 100
-    psi: int | str = "auto"
-    max_depth: str | None = None
+    learners: tuple[str, ...] = ("svm", "ogd")
+    methods: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     cv_rows: int = 20_000
     search: str = "race"
     budget: float | None = None
-    learners: tuple[str, ...] = ("svm", "ogd")
-    loss: str = "squared_hinge"
-    C: float | str = 5.0
-    tol: float = 1e-3
-    class_weight: str | None = None
-    solver: str = "auto"
-    parts: int | None = None
-    eta: float = 0.5
-    feature_scale: str = "kernel"
     order: str = "shuffled"
-    kernel_C: float = 1.0
-    kernel: str = "laplacian"
-    gamma: str | float = "psi"
-    b: int = 100
-    rank: int | None = None
-    points: str = "uniform"
-    average: bool = False
-    features: int = 50
-    decay: str | float = "auto"
-    flavour: str = "published"
-    online_loss: str = "auto"
-    sigma_is: str = "frequency"
-    chi2_order: int = 0
     task: str = "auto"
     scale: str = "none"
     seed: int = 0
     shard_rows: int | None = None
 
+    def __post_init__(self) -> None:
+        try:
+            of = chosen(self.partitioner, self.learners)
+            found = {name: one.Options(**self.methods.get(name, {})) for name, one in of.items()}
+        except OptionError as error:
+            raise InputError(str(error)) from None
+        searching = self.partitioner in found and self.map.given(found[self.partitioner]) is None
+        for name, one in of.items():
+            if isinstance(one, Learner):
+                found[name] = one.resolved(found[name], searching=searching)
+        object.__setattr__(self, "methods", {name: options.as_json() for name, options in found.items()})
+
+    @classmethod
+    def given(
+        cls,
+        *,
+        partitioner: str = "anne",
+        learners: Sequence[str] = ("svm", "ogd"),
+        scoped: Mapping[str, Mapping[str, Any]] | None = None,
+        **values: Any,
+    ) -> Self:
+        """Parameters from values by name alone, as on a command line: options of methods are those of all chosen ones.
+
+        Parameters
+        ----------
+        scoped : mapping of str to mapping, optional
+            Options of single methods, which win.
+
+        Raises
+        ------
+        InputError
+            An option that no chosen method has, or that they read differently.
+        """
+        own = {name: values.pop(name) for name in list(values) if name in cls.__dataclass_fields__}
+        try:
+            methods = shared_out(chosen(partitioner, learners), values, scoped)
+        except OptionError as error:
+            raise InputError(str(error)) from None
+        return cls(partitioner=partitioner, learners=tuple(learners), methods=methods, **own)
+
+    def of(self, name: str) -> Any:
+        """Options of a method: one of its ``Options``."""
+        values = self.methods.get(name)
+        if values is None:  # one that is cross-validated in place of one of the run's
+            values = next(self.methods[other] for other in self.learners if LEARNERS[other].same_as == name)
+        return method(name).Options.of_record(values)
+
+    def compared_as(self, learner: str) -> str:
+        """The learner that is cross-validated in place of this one: one with the very same decisions, or itself."""
+        known = LEARNERS[learner].same_as or learner
+        alike = [name for name in self.learners if known in (name, LEARNERS[name].same_as)]
+        options = [method(known).Options.of_record(self.methods[name]) for name in alike]
+        return known if all(other == options[0] for other in options) else learner
+
+    def setting(self, name: str, **values: Any) -> Self:
+        """The same with other values of a method's options."""
+        return replace(self, methods={**self.methods, name: {**self.methods[name], **values}})
+
+    @property
+    def on_cells(self) -> bool:
+        """Whether any learner works on cells."""
+        return self.partitioner in self.methods
+
+    @property
+    def map(self) -> Map:
+        """What makes the cells."""
+        return map_of(self.partitioner)
+
+    @property
+    def map_options(self) -> Any:
+        """Options of :attr:`map`."""
+        return self.of(self.partitioner)
+
+    @property
+    def t(self) -> int:
+        """Number of partitionings."""
+        return int(self.methods[self.partitioner]["t"])
+
+    def plain(self) -> dict[str, Any]:
+        """Options of the methods by name alone: one value where all that have it agree, else by method."""
+        found: dict[str, dict[str, Any]] = {}
+        for name, options in self.methods.items():
+            for key, value in options.items():
+                found.setdefault(key, {})[name] = value
+        return {
+            key: next(iter(of.values())) if len({repr(value) for value in of.values()}) == 1 else of
+            for key, of in found.items()
+        }
+
     def as_json(self) -> dict[str, Any]:
         return {**asdict(self), "learners": list(self.learners)}
+
+
+def with_options_known_since(identity: Mapping[str, Any]) -> dict[str, Any]:
+    """The identity of a run as it would be if it had been begun now: with options of its methods that are new since."""
+    params = identity.get("params", {})
+    of = params.get("methods", {})
+    known = methods()
+    completed = {
+        name: {**known[name].Options.of_record(values).as_json(), **values} if name in known else values
+        for name, values in of.items()
+    }
+    return {**identity, "params": {**params, "methods": completed}} if of else dict(identity)

@@ -6,12 +6,10 @@ import math
 import shutil
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from ikmap.learners.class_descent import LANES
-from ikmap.methods import LEARNERS, DualLearner, Shape
-from ikmap.model_selection import psis_that_fit
-from ikmap.partitioners.voronoi.scores import DENSE_BYTES
-from ikmap.partitioners.voronoi.search import SCRATCH_BYTES
+from ikmap.methods import LEARNERS, DualLearner, MapShape, Shape
 from pipeline.datasets import ResolvedDataset
 from pipeline.errors import InputError
 from pipeline.layout import BLOCK_BYTES, STREAM_BYTES, cell_layout, choose_parts, choose_solver, packed_bytes
@@ -86,49 +84,16 @@ def make_plan(
     psi : int
         Cells per partitioning; where it is still to be chosen, the largest that is tried.
     """
-    t, n = params.t, rows_train + rows_test
-    drawn = rows_train * -math.expm1(t * math.log1p(-min(psi / rows_train, 1 - 1e-12)))
+    n = rows_train + rows_test
     per_row = columns * 8 if dense else 12 * nnz / max(1, n)
-    model = drawn * per_row + t * psi * (4 if params.partitioner == "anne" else 2 * 16)
-    search = 40.0 * columns if not dense else 0.0  # numbers that columns are given
-    if params.partitioner == "anne":
-        # Points after scaling, the same in tiles of float32, principal axes, memberships; rows that are being searched.
-        search += (
-            drawn * (per_row + 150)
-            + (4.0 * columns * drawn if dense else min(4.0 * columns * drawn, DENSE_BYTES))
-            + 24 * t * psi
-            + 2 * SCRATCH_BYTES
-        )
-    layout = cell_layout(rows_train, t, params.shard_rows)
-    shard = layout.shard_rows * t * 4
-    tasks = -(-rows_train // layout.shard_rows) + -(-rows_test // layout.shard_rows)
     problems = 1 if n_classes == 2 else n_classes
-    at_once = max(-(-problems // CLASS_GROUPS), min(problems, LANES))
-    weights = t * psi * 8 * problems
-    cells = packed_bytes(rows_train, t, psi)
-    solver = choose_solver(cells, params.solver)
-    mapping = model + search + 2 * shard + 3 * READ_BYTES
-    # A block that is learned from and the next one, whatever the solver: OGD goes block by block.
-    training: float = 2 * min(cells, STREAM_BYTES) + 3 * weights
-    held = "block by block"
-    if solver == "memory":
-        # A label, and for each problem that is solved at once two copies of a dual variable.
-        training = max(training, 2 * cells + 3 * weights + (4 + 16 * at_once) * rows_train)
-        held = "in memory"
-    if solver == "distributed":
-        parts = choose_parts(rows_train, cells, params.parts)
-        together = min(problems, PROBLEMS_AT_ONCE)
-        part = min(-(-cells // parts), BLOCK_BYTES)
-        held = f"in {parts} parts of {size(cells / parts)} each"
-        # The part that is worked on, twice while it is packed; parts that stay; four copies of its dual variables.
-        distributed = HELD_BYTES + 2 * part + 8 * t * psi * 8 * together + (4 + 32 * together) * rows_train / parts
-        training = max(distributed, training)
+    t = params.t if params.on_cells else 0
     learners = {name: LEARNERS[name] for name in params.learners}
     shapes = {
         "cells": Shape(rows_train, t, None, n_classes),
         "rows": Shape(rows_train, columns, None if dense else nnz, n_classes),
     }
-    own = {name: learner.needed_bytes(params, shapes[learner.on]) for name, learner in learners.items()}
+    own = {name: learner.needed_bytes(params.of(name), shapes[learner.on]) for name, learner in learners.items()}
     # A model with a kernel may keep all rows.
     kept = {name: (per_row if LEARNERS[name].on == "rows" else 4 * t) + 8 * problems for name in own}
     output = sum(min(needed, rows_train * kept[name]) for name, needed in own.items())
@@ -136,19 +101,27 @@ def make_plan(
         f"data: {rows_train:,} training and {rows_test:,} test rows x {columns:,} columns, "
         f"{'dense' if dense else 'sparse'}"
     ]
-    if any(LEARNERS[name].on == "cells" for name in own):
+    mapping = training = 3.0 * READ_BYTES
+    if params.on_cells:
+        layout = cell_layout(rows_train, t, params.shard_rows)
+        shard = layout.shard_rows * t * 4
+        tasks = -(-rows_train // layout.shard_rows) + -(-rows_test // layout.shard_rows)
+        shape = MapShape(rows_train, columns, per_row, dense)
+        model, search = params.map.needed_bytes(params.map_options, psi, shape)
+        mapping += model + search + 2 * shard
+        cells, weights = packed_bytes(rows_train, t, psi), t * psi * 8 * problems
+        # A block that is learned from and the next one, whatever the solver: OGD goes block by block.
+        training = 2 * min(cells, STREAM_BYTES) + 3 * weights
         output += n * t * 4 / COMPRESSION + model + 2 * weights
         lines += [
-            f"partitions: {params.partitioner}, t = {t}, psi = {psi}, about {drawn:,.0f} different points, "
+            f"partitions: {params.partitioner}, t = {t}, {params.map.planned(params.map_options, psi, shape)}, "
             f"model {size(model)}",
             f"cells: {tasks} tasks on {workers} workers, {layout.shard_rows:,} rows and {size(shard)} each",
         ]
-    else:
-        mapping = training = 3 * READ_BYTES
-    if any(isinstance(learner, DualLearner) for learner in learners.values()):
-        lines.append(
-            f"training: {size(cells)} of packed cells, {held} (solver {solver}); weights {size(weights)} a learner"
-        )
+        for name in [name for name, learner in learners.items() if isinstance(learner, DualLearner)]:
+            needed, held = _solving(params.of(name), rows_train, cells, weights, problems)
+            training = max(training, needed)
+            lines.append(f"training {name}: {size(cells)} of packed cells, {held}; weights {size(weights)}")
     lines += [
         f"training {name}: {'at least' if learners[name].working_set else 'about'} {size(needed)}"
         for name, needed in own.items()
@@ -160,11 +133,29 @@ def make_plan(
     return Plan(tuple(lines), worker, int(output), heaviest if own[heaviest] > max(mapping, training) else "")
 
 
+def _solving(options: Any, rows: int, cells: int, weights: int, problems: int) -> tuple[float, str]:
+    """Memory that solving the problems of a linear learner on cells takes, and how the cells are held, for people."""
+    solver = choose_solver(cells, options.solver)
+    if solver == "memory":
+        at_once = max(-(-problems // CLASS_GROUPS), min(problems, LANES))
+        # A label, and for each problem that is solved at once two copies of a dual variable.
+        return 2 * cells + 3 * weights + (4 + 16 * at_once) * rows, "in memory (solver memory)"
+    if solver == "distributed":
+        parts = choose_parts(rows, cells, options.parts)
+        together = min(problems, PROBLEMS_AT_ONCE)
+        part = min(-(-cells // parts), BLOCK_BYTES)
+        # The part that is worked on, twice while it is packed; parts that stay; four copies of its dual variables.
+        needed = HELD_BYTES + 2 * part + 8 * weights // problems * together + (4 + 32 * together) * rows / parts
+        return needed, f"in {parts} parts of {size(cells / parts)} each (solver distributed)"
+    return 0.0, "block by block (solver block)"
+
+
 def largest_psi(params: Params, rows_train: int) -> int:
     """The most cells per partitioning that a run on so many rows may make; 0 without learners on cells."""
-    if all(LEARNERS[name].on == "rows" for name in params.learners):
+    if not params.on_cells:
         return 0
-    return max(psis_that_fit(min(rows_train, params.cv_rows))) if params.psi == "auto" else int(params.psi)
+    search = params.map.search(params.map_options, min(rows_train, params.cv_rows))
+    return int(search.values[-1]) if search is not None else int(params.map.given(params.map_options) or 0)
 
 
 def least_plan(params: Params, data: ResolvedDataset, workers: int, *, stream: bool = False) -> Plan | None:
@@ -189,7 +180,10 @@ def least_plan(params: Params, data: ResolvedDataset, workers: int, *, stream: b
             return None
         rows = psi  # else it would be wrong
     # Going block by block needs the least memory, and two classes do; sparse rows may become dense ones.
-    asked = replace(params, solver=params.solver if params.solver == "memory" else "block")
+    asked = params
+    for name in params.learners:
+        if isinstance(LEARNERS[name], DualLearner) and params.of(name).solver != "memory":
+            asked = asked.setting(name, solver="block", parts=None)
     plans = [
         make_plan(asked, psi, rows_train=rows, rows_test=tested, columns=train.n_columns or 1, nnz=0, n_classes=2,
                   workers=workers, dense=dense)

@@ -167,10 +167,12 @@ class PreparedRows:
         """Rows ``start .. stop - 1``: features and int32 class numbers."""
         return self.take(np.arange(start, stop))
 
-    def sample(self, offsets: np.ndarray | None = None) -> Sample:
-        """All of them, for a learner that looks at some before it begins: read on demand; `offsets` are of cells."""
+    def sample(self, seed: int, offsets: np.ndarray | None = None) -> Sample:
+        """All of them, for a method that looks at some before it begins: read on demand; `offsets` are of cells."""
         about = self.preparation
-        return Sample(self.n_rows, about.n_columns, len(about.classes), lambda numbers: self.take(numbers)[0], offsets)
+        return Sample(
+            self.n_rows, about.n_columns, len(about.classes), lambda numbers: self.take(numbers)[0], seed, offsets
+        )
 
     def where(self, row: int) -> str:
         """File and row of one of these rows, for people: rows that hold data are counted, from 1."""

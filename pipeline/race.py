@@ -9,7 +9,7 @@ from typing import Any, Protocol, Self
 
 import numpy as np
 
-from ikmap.methods import LEARNERS
+from ikmap.methods import method
 from pipeline.engine import Context, Record, Task
 from pipeline.healing import is_whole
 from pipeline.stages.stream import Contestant, learn_chunk, learn_initial, map_chunk, save_state
@@ -228,8 +228,9 @@ class Race:
         seen, correct = np.cumsum(blocks[:, 0]), np.cumsum(blocks[:, 1])
         learning = np.cumsum(blocks[:, 2] + blocks[:, 3])
         n_seen = int(seen[-1]) if seen.size else 0
+        name = contestant.learner
         parameter = {"psi": contestant.fitted.psi} if contestant.fitted else {
-            "parameter": LEARNERS[contestant.learner].parameter(self.context.params.gamma), "value": contestant.value
+            "parameter": method(name).parameter(self.context.params.of(name)), "value": contestant.value
         }  # fmt: skip
         return {
             **parameter,

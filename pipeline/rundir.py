@@ -17,6 +17,7 @@ from uuid import uuid4
 
 from pipeline.durable import UNFINISHED, parsed, read_json, unsealed, write_json, written
 from pipeline.errors import Damaged, InputError
+from pipeline.params import with_options_known_since
 from pipeline.store import Store
 
 MANIFEST = "manifest.json"
@@ -84,7 +85,7 @@ class RunDirectory:
             there = False
         if there:
             self.manifest, self.repaired = read_manifest_or_copy(self.path)
-            changed = _differences(self.manifest["identity"], identity)
+            changed = _differences(with_options_known_since(self.manifest["identity"]), identity)
             if changed:
                 raise InputError(
                     f"{self.path} holds another run: {'; '.join(changed)}; give the options that it was begun with, "

@@ -21,6 +21,7 @@ from pipeline.rundir import RunDirectory
 from pipeline.stages.cells import cells
 from pipeline.stages.partition import Fitted, partition
 from pipeline.store import Store
+from tests.params_for import params_for
 
 
 def at_once(
@@ -47,7 +48,7 @@ def context(path: Path, params: Params | None = None, client: Any = None) -> Con
     """A run in a directory of its own, which is not locked."""
     run = RunDirectory(path, {})
     run.close()
-    return Context(client, run, params or Params(), QuietProgress())
+    return Context(client, run, params or params_for(), QuietProgress())
 
 
 def new_store(path: Path) -> Store:

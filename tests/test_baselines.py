@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,7 +16,7 @@ from cluster import ClusterHandle, connect
 from flows.options import BatchOptions
 from flows.run_batch import batch_params
 from ikmap.learners import working_set
-from ikmap.methods import LEARNERS, Sample, Shape, WholeLearner, stream_learner, whole_learner
+from ikmap.methods import LEARNERS, Sample, Shape, WholeLearner, method, stream_learner, whole_learner
 from ikmap.methods.adaraker import LAMBDAS
 from ikmap.model import Model
 from ikmap.model_selection import folds
@@ -41,6 +40,7 @@ from pipeline.stages.evaluate import evaluate
 from pipeline.stages.partition import Fitted, partition
 from pipeline.stages.train import PASS_STREAM, train
 from pipeline.stages.train_rows import fit_rows
+from tests.params_for import params_for
 from tests.runs import context, points, sparse, store_rows, without_cluster  # noqa: F401
 
 PSI = 8
@@ -50,13 +50,13 @@ ON_ROWS = [name for name, learner in LEARNERS.items() if learner.on == "rows"]
 def learned(path: Path, name: str, *, part_rows: int = 90, kind: str = "dense", classes: int = 2, **params: Any) -> Any:
     """Train and evaluate one learner on 240 of 300 rows; return its run, model and results."""
     X, y = points(300, classes=classes)
-    ctx = context(path, Params(t=10, psi=PSI, C=1.0, decay=1e-3, **params))
+    ctx = context(path, params_for(**{"learners": (name,), "t": 10, "psi": PSI, "C": 1.0, "decay": 1e-3, **params}))
     store_rows(ctx.store, X if kind == "dense" else sparse(X), y, rule="first", n_train=240, part_rows=part_rows)
     fitted = None
     if LEARNERS[name].on == "cells":
         fitted = Fitted(**partition(ctx, [PSI])["fitted"][0])
         cells(ctx, [fitted])
-    result = train(ctx, name, fitted, LEARNERS[name].given(ctx.params), 2)
+    result = train(ctx, name, fitted, method(name).given(ctx.params.of(name)), 2)
     tested = evaluate(ctx, name, fitted, result["content_hash"])
     return ctx, load_model(ctx.store, f"models/{name}", Model, result["content_hash"]), result, tested
 
@@ -94,7 +94,8 @@ def test_the_three_forms_of_ik_ogd_agree_on_every_test_row(tmp_path: Path) -> No
 def test_an_online_learner_takes_rows_in_the_order_that_is_asked_for(order: str, tmp_path: Path) -> None:
     ctx, model, _, _ = learned(tmp_path, "kernel-ogd", order=order)
     X, y = PreparedRows(ctx.store, "train").read(0, 240)
-    state = stream_learner("kernel-ogd").start(ctx.params, PSI, Sample(240, X.shape[1], 2, lambda numbers: X[numbers]))
+    sample = Sample(240, X.shape[1], 2, lambda numbers: X[numbers], ctx.params.seed)
+    state = stream_learner("kernel-ogd").start(ctx.params.of("kernel-ogd"), PSI, sample)
     rows = np.arange(240)
     if order == "shuffled":
         rows = generator(ctx.params.seed, PASS_STREAM, 0).permutation(rows.astype(np.int32))
@@ -125,15 +126,15 @@ def test_an_interrupted_pass_goes_on_from_its_checkpoint(tmp_path: Path, monkeyp
     monkeypatch.setattr(train_online, "write_arrays", save_and_die)
     with pytest.raises(Killed):
         learned(tmp_path / "killed", "nogd", points="violators", b=20)
-    ctx = context(tmp_path / "killed", Params(t=10, psi=PSI, C=1.0, decay=1e-3, points="violators", b=20))
-    result = train(ctx, "nogd", None, LEARNERS["nogd"].given(ctx.params))
+    ctx = context(tmp_path / "killed", params_for(t=10, psi=PSI, C=1.0, decay=1e-3, points="violators", b=20))
+    result = train(ctx, "nogd", None, LEARNERS["nogd"].given(ctx.params.of("nogd")))
     assert result["content_hash"] == whole.content_hash
     assert not Path(saved[0]).exists()
 
 
 def test_pr5_cross_validation_never_builds_on_held_out_rows(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     X, y = points(100)
-    ctx = context(tmp_path, Params(learners=("nogd", "kernel-svm", "adaraker")))
+    ctx = context(tmp_path, params_for(learners=("nogd", "kernel-svm", "adaraker")))
     store_rows(ctx.store, X, y)
     seen: list[np.ndarray] = []
 
@@ -164,7 +165,7 @@ def test_pr5_cross_validation_never_builds_on_held_out_rows(monkeypatch: pytest.
 def test_cross_validation_chooses_the_best_value_and_of_equals_the_smallest(tmp_path: Path) -> None:
     from pipeline.stages.select import select
 
-    ctx = context(tmp_path, Params(t=5, psi="auto", learners=("kernel-ogd", "adaraker"), gamma="psi"))
+    ctx = context(tmp_path, params_for(t=5, psi="auto", learners=("kernel-ogd", "adaraker"), gamma="psi"))
     store_rows(ctx.store, *points(120))
     found = select(ctx)
     assert found["chosen"] == {}
@@ -179,16 +180,25 @@ def test_cross_validation_chooses_the_best_value_and_of_equals_the_smallest(tmp_
 
 
 def test_what_is_searched_and_what_is_given() -> None:
-    automatic = Params(psi="auto", gamma="auto")
-    assert LEARNERS["kernel-svm"].searched(automatic) == "gamma"
-    assert LEARNERS["kernel-svm"].searched(replace(automatic, gamma="psi")) == "psi"
-    assert LEARNERS["svm"].searched(automatic) == "psi"
-    assert LEARNERS["chi2-svm"].searched(automatic) is None
-    assert LEARNERS["raker"].searched(replace(automatic, decay=0.1)) is None
-    assert LEARNERS["raker"].given(replace(automatic, decay=0.1)) == 0.1
-    assert LEARNERS["kernel-svm"].given(replace(automatic, gamma=0.25)) == 0.25
-    assert LEARNERS["kernel-svm"].given(Params(psi=16)) == 16
-    assert LEARNERS["chi2-linear"].parameter(automatic.gamma) is None
+    def searched(name: str, **given: Any) -> str | None:
+        search = method(name).search(method(name).Options(**given), 1000)
+        return None if search is None else search.parameter
+
+    def given(name: str, **given: Any) -> float | None:
+        return method(name).given(method(name).Options(**given))
+
+    assert searched("kernel-svm", gamma="auto") == "gamma"
+    assert searched("kernel-svm") == "psi"
+    assert searched("anne") == searched("iforest") == "psi"
+    assert searched("anne", psi=4) is None
+    assert searched("svm") is None
+    assert searched("chi2-svm") is None
+    assert searched("raker") == "lambda"
+    assert searched("raker", decay=0.1) is None
+    assert given("raker", decay=0.1) == 0.1
+    assert given("kernel-svm", gamma=0.25) == 0.25
+    assert given("kernel-svm", psi=16) == given("anne", psi=16) == 16
+    assert method("chi2-linear").parameter(method("chi2-linear").Options()) is None
 
 
 @pytest.mark.usefixtures("without_cluster")
@@ -196,7 +206,7 @@ def test_negative_values_are_refused_by_chi_square(tmp_path: Path) -> None:
     """By file and row there, whatever the split and the parts."""
     X, y = points(60)
     X[13:, 1] = -0.5
-    ctx = context(tmp_path, Params())
+    ctx = context(tmp_path, params_for())
     store_rows(ctx.store, X, y, rule="shuffle", n_train=48, part_rows=7)
     in_training = position_in_shuffle(np.arange(60), 60, 0) < 48
     for side, of_file in (("train", np.flatnonzero(in_training)), ("test", np.flatnonzero(~in_training))):
@@ -211,12 +221,13 @@ def test_negative_values_are_refused_by_chi_square(tmp_path: Path) -> None:
 
 def test_C_is_told_of_each_learner() -> None:
     """Those on cells have another default than all others; chosen ones go first."""
-    params = Params(learners=("svm", "logistic", "ogd", "chi2-svm", "kernel-svm"), C=5.0)
+    learners = ("svm", "logistic", "ogd", "chi2-svm", "kernel-svm")
     both = {"svm": 5.0, "logistic": 5.0, "chi2-svm": 1.0, "kernel-svm": 1.0}
-    assert weights_of_loss(params, None) == both
-    found = weights_of_loss(replace(params, C="auto"), {"chosen_C": {"svm": 2.0, "logistic": 0.5}})
+    assert weights_of_loss(params_for(learners=learners, psi=8), None) == both
+    assert weights_of_loss(params_for(learners=learners, C=3.0), None) == dict.fromkeys(both, 3.0)
+    found = weights_of_loss(params_for(learners=learners, C="auto"), {"chosen_C": {"svm": 2.0, "logistic": 0.5}})
     assert found == {**both, "svm": 2.0, "logistic": 0.5}
-    assert weights_of_loss(replace(params, learners=("ogd", "nogd"), C="auto"), {}) == {}
+    assert weights_of_loss(params_for(learners=("ogd", "nogd")), {}) == {}
 
 
 @pytest.mark.parametrize(
@@ -225,7 +236,7 @@ def test_C_is_told_of_each_learner() -> None:
 def test_a_learner_that_cannot_fit_is_refused_by_name(name: str, least: int, tmp_path: Path) -> None:
     columns = 3_000_000 if name == "adaraker" else 500
     sizes: dict[str, Any] = {"rows_train": 40_000, "rows_test": 10, "columns": columns, "nnz": 4_000_000}
-    plan = make_plan(Params(learners=(name,)), 8, **sizes, n_classes=2, workers=1, dense=False)
+    plan = make_plan(params_for(learners=(name,)), 8, **sizes, n_classes=2, workers=1, dense=False)
     assert plan.worker_bytes > least
     plan.check(int(plan.worker_bytes / USABLE) + 1, tmp_path)
     with pytest.raises(InputError, match=f"training {name} would need about .* without {name}$"):
@@ -241,7 +252,7 @@ def test_a_kernel_svm_with_too_many_support_vectors_is_refused(tmp_path: Path, m
     monkeypatch.setattr(working_set, "FIRST_ROWS", 100)
     X, y = points(1000)
     y = np.where(np.arange(1000) % 3 == 0, 1 - y, y)
-    ctx = context(tmp_path, Params())
+    ctx = context(tmp_path, params_for())
     store_rows(ctx.store, X, y)
     shape, method = Shape(1000, X.shape[1], None, 2), whole_learner("kernel-svm")
 
@@ -271,7 +282,7 @@ def test_classes_are_counted_from_labels_alone(tmp_path: Path) -> None:
 def test_gaussian_kernels_need_a_width_of_their_own() -> None:
     with pytest.raises(InputError, match="--kernel gaussian: found --gamma psi, expected a number or auto"):
         BatchOptions(kernel="gaussian", learner=("nogd",))
-    assert batch_params(BatchOptions(kernel="gaussian", gamma=0.5, learner=("nogd",))).gamma == 0.5
+    assert batch_params(BatchOptions(kernel="gaussian", gamma=0.5, learner=("nogd",))).of("nogd").gamma == 0.5
 
 
 def test_a_run_without_cells_end_to_end(tmp_path: Path) -> None:
@@ -279,9 +290,9 @@ def test_a_run_without_cells_end_to_end(tmp_path: Path) -> None:
     X, y = points(400)
     for name, rows in (("train", slice(0, 300)), ("test", slice(300, 400))):
         np.save(tmp_path / f"{name}.npy", np.c_[y[rows], X[rows]])
-    params = Params(learners=("nogd", "kernel-svm", "ogd-dual"), t=10, psi="auto", C=1.0)
+    params = params_for(learners=("nogd", "kernel-svm", "ogd-dual"), t=10, psi="auto", C=1.0)
     for learners in (("nogd", "kernel-svm"), params.learners):
-        asked = replace(params, learners=learners)
+        asked = params_for(learners=learners, t=10, psi="auto", C=1.0)
         folder = tmp_path / "-".join(learners)
         data = ResolvedDataset("clouds", str(tmp_path / "train.npy"), str(tmp_path / "test.npy"), label=0)
         directory = RunDirectory(folder, {"params": asked.as_json(), "data": {"label": 0}})

@@ -23,8 +23,8 @@ from pipeline import compiling
 from pipeline.compiling import Job, Progress, missing, needed, prepare, words_of
 from pipeline.engine import Stage, Task
 from pipeline.measured import measured
-from pipeline.params import Params
 from pipeline.progress import QuietProgress
+from tests.params_for import params_for
 from tests.runs import context, without_cluster  # noqa: F401
 
 FEW = {"iforest"}
@@ -131,13 +131,14 @@ def test_the_line_tells_how_many_are_done_and_the_time_left(monkeypatch: pytest.
 
 
 def test_words_describe_what_is_known() -> None:
-    words = words_of(Params(), dense=True, classes=3)
+    params = params_for(learners=("svm", "ogd"))
+    words = words_of(params, dense=True, classes=3)
     assert {"anne", "dense", "multiclass", "svm", "ogd", "cells-batch", "cells-online", "wide"} == words
-    assert {"dense", "sparse", "binary", "multiclass"} <= words_of(Params())
-    assert words_of(Params(learners=("ogd",)), dense=False, classes=2, psis=[256, 257]) == {
+    assert {"dense", "sparse", "binary", "multiclass"} <= words_of(params)
+    assert words_of(params_for(learners=("ogd",)), dense=False, classes=2, psis=[256, 257]) == {
         "anne", "sparse", "binary", "ogd", "cells-online", "narrow", "wide",
     }  # fmt: skip
-    assert "anne" not in words_of(Params(learners=("kernel-svm",)))
+    assert "anne" not in words_of(params_for(learners=("kernel-svm",)))
     weights = [job.weight for job in needed(words)]
     assert weights == sorted(weights, reverse=True)
 
@@ -240,5 +241,5 @@ def test_the_installation_compiles_what_the_default_run_needs() -> None:
     assert words
     assert words <= compiling.everything()
     asked = {(job.name, job.signatures) for job in needed(words)}
-    default = words_of(Params(C="auto"), dense=True, classes=10)
+    default = words_of(params_for(C="auto"), dense=True, classes=10)
     assert {(job.name, job.signatures) for job in needed(default)} <= asked

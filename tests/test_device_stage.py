@@ -17,10 +17,10 @@ from ikmap.partitioners import draw_subsamples, fit_partitions
 from pipeline import device as seam
 from pipeline.device import DEVICES, GIVEN, DeviceMap, device_of_worker, evidence_of, explain_cells, record_of
 from pipeline.errors import InputError
-from pipeline.params import Params
 from pipeline.stages.cells import cells, cells_name
 from pipeline.stages.partition import Fitted, partition
 from tests import report_examples
+from tests.params_for import params_for
 from tests.runs import context, store_rows, without_cluster  # noqa: F401
 
 SCHEMA = json.loads((Path(__file__).parents[1] / "docs" / "metrics.schema.json").read_text(encoding="utf-8"))
@@ -75,7 +75,7 @@ def fitted(tmp_path: Path, without_cluster: None) -> Any:  # noqa: F811, ARG001
     """A run whose partitionings are fitted: its context, and which they are."""
     rng = np.random.default_rng(0)
     X = rng.random((300, 3))
-    run = context(tmp_path / "run", Params(t=6, psi=8, shard_rows=100))
+    run = context(tmp_path / "run", params_for(t=6, psi=8, shard_rows=100))
     store_rows(run.store, X, (X[:, 0] > 0.5).astype(int), rule="first", n_train=200)
     return run, [Fitted(**model) for model in partition(run, [8])["fitted"]]
 

@@ -22,7 +22,6 @@ from pipeline.engine import Stage, Task
 from pipeline.errors import Damaged, InputError
 from pipeline.healing import until_whole
 from pipeline.online import OnlineParams, run_online
-from pipeline.params import Params
 from pipeline.readers.feed import Arrival
 from pipeline.score import _needing_all_of, open_data, open_run
 from pipeline.score import score as score_all
@@ -30,6 +29,7 @@ from pipeline.score_output import Output
 from pipeline.store import ABSENT, Store, read
 from tests.damage import Object, flip, objects, runs, some_damage, unnoticed, zero_page
 from tests.one_process import Heard, NoWorkers, Snapshots, commands, forget, one_process, results, write_rows
+from tests.params_for import params_for
 from tests.power_cut import VARIANTS, Disk
 from tests.runs import context, new_store
 
@@ -322,7 +322,7 @@ class Rows:
 def fed(directory: Path) -> dict[str, Any]:
     """A run on a feed, or what is left to do of it."""
     forget()
-    params = Params(t=5, psi=4, learners=("ogd",))
+    params = params_for(t=5, psi=4, learners=("ogd",))
     ctx: Any = context(directory, params, NoWorkers())
     asked = Invocation("test", "", {"kind": "local", "workers": 1}, dask_report=False)
     data = ResolvedDataset("feed", "feed")

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from ikmap.cells import Cells
+from ikmap.methods import map_of
 from ikmap.model_selection import CS, FOLDS, MANY, PSIS, folds, psis_that_fit, score_fold, values_of_C
-from ikmap.partitioners import METHODS, cells_by_psi, draw_subsamples, fit_partitions
+from ikmap.partitioners import METHODS, draw_subsamples, fit_partitions
 from tests.point_sets import DATA, LAYOUTS, N
 
 
@@ -53,7 +54,8 @@ def test_search_range_of_the_paper() -> None:
 def test_cells_of_every_psi_equal_separate_fits(method: str, layout: str) -> None:
     X = LAYOUTS[layout](DATA["sparse"])
     fit_rows, psis = X[: N // 2], [16, 2, 4]
-    found = list(cells_by_psi(fit_rows, [X, X[:5]], psis, method=method, n_partitions=6, seed=3))
+    one = map_of(method)
+    found = list(one.path(one.Options(t=6), psis, 3, fit_rows, [X, X[:5]]))
     assert [psi for psi, _ in found] == [2, 4, 16]
     for psi, (every, few) in found:
         model = fit_partitions(fit_rows, draw_subsamples(N // 2, 6, psi, 3), method=method, seed=3)
@@ -64,17 +66,18 @@ def test_cells_of_every_psi_equal_separate_fits(method: str, layout: str) -> Non
 
 def test_options_reach_the_method() -> None:
     X = DATA["continuous"]
-    options: dict[str, Any] = {"n_partitions": 6, "seed": 0}
+    iforest, anne = map_of("iforest"), map_of("anne")
     (_, (limited,)), (_, (full,)) = (
-        next(cells_by_psi(X, [X], [32], method="iforest", max_depth=depth, **options)) for depth in ("log2", None)
+        next(iforest.path(iforest.Options(t=6, max_depth=depth), [32], 0, X, [X])) for depth in ("log2", "none")
     )
     assert np.unique(limited.columns()).size < np.unique(full.columns()).size == 6 * 32
+    draws = draw_subsamples(N, 6, 4, 0)
     with pytest.raises(ValueError, match='max_depth is for method "iforest"'):
-        next(cells_by_psi(X, [X], [4], method="anne", max_depth="log2", **options))
+        fit_partitions(X, draws, method="anne", seed=0, max_depth="log2")
     with pytest.raises(ValueError, match="method must be one of anne, iforest, got 'trees'"):
-        next(cells_by_psi(X, [X], [4], method="trees", **options))
+        fit_partitions(X, draws, method="trees", seed=0)
     with pytest.raises(ValueError, match="psi must be between 1 and the number of training rows, 60, got 61"):
-        next(cells_by_psi(X, [X], [4, 61], method="anne", **options))
+        next(anne.path(anne.Options(t=6), [4, 61], 0, X, [X]))
 
 
 class _Majority:
@@ -97,9 +100,14 @@ def test_scores_of_one_fold(method: str) -> None:
     X = rng.normal(size=(90, 2)) + 4 * y[:, None]
     fit, held = folds(90, 1)[2]
     learner, constant = _Majority(), lambda cells, y: lambda rows: np.full(rows.n_rows, 1)  # noqa: ARG005
-    options: dict[str, Any] = {"method": method, "n_partitions": 3, "seed": 5}
     both = {"majority": learner, "constant": constant}
-    correct = score_fold(X, y, fit, held, {8: both, 2: both}, **options)
+    one, options = map_of(method), map_of(method).Options(t=3)
+
+    def score(learners: Any) -> Any:
+        path = one.path(options, list(learners), 5, X[fit], [X[fit], X[held]])
+        return score_fold(path, y[fit], y[held], learners)
+
+    correct = score({8: both, 2: both})
     assert list(correct["constant"]) == [2, 8]
     for (right,) in correct["constant"].values():
         np.testing.assert_array_equal(right, y[held] == 1)
@@ -113,7 +121,7 @@ def test_scores_of_one_fold(method: str) -> None:
         (right,) = correct["majority"][psi]
         np.testing.assert_array_equal(right, expected == y[held])
     assert correct["majority"][8][0].sum() > correct["majority"][2][0].sum() > held.size / 3
-    alone = score_fold(X, y, fit, held, {8: {"majority": learner}, 2: {"constant": constant}}, **options)
+    alone = score({8: {"majority": learner}, 2: {"constant": constant}})
     assert (list(alone["majority"]), list(alone["constant"])) == ([8], [2])
     np.testing.assert_array_equal(alone["majority"][8], correct["majority"][8])
 
@@ -140,7 +148,9 @@ def test_values_of_C_are_tried_until_two_in_a_row_are_below_the_best(right: list
             yield lambda rows, count=count: (np.arange(rows.n_rows) >= count).astype(int)
 
     X = np.random.default_rng(0).normal(size=(60, 2))
-    correct = score_fold(X, y, fit, held, {4: {"many": learner}}, method="anne", n_partitions=2, seed=0)
+    anne = map_of("anne")
+    path = anne.path(anne.Options(t=2), [4], 0, X[fit], [X[fit], X[held]])
+    correct = score_fold(path, y[fit], y[held], {4: {"many": learner}})
     assert [int(rows.sum()) for rows in correct["many"][4]] == made == right[:tried]
 
 

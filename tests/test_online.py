@@ -41,6 +41,7 @@ from pipeline.stages.shuffle import chunk_rows_of, shuffle
 from pipeline.stages.stream import Contestant, learn_chunk, learn_initial, map_chunk
 from pipeline.store import Store
 from pipeline.stream_data import HiddenLabels, PredictionFile, Stream
+from tests.params_for import params_for
 from tests.runs import context, points, sparse, store_rows, without_cluster  # noqa: F401
 
 ROOT = Path(__file__).parent.parent
@@ -107,8 +108,8 @@ def begun(folder: Path, X: np.ndarray, params: Params, name: str, value: float |
         manifest = json.loads((folder / "manifest.json").read_text())
         model = Fitted(**manifest["stages"]["partition"]["result"]["fitted"][0]).load(Store(folder / "store.zarr"))
         rows, offsets = model.cells(X), model.offsets
-    sample = Sample(INITIAL, X.shape[1], 2, lambda numbers: X[:INITIAL][numbers], offsets)
-    return rows, stream_learner(name).start(params, value, sample)
+    sample = Sample(INITIAL, X.shape[1], 2, lambda numbers: X[:INITIAL][numbers], params.seed, offsets)
+    return rows, stream_learner(name).start(params.of(name), value, sample)
 
 
 def by_hand(folder: Path, file: Path, params: Params, name: str, value: float | None, block: int) -> Any:
@@ -127,7 +128,7 @@ def by_hand(folder: Path, file: Path, params: Params, name: str, value: float | 
 @pytest.mark.parametrize("order", ["shuffled", "file"])
 def test_the_pipeline_is_the_protocol(order: str, two_workers: ClusterHandle, file: Path, tmp_path: Path) -> None:
     """PR4 as well: the accuracy at the end is what was right of the whole stream."""
-    params = Params(t=10, psi=8, learners=LEARNERS, order=order, partitioner="anne")
+    params = params_for(t=10, psi=8, learners=LEARNERS, order=order, partitioner="anne")
     metrics = run(two_workers, tmp_path, file, params)
     schema = json.loads((ROOT / "docs" / "metrics.schema.json").read_text())
     Draft202012Validator(schema).validate(json.loads((tmp_path / "metrics.json").read_text()))
@@ -157,7 +158,7 @@ def test_the_pipeline_is_the_protocol(order: str, two_workers: ClusterHandle, fi
 def test_pr3_blocks_change_predictions_but_not_what_is_learned(
     two_workers: ClusterHandle, file: Path, tmp_path: Path
 ) -> None:
-    params = Params(t=10, psi=8, learners=("ogd",))
+    params = params_for(t=10, psi=8, learners=("ogd",))
     support = set()
     for block in (1, 30, 500):
         folder = tmp_path / str(block)
@@ -168,7 +169,7 @@ def test_pr3_blocks_change_predictions_but_not_what_is_learned(
 
 
 def test_pr2_the_map_stays_as_it_is(two_workers: ClusterHandle, file: Path, tmp_path: Path) -> None:
-    params = Params(t=10, psi=8, learners=("ogd",))
+    params = params_for(t=10, psi=8, learners=("ogd",))
     run(two_workers, tmp_path, file, params)
     store = Store(tmp_path / "store.zarr")
     fitted = json.loads((tmp_path / "manifest.json").read_text())["stages"]["partition"]["result"]["fitted"][0]
@@ -215,7 +216,7 @@ class Watched(PredictionFile):
 
 def streamed(path: Path, kind: str = "dense", **params: Any) -> Context:
     """A run up to its shuffled stream; needs `without_cluster`."""
-    ctx = context(path, Params(t=10, psi=8, **params))
+    ctx = context(path, params_for(t=10, psi=8, **params))
     X, y = points(N, seed=3)
     store_rows(ctx.store, X if kind == "dense" else sparse(X), y, rule="first", n_train=500, part_rows=90)
     shuffle(ctx, INITIAL, BLOCK, ctx.params.order)
@@ -242,7 +243,7 @@ def test_the_stream_has_every_row_once(kind: str, tmp_path: Path, monkeypatch: p
 
 
 def test_columns_are_scaled_by_the_initial_rows(two_workers: ClusterHandle, file: Path, tmp_path: Path) -> None:
-    params = Params(t=10, psi=8, learners=("kernel-ogd",), scale="minmax")
+    params = params_for(t=10, psi=8, learners=("kernel-ogd",), scale="minmax")
     run(two_workers, tmp_path, file, params)
     X, _ = in_order(file, params)
     low, high = X[:INITIAL].min(axis=0), X[:INITIAL].max(axis=0)
@@ -289,7 +290,7 @@ def test_a_learner_that_moves_to_another_process_goes_on_where_it_was(
 
 
 def test_a_learner_is_stopped_at_its_limit(two_workers: ClusterHandle, file: Path, tmp_path: Path) -> None:
-    params = Params(t=10, psi=8, learners=("kernel-ogd", "ogd"))
+    params = params_for(t=10, psi=8, learners=("kernel-ogd", "ogd"))
     told: list[str] = []
     metrics = run(two_workers, tmp_path, file, params, told=told, limit_seconds=1e-9)
     assert any(line.startswith("plan: memory: ") for line in told)
@@ -305,7 +306,7 @@ def test_a_learner_is_stopped_at_its_limit(two_workers: ClusterHandle, file: Pat
 def test_psi_chosen_by_cross_validation_stands_in_the_metrics(
     two_workers: ClusterHandle, file: Path, tmp_path: Path
 ) -> None:
-    params = Params(t=5, psi="auto", learners=("ogd", "kernel-ogd"))
+    params = params_for(t=5, psi="auto", learners=("ogd", "kernel-ogd"))
     metrics = run(two_workers, tmp_path, file, params)
     schema = json.loads((ROOT / "docs" / "metrics.schema.json").read_text())
     Draft202012Validator(schema).validate(json.loads((tmp_path / "metrics.json").read_text()))
@@ -316,7 +317,7 @@ def test_psi_chosen_by_cross_validation_stands_in_the_metrics(
 def test_a_learner_whose_predictions_are_gone_starts_again(
     two_workers: ClusterHandle, file: Path, tmp_path: Path
 ) -> None:
-    params = Params(t=10, psi=8, learners=("ogd", "kernel-ogd"))
+    params = params_for(t=10, psi=8, learners=("ogd", "kernel-ogd"))
     whole = run(two_workers, tmp_path / "run", file, params)["learners"]
     manifest = tmp_path / "run" / "manifest.json"
     kept = read_json(manifest)
@@ -330,19 +331,19 @@ def test_a_learner_whose_predictions_are_gone_starts_again(
 
 
 def test_a_stream_that_cannot_fit_is_refused(two_workers: ClusterHandle, file: Path, tmp_path: Path) -> None:
-    params = Params(learners=("adaraker",), features=2_000_000, decay=0.01)
+    params = params_for(learners=("adaraker",), features=2_000_000, decay=0.01)
     with pytest.raises(InputError, match="training adaraker would need about"):
         run(two_workers, tmp_path, file, params, memory_limit=10**9)
 
 
 def test_more_initial_rows_than_there_are_is_refused(two_workers: ClusterHandle, file: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=f"--initial {N}: found {N} rows in all"):
-        run(two_workers, tmp_path, file, Params(t=5, psi=4, learners=("ogd",)), initial=N)
+        run(two_workers, tmp_path, file, params_for(t=5, psi=4, learners=("ogd",)), initial=N)
 
 
 def test_sparse_data_to_be_scaled_is_refused_before_the_shuffle(two_workers: ClusterHandle, tmp_path: Path) -> None:
     (tmp_path / "rows.svm").write_text("".join(f"{k % 2} {k % 90 + 1}:1\n" for k in range(300)))
-    params = Params(t=5, psi=4, learners=("ogd",), scale="minmax")
+    params = params_for(t=5, psi=4, learners=("ogd",), scale="minmax")
     with pytest.raises(InputError, match="--scale minmax: found sparse data"):
         run(two_workers, tmp_path / "run", tmp_path / "rows.svm", params, initial=100)
     assert list(json.loads((tmp_path / "run" / "manifest.json").read_text())["stages"]) == ["ingest"]
@@ -352,7 +353,7 @@ def test_sparse_data_to_be_scaled_is_refused_before_the_shuffle(two_workers: Clu
 def test_what_was_learned_is_a_model_to_score_with(
     scale: str, two_workers: ClusterHandle, file: Path, tmp_path: Path
 ) -> None:
-    params = Params(t=10, psi=8, learners=(*LEARNERS, "ogd-dual"), scale=scale)
+    params = params_for(t=10, psi=8, learners=(*LEARNERS, "ogd-dual"), scale=scale)
     run(two_workers, tmp_path, file, params)
     X, y = in_order(file, params)
     given = np.load(file)[:, 1:]
@@ -393,7 +394,7 @@ def test_killed_and_given_again_the_stream_ends_with_the_same_bits(two_workers: 
 
     environment = {k: v for k, v in os.environ.items() if not k.startswith("PREFECT_")}
     environment |= {"PREFECT_HOME": "/nonexistent", "PYTHONPATH": str(ROOT)}
-    params = Params(t=20, psi=16, learners=tuple(learners.split(",")))
+    params = params_for(t=20, psi=16, learners=tuple(learners.split(",")))
     run(two_workers, tmp_path / "whole", tmp_path / "rows.npy", params, initial=1000, block_rows=20)
     process = subprocess.Popen(
         command("killed"), env=environment, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE,

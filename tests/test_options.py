@@ -22,11 +22,13 @@ from flows.options import BatchOptions, OnlineOptions
 from flows.reproduce_options import ReproduceOptions
 from flows.run_batch import batch_params
 from flows.score_options import ScoreOptions
-from ikmap.methods import LEARNER_OPTIONS, LEARNERS, DualLearner, Sample
+from ikmap.methods import LEARNERS, DualLearner, Sample, Training, methods, plain_options
+from ikmap.methods.sharing import chosen
 from ikmap.partitioners import fit_partitions
 from pipeline.errors import InputError
 from pipeline.params import Params
 from pipeline.stages.train import svm_params
+from tests.params_for import params_for
 
 ROOT = Path(__file__).parents[1]
 COMMANDS = (BatchOptions, OnlineOptions, ReproduceOptions, ScoreOptions)
@@ -119,7 +121,7 @@ def test_defaults():
     ("given", "C"), [("", "auto"), ("--psi 8", 5.0), ("--C 2", 2.0), ("--psi 8 --C auto", "auto"), ("--C 5", 5.0)]
 )
 def test_C_is_chosen_where_psi_is(given, C):
-    assert batch_params(BatchOptions.parse(shlex.split(given))).C == C
+    assert batch_params(BatchOptions.parse(shlex.split(given))).of("svm").C == C
 
 
 def test_types_from_the_command_line():
@@ -225,14 +227,32 @@ GIVEN: dict[str, dict[str, object]] = {
 }  # fmt: skip
 
 
+RUN_OPTIONS = {"partitioner": "cells", "order": "online"}
+"""Options of a run that only some learners use: those that are on something, or learn in some way."""
+
+
+def uses(learner, name, given):
+    """Whether a learner, or the map that it needs, has an option that changes something beside those given."""
+    if name in RUN_OPTIONS:
+        return RUN_OPTIONS[name] in (learner.on, learner.way)
+    if (name, learner.name) == ("feature_scale", "ogd-dual"):
+        return False  # it refuses all values but one, with a line of its own
+    of = chosen(given.get("partitioner", "anne"), [learner.name])
+    for one in of.values():
+        known = one.Options.specs()
+        if name in known and name not in one.Options(**{k: v for k, v in given.items() if k in known}).unused:
+            return True
+    return False
+
+
 @pytest.mark.parametrize("command", [BatchOptions, OnlineOptions])
 @pytest.mark.parametrize("name", sorted(GIVEN))
 def test_an_option_that_no_chosen_learner_uses_is_refused(name, command):
     # Trees, where their depth is the question: with learners that have none, already these are refused.
     base = {"partitioner": "iforest"} if name == "max_depth" else {}
     for learner in command.specs()["learner"].kind.choice.names:
-        if LEARNERS[learner].uses(name, GIVEN[name].get("gamma", "psi")):
-            less = command(learner=(learner,), **base)
+        if uses(LEARNERS[learner], name, {**base, **GIVEN[name]}):
+            less = command(learner=(learner,), **(base if LEARNERS[learner].on == "cells" else {}))
             more = command(learner=(learner,), **base, **GIVEN[name])
             assert batch_params(less) != batch_params(more)
             assert command.from_toml(more.to_toml()) == more
@@ -245,45 +265,50 @@ def test_an_option_that_no_chosen_learner_uses_is_refused(name, command):
             assert "expected" in str(caught.value)
 
 
-def test_every_option_of_learners_is_tried():
-    assert GIVEN.keys() == LEARNER_OPTIONS
-    assert BatchOptions.specs().keys() >= LEARNER_OPTIONS
+def test_every_option_of_methods_is_tried():
+    of_methods = set(plain_options(methods()))
+    assert GIVEN.keys() == of_methods | RUN_OPTIONS.keys()
+    assert BatchOptions.specs().keys() >= of_methods
 
 
 class Read:
-    """Parameters that note which of them were read."""
+    """Options that note which of them were read."""
 
-    def __init__(self, **values):
-        self.params, self.names = Params(**values), set()
+    def __init__(self, options):
+        self.options, self.names = options, set()
 
     def __getattr__(self, name):
-        self.names.add("C" if name == "kernel_C" else name)
-        return getattr(self.params, name)
+        self.names.add("class_weight" if name == "class_weights" else name)
+        return getattr(self.options, name)
 
 
 @pytest.mark.parametrize("learner", LEARNERS.values(), ids=list(LEARNERS))
-def test_options_of_a_learner_are_what_it_reads(learner):
+def test_options_of_a_learner_are_what_it_reads(learner, monkeypatch):
     """Between the declaration and the code that makes a learner, nothing is forgotten on either side."""
     rng = np.random.default_rng(0)
     X, y = rng.random((40, 3)), np.arange(40) % 2
-    read = Read(b=10, features=4, t=6, C=1.0)
-    value = {"psi": 4.0, "lambda": 0.1, None: None}[learner.width]
-    elsewhere = {"decay"} if learner.width == "lambda" else set()  # the width is handed on; the rest is for stages
+    params = params_for(learners=(learner.name,), b=10, features=4, t=6, C=1.0)
+    read = Read(params.of(learner.name))
+    parameter = learner.parameter(read.options)
+    value = {"psi": 4.0, "lambda": 0.1, None: None}[parameter]
+    # The width is handed on, the rest is for stages.
+    elsewhere = {"psi": {"psi"}, "lambda": {"decay"}, None: set()}[parameter]
     rows = X
     if learner.on == "cells":
         draws = np.array([rng.permutation(40)[:4] for _ in range(6)])
         model = fit_partitions(X, draws, method="anne", seed=0)
-        rows, elsewhere = model.cells(X).packed(), {"partitioner", "t", "max_depth"}
+        rows = model.cells(X).packed()
     if isinstance(learner, DualLearner):
-        svm_params(read, learner.name)
+        monkeypatch.setattr(Params, "of", lambda *_: read)
+        svm_params(params, learner.name)
         elsewhere |= {"solver", "parts"}
     elif learner.way == "batch":
-        learner.fit(read, value, rows, y, [0, 1])
+        learner.fit(read, Training(rows, y, [0, 1], 0, value))
     else:
         offsets = model.offsets if learner.on == "cells" else None
-        learner.start(read, value, Sample(40, 3, 2, lambda numbers: X[numbers], offsets))
-        elsewhere |= {"order"}
-    assert (read.names | elsewhere) - {"seed", "psi"} == learner.options
+        learner.start(read, value, Sample(40, 3, 2, lambda numbers: X[numbers], 0, offsets))
+    unread = {"feature_scale"} if learner.name == "ogd-dual" else set()  # it only refuses one
+    assert read.names | elsewhere | unread == learner.Options.specs().keys()
 
 
 def test_bad_value_in_python_is_refused_too():

@@ -20,9 +20,9 @@ from pipeline.dataset_spec import Split
 from pipeline.errors import DoesNotFit, InputError
 from pipeline.layout import SOLVERS, choose_parts, choose_solver, packed_bytes
 from pipeline.memory import USABLE
-from pipeline.params import Params
 from pipeline.plan import Plan, largest_psi, least_plan, make_plan
 from pipeline.stages.ingest import is_dense
+from tests.params_for import params_for
 
 BASE: dict[str, Any] = {
     "rows_train": 50_000,
@@ -38,7 +38,10 @@ ROOT = Path(__file__).parents[1]
 
 def plan(psi: int = 64, t: int = 100, partitioner: str = "anne", **changes: Any) -> Plan:
     asked = {name: changes.pop(name) for name in ("solver", "parts", "learners", "shard_rows") if name in changes}
-    return make_plan(Params(t=t, partitioner=partitioner, **asked), psi, **{**BASE, **changes})
+    if asked.get("solver") not in (None, "auto", "distributed"):
+        asked.pop("parts", None)  # which the others have not
+    asked = {"learners": ("svm", "ogd"), **asked}
+    return make_plan(params_for(t=t, partitioner=partitioner, **asked), psi, **{**BASE, **changes})
 
 
 sizes = st.fixed_dictionaries(
@@ -134,13 +137,13 @@ from pathlib import Path
 import numpy as np
 from pipeline.plan import make_plan
 from pipeline.measured import peak_rss_bytes
-from pipeline.params import Params
 from pipeline.stages.cells import cells_name, map_shard
 from pipeline.stages.train_batch import solve_classes
 from pipeline.stages.train_online import train_online
 from pipeline.layout import cell_layout
 from pipeline.stages.cells import create_cells
 from pipeline.stages.partition import Fitted, fit
+from tests.params_for import params_for
 from tests.runs import new_store, points, store_rows
 
 n, d, t, psi, partitioner, classes = *map(int, sys.argv[2:6]), sys.argv[6], int(sys.argv[7])
@@ -149,7 +152,7 @@ if sys.argv[8] == "store":
     store_rows(store, *points(n, d, classes), rule="first", n_train=n - 100, part_rows=20_000)
     sys.exit()
 import distributed  # as every worker has
-params = Params(t=t, psi=psi, partitioner=partitioner)
+params = params_for(t=t, psi=psi, partitioner=partitioner, learners=("svm", "ogd"))
 fitted = Fitted(psi, fit(store, params, psi)["content_hash"])
 layout = cell_layout(n - 100, t)
 create_cells(store, cells_name(psi, "train"), n - 100, t, layout)
@@ -209,7 +212,7 @@ def test_what_is_refused_before_it_is_read_would_be_refused_after(
     learners: set[str], psi: Any, t: int, partitioner: str, solver: str, kind: str, seen: int, more: float,
     columns: int, told: bool, share: float, classes: int, split: float | None, stream: bool,
 ) -> None:  # fmt: skip
-    params = Params(t=t, psi=psi, partitioner=partitioner, solver=solver, learners=tuple(sorted(learners)))
+    params = params_for(t=t, psi=psi, partitioner=partitioner, solver=solver, learners=tuple(sorted(learners)))
     known = kind == "npz"
     head = Head(seen, columns if told or kind != "libsvm" else None, kind != "table", known)
     data: Any = SimpleNamespace(

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from flows._kinds import Choice, Integer, Names, Pairs, Real, Several
+from flows._kinds import Pairs
 from flows.options import BatchOptions, CommonOptions, OnlineOptions
 from flows.reproduce_options import ReproduceOptions
 from flows.score_options import ScoreOptions
+from ikmap.methods.kinds import Choice, Integer, Names, Real, Several
 
 pytestmark = [pytest.mark.prefect, pytest.mark.usefixtures("prefect_home")]
 

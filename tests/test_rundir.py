@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from ikmap.methods import method
 from pipeline.durable import read_json, replacing, sealed, write_json
 from pipeline.errors import InputError
 from pipeline.rundir import MANIFEST, MANIFEST_COPY, RunDirectory, read_manifest
@@ -121,6 +122,20 @@ def test_another_run_is_refused_and_every_difference_named(tmp_path: Path, now: 
         refused.value
     )
     assert make(tmp_path).stage("ingest") is not None
+
+
+def test_an_option_that_is_new_since_refuses_no_run_and_one_that_differs_does(tmp_path: Path) -> None:
+    """What a run of before did not know has the value that the option declares for it, or its default."""
+    options = method("nogd").Options(b=30).as_json()
+    now = {"params": {"methods": {"nogd": options}}}
+    begun = {"params": {"methods": {"nogd": {name: value for name, value in options.items() if name != "average"}}}}
+    make(tmp_path / "run", begun)
+    assert make(tmp_path / "run", now).resumed
+    with pytest.raises(InputError, match=r"params\.methods\.nogd\.average was False, now True"):
+        make(tmp_path / "run", {"params": {"methods": {"nogd": {**options, "average": True}}}})
+    of_another_package = {"params": {"methods": {"unknown": {"x": 1}}}}
+    make(tmp_path / "other", of_another_package)
+    assert make(tmp_path / "other", of_another_package).resumed
 
 
 def test_fresh_leaves_nothing_of_the_old_run(tmp_path: Path) -> None:

@@ -28,10 +28,10 @@ from pipeline.datasets import ResolvedDataset
 from pipeline.durable import read_json, write_json
 from pipeline.engine import Context
 from pipeline.errors import InputError
-from pipeline.params import Params
 from pipeline.progress import QuietProgress
 from pipeline.rundir import RunDirectory
 from pipeline.score import Output, open_data, open_run, score
+from tests.params_for import params_for
 
 COLUMNS = ("width", "height", "weight")
 
@@ -92,7 +92,7 @@ def write_libsvm(path: Path, X: np.ndarray, label: np.ndarray) -> Path:
 def train(
     client: Client, folder: Path, train_url: Path, test_url: Path, label: str | int | None = None, **params: Any
 ) -> Trained:
-    asked = Params(t=20, psi=8, learners=("svm", "ogd"), **params)
+    asked = params_for(t=20, psi=8, learners=("svm", "ogd"), **params)
     data = ResolvedDataset("clouds", str(train_url), str(test_url), label=label)
     directory = RunDirectory(folder, {"params": asked.as_json(), "data": {"label": label}})
     invocation = Invocation("a command", "", {"kind": "local", "workers": 2, "threads": 2})

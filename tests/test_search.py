@@ -19,9 +19,11 @@ from pipeline.params import Params
 from pipeline.progress import LogProgress, QuietProgress
 from pipeline.stages.select import Search, select
 from tests.naive import racing as naive
+from tests.params_for import params_for
 from tests.runs import at_once, context, points, store_rows, without_cluster  # noqa: F401 - a fixture
 
-PARAMS = Params(t=7, C="auto", learners=("svm", "ogd"))
+ASKED: dict[str, Any] = {"t": 7, "C": "auto", "learners": ("svm", "ogd")}
+PARAMS = params_for(**ASKED)
 ROWS = 400
 SCHEMA = json.loads((Path(__file__).parents[1] / "docs" / "metrics.schema.json").read_text())
 
@@ -60,9 +62,7 @@ def ready(path: Path, params: Params = PARAMS, classes: int = 3) -> Context:
 
 
 def changed(**changes: Any) -> Params:
-    from dataclasses import replace
-
-    return replace(PARAMS, **changes)
+    return params_for(**{**ASKED, **changes})
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,6 @@ from pipeline.engine import Context
 from pipeline.errors import InputError
 from pipeline.layout import PIECE_ROWS, learning_blocks, packed_row_bytes
 from pipeline.models import load_model
-from pipeline.params import Params
 from pipeline.prepared import PreparedRows
 from pipeline.stages import train as train_stage
 from pipeline.stages import train_online
@@ -33,6 +31,7 @@ from pipeline.stages.select import searches, select
 from pipeline.stages.select_cells import score_cells
 from pipeline.stages.select_rows import unpacked_rows
 from pipeline.stages.train import PASS_STREAM, svm_params, train
+from tests.params_for import params_for
 from tests.runs import context, mapped, points, sparse, store_rows, training_cells, without_cluster  # noqa: F401
 
 pytestmark = pytest.mark.usefixtures("without_cluster")
@@ -57,7 +56,7 @@ def learner(ctx: Context, name: str, content_hash: str) -> LinearModel:
 def test_cells_are_those_of_the_model_in_memory(partitioner: str, kind: str, tmp_path: Path) -> None:
     X, y = points(300, d=5, classes=3)
     rows = X if kind == "dense" else sparse(X)
-    ctx = context(tmp_path, Params(t=6, partitioner=partitioner, shard_rows=37))
+    ctx = context(tmp_path, params_for(t=6, partitioner=partitioner, shard_rows=37))
     store_rows(ctx.store, rows, y, rule="shuffle", n_train=200, part_rows=90)
     found = partition(ctx, [16, 4, 16])["fitted"]
     assert [model["psi"] for model in found] == [4, 16]
@@ -75,7 +74,7 @@ def test_cells_are_those_of_the_model_in_memory(partitioner: str, kind: str, tmp
 
 
 def test_a_shard_written_again_is_the_same(tmp_path: Path) -> None:
-    ctx, fitted = mapped(tmp_path, 400, Params(t=5, shard_rows=100))
+    ctx, fitted = mapped(tmp_path, 400, params_for(t=5, shard_rows=100))
     array = ctx.store.open_arrays(cells_name(8, "train"))["codes"]
     before = array[...].copy()
     map_shard(ctx.store, fitted, "train", 100, 200)
@@ -85,14 +84,14 @@ def test_a_shard_written_again_is_the_same(tmp_path: Path) -> None:
 def test_the_draw_does_not_depend_on_parts(tmp_path: Path) -> None:
     hashes = set()
     for part_rows in (10, 33, 500):
-        ctx = context(tmp_path / str(part_rows), Params(t=5))
+        ctx = context(tmp_path / str(part_rows), params_for(t=5))
         store_rows(ctx.store, *points(200), part_rows=part_rows)
         hashes.add(partition(ctx, [16])["fitted"][0]["content_hash"])
     assert len(hashes) == 1
 
 
 def test_more_cells_than_rows_are_refused(tmp_path: Path) -> None:
-    ctx = context(tmp_path, Params(t=2))
+    ctx = context(tmp_path, params_for(t=2))
     store_rows(ctx.store, *points(10))
     with pytest.raises(InputError, match="--psi 11: found 10 training rows"):
         partition(ctx, [4, 11])
@@ -100,7 +99,7 @@ def test_more_cells_than_rows_are_refused(tmp_path: Path) -> None:
 
 def test_training_rows_of_one_class_are_refused(tmp_path: Path) -> None:
     X, y = points(40)
-    ctx = context(tmp_path, Params(t=2))
+    ctx = context(tmp_path, params_for(t=2))
     store_rows(ctx.store, X, np.sort(y), rule="first", n_train=int((y == 0).sum()))
     fitted = [Fitted(**model) for model in partition(ctx, [4])["fitted"]]
     with pytest.raises(InputError, match="one class only"):
@@ -112,7 +111,7 @@ def test_learners_do_without_the_partitionings(
     partitioner: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """They may be a gigabyte, and the workers that learn and evaluate need to know how many cells there are, only."""
-    ctx, fitted = mapped(tmp_path, 100, Params(t=3, partitioner=partitioner, C=1.0))
+    ctx, fitted = mapped(tmp_path, 100, params_for(t=3, partitioner=partitioner, C=1.0))
     assert np.array_equal(fitted.offsets(ctx.store), fitted.load(ctx.store).offsets)
     with pytest.raises(ValueError, match="not the model other"):
         Fitted(fitted.psi, "other").offsets(ctx.store)
@@ -133,7 +132,7 @@ def reference_pass(ctx: Context, fitted: Fitted, classes: int) -> OGDState:
     codes, y = training_cells(ctx, fitted)
     offsets = fitted.load(ctx.store).offsets
     params = ctx.params
-    state = OGDState.start(int(offsets[-1]), classes, eta=params.eta, divisor=float(params.t))
+    state = OGDState.start(int(offsets[-1]), classes, eta=params.of("ogd").eta, divisor=float(params.t))
     shuffled = params.order == "shuffled"
     for k, ranges in enumerate(learning_blocks(y.size, packed_row_bytes(offsets), params.seed, shuffled=shuffled)):
         rows = np.concatenate([np.arange(start, stop) for start, stop in ranges])
@@ -150,7 +149,7 @@ def test_ogd_visits_rows_in_the_order_it_says(
     order: str, classes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(train_online, "AT_ONCE", 1000)
-    ctx, fitted = mapped(tmp_path, ROWS, Params(t=7, order=order, seed=3), classes=classes)
+    ctx, fitted = mapped(tmp_path, ROWS, params_for(t=7, order=order, seed=3), classes=classes)
     found = learner(ctx, "ogd", train(ctx, "ogd", fitted)["content_hash"])
     assert np.array_equal(found.coef, reference_pass(ctx, fitted, classes).weights)
 
@@ -158,7 +157,7 @@ def test_ogd_visits_rows_in_the_order_it_says(
 @pytest.mark.usefixtures("_small_blocks")
 def test_order_file_is_the_order_of_the_file(tmp_path: Path) -> None:
     """One pass over all rows in one go: blocks leave no trace."""
-    ctx, fitted = mapped(tmp_path, ROWS, Params(t=7, order="file"))
+    ctx, fitted = mapped(tmp_path, ROWS, params_for(t=7, order="file"))
     result = train(ctx, "ogd", fitted)
     codes, y = training_cells(ctx, fitted)
     offsets = fitted.load(ctx.store).offsets
@@ -183,7 +182,7 @@ class Killed(BaseException):
 def test_ogd_goes_on_after_a_kill_to_the_same_bits(
     moment: str, order: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    params = Params(t=7, order=order, seed=1)
+    params = params_for(t=7, order=order, seed=1)
     whole, fitted = mapped(tmp_path / "whole", ROWS, params, classes=3)
     expected = train(whole, "ogd", fitted)
     ctx, _ = mapped(tmp_path / "killed", ROWS, params, classes=3)
@@ -249,7 +248,7 @@ def test_training_through_the_spool_reaches_the_same_objective(
     loss: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     name = "logistic" if loss == "logistic" else "svm"
-    params = Params(t=7, loss="squared_hinge" if loss == "logistic" else loss, C=1.0, tol=1e-3, solver="block")
+    params = params_for(t=7, loss="squared_hinge" if loss == "logistic" else loss, C=1.0, tol=1e-3, solver="block")
     ctx, fitted = mapped(tmp_path, ROWS, params)
     spools: list[int] = []
     init = cell_blocks.SpooledBlocks.__init__
@@ -274,7 +273,7 @@ def test_groups_of_classes_give_what_all_at_once_give(
 ) -> None:
     monkeypatch.setattr(train_stage, "CLASS_GROUPS", groups)
     monkeypatch.setattr(train_stage, "LANES", 2)
-    params = Params(t=9, class_weight="balanced")
+    params = params_for(t=9, class_weight="balanced")
     ctx, fitted = mapped(tmp_path, 600, params, classes=5)
     result = train(ctx, "svm", fitted)
     found = learner(ctx, "svm", result["content_hash"])
@@ -294,7 +293,7 @@ def test_groups_of_classes_give_what_all_at_once_give(
 
 def test_a_learner_that_does_not_converge_says_so(tmp_path: Path) -> None:
     said: list[str] = []
-    ctx, fitted = mapped(tmp_path, 400, Params(t=5, C=1e4, tol=1e-13))
+    ctx, fitted = mapped(tmp_path, 400, params_for(t=5, C=1e4, tol=1e-13))
     ctx.events.message = said.append  # type: ignore[method-assign]
     result = train(ctx, "svm", fitted)
     assert not result["converged"]
@@ -304,7 +303,7 @@ def test_a_learner_that_does_not_converge_says_so(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["svm", "ogd", "logistic"])
 def test_evaluation_counts_every_test_row(name: str, tmp_path: Path) -> None:
-    ctx, fitted = mapped(tmp_path, 500, Params(t=9, shard_rows=37), classes=3)
+    ctx, fitted = mapped(tmp_path, 500, params_for(t=9, shard_rows=37), classes=3)
     trained = train(ctx, name, fitted)
     found = evaluate(ctx, name, fitted, trained["content_hash"])
     rows = PreparedRows(ctx.store, "test")
@@ -320,7 +319,7 @@ def test_evaluation_counts_every_test_row(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("partitioner", ["anne", "iforest"])
 def test_selection_takes_the_best_and_the_smaller_of_equals(partitioner: str, tmp_path: Path) -> None:
-    params = Params(t=7, partitioner=partitioner, cv_rows=100, learners=("svm", "ogd"), search="full")
+    params = params_for(t=7, partitioner=partitioner, cv_rows=100, learners=("svm", "ogd"), search="full")
     ctx = context(tmp_path, params)
     store_rows(ctx.store, *points(300, classes=3))
     found = select(ctx)
@@ -337,7 +336,8 @@ def test_selection_takes_the_best_and_the_smaller_of_equals(partitioner: str, tm
 @pytest.mark.parametrize("partitioner", ["anne", "iforest"])
 def test_C_is_chosen_with_psi(partitioner: str, psi: int | str, tmp_path: Path) -> None:
     learners = ("svm", "ogd", "logistic")
-    params = Params(t=7, partitioner=partitioner, psi=psi, C="auto", cv_rows=100, learners=learners, search="full")
+    asked: dict[str, Any] = {"partitioner": partitioner, "cv_rows": 100, "learners": learners, "search": "full"}
+    params = params_for(t=7, psi=psi, C="auto", **asked)
     ctx = context(tmp_path, params)
     store_rows(ctx.store, *points(300, classes=3))
     found = select(ctx)
@@ -357,9 +357,10 @@ def test_C_is_chosen_with_psi(partitioner: str, psi: int | str, tmp_path: Path) 
     # Each value is what a fit of its own gives, up to the looser gap of a comparison.
     k, name = len(found["psi"]) - 1, "svm"
     C = CS[2]
-    ctx = context(tmp_path / "alone", replace(params, psi=found["psi"][k], C=C, tol=1e-2))
+    ctx = context(tmp_path / "alone", params_for(**{**asked, "t": 7, "psi": found["psi"][k], "C": C, "tol": 1e-2}))
     store_rows(ctx.store, *points(300, classes=3))
-    records = [score_cells(ctx.store, ctx.params, fold, {ctx.params.psi: {name: 1}}, 100) for fold in range(FOLDS)]
+    psi = found["psi"][k]
+    records = [score_cells(ctx.store, ctx.params, fold, {psi: {name: 1}}, 100) for fold in range(FOLDS)]
     alone = sum(unpacked_rows(record["right"][0][2][0], 20).sum() for record in records) / 100
     assert found["accuracy_by_C"][name][k][2] == pytest.approx(alone, abs=0.03)
 
@@ -375,4 +376,4 @@ def test_C_is_chosen_with_psi(partitioner: str, psi: int | str, tmp_path: Path) 
     ],
 )
 def test_what_is_searched(options: dict[str, Any], expected: list[str]) -> None:
-    assert searches(Params(**options)) == expected
+    assert searches(params_for(**{"learners": ("svm", "ogd"), **options})) == expected

@@ -23,11 +23,11 @@ from pipeline import engine, layout
 from pipeline.engine import Context
 from pipeline.layout import learning_parts
 from pipeline.models import load_model
-from pipeline.params import Params
 from pipeline.stages import train_distributed
 from pipeline.stages.partition import Fitted
 from pipeline.stages.train import train
 from pipeline.stages.train_batch import svm_params
+from tests.params_for import params_for
 from tests.runs import at_once, context, mapped, training_cells, without_cluster  # noqa: F401
 
 PARAMS: dict[str, Any] = {"t": 9, "solver": "distributed", "parts": 3, "C": 1.0}
@@ -45,7 +45,7 @@ def learner(ctx: Context, name: str, content_hash: str) -> LinearModel:
 def parts_in_memory(ctx: Context, fitted: Fitted) -> list[list[Block]]:
     codes, y = training_cells(ctx, fitted)
     offsets = fitted.load(ctx.store).offsets
-    ranges = learning_parts(y.size, ctx.params.parts or 0, ctx.params.seed)
+    ranges = learning_parts(y.size, ctx.params.of("svm").parts or 0, ctx.params.seed)
     rows = [np.concatenate([np.arange(start, stop) for start, stop in part]) for part in ranges]
     return [[Block(Cells(codes[part], offsets), y[part])] for part in rows]
 
@@ -59,7 +59,7 @@ def test_the_stage_solves_as_one_process_does(
 ) -> None:
     """Whether parts are held in memory or in files; ten classes are solved in two groups."""
     monkeypatch.setattr(train_distributed, "HELD_BYTES", held_bytes)
-    ctx, fitted = mapped(tmp_path, 500, Params(**PARAMS, class_weight="balanced"), classes=classes)
+    ctx, fitted = mapped(tmp_path, 500, params_for(**PARAMS, class_weight="balanced"), classes=classes)
     result = train(ctx, name, fitted)
     found = learner(ctx, name, result["content_hash"])
     groups = [[0]] if classes == 2 else [[0, 1, 2, 3, 4], [5, 6, 7, 8, 9]]
@@ -81,7 +81,7 @@ def test_the_stage_solves_as_one_process_does(
 def test_the_three_solvers_reach_the_same_objective(C: float, loss: str, tmp_path: Path) -> None:
     objectives = {}
     for solver in layout.SOLVERS:
-        ctx, fitted = mapped(tmp_path / solver, 1000, Params(t=9, solver=solver, C=C, loss=loss))
+        ctx, fitted = mapped(tmp_path / solver, 1000, params_for(t=9, solver=solver, C=C, loss=loss))
         result = train(ctx, "svm", fitted)
         assert result["solver"] == solver
         assert result["duality_gap"] <= 1e-3
@@ -94,7 +94,7 @@ def test_the_three_solvers_reach_the_same_objective(C: float, loss: str, tmp_pat
 @pytest.mark.usefixtures("without_cluster")
 def test_parts_larger_than_a_block_are_visited_in_small_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(train_distributed, "BLOCK_BYTES", 4000)
-    ctx, fitted = mapped(tmp_path, 3000, Params(**PARAMS))
+    ctx, fitted = mapped(tmp_path, 3000, params_for(**PARAMS))
     result = train(ctx, "svm", fitted)
     codes, y = training_cells(ctx, fitted)
     offsets = fitted.load(ctx.store).offsets
@@ -102,7 +102,7 @@ def test_parts_larger_than_a_block_are_visited_in_small_blocks(tmp_path: Path, m
     assert result["duality_gap"] <= 1e-3
     assert result["objective"] == pytest.approx(expected.primal[0], rel=1e-3)
     monkeypatch.setattr(train_distributed, "BLOCK_BYTES", 1 << 30)
-    whole, fitted = mapped(tmp_path / "whole", 3000, Params(**PARAMS))
+    whole, fitted = mapped(tmp_path / "whole", 3000, params_for(**PARAMS))
     assert train(whole, "svm", fitted)["content_hash"] != result["content_hash"]  # else the cut was not made
 
 
@@ -135,7 +135,7 @@ def interrupted(call: int, work: Callable[..., Any]) -> Callable[..., Any]:
 def test_a_killed_solve_goes_on_to_the_same_bits(
     where: str, call: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    params = Params(**{**PARAMS, "C": 0.1})
+    params = params_for(**{**PARAMS, "C": 0.1})
     improve, calls = cocoa.improve, 0
 
     def counted(*args: Any) -> Any:
@@ -168,7 +168,7 @@ def test_a_killed_solve_goes_on_to_the_same_bits(
 
 
 def test_the_same_bits_on_workers_of_which_one_dies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    params = Params(**{**PARAMS, "C": 0.1})
+    params = params_for(**{**PARAMS, "C": 0.1})
     with monkeypatch.context() as patch:
         patch.setattr(engine, "run_tasks", at_once)
         patch.setattr("pipeline.stages.partition.cores_of_a_host", lambda context: 2)  # noqa: ARG005

@@ -38,6 +38,7 @@ from pipeline.readers.pipe import PipeFeed
 from pipeline.rundir import RunDirectory
 from pipeline.stages.take_initial import take_initial
 from pipeline.stream_data import Stream, chunk_name
+from tests.params_for import params_for
 from tests.runs import context, points, sparse, without_cluster  # noqa: F401
 
 ROOT = Path(__file__).parent.parent
@@ -135,7 +136,7 @@ def from_file(two_workers: ClusterHandle, tmp_path_factory: pytest.TempPathFacto
 
 
 def params(scale: str = "none") -> Params:
-    return Params(t=10, psi=8, learners=LEARNERS, order="file", scale=scale)
+    return params_for(t=10, psi=8, learners=LEARNERS, order="file", scale=scale)
 
 
 @pytest.mark.parametrize("scale", ["none", "minmax"])
@@ -253,7 +254,7 @@ class Given:
 
 def begun(path: Path, feed: Any, block_rows: int = BLOCK, n: int = INITIAL) -> tuple[Context, Intake]:
     """A run whose initial rows are there; needs `without_cluster`."""
-    ctx = context(path, Params(learners=("ogd",)))
+    ctx = context(path, params_for(learners=("ogd",)))
     intake = Intake(ctx.store, feed, block_rows, print)
     take_initial(ctx, intake, DATA, n)
     return ctx, intake

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from ikmap.methods.kernel_svm import KernelSVM
-from ikmap.methods.learner import Shape
+from ikmap.methods.kinds import Integer
+from ikmap.methods.learner import BatchOptions, Shape, Training
+from ikmap.methods.linear_on_cells import LossOptions
 from ikmap.methods.mapped import LinearOnMap
+from ikmap.methods.options import BASELINES, MethodOptions, option
 
 if TYPE_CHECKING:
     from ikmap.kernels import Kernel
@@ -20,9 +22,8 @@ def _negative(rows: Any) -> tuple[int, int, float, str] | None:
     return None if found is None else (*found, "a value >= 0")
 
 
-@dataclass(frozen=True, kw_only=True)
 class _Chi2SVM(KernelSVM):
-    def kernel(self, options: Any, value: float | None, n_columns: int) -> Kernel:
+    def kernel(self, options: Any, training: Training) -> Kernel:
         from ikmap.kernels import AdditiveChi2Kernel
 
         return AdditiveChi2Kernel()
@@ -31,11 +32,17 @@ class _Chi2SVM(KernelSVM):
         return _negative(rows)
 
 
-@dataclass(frozen=True, kw_only=True)
+class Chi2Options(LossOptions, BatchOptions):
+    """Of the linear SVM on the chi-square map."""
+
+    chi2_order: int = option(0, Integer(0, 2), group=BASELINES, help="order of chi2-linear's map; the paper has 0")
+
+
 class _Chi2Linear(LinearOnMap):
+    Options: ClassVar[type[MethodOptions]] = Chi2Options
     models = ("ikmap.learners.mapped_model", "ikmap.maps.chi2")
 
-    def map(self, options: Any, value: float | None, n_columns: int) -> Any:
+    def map(self, options: Any, training: Training) -> Any:
         from ikmap.maps import Chi2Map
 
         return Chi2Map(options.chi2_order)
@@ -47,7 +54,5 @@ class _Chi2Linear(LinearOnMap):
         return _negative(rows)
 
 
-CHI2_SVM = _Chi2SVM(name="chi2-svm", title="SVM with the additive chi-square kernel", on="rows", width=None)
-CHI2_LINEAR = _Chi2Linear(
-    name="chi2-linear", title="linear SVM on the chi-square map", on="rows", own="loss chi2_order", width=None
-)
+CHI2_SVM = _Chi2SVM(name="chi2-svm", title="SVM with the additive chi-square kernel", on="rows")
+CHI2_LINEAR = _Chi2Linear(name="chi2-linear", title="linear SVM on the chi-square map", on="rows")

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
-from ikmap.methods.learner import Sample, Shape, StreamLearner, kernel_on_rows
+from ikmap.methods.kernel_on_rows import KernelOptions, OnKernel, kernel_on_rows
+from ikmap.methods.learner import OnlineOptions, Sample, Shape, StreamLearner
+from ikmap.methods.options import MethodOptions
 
 
-@dataclass(frozen=True, kw_only=True)
-class _KernelOGD(StreamLearner):
+class KernelOGDOptions(KernelOptions, OnlineOptions):
+    """Of online gradient descent with a kernel."""
+
+
+class _KernelOGD(OnKernel, StreamLearner):
+    Options: ClassVar[type[MethodOptions]] = KernelOGDOptions
     models = ("ikmap.learners.kernel_model",)
 
     def start(self, options: Any, value: float | None, sample: Sample, n_threads: int = 1) -> Any:
@@ -24,6 +29,4 @@ class _KernelOGD(StreamLearner):
         return kernel_ogd_bytes(shape.n, shape.d, shape.nnz, shape.n_classes)
 
 
-KERNEL_OGD = _KernelOGD(
-    name="kernel-ogd", title="online gradient descent with a kernel (OGD, dual)", on="rows", own="kernel gamma"
-)
+KERNEL_OGD = _KernelOGD(name="kernel-ogd", title="online gradient descent with a kernel (OGD, dual)")

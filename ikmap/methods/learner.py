@@ -11,15 +11,59 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+from ikmap.methods.kinds import Choice, Real
+from ikmap.methods.options import MethodOptions, option
+
 if TYPE_CHECKING:
     import numpy as np
 
-    from ikmap.kernels import Kernel
 
-SHARED = {"cells": "partitioner t max_depth", "rows": "", "online": "eta order", "batch": "C tol class_weight"}
-"""Options of all learners of a kind."""
-GAMMAS = tuple(2.0**m for m in range(-10, 6))
-"""Search range of a kernel's width that is not given by psi."""
+class OnlineOptions(MethodOptions):
+    """Of all learners that learn from one row after the other."""
+
+    eta: float = option(0.5, Real(0), help="step size of the online learners")
+
+
+class BatchOptions(MethodOptions):
+    """Of all learners that learn from all rows at once."""
+
+    C: float | str | None = option(
+        1.0,
+        Real(0),
+        help="weight of the loss of the batch learners, for features scaled so that K(x, x) = 1; auto chooses "
+        "that of svm and logistic by cross-validation, with psi (default: for these two auto with --psi auto, else 5; "
+        "for others 1)",
+    )
+    tol: float = option(
+        1e-3, Real(0), help="tolerance to stop at; for linear learners the certified relative duality gap"
+    )
+    class_weight: str = option(
+        "none", Choice(("none", "balanced")), help="balanced weighs each class by the inverse of its share"
+    )
+
+    @property
+    def class_weights(self) -> Literal["balanced"] | None:
+        """As scikit-learn spells it."""
+        return "balanced" if self.class_weight == "balanced" else None
+
+
+@dataclass(frozen=True)
+class Search:
+    """What cross-validation is to choose for a method.
+
+    Attributes
+    ----------
+    option : str
+        Its name.
+    parameter : str
+        The same in the papers.
+    values : tuple of numbers
+        What to try, ascending.
+    """
+
+    option: str
+    parameter: str
+    values: tuple[float, ...]
 
 
 @dataclass(frozen=True)
@@ -31,6 +75,8 @@ class Sample:
     n_rows, n_columns, n_classes : int
     take : callable
         Rows by ascending number.
+    seed : int
+        Of the run.
     offsets : ndarray of int64, shape (t + 1,), or None
         Feature columns of the cells, for a learner on cells.
     """
@@ -39,6 +85,7 @@ class Sample:
     n_columns: int
     n_classes: int
     take: Callable[[np.ndarray], Any]
+    seed: int
     offsets: np.ndarray | None = None
 
 
@@ -74,8 +121,8 @@ class Shape:
 class Learner:
     """Base of all learners.
 
-    In all methods, ``options`` has the values of the options by name (such as :class:`pipeline.params.Params`), and
-    ``value`` is what was chosen or given for :meth:`parameter`: psi, gamma or lambda.
+    In all methods, ``options`` is one of its :attr:`Options`, and ``value`` is what was chosen or given for
+    :meth:`parameter`.
 
     Attributes
     ----------
@@ -85,12 +132,8 @@ class Learner:
         For people.
     on : {"cells", "rows"}
         Works on the cells of the run's partitioner, or on the rows themselves.
-    own : str
-        Options that can change its result, beside those of all learners like it (:data:`SHARED`) and psi.
-    width : {"psi", "lambda", None}
-        What cross-validation chooses, beside C: the psi of the cells or of a Laplacian kernel, AdaRaker's penalty.
-    takes_C : bool
-        C is cross-validated too, if it is "auto"; else "auto" means 1.
+    Options : type
+        What it can be told.
     same_as : str or None
         A learner with the very same decisions, cross-validated in its place.
     way : {"online", "batch"}
@@ -107,43 +150,33 @@ class Learner:
     name: str
     title: str
     on: Literal["cells", "rows"]
-    own: str = ""
-    width: Literal["psi", "lambda"] | None = "psi"
-    takes_C: bool = False
     same_as: str | None = None
 
+    Options: ClassVar[type[MethodOptions]]
     way: ClassVar[Literal["online", "batch"]]
     runner: ClassVar[Literal["stream", "dual", "whole"]]
     models: ClassVar[tuple[str, ...]] = ("ikmap.learners.linear_model",)
     working_set: ClassVar[bool] = False
 
-    def parameter(self, gamma: Any) -> str | None:
-        """Name of the number that its width is given by, for a value of ``--gamma``: "psi", "gamma", "lambda", None."""
-        return "gamma" if self.width == "psi" and self.on == "rows" and gamma != "psi" else self.width
+    def resolved(self, options: Any, *, searching: bool) -> Any:
+        """The options with what follows from those of the map: `searching`, whether its own is to be chosen."""
+        return options
 
-    def searched(self, options: Any) -> str | None:
-        """What cross-validation is to choose for it, beside C; `options` has psi, gamma and decay."""
-        parameter = self.parameter(options.gamma)
-        asked = {None: None, "lambda": options.decay, "gamma": options.gamma, "psi": options.psi}
-        return parameter if asked[parameter] == "auto" else None
+    def parameter(self, options: Any) -> str | None:
+        """Name of the number that is chosen or given for it, beside C; None: there is none, or it is the map's."""
+        return None
+
+    def search(self, options: Any, n_rows: int) -> Search | None:
+        """What cross-validation on so many rows is to choose for it, beside C."""
+        return None
 
     def given(self, options: Any) -> float | None:
-        """What the options say in place of a choice; None where there is none."""
-        parameter = self.parameter(options.gamma)
-        if parameter is None or self.searched(options):
-            return None
-        return {"lambda": float, "gamma": float, "psi": int}[parameter](
-            {"lambda": options.decay, "gamma": options.gamma, "psi": options.psi}[parameter]
-        )
+        """What the options say of :meth:`parameter`, where it is not searched."""
+        return None
 
-    def uses(self, option: str, gamma: Any) -> bool:
-        """Whether the value of an option that only some learners have can change its result."""
-        return self.parameter(gamma) == "psi" if option == "psi" else option in self.options
-
-    @property
-    def options(self) -> frozenset[str]:
-        """Names of all options that can change its result, but psi."""
-        return frozenset(f"{SHARED[self.on]} {SHARED[self.way]} {self.own}".split())
+    def searches_C(self, options: Any) -> bool:
+        """Whether cross-validation is to choose C."""
+        return False
 
     def needed_bytes(self, options: Any, shape: Shape) -> int:
         """Memory that training takes in a worker, beside what every task has."""
@@ -154,12 +187,12 @@ class Learner:
         return None
 
 
-@dataclass(frozen=True, kw_only=True)
 class StreamLearner(Learner):
     """Learns from one row after the other."""
 
     way = "online"
     runner = "stream"
+    Options: ClassVar[type[MethodOptions]] = OnlineOptions
 
     def start(self, options: Any, value: float | None, sample: Sample, n_threads: int = 1) -> Any:
         """State before the first row.
@@ -192,8 +225,42 @@ class DualLearner(Learner):
 
     loss: str | None = None
 
+    def resolved(self, options: Any, *, searching: bool) -> Any:
+        return options if options.C is not None else options.replace(C="auto" if searching else 5.0)
 
-@dataclass(frozen=True, kw_only=True)
+    def searches_C(self, options: Any) -> bool:
+        return bool(options.C == "auto")
+
+
+@dataclass(frozen=True)
+class Training:
+    """What a learner learns from at once, and with.
+
+    Attributes
+    ----------
+    rows : Cells, or float64 ndarray or csr_array of shape (n, d)
+    y : ndarray of int, shape (n,)
+        Class numbers.
+    classes : list
+        What they stand for.
+    seed : int
+        Of the run.
+    value : float or None
+        What was chosen or given for :meth:`Learner.parameter`.
+    n_threads : int
+    max_working_set : int or None
+        Rows that fit into memory, for one with a working set.
+    """
+
+    rows: Any
+    y: np.ndarray
+    classes: list[Any]
+    seed: int
+    value: float | None = None
+    n_threads: int = 1
+    max_working_set: int | None = None
+
+
 class WholeLearner(Learner):
     """Learns from all rows at once, in one task.
 
@@ -205,6 +272,7 @@ class WholeLearner(Learner):
 
     way = "batch"
     runner = "whole"
+    Options: ClassVar[type[MethodOptions]] = BatchOptions
 
     compared_on: ClassVar[int | None] = None
 
@@ -212,22 +280,8 @@ class WholeLearner(Learner):
         """Memory that training takes in a worker, beside what every task has; with `rows` in a working set."""
         return 0
 
-    def fit(
-        self,
-        options: Any,
-        value: float | None,
-        rows: Any,
-        y: np.ndarray,
-        classes: list[Any],
-        n_threads: int = 1,
-        max_working_set: int | None = None,
-    ) -> tuple[Any, dict[str, Any]]:
+    def fit(self, options: Any, training: Training) -> tuple[Any, dict[str, Any]]:
         """Model, and what it has to say of itself: JSON values.
-
-        Parameters
-        ----------
-        max_working_set : int, optional
-            Rows that fit into memory, for one with a working set.
 
         Raises
         ------
@@ -237,15 +291,3 @@ class WholeLearner(Learner):
             More rows of them are needed.
         """
         raise NotImplementedError
-
-
-def kernel_on_rows(options: Any, value: float | None, n_columns: int) -> Kernel:
-    """The kernel that ``--kernel`` and ``--gamma`` name; `value` is psi or gamma."""
-    from ikmap.kernels import GaussianKernel, LaplacianKernel
-
-    assert value is not None
-    if options.kernel == "gaussian":
-        return GaussianKernel(float(value))
-    if options.gamma == "psi":
-        return LaplacianKernel.of_psi(int(value), n_columns)
-    return LaplacianKernel(float(value))

@@ -2,33 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ikmap.methods.learner import WholeLearner
-
-if TYPE_CHECKING:
-    import numpy as np
+from ikmap.methods.learner import Training, WholeLearner
 
 
-@dataclass(frozen=True, kw_only=True)
 class LinearOnMap(WholeLearner):
     """Base: all but the map."""
 
-    def map(self, options: Any, value: float | None, n_columns: int) -> Any:
-        """The map, for rows of so many columns."""
+    def map(self, options: Any, training: Training) -> Any:
+        """The map, for rows like these."""
         raise NotImplementedError
 
-    def fit(
-        self,
-        options: Any,
-        value: float | None,
-        rows: Any,
-        y: np.ndarray,
-        classes: list[Any],
-        n_threads: int = 1,
-        max_working_set: int | None = None,
-    ) -> tuple[Any, dict[str, Any]]:
+    def fit(self, options: Any, training: Training) -> tuple[Any, dict[str, Any]]:
         import warnings
 
         from ikmap.learners.certificate import certificate, sum_up
@@ -36,16 +22,17 @@ class LinearOnMap(WholeLearner):
         from ikmap.learners.mapped_model import MappedModel
         from ikmap.learners.rows import Block
 
-        features = self.map(options, value, rows.shape[1])
+        features = self.map(options, training)
         linear = SVMParams(
             loss=options.loss,
-            C=options.kernel_C,
+            C=options.C,
             tol=options.tol,
-            class_weight="balanced" if options.class_weight == "balanced" else None,
+            class_weight=options.class_weights,
             fit_intercept=False,
-            seed=options.seed,
+            seed=training.seed,
         )
+        block = Block(features.transform(training.rows, training.n_threads), training.y)
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="duality gap")  # ConvergenceWarning: slow to import
-            fit = fit_linear_svm([Block(features.transform(rows, n_threads), y)], len(classes), linear)
-        return MappedModel(features, svm_model(fit, classes, linear, divisor=1.0)), sum_up([certificate(fit)])
+            fit = fit_linear_svm([block], len(training.classes), linear)
+        return MappedModel(features, svm_model(fit, training.classes, linear, divisor=1.0)), sum_up([certificate(fit)])

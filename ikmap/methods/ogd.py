@@ -2,24 +2,42 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
-from ikmap.methods.learner import Sample, Shape, StreamLearner
+from ikmap.methods.kinds import Choice
+from ikmap.methods.learner import OnlineOptions, Sample, Shape, StreamLearner
+from ikmap.methods.options import MethodOptions, OptionError, option
 
 
-@dataclass(frozen=True, kw_only=True)
+class OGDOptions(OnlineOptions):
+    """Of online gradient descent on cells."""
+
+    feature_scale: str = option(
+        "kernel",
+        Choice(("kernel", "raw")),
+        help="features that ogd and ogd-naive see: 1/sqrt(t), so that K(x, x) = 1, or 1",
+    )
+
+
+class _DualOptions(OGDOptions):
+    def check_together(self) -> None:
+        super().check_together()
+        if self.feature_scale == "raw":
+            raise OptionError("--feature-scale raw: found --learner ogd-dual, whose kernel is scaled; expected ogd")
+
+
 class _ByWeights(StreamLearner):
+    Options: ClassVar[type[MethodOptions]] = OGDOptions
+
     def start(self, options: Any, value: float | None, sample: Sample, n_threads: int = 1) -> Any:
         assert sample.offsets is not None
-        divisor = float(options.t) if options.feature_scale == "kernel" else 1.0
+        divisor = float(sample.offsets.size - 1) if options.feature_scale == "kernel" else 1.0
         return self._kind().start(int(sample.offsets[-1]), sample.n_classes, eta=options.eta, divisor=divisor)
 
     def _kind(self) -> Any:
         raise NotImplementedError
 
 
-@dataclass(frozen=True, kw_only=True)
 class _Primal(_ByWeights):
     def _kind(self) -> Any:
         from ikmap.learners.ogd import OGDState
@@ -30,7 +48,6 @@ class _Primal(_ByWeights):
         return {"updates": int(state.n_updates.sum())}
 
 
-@dataclass(frozen=True, kw_only=True)
 class _Naive(_ByWeights):
     def _kind(self) -> Any:
         from ikmap.learners.naive_ogd import NaiveOGDState
@@ -38,15 +55,18 @@ class _Naive(_ByWeights):
         return NaiveOGDState
 
 
-@dataclass(frozen=True, kw_only=True)
 class _Dual(StreamLearner):
+    Options: ClassVar[type[MethodOptions]] = _DualOptions
     models = ("ikmap.learners.kernel_model",)
 
     def start(self, options: Any, value: float | None, sample: Sample, n_threads: int = 1) -> Any:
         from ikmap.kernels import IsolationKernel
         from ikmap.learners.kernel_ogd import KernelOGDState
 
-        return KernelOGDState(IsolationKernel(options.t), sample.n_classes, options.eta, n_threads=n_threads)
+        assert sample.offsets is not None
+        return KernelOGDState(
+            IsolationKernel(sample.offsets.size - 1), sample.n_classes, options.eta, n_threads=n_threads
+        )
 
     def needed_bytes(self, options: Any, shape: Shape) -> int:
         from ikmap.learners.kernel_ogd import kernel_ogd_bytes
@@ -54,12 +74,11 @@ class _Dual(StreamLearner):
         return kernel_ogd_bytes(shape.n, shape.d, shape.nnz, shape.n_classes)
 
 
-OGD = _Primal(name="ogd", title="online gradient descent on cells (IK-OGD)", on="cells", own="feature_scale")
+OGD = _Primal(name="ogd", title="online gradient descent on cells (IK-OGD)", on="cells")
 OGD_NAIVE = _Naive(
     name="ogd-naive",
     title="the same by products with all of t psi (IK-OGD, naive)",
     on="cells",
-    own="feature_scale",
     same_as="ogd",
 )
 OGD_DUAL = _Dual(

@@ -6,12 +6,8 @@ A partitioner is fitted in two steps, so that data larger than memory works: dra
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
-
 import numpy as np
 
-from ikmap.cells import Cells
 from ikmap.partitioners.base import Partitions
 from ikmap.partitioners.iforest import IForestPartitions, fit_iforest
 from ikmap.partitioners.subsample import draw_subsamples
@@ -25,7 +21,6 @@ __all__ = [
     "IForestPartitions",
     "Partitions",
     "VoronoiPartitions",
-    "cells_by_psi",
     "draw_subsamples",
     "fit_partitions",
 ]
@@ -64,36 +59,3 @@ def fit_partitions(
     if method == "iforest":
         return fit_iforest(X, draws, seed, max_depth=max_depth, n_threads=n_threads)
     raise ValueError(f"method must be one of {', '.join(METHODS)}, got {method!r}")
-
-
-def cells_by_psi(
-    fit_rows: Rows,
-    map_rows: Sequence[Rows],
-    psis: Sequence[int],
-    *,
-    method: str,
-    n_partitions: int,
-    seed: int,
-    n_threads: int | None = None,
-    **options: Any,
-) -> Iterator[tuple[int, list[Cells]]]:
-    """Cells of several sets of rows under the models of every psi, all drawn from `fit_rows`.
-
-    Yields
-    ------
-    psi, cells
-        In ascending order of psi; `cells` holds one item for each item of `map_rows`. Voronoi subsamples nest,
-        so one search at the largest psi serves them all; trees are grown for each psi.
-    """
-    psis = sorted(psis)
-    if method == "anne":
-        draws = draw_subsamples(fit_rows.shape[0], n_partitions, psis[-1], seed)
-        model = fit_partitions(fit_rows, draws, method=method, seed=seed, **options)
-        assert isinstance(model, VoronoiPartitions)
-        paths = [model.cells_of_prefixes(X, psis, n_threads) for X in map_rows]
-        yield from ((psi, [path[k] for path in paths]) for k, psi in enumerate(psis))
-        return
-    for psi in psis:
-        draws = draw_subsamples(fit_rows.shape[0], n_partitions, psi, seed)
-        grown = fit_partitions(fit_rows, draws, method=method, seed=seed, n_threads=n_threads, **options)
-        yield psi, [grown.cells(X, n_threads) for X in map_rows]

@@ -5,7 +5,7 @@ Written for somebody who knows what a classifier is and has not read the papers.
 
 from __future__ import annotations
 
-from ikmap.methods import LEARNERS
+from ikmap.methods import LEARNERS, MAPS
 from pipeline.report.fields import Metrics, get_list, get_mapping, get_number, get_text, learners_of
 from pipeline.report.text import shorten
 
@@ -19,12 +19,6 @@ CHOSEN = {
     "lambda": ("λ", "factor of the penalty"),
 }
 """Sign and meaning, in a few words, of what is chosen for a learner."""
-
-_CUTS = {
-    "anne": "some training rows (ψ of them, see below) are drawn at random, and a row belongs to the nearest of them",
-    "iforest": "a random tree is grown on some training rows (ψ of them, see below), and a row belongs to the leaf "
-    "that it falls into",
-}
 
 _MEANINGS = {
     "psi": "Few cells are large and tell rows apart only coarsely; many are small and tell them apart finely, and with "
@@ -75,7 +69,7 @@ def title_of(learner: str) -> str:
 def settings_of(name: str, metrics: Metrics) -> dict[str, float]:
     """The settings a learner was trained with that :data:`CHOSEN` names."""
     learner, params = learners_of(metrics)[name], get_mapping(metrics, "params")
-    options = LEARNERS[name].options if name in LEARNERS else frozenset()
+    options = LEARNERS[name].Options.specs() if name in LEARNERS else {}
     of_all = {"psi": get_number(learner, "psi")}
     for key in ("C", "eta"):
         value = params.get(key)
@@ -99,8 +93,8 @@ def terms_of(metrics: Metrics) -> list[tuple[str, str]]:
     if not on_cells_in(metrics):
         return []
     params = get_mapping(metrics, "params")
-    cut, t = _CUTS.get(get_text(params, "partitioner")), get_number(params, "t")
-    how = f": {cut}." if cut else "."
+    cut, t = MAPS.get(get_text(params, "partitioner")), get_number(params, "t")
+    how = f": {cut.about}." if cut else "."
     return [
         ("partitioning", f"One way, found at random, to cut the space of all rows into cells{how}"),
         (

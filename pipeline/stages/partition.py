@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from ikmap.partitioners import Partitions, draw_subsamples, fit_partitions
+from ikmap.partitioners import Partitions
+from ikmap.rows import Rows
 from pipeline.engine import Context, Record, Stage, Task
 from pipeline.errors import InputError
 from pipeline.models import load_model, save_model
@@ -95,22 +96,29 @@ def cores_of_a_host(context: Context) -> int:
 def fit(store: Store, params: Params, psi: int, n_threads: int = 1) -> Record:
     """Task: fit and store the model, the same for any number of threads."""
     train = PreparedRows(store, "train")
-    draws = draw_subsamples(train.n_rows, params.t, psi, params.seed)
-    used, position = np.unique(draws, return_inverse=True)
-    points, _ = train.take(used)
-    model = fit_partitions(
-        points,
-        position.reshape(draws.shape),
-        method=params.partitioner,
-        seed=params.seed,
-        max_depth=params.max_depth,
-        n_threads=n_threads,
-    )
+    seen = _Seen(train)
+    sample = replace(train.sample(params.seed), take=seen.take)
+    model = params.map.fit(params.map_options, psi, sample, n_threads)
     content_hash = save_model(store, partitions_name(psi), model, offsets=model.offsets.tolist())
     return {
-        "rows": int(used.size),
-        "bytes_read": int(points.nbytes if isinstance(points, np.ndarray) else points.data.nbytes * 2),
+        "rows": seen.rows,
+        "bytes_read": seen.bytes,
         "bytes_written": model.nbytes,
         "outputs": [partitions_name(psi)],
         "content_hash": content_hash,
     }
+
+
+class _Seen:
+    """Rows that a map has looked at, counted."""
+
+    def __init__(self, rows: PreparedRows) -> None:
+        self._of = rows
+        self.rows = self.bytes = 0
+
+    def take(self, numbers: np.ndarray) -> Rows:
+        """Rows by ascending number."""
+        rows, _ = self._of.take(numbers)
+        self.rows += rows.shape[0]
+        self.bytes += rows.nbytes if isinstance(rows, np.ndarray) else 2 * rows.data.nbytes
+        return rows

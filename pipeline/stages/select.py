@@ -16,7 +16,7 @@ from pipeline.prepared import PreparedRows
 from pipeline.stages.select_cells import cell_learners, cell_values, groups_of, score_cells
 from pipeline.stages.select_costs import Costs
 from pipeline.stages.select_entrants import Entrant, listed
-from pipeline.stages.select_rows import row_learners, score_rows, unpacked_rows, values_of
+from pipeline.stages.select_rows import score_rows, searches_of_rows, unpacked_rows
 from pipeline.store import Store
 
 ROUNDS = ((0,), (1, 2), (3, 4))
@@ -26,11 +26,12 @@ CELLS = "cells"
 
 
 def searches(params: Params) -> list[str]:
-    """Names of what cross-validation is to choose: "psi", "C", "gamma", "lambda", or nothing."""
-    wanted = {LEARNERS[name].searched(params) for name in params.learners}
-    if params.C == "auto" and any(LEARNERS[name].takes_C for name in params.learners):
-        wanted.add("C")
-    return [name for name in ("psi", "C", "gamma", "lambda") if name in wanted]
+    """Names of what cross-validation is to choose, such as "psi", "C", "gamma" and "lambda": the map's comes first."""
+    of_map = params.map.search(params.map_options, params.cv_rows) if params.on_cells else None
+    of_rows = searches_of_rows(params, params.cv_rows).values()
+    C = ["C"] if any(LEARNERS[name].searches_C(params.of(name)) for name in params.learners) else []
+    found = [search.parameter for search in (of_map, *of_rows) if search is not None]
+    return list(dict.fromkeys([*found[:1], *C, *found[1:]] if of_map else [*C, *found]))
 
 
 def select(context: Context) -> dict[str, Any]:
@@ -100,11 +101,12 @@ class Search:
         self.stage, self.used = stage, used
         self.params = params = stage.context.params
         psis, Cs = cell_values(params, used), values_of_C(n_classes)
-        has_C = {name for name in cell_learners(params) if params.C == "auto" and LEARNERS[name].takes_C}
-        self.cells = {name: Entrant(name, "psi", psis, Cs if name in has_C else ()) for name in cell_learners(params)}
+        on_cells = cell_learners(params)
+        has_C = {name for name in on_cells if LEARNERS[name].searches_C(params.of(name))}
+        self.cells = {name: Entrant(name, "psi", psis, Cs if name in has_C else ()) for name in on_cells}
         self.rows = {
-            name: Entrant(name, LEARNERS[name].searched(params) or "", values_of(name, params, used))
-            for name in row_learners(params)
+            name: Entrant(name, search.parameter, list(search.values))
+            for name, search in searches_of_rows(params, used).items()
         }
         self.entrants = {**self.cells, **self.rows}
         self.running = list(self.entrants.values())
@@ -270,8 +272,9 @@ class Search:
         psis = [psi for psi in next(iter(entrants)).values if any(psi in entrant.tried for entrant in entrants)]
         by_C = {entrant.name: [entrant.accuracies(psi) for psi in psis] for entrant in entrants}
         best = {entrant.name: entrant.chosen() for entrant in entrants}
-        of = {name: psi if params.psi == "auto" else int(params.psi) for name, (psi, _) in best.items()}
-        same = {name: LEARNERS[name].same_as or name for name in params.learners}
+        given = params.map.given(params.map_options)
+        of = {name: psi if given is None else given for name, (psi, _) in best.items()}
+        same = {name: params.compared_as(name) for name in params.learners}
         found: dict[str, Any] = {
             "psi": psis,
             "accuracy": {name: [max(by_psi) for by_psi in found] for name, found in by_C.items()},

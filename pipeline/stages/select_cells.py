@@ -35,24 +35,28 @@ for all psi takes about half as long."""
 
 def cell_learners(params: Params) -> tuple[str, ...]:
     """Learners on cells that there is something to choose for, one of each set with the same decisions."""
-    wanted = [
-        LEARNERS[name].same_as or name
-        for name in params.learners
-        if LEARNERS[name].on == "cells" and (params.psi == "auto" or (LEARNERS[name].takes_C and params.C == "auto"))
-    ]
+    on_cells = {name: LEARNERS[name] for name in params.learners if LEARNERS[name].on == "cells"}
+    every = bool(on_cells) and params.map.given(params.map_options) is None
+    wanted = [params.compared_as(name) for name, one in on_cells.items() if every or one.searches_C(params.of(name))]
     return tuple(dict.fromkeys(wanted))
 
 
 def cell_values(params: Params, n_rows: int) -> list[int]:
     """Values of psi that are tried, ascending."""
-    # A given psi may be more than the rows that a fold leaves: then it is cut there, for the comparison only.
-    return psis_that_fit(n_rows) if params.psi == "auto" else psis_that_fit(n_rows, psis=[int(params.psi)])
+    if not params.on_cells:
+        return []
+    given, search = params.map.given(params.map_options), params.map.search(params.map_options, n_rows)
+    if search is not None:
+        return [int(value) for value in search.values]
+    assert given is not None
+    # It may be more than the rows that a fold leaves: then it is cut there, for the comparison only.
+    return psis_that_fit(n_rows, psis=[given])
 
 
 def groups_of(psis: list[int], fold: int, params: Params) -> list[list[int]]:
     """Values of psi that one task scores: never a matter of the result."""
-    if params.partitioner == "iforest":
-        return [[psi] for psi in psis]  # trees are grown anew for each psi
+    if not params.map.nested:
+        return [[psi] for psi in psis]  # each is made anew
     if fold:
         return [psis] if psis else []  # one nearest-neighbour search serves all psi
     ends = FIRST if params.budget is None else FIRST_OF_BUDGET
@@ -71,19 +75,9 @@ def score_cells(
     learners = {
         psi: {name: _learner(name, params, n_classes, n_Cs) for name, n_Cs in of.items()} for psi, of in wanted.items()
     }
-    options = {"max_depth": params.max_depth} if params.partitioner == "iforest" else {}
-    found = score_fold(
-        X,
-        y,
-        fit,
-        held_out,
-        learners,
-        method=params.partitioner,
-        n_partitions=params.t,
-        seed=params.seed,
-        n_threads=1,
-        **options,
-    )
+    inside = X[fit]
+    path = params.map.path(params.map_options, list(learners), params.seed, inside, [inside, X[held_out]])
+    found = score_fold(path, y[fit], y[held_out], learners)
     read = X.nbytes if isinstance(X, np.ndarray) else X.data.nbytes + X.indices.nbytes
     right = [
         [name, psi, [packed_rows(rows) for rows in path]] for name, of in found.items() for psi, path in of.items()
@@ -99,8 +93,8 @@ def _learner(name: str, params: Params, n_classes: int, n_Cs: int) -> Learner:
 
     def stream(cells: Cells, y: np.ndarray) -> Predictor:
         assert isinstance(learner, StreamLearner)
-        sample = Sample(len(cells), cells.n_partitions, n_classes, cells.__getitem__, cells.offsets)
-        state = learner.start(params, None, sample)
+        sample = Sample(len(cells), cells.n_partitions, n_classes, cells.__getitem__, params.seed, cells.offsets)
+        state = learner.start(params.of(name), None, sample)
         order = np.arange(y.size)
         if params.order == "shuffled":
             order = generator(params.seed, PASS_STREAM, 0).permutation(y.size)
@@ -117,7 +111,7 @@ def _learner(name: str, params: Params, n_classes: int, n_Cs: int) -> Learner:
     def path(cells: Cells, y: np.ndarray) -> Iterator[Predictor]:
         # From the smallest C on, whichever are still of interest: each solution depends on where it started.
         Cs = values_of_C(n_classes)[:n_Cs]
-        asked = svm_params(replace(params, C=Cs[0], tol=max(params.tol, PATH_TOL)), name)
+        asked = svm_params(params.setting(name, C=Cs[0], tol=max(params.of(name).tol, PATH_TOL)), name)
         asked = replace(asked, max_iter=PATH_SWEEPS)
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="duality gap")
@@ -134,4 +128,4 @@ def _learner(name: str, params: Params, n_classes: int, n_Cs: int) -> Learner:
         return whole
     if isinstance(learner, StreamLearner):
         return stream
-    return path if params.C == "auto" else batch
+    return path if learner.searches_C(params.of(name)) else batch

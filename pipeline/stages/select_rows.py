@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import base64
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from ikmap.learners.rows import Rows as AnyRows
 from ikmap.learners.rows import n_rows as count_rows
-from ikmap.methods import LEARNERS, Sample, WholeLearner, stream_learner
-from ikmap.methods.adaraker import LAMBDAS
-from ikmap.methods.learner import GAMMAS
-from ikmap.model_selection import folds, psis_that_fit
+from ikmap.methods import LEARNERS, Sample, Search, Training, WholeLearner, method, stream_learner
+from ikmap.model_selection import folds
 from ikmap.rows import Rows
 from ikmap.seeds import generator
 from pipeline.engine import Record
@@ -26,15 +24,10 @@ STREAM = 2_000_004
 """Seed path of the rows that are looked at."""
 
 
-def values_of(name: str, params: Params, n_rows: int) -> list[float]:
-    """Values that are tried for a learner, ascending."""
-    found: dict[str, Sequence[float]] = {"psi": psis_that_fit(n_rows), "gamma": list(GAMMAS), "lambda": list(LAMBDAS)}
-    return list(found[LEARNERS[name].searched(params) or "psi"])
-
-
-def row_learners(params: Params) -> tuple[str, ...]:
-    """Learners on rows that there is something to choose for."""
-    return tuple(name for name in params.learners if LEARNERS[name].on == "rows" and LEARNERS[name].searched(params))
+def searches_of_rows(params: Params, n_rows: int) -> dict[str, Search]:
+    """What there is to choose for each learner on rows, of those for which there is something."""
+    found = {name: method(name).search(params.of(name), n_rows) for name in params.learners}
+    return {name: search for name, search in found.items() if search is not None}
 
 
 def cv_sample(store: Store, params: Params, n_rows: int) -> tuple[Rows, np.ndarray]:
@@ -58,8 +51,8 @@ def score_rows(store: Store, params: Params, name: str, value: float, fold: int,
         predict = fit_fold(learner, params, value, X[fit], y[fit])
     else:
         inside = X[fit]
-        sample = Sample(fit.size, X.shape[1], len(classes), lambda numbers: inside[numbers])
-        state = stream_learner(name).start(params, value, sample)
+        sample = Sample(fit.size, X.shape[1], len(classes), lambda numbers: inside[numbers], params.seed)
+        state = stream_learner(name).start(params.of(name), value, sample)
         order = np.arange(fit.size)
         if params.order == "shuffled":
             order = generator(params.seed, STREAM, fold).permutation(fit.size)
@@ -77,7 +70,8 @@ def fit_fold(
     present = np.unique(y)
     if present.size == 1:
         return lambda tested: np.full(count_rows(tested), present[0])
-    model, _ = learner.fit(params, value, rows, np.searchsorted(present, y), present.tolist())
+    training = Training(rows, np.searchsorted(present, y), present.tolist(), params.seed, value)
+    model, _ = learner.fit(params.of(learner.name), training)
     return lambda tested: present[model.predict_index(tested)]
 
 

@@ -127,8 +127,7 @@ def save_state(stream: Stream, params: Params, contestant: Contestant, k: int, n
     """Task: save what a learner is after k chunks, as a model to score with."""
     state, _, _ = _state_before(stream, params, contestant, k, n_threads)
     classes = PreparedRows(stream.store, "train").preparation.classes
-    asked = {"feature_scale": params.feature_scale, "order": params.order, "seed": params.seed}
-    model = state.model(classes, asked)
+    model = state.model(classes, {**params.methods[contestant.learner], "order": params.order, "seed": params.seed})
     output = f"{MODELS}/{contestant.learner}"
     content_hash = save_model(stream.store, output, model)
     return {"bytes_written": model.nbytes, "outputs": [output], "content_hash": content_hash}
@@ -154,13 +153,21 @@ def _after_initial(stream: Stream, params: Params, contestant: Contestant, n_thr
     model = None if contestant.fitted is None else contestant.fitted.load(stream.store)
     offsets = None if model is None else model.offsets
     began = working_clock()
-    state = stream_learner(contestant.learner).start(params, contestant.value, train.sample(offsets), n_threads)
+    state = _begin(params, contestant, train, offsets, n_threads)
     seconds = working_clock() - began
     for _, X, y in train.blocks(0, train.n_rows):
         began = working_clock()
         state.partial_fit(X if model is None else model.cells(X, n_threads).packed(), y)
         seconds += working_clock() - began
     return state, seconds
+
+
+def _begin(
+    params: Params, contestant: Contestant, train: PreparedRows, offsets: np.ndarray | None, n_threads: int
+) -> Any:
+    """State before the first row."""
+    learner, sample = contestant.learner, train.sample(params.seed, offsets)
+    return stream_learner(learner).start(params.of(learner), contestant.value, sample, n_threads)
 
 
 def _save(contestant: Contestant, next_chunk: int, state: Any, blocks: list[list[Any]]) -> None:
@@ -201,8 +208,7 @@ def _state_before(
     if next_chunk == k:
         return state, saved, None
     offsets = None if contestant.fitted is None else contestant.fitted.offsets(stream.store)
-    sample = PreparedRows(stream.store, "train").sample(offsets)
-    state = stream_learner(contestant.learner).start(params, contestant.value, sample, n_threads)
+    state = _begin(params, contestant, PreparedRows(stream.store, "train"), offsets, n_threads)
     kept = read_arrays(contestant.checkpoint)
     first, blocks = int(kept.pop("next_chunk")), kept.pop("blocks")
     state = state.restore(kept)

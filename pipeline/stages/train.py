@@ -51,11 +51,11 @@ def train(
     if fitted is not None:
         of: dict[str, Any] = {"psi": fitted.psi}
     else:
-        of = {"parameter": LEARNERS[learner].parameter(context.params.gamma), "value": value}
+        of = {"parameter": LEARNERS[learner].parameter(context.params.of(learner)), "value": value}
     result = RUNNERS[LEARNERS[learner].runner](context, learner, fitted, value, n_threads, of)
     if not result.get("converged", True):
         context.events.message(
-            f"{learner}: duality gap {result['duality_gap']:.2g} is above --tol {context.params.tol:g}"
+            f"{learner}: duality gap {result['duality_gap']:.2g} is above --tol {context.params.of(learner).tol:g}"
         )
     return result
 
@@ -63,8 +63,9 @@ def train(
 def wants_all_workers(context: Context, learner: str, psi: int) -> bool:
     """Whether a learner's tasks go to every worker in rounds, so that another's would keep them all waiting."""
     n = PreparedRows(context.store, "train").n_rows
-    dual = isinstance(LEARNERS[learner], DualLearner)
-    return dual and choose_solver(packed_bytes(n, context.params.t, psi), context.params.solver) == "distributed"
+    if not isinstance(LEARNERS[learner], DualLearner):
+        return False
+    return choose_solver(packed_bytes(n, context.params.t, psi), context.params.of(learner).solver) == "distributed"
 
 
 def _train_online(
@@ -97,7 +98,8 @@ def _train_batch(
     rows = PreparedRows(store, "train")
     classes, n = rows.preparation.classes, rows.n_rows
     cells_bytes = packed_bytes(n, params.t, fitted.psi)
-    solver = choose_solver(cells_bytes, params.solver)
+    asked = params.of(learner)
+    solver = choose_solver(cells_bytes, asked.solver)
     details: dict[str, Any] = {"solver": solver}
     k = 1 if len(classes) == 2 else len(classes)
     most = CLASS_GROUPS
@@ -107,7 +109,7 @@ def _train_batch(
         most = min(most, -(-k // LANES))
     groups = [group.tolist() for group in np.array_split(np.arange(k), min(k, most))]
     if solver == "distributed":
-        details["parts"] = choose_parts(n, cells_bytes, params.parts)
+        details["parts"] = choose_parts(n, cells_bytes, asked.parts)
         stage = Stage(context, f"train:{learner}", None, n)
         solved = solve_distributed(stage, learner, fitted, len(classes), groups, details["parts"])
     elif len(groups) == 1:

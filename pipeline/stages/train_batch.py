@@ -31,11 +31,12 @@ OF_PROBLEMS = ("problems", "primal", "dual", "gap", "n_iter", "converged", "n_su
 
 def svm_params(params: Params, learner: str) -> SVMParams:
     """Return what the batch learners are asked to solve."""
+    options = params.of(learner)
     return SVMParams(
-        loss=dual_learner(learner).loss or params.loss,  # type: ignore[arg-type]
-        C=float(params.C),
-        tol=params.tol,
-        class_weight="balanced" if params.class_weight == "balanced" else None,
+        loss=dual_learner(learner).loss or options.loss,  # type: ignore[arg-type]
+        C=float(options.C),
+        tol=options.tol,
+        class_weight=options.class_weights,
         seed=params.seed,
     )
 

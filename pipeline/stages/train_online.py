@@ -54,7 +54,7 @@ def train_online(
         ranges = learning_blocks(n_rows, train.row_bytes, params.seed, shuffled=shuffled)
         blocks = RowBlocks(store, ranges)
     method = stream_learner(learner)
-    state = method.start(params, value, train.sample(offsets), n_threads)
+    state = method.start(params.of(learner), value, train.sample(params.seed, offsets), n_threads)
     first, mistakes = 0, np.zeros(0, dtype=np.int64)
     per_point = max(1, -(-n_rows // CURVE_POINTS))
     if Path(checkpoint).exists():
@@ -75,7 +75,7 @@ def train_online(
             mistakes += np.bincount(point, weights=wrong, minlength=mistakes.size).astype(np.int64)
         if k + 1 < len(blocks):
             write_arrays(checkpoint, {**state.checkpoint(), "next_block": np.array(k + 1), "mistakes": mistakes})
-    model = state.model(classes, {"feature_scale": params.feature_scale, "order": params.order, "seed": params.seed})
+    model = state.model(classes, {**params.methods[learner], "order": params.order, "seed": params.seed})
     output = f"{MODELS}/{learner}"
     content_hash = save_model(store, output, model)
     ends = np.minimum(np.arange(1, mistakes.size + 1) * per_point, n_rows)

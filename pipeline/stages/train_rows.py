@@ -10,7 +10,7 @@ import numpy as np
 
 from ikmap.cells import Cells
 from ikmap.learners.working_set import WorkingSetTooLarge
-from ikmap.methods import Shape, whole_learner
+from ikmap.methods import Shape, Training, whole_learner
 from pipeline.engine import Record
 from pipeline.errors import InputError
 from pipeline.memory import PROCESS_BYTES, USABLE, refusal, worker_limit
@@ -53,17 +53,17 @@ def fit_rows(
         named = ", ".join(repr(classes[k]) for k in missing[:5])
         raise InputError(f"--learner {learner}: found no training row of class {named}; give another --seed or split")
     limit, most = worker_limit(), None
-    method = whole_learner(learner)
+    method, options = whole_learner(learner), params.of(learner)
     columns, nnz = (params.t, None) if fitted is not None else (train.preparation.n_columns, getattr(rows, "nnz", None))
     shape = Shape(train.n_rows, columns, nnz, len(classes))
     if limit is not None and method.working_set:
         memory = USABLE * limit - PROCESS_BYTES
-        most = bisect_right(range(train.n_rows + 1), memory, key=partial(method.needed_bytes, params, shape)) - 1
+        most = bisect_right(range(train.n_rows + 1), memory, key=partial(method.needed_bytes, options, shape)) - 1
     try:
-        model, facts = method.fit(params, value, rows, y, classes, n_threads, most)
+        model, facts = method.fit(options, Training(rows, y, classes, params.seed, value, n_threads, most))
     except WorkingSetTooLarge as error:
         assert limit is not None
-        in_all = PROCESS_BYTES + method.needed_bytes(params, shape, error.needed)
+        in_all = PROCESS_BYTES + method.needed_bytes(options, shape, error.needed)
         raise refusal(f"training {learner}", in_all, limit, f"without {learner}") from None
     content_hash = save_model(store, f"{MODELS}/{learner}", model)
     return {

@@ -1,0 +1,268 @@
+"""The kinds of values that options take: each parses a command-line word and checks a value.
+
+Only the standard library is imported here, so that ``--help`` and a mistyped option answer at once.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from typing import Any, NoReturn
+
+_PASSWORD = re.compile(r"^[A-Za-z][\w+.-]*://[^/?#]*:[^/?#]*@")
+LONGEST = 60
+"""Characters of a list of choices that still stands beside its option."""
+
+
+class Kind:
+    """What values an option takes. :meth:`parse` and :meth:`check` raise ValueError("found ..., expected ...")."""
+
+    @property
+    def metavar(self) -> str | None:
+        """What ``--help`` shows for the value; None when the option takes none."""
+        raise NotImplementedError
+
+    def parse(self, text: str) -> Any:
+        """The value that a command-line word stands for."""
+        return self.check(text)
+
+    def check(self, value: Any) -> Any:
+        """The value itself, in its canonical type."""
+        raise NotImplementedError
+
+    def written(self, flag: str, value: Any) -> list[str]:
+        """`value` as the words of a command line."""
+        text = ",".join(value) if isinstance(value, tuple) else str(value)
+        return [f"{flag}={text}"] if text.startswith("-") else [flag, text]
+
+
+def refuse(found: object, expected: str) -> NoReturn:
+    """Say what was found and what was expected.
+
+    Raises
+    ------
+    ValueError
+    """
+    raise ValueError(f"found {found!r}, expected {expected}")
+
+
+@dataclass(frozen=True)
+class Integer(Kind):
+    """A whole number in [low, high], or one of the words (such as ``auto``)."""
+
+    low: int
+    high: int | None = None
+    words: tuple[str, ...] = ()
+
+    @property
+    def metavar(self) -> str:
+        return "|".join(("N", *self.words))
+
+    @property
+    def expected(self) -> str:
+        limits = f"an integer >= {self.low}" + (f" and <= {self.high}" if self.high is not None else "")
+        return " or ".join((limits + "," * bool(self.words), *map(repr, self.words)))
+
+    def parse(self, text: str) -> int | str:
+        try:
+            value: int | str = int(text)
+        except ValueError:
+            value = text
+        return self.check(value)
+
+    def check(self, value: Any) -> int | str:
+        if isinstance(value, str) and value in self.words:
+            return value
+        if isinstance(value, bool) or not isinstance(value, int):
+            refuse(value, self.expected)
+        if value < self.low or (self.high is not None and value > self.high):
+            refuse(value, self.expected)
+        return value
+
+
+@dataclass(frozen=True)
+class Real(Kind):
+    """A finite number in the open interval (low, high), or one of the words."""
+
+    low: float
+    high: float = math.inf
+    words: tuple[str, ...] = ()
+
+    @property
+    def metavar(self) -> str:
+        return "|".join(("X", *self.words))
+
+    @property
+    def expected(self) -> str:
+        limits = f"a number > {self.low:g}" + (f" and < {self.high:g}" if math.isfinite(self.high) else "")
+        return " or ".join((limits + "," * bool(self.words), *map(repr, self.words)))
+
+    def parse(self, text: str) -> float | str:
+        try:
+            value: float | str = float(text)
+        except ValueError:
+            value = text
+        return self.check(value)
+
+    def check(self, value: Any) -> float | str:
+        if isinstance(value, str) and value in self.words:
+            return value
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            refuse(value, self.expected)
+        if not (math.isfinite(value) and self.low < value < self.high):
+            refuse(value, self.expected)
+        return float(value)
+
+
+@dataclass(frozen=True)
+class Choice(Kind):
+    """One of ``names``; those in ``later`` are planned and answer that they are not available yet."""
+
+    names: tuple[str, ...]
+    later: tuple[str, ...] = ()
+
+    @property
+    def metavar(self) -> str:
+        listed = "{" + ",".join(self.names) + "}"
+        return listed if len(listed) < LONGEST else "NAME"
+
+    def check(self, value: Any) -> str:
+        if value in self.later:
+            raise ValueError(f"{value!r} is not available yet; available: {', '.join(self.names)}")
+        if not isinstance(value, str) or value not in self.names:
+            near = get_close_matches(str(value), (*self.names, *self.later), n=1)
+            hint = f" (did you mean {near[0]!r}?)" if near else ""
+            refuse(value, f"one of {', '.join(self.names)}{hint}")
+        return value
+
+
+@dataclass(frozen=True)
+class Names(Kind):
+    """A comma list (in TOML also an array) of distinct words, in the order given."""
+
+    @property
+    def metavar(self) -> str:
+        return "NAME,..."
+
+    @property
+    def expected(self) -> str:
+        return "a list of names"
+
+    def check(self, value: Any) -> tuple[str, ...]:
+        words = value.split(",") if isinstance(value, str) else value
+        if not isinstance(words, list | tuple) or not words:
+            refuse(value, self.expected)
+        return tuple(dict.fromkeys(self.word(word) for word in words))
+
+    def word(self, word: Any) -> str:
+        """One of them, checked."""
+        if not isinstance(word, str) or not word.strip():
+            refuse(word, "a name")
+        return word.strip()
+
+
+@dataclass(frozen=True)
+class Several(Names):
+    """The same of given names."""
+
+    choice: Choice
+
+    @property
+    def expected(self) -> str:
+        return f"a list of {', '.join(self.choice.names)}"
+
+    def word(self, word: Any) -> str:
+        return self.choice.check(word.strip() if isinstance(word, str) else word)
+
+
+@dataclass(frozen=True)
+class Text(Kind):
+    """Any text but the empty one, and no address with a password in it: options are written down."""
+
+    shown: str
+
+    @property
+    def metavar(self) -> str:
+        return self.shown
+
+    def check(self, value: Any) -> str:
+        if not isinstance(value, str) or not value.strip():
+            refuse(value, "a text that is not empty")
+        if _PASSWORD.match(value):
+            raise ValueError(
+                "found a password in an address, expected it in the environment (AWS_SECRET_ACCESS_KEY, or "
+                "FSSPEC_SFTP_PASSWORD and the like): options are written into run.toml, reports and logs"
+            )
+        return value
+
+
+@dataclass(frozen=True)
+class Flag(Kind):
+    """True or false; on the command line ``--name`` and, against a TOML file, ``--no-name``."""
+
+    @property
+    def metavar(self) -> None:
+        return None
+
+    def check(self, value: Any) -> bool:
+        if not isinstance(value, bool):
+            refuse(value, "true or false")
+        return value
+
+    def written(self, flag: str, value: Any) -> list[str]:
+        return [flag] if value else [f"--no-{flag[2:]}"]
+
+
+@dataclass(frozen=True)
+class AnyOf(Kind):
+    """What methods read differently under one name: a value is taken that one of them can have."""
+
+    kinds: Mapping[str, Kind]
+    """By the names of the methods."""
+
+    @property
+    def metavar(self) -> str:
+        return "VALUE"
+
+    @property
+    def expected(self) -> str:
+        """What each of them takes."""
+        return "; ".join(f"for {name} {kind.metavar}" for name, kind in self.kinds.items())
+
+    def parse(self, text: str) -> Any:
+        return self._first(text, parsing=True)
+
+    def check(self, value: Any) -> Any:
+        return self._first(value, parsing=False)
+
+    def _first(self, value: Any, *, parsing: bool) -> Any:
+        for kind in self.kinds.values():
+            try:
+                return kind.parse(value) if parsing else kind.check(value)
+            except ValueError:
+                continue
+        refuse(value, self.expected)
+
+
+def joined(kinds: Mapping[str, Kind]) -> Kind:
+    """One kind for an option that several methods have.
+
+    Numbers that differ only in the words that may stand for them take the words of all.
+    """
+    first, *others = kinds.values()
+    if all(kind == first for kind in others):
+        return first
+    if isinstance(first, Integer | Real) and all(differ_in_words(first, kind) for kind in others):
+        words = (word for kind in kinds.values() for word in kind.words)  # type: ignore[attr-defined]
+        return replace(first, words=tuple(dict.fromkeys(words)))
+    return AnyOf(kinds)
+
+
+def differ_in_words(one: Kind, other: Kind) -> bool:
+    """Whether two kinds are numbers of the same range."""
+    if not isinstance(one, Integer | Real) or type(one) is not type(other):
+        return False
+    return replace(one, words=()) == replace(other, words=())

@@ -1,0 +1,155 @@
+"""What a map to cells says of itself: name, options, what there is to choose, memory, and how it is fitted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from ikmap.methods.kinds import Integer
+from ikmap.methods.learner import Sample, Search
+from ikmap.methods.options import FEATURES, MethodOptions, option
+from ikmap.methods.psi import psi_option, psis_to_try
+
+if TYPE_CHECKING:
+    from ikmap.cells import Cells
+    from ikmap.partitioners import Partitions
+    from ikmap.rows import Rows
+
+
+class MapOptions(MethodOptions):
+    """Of all maps to cells."""
+
+    t: int = option(100, Integer(1), group=FEATURES, help="partitionings, the integers per row")
+
+
+class PsiOptions(MapOptions):
+    """Of maps that cut space into psi cells, t times."""
+
+    psi: int | str = psi_option()
+
+
+@dataclass(frozen=True)
+class MapShape:
+    """Sizes of what a map is fitted on.
+
+    Attributes
+    ----------
+    n, d : int
+        Rows and columns.
+    row_bytes : float
+        Of a row in memory.
+    dense : bool
+    """
+
+    n: int
+    d: int
+    row_bytes: float
+    dense: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Map:
+    """Base of all maps to cells: ``options`` is one of its :attr:`Options` in all methods.
+
+    ``value`` is what was chosen or given for :meth:`parameter`, such as psi.
+
+    Attributes
+    ----------
+    name : str
+        For ``--partitioner``.
+    title : str
+        For people: how space is cut into cells, in a few words.
+    about : str
+        The same for the report, in a sentence's second half; the psi symbol stands for its width.
+    Options : type
+        What it can be told.
+    models : tuple of str
+        Modules of the kinds of models that it makes.
+    nested : bool
+        One search for the largest value has the cells of all smaller ones: cross-validation does them together.
+    """
+
+    name: str
+    title: str
+    about: str
+    nested: bool = False
+
+    Options: ClassVar[type[MethodOptions]]
+    models: ClassVar[tuple[str, ...]] = ("ikmap.partitioners",)
+
+    def parameter(self, options: Any) -> str:
+        """Name of the number that is chosen or given for it."""
+        raise NotImplementedError
+
+    def search(self, options: Any, n_rows: int) -> Search | None:
+        """What cross-validation on so many rows is to choose for it."""
+        raise NotImplementedError
+
+    def given(self, options: Any) -> int | None:
+        """What the options say of :meth:`parameter`; None where it is to be chosen."""
+        raise NotImplementedError
+
+    def fit(self, options: Any, value: int, sample: Sample, n_threads: int = 1) -> Partitions:
+        """The partitionings, the same for any number of threads."""
+        raise NotImplementedError
+
+    def path(
+        self,
+        options: Any,
+        values: Sequence[int],
+        seed: int,
+        fit_rows: Rows,
+        map_rows: Sequence[Rows],
+        n_threads: int = 1,
+    ) -> Iterator[tuple[int, list[Cells]]]:
+        """Cells of several sets of rows for every value, ascending, all partitionings drawn from `fit_rows`."""
+        n, d = fit_rows.shape
+        sample = Sample(n, d, 0, fit_rows.__getitem__, seed)
+        for value in sorted(values):
+            fitted = self.fit(options, value, sample, n_threads)
+            yield value, [fitted.cells(rows, n_threads) for rows in map_rows]
+
+    def needed_bytes(self, options: Any, value: int, shape: MapShape) -> tuple[float, float]:
+        """Memory of the model, and what mapping takes beside it: estimates."""
+        raise NotImplementedError
+
+    def planned(self, options: Any, value: int, shape: MapShape) -> str:
+        """What the plan of a run says of it."""
+        return f"{self.parameter(options)} = {value}"
+
+
+class PsiMap(Map):
+    """Base of maps that cut space into psi cells by points drawn from the rows."""
+
+    def parameter(self, options: Any) -> str:
+        return "psi"
+
+    def search(self, options: Any, n_rows: int) -> Search | None:
+        return Search("psi", "psi", psis_to_try(n_rows)) if options.psi == "auto" else None
+
+    def given(self, options: Any) -> int | None:
+        return None if options.psi == "auto" else int(options.psi)
+
+    def fit(self, options: Any, value: int, sample: Sample, n_threads: int = 1) -> Partitions:
+        import numpy as np
+
+        from ikmap.partitioners import draw_subsamples
+
+        draws = draw_subsamples(sample.n_rows, options.t, value, sample.seed)
+        used, position = np.unique(draws, return_inverse=True)
+        return self.partitions(options, sample.take(used), position.reshape(draws.shape), sample.seed, n_threads)
+
+    def planned(self, options: Any, value: int, shape: MapShape) -> str:
+        return f"psi = {value}, about {points_drawn(shape.n, options.t, value):,.0f} different points"
+
+    def partitions(self, options: Any, points: Rows, draws: Any, seed: int, n_threads: int) -> Partitions:
+        """The partitionings by points, of which `draws` has the numbers, shape (t, psi)."""
+        raise NotImplementedError
+
+
+def points_drawn(n: int, t: int, psi: int) -> float:
+    """How many different ones of n rows t subsamples of psi have, about."""
+    import math
+
+    return n * -math.expm1(t * math.log1p(-min(psi / n, 1 - 1e-12)))

@@ -1,0 +1,194 @@
+"""All methods by name, with those of packages that offer more under the entry point ``ikmap.methods``."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ikmap.methods.adaraker import ADARAKER, RAKER
+from ikmap.methods.anne import ANNE
+from ikmap.methods.chi2 import CHI2_LINEAR, CHI2_SVM
+from ikmap.methods.fourier import FOURIER_LINEAR
+from ikmap.methods.iforest import IFOREST
+from ikmap.methods.kernel_ogd import KERNEL_OGD
+from ikmap.methods.kernel_svm import ISOLATION_SVM, KERNEL_SVM
+from ikmap.methods.learner import DualLearner, Learner, StreamLearner, WholeLearner
+from ikmap.methods.linear_on_cells import LOGISTIC, SVM
+from ikmap.methods.map import Map
+from ikmap.methods.nogd import NOGD
+from ikmap.methods.ogd import OGD, OGD_DUAL, OGD_NAIVE
+from ikmap.methods.options import OptionError, Spec
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+GROUP = "ikmap.methods"
+"""Entry points of packages with more methods; each names one, a :class:`Map` or a :class:`Learner`."""
+
+MAPS: dict[str, Map] = {}
+LEARNERS: dict[str, Learner] = {}
+PACKAGES: dict[str, str] = {}
+"""The package that a method comes from, by name; of ours there is none."""
+FAULTS: list[str] = []
+"""What is wrong with packages that offer methods: a line each, that says what to type."""
+
+
+def method(name: str) -> Map | Learner:
+    """The method of that name.
+
+    Raises
+    ------
+    OptionError
+        There is none here.
+    """
+    found = MAPS.get(name) or LEARNERS.get(name)
+    if found is None:
+        from socket import gethostname
+
+        why = "; ".join(FAULTS) or "install the package that has it on this machine too, with pip"
+        raise OptionError(f"method {name!r} is not known on {gethostname()}: {why}")
+    return found
+
+
+def methods() -> dict[str, Map | Learner]:
+    """All of them: maps first."""
+    return {**MAPS, **LEARNERS}
+
+
+def register(one: Map | Learner, package: str = "") -> None:
+    """Make a method known.
+
+    Raises
+    ------
+    OptionError
+        Its name is taken.
+    """
+    if one.name in MAPS or one.name in LEARNERS:
+        owner = PACKAGES.get(one.name, "ikmap")
+        raise OptionError(
+            f"package {package}: its method {one.name!r} has a name that {owner} has taken; pip uninstall {package}, "
+            "or give the method another name there"
+        )
+    if isinstance(one, Map):
+        MAPS[one.name] = one
+    elif isinstance(one, Learner):
+        LEARNERS[one.name] = one
+    else:
+        raise OptionError(
+            f"package {package}: found {type(one).__name__} in its entry point, expected a Map or a Learner of "
+            f"ikmap.methods; pip uninstall {package}, or mend it"
+        )
+    if package:
+        PACKAGES[one.name] = package
+
+
+def plain_options(of: Mapping[str, Map | Learner]) -> dict[str, dict[str, Spec]]:
+    """For each option that any of these methods has, what each of them says of it, by their names."""
+    found: dict[str, dict[str, Spec]] = {}
+    for name, one in of.items():
+        for spec in one.Options.specs().values():
+            found.setdefault(spec.name, {})[name] = spec
+    return found
+
+
+def import_models() -> None:
+    """Make the kinds of all models known: each is, once its module is imported."""
+    for module in {module for one in methods().values() for module in one.models}:
+        import_module(module)
+
+
+def stream_learner(name: str) -> StreamLearner:
+    """The learner of that name, which learns from one row after the other."""
+    learner = method(name)
+    assert isinstance(learner, StreamLearner), name
+    return learner
+
+
+def dual_learner(name: str) -> DualLearner:
+    """The learner of that name, a linear one on cells."""
+    learner = method(name)
+    assert isinstance(learner, DualLearner), name
+    return learner
+
+
+def whole_learner(name: str) -> WholeLearner:
+    """The learner of that name, which learns from all rows at once."""
+    learner = method(name)
+    assert isinstance(learner, WholeLearner), name
+    return learner
+
+
+def map_of(name: str) -> Map:
+    """The map of that name."""
+    found = method(name)
+    assert isinstance(found, Map), name
+    return found
+
+
+def _offered() -> Iterator[EntryPoint]:
+    """Entry points of installed packages that offer methods.
+
+    importlib.metadata takes longer to import, and to look at all packages, than all of ``--help`` does otherwise: it
+    is asked about those only whose file of entry points has the group.
+    """
+    seen = set()
+    for folder in dict.fromkeys(sys.path):
+        try:
+            names = [name for name in os.listdir(folder or ".") if name.endswith((".dist-info", ".egg-info"))]
+        except OSError:
+            continue
+        for name in names:
+            place = Path(folder, name)
+            try:
+                offers = f"[{GROUP}]" in (place / "entry_points.txt").read_text(encoding="utf-8", errors="replace")
+            except OSError:
+                continue
+            package = name.partition("-")[0]
+            if offers and package not in seen:  # the first on the path is what is imported
+                from importlib.metadata import Distribution
+
+                seen.add(package)
+                yield from Distribution.at(place).entry_points.select(group=GROUP)
+
+
+def _load(point: EntryPoint) -> None:
+    """Make what an entry point names known, or note why it cannot be: no command ends for a method it does not use."""
+    package = point.dist.name if point.dist is not None else point.value.partition(":")[0]
+    try:
+        found: Any = point.load()
+        register(found, package)
+    except OptionError as error:
+        FAULTS.append(str(error))
+    except Exception as error:  # whatever a stranger's package does wrong
+        reason = f"{type(error).__name__}: {error}".splitlines()[0]
+        FAULTS.append(
+            f"package {package}: its method {point.name!r} cannot be imported ({reason}); pip install --upgrade "
+            f"{package}, or pip uninstall {package}"
+        )
+
+
+for _one in (
+    ANNE,
+    IFOREST,
+    SVM,
+    LOGISTIC,
+    OGD,
+    OGD_NAIVE,
+    OGD_DUAL,
+    ISOLATION_SVM,
+    KERNEL_OGD,
+    NOGD,
+    ADARAKER,
+    RAKER,
+    KERNEL_SVM,
+    CHI2_SVM,
+    CHI2_LINEAR,
+    FOURIER_LINEAR,
+):
+    register(_one)
+for _point in sorted(_offered(), key=lambda point: (point.name, point.value)):
+    _load(_point)

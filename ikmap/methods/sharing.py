@@ -1,0 +1,181 @@
+"""Which values of a command go to which of the methods that it has chosen."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ikmap.methods.kinds import AnyOf, Integer, Kind, Real, differ_in_words
+from ikmap.methods.learner import Learner
+from ikmap.methods.map import Map
+from ikmap.methods.options import OptionError, Spec
+from ikmap.methods.registry import LEARNERS, MAPS, map_of, method, methods, plain_options
+
+type Methods = Mapping[str, Map | Learner]
+
+
+@dataclass(frozen=True)
+class Program:
+    """A command that has not all learners.
+
+    Attributes
+    ----------
+    name : str
+    learners : frozenset of str
+        Those that it has.
+    all_in : str
+        The command that has all of them.
+    """
+
+    name: str
+    learners: frozenset[str]
+    all_in: str
+
+
+def chosen(partitioner: str, learners: Sequence[str]) -> dict[str, Map | Learner]:
+    """The methods that a run uses: what makes the cells, if one of its learners is on cells, and the learners.
+
+    Raises
+    ------
+    OptionError
+        There is no method of that name.
+    """
+    of: dict[str, Map | Learner] = {}
+    for name in learners:
+        one = method(name)
+        if not isinstance(one, Learner):
+            raise OptionError(f"--learner {name}: found a map, expected one of {', '.join(LEARNERS)}")
+        if one.on == "cells" and partitioner not in of:
+            of = {partitioner: map_of(partitioner), **of}
+        of[name] = one
+    return of
+
+
+def searches_anything(of: Methods, values: Mapping[str, Mapping[str, Any]]) -> bool:
+    """Whether cross-validation is to choose anything for these methods, with these of their options given."""
+    options = {name: one.Options(**values.get(name, {})) for name, one in of.items()}
+    searching = any(one.parameter(options[name]) and one.given(options[name]) is None for name, one in of.items())
+    of_map = any(isinstance(one, Map) and one.given(options[name]) is None for name, one in of.items())
+    return searching or any(
+        isinstance(one, Learner) and one.searches_C(one.resolved(options[name], searching=of_map))
+        for name, one in of.items()
+    )
+
+
+def shared_out(
+    names: Methods,
+    plain: Mapping[str, Any],
+    scoped: Mapping[str, Mapping[str, Any]] | None = None,
+    program: Program | None = None,
+) -> dict[str, dict[str, Any]]:
+    """Options for each of the methods: plain ones go to all that have them, scoped ones to theirs.
+
+    Parameters
+    ----------
+    names : mapping
+        The methods that are chosen, by name.
+    plain : mapping
+        Values that are given by the name of the option alone.
+    scoped : mapping of str to mapping, optional
+        Values by the names of method and option.
+    program : Program, optional
+        The command, where it has not all learners.
+
+    Raises
+    ------
+    OptionError
+        An option that changes nothing, or that two of the methods read differently.
+    """
+    scoped = scoped or {}
+    plain = {key: value for key, value in plain.items() if value is not None}
+    everywhere, here = plain_options(methods()), plain_options(names)
+    given: dict[str, dict[str, Any]] = {name: {} for name in names}
+    for key, value in plain.items():
+        if key not in everywhere:
+            raise OptionError(f"{_flag(key)}: unknown option (--help-all lists all of them)")
+        having = {name: spec for name, spec in here.get(key, {}).items() if key not in scoped.get(name, {})}
+        _refuse_if_read_differently(key, value, having)
+        for name, spec in having.items():
+            if _takes(spec.kind, value) or not _only_a_word(key, value, everywhere):
+                given[name][key] = value
+    for name, values in scoped.items():
+        _refuse_unchosen(name, values, names)
+        given[name].update(values)
+    options = {name: one.Options(**given[name]) for name, one in names.items()}
+    for key, value in plain.items():
+        used = any(key in given[name] and key not in options[name].unused for name in names)
+        if not used and not any(key in of for of in scoped.values()):
+            able = [name for name, spec in everywhere[key].items() if _takes(spec.kind, value) and name not in names]
+            words = next(iter(everywhere[key].values())).words(value)
+            raise OptionError(f"{shlex.join(words)}: {_who_uses(able, names, program)}")
+    return given
+
+
+def _flag(key: str) -> str:
+    return "--" + key.replace("_", "-")
+
+
+def _takes(kind: Kind, value: Any) -> bool:
+    try:
+        kind.check(value)
+    except ValueError:
+        return False
+    return True
+
+
+def _only_a_word(key: str, value: Any, everywhere: Mapping[str, Mapping[str, Spec]]) -> bool:
+    """Whether a value is a word that stands for a number with some methods, such as auto: others keep their default."""
+    kinds = [spec.kind for spec in everywhere[key].values()]
+    return isinstance(value, str) and any(isinstance(kind, Integer | Real) and value in kind.words for kind in kinds)
+
+
+def _refuse_if_read_differently(key: str, value: Any, having: Mapping[str, Spec]) -> None:
+    if not having:
+        return
+    (one, first), *others = having.items()
+    for other, spec in others:
+        if spec.kind != first.kind and not differ_in_words(spec.kind, first.kind):
+            kinds = AnyOf({one: first.kind, other: spec.kind})
+            raise OptionError(
+                f"{_flag(key)} {value}: found {one} and {other}, which read it differently ({kinds.expected}); give "
+                f"--{one}.{key} and --{other}.{key}"
+            )
+
+
+def _refuse_unchosen(name: str, values: Mapping[str, Any], names: Methods) -> None:
+    if name not in names:
+        key, value = next(iter(values.items()), ("...", "..."))
+        asked = "--partitioner" if name in MAPS else "--learner"
+        known = name in MAPS or name in LEARNERS
+        hint = f"add {asked} {name}" if known else f"expected one of {', '.join(names)}"
+        raise OptionError(f"--{name}.{key} {value}: found {' '.join(names)} chosen; {hint}")
+    specs = names[name].Options.specs()
+    for key, value in values.items():
+        if key not in specs:
+            raise OptionError(f"--{name}.{key}: unknown option; {name} has {', '.join(specs)}")
+        try:
+            specs[key].check(value)
+        except ValueError as error:
+            raise OptionError(f"--{name}.{key}: {error}") from None
+
+
+def _who_uses(able: Sequence[str], names: Methods, program: Program | None) -> str:
+    """What was chosen, and what else has an option that none of it uses."""
+    maps, learners = [name for name in able if name in MAPS], [name for name in able if name in LEARNERS]
+    used = next((name for name in names if name in MAPS), None)
+    if maps and not learners and used is not None:
+        return f"found --partitioner {used}, expected {_one_of(maps)}"
+    if maps:  # it is for want of a learner on cells that there is no map
+        learners = [name for name, one in LEARNERS.items() if one.on == "cells" or name in learners]
+    if not learners:
+        return f"found {' '.join(names)}, which do not use it with the other options as they are; leave it out"
+    here = [name for name in learners if program is None or name in program.learners]
+    if program is not None and not here:
+        return f"found {program.name}, expected {program.all_in} with {_one_of(learners)}"
+    return f"found --learner {' '.join(name for name in names if name in LEARNERS)}, expected {_one_of(here)}"
+
+
+def _one_of(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"one of {', '.join(names)}"

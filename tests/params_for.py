@@ -1,0 +1,24 @@
+"""Parameters for tests that try many learners with one set of values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ikmap.methods import LEARNERS, plain_options
+from ikmap.methods.sharing import chosen
+from pipeline.params import Params
+
+
+def params_for(**values: Any) -> Params:
+    """Parameters from values by name, with all learners unless some are named.
+
+    Values that no chosen method has are left out, where a command refuses them. C is not searched unless asked for.
+    """
+    raw = values.get("feature_scale") == "raw"  # which ogd-dual refuses
+    values = {"learners": tuple(name for name in LEARNERS if not (raw and name == "ogd-dual")), **values}
+    of = chosen(values.get("partitioner", "anne"), values["learners"])
+    known = {*plain_options(of), *Params.__dataclass_fields__}
+    batch = [name for name in ("svm", "logistic") if name in of]
+    values.setdefault("scoped", {} if "C" in values else {name: {"C": 5.0} for name in batch})
+    known.add("scoped")
+    return Params.given(**{name: value for name, value in values.items() if name in known})
