@@ -123,7 +123,7 @@ def one_pass(source: Context, path: Path, client: Client, params: Params, fitted
     seconds = time.perf_counter() - began
     cpu = _cpu_seconds(client) - before
     record = context.run.manifest["stages"]["cells"]["record"]
-    codes = context.store.open_arrays(cells_name(fitted.psi, "train"))["codes"]
+    codes = context.store.open_arrays(cells_name(fitted, "train"))["codes"]
     assert codes.shards is not None
     first = np.asarray(codes[: codes.shards[0]])
     shutil.rmtree(path)

@@ -49,11 +49,11 @@ def values_of_C(n_classes: int) -> tuple[float, ...]:
 
 
 def score_fold(
-    path: Iterable[tuple[int, Sequence[Cells]]],
+    path: Iterable[tuple[float, Sequence[Cells]]],
     y_fit: np.ndarray,
     y_held_out: np.ndarray,
-    learners: Mapping[int, Mapping[str, Learner]],
-) -> dict[str, dict[int, list[np.ndarray]]]:
+    learners: Mapping[float, Mapping[str, Learner]],
+) -> dict[str, dict[float, list[np.ndarray]]]:
     """Which held-out rows are predicted right: for each learner, for each psi in ascending order, for each C.
 
     A learner without C has one bool array for each psi; one with C as many as were tried, see :data:`PATIENCE`.
@@ -68,7 +68,7 @@ def score_fold(
     learners : mapping of int to mapping
         For each psi the learners that are scored there, by name.
     """
-    found: dict[str, dict[int, list[np.ndarray]]] = {}
+    found: dict[str, dict[float, list[np.ndarray]]] = {}
     for psi, (inside, outside) in path:
         for name, learner in learners[psi].items():
             # Not into one byte for the small psi among them: every learner would be compiled for both types.

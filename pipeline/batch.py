@@ -15,6 +15,7 @@ from typing import Any
 from distributed import performance_report
 
 from ikmap.methods import LEARNERS
+from ikmap.methods.map import Value
 from pipeline.compiling import prepare, words_of
 from pipeline.datasets import ResolvedDataset
 from pipeline.durable import promised, write_json, write_text
@@ -23,7 +24,7 @@ from pipeline.errors import InputError
 from pipeline.healing import stage_is_whole, until_whole
 from pipeline.measured import peak_rss_bytes
 from pipeline.params import Params
-from pipeline.plan import largest_psi, least_plan, make_plan
+from pipeline.plan import largest_value, least_plan, make_plan
 from pipeline.prepared import DATA, class_counts
 from pipeline.report import write_report
 from pipeline.rundir import RunDirectory
@@ -155,16 +156,16 @@ def _stages(
         compile_for(context, ingested)
         selection = step("select", partial(select, context))
         say_chosen(context, selection)
-    psis, values = widths(params, selection)
-    compile_for(context, ingested, psis.values())
+    on_cells, values = widths(params, selection)
+    compile_for(context, ingested, on_cells.values())
     Cs = (selection or {}).get("chosen_C", {})
-    largest = max(psis.values(), default=0)
-    if largest <= ingested["rows_train"]:  # else the next stage says what is wrong
+    largest = max(on_cells.values(), default=0)
+    if not _refused(params, largest, ingested):  # else the next stage says what is wrong
         _plan(context, ingested, largest, invocation, show=invocation.explain)
-    fitted: dict[int, Fitted] = {}
-    if psis:
-        partitioned = step("partition", partial(partition, context, list(psis.values())))
-        fitted = {model["psi"]: Fitted(**model) for model in partitioned["fitted"]}
+    fitted: dict[float, Fitted] = {}
+    if on_cells:
+        partitioned = step("partition", partial(partition, context, list(on_cells.values())))
+        fitted = {model["value"]: Fitted(**model) for model in partitioned["fitted"]}
         if invocation.explain:
             explain(context, fitted.values())
         mapped = step("cells", partial(cells, context, list(fitted.values())))
@@ -172,13 +173,13 @@ def _stages(
         mapped = {"class_counts_train": class_counts(context.store, "train")}
     # With a worker for each, none waits for another's tasks: then its seconds are its own.
     apart = len(params.learners) <= int(invocation.cluster["workers"]) and not any(
-        wants_all_workers(context, name, psi) for name, psi in psis.items()
+        wants_all_workers(context, name, fitted[value]) for name, value in on_cells.items()
     )
     threads = max(1, cores_of_a_host(context) // (len(params.learners) if apart else 1))
 
     def learn(name: str) -> Result:
         asked = replace(context, params=params.setting(name, C=Cs[name])) if name in Cs else context
-        of = fitted[psis[name]] if name in psis else None
+        of = fitted[on_cells[name]] if name in on_cells else None
         trained = step(f"train:{name}", partial(train, asked, name, of, values.get(name), threads))
         tested = step(f"evaluate:{name}", partial(evaluate, context, name, of, trained["content_hash"]))
         return {**tested, **trained}
@@ -220,22 +221,24 @@ def call_stage(context: Context, call: Call, done_before: set[str], name: str, w
         return call(name, work)
 
 
-def compile_for(context: Context, ingested: Result, psis: Collection[int] = (), more: str = "batch") -> None:
+def compile_for(context: Context, ingested: Result, values: Collection[Value] = (), more: str = "batch") -> None:
     """Have the workers compile, or load, the loops that the next stages need, as far as that is known by now.
 
     Parameters
     ----------
     ingested : dict
         What `ingest` has found.
-    psis : collection of int
-        Of the learners on cells, once they are chosen; before that, what their search needs is compiled.
+    values : collection of numbers
+        Of the map, once they are chosen; before that, what their search needs is compiled.
     more : str
         Another word for the run.
     """
     attributes = context.store.attributes(DATA)
     assert attributes is not None
     dense, classes = bool(attributes["preparation"]["dense"]), len(ingested["classes"])
-    compile_words(context, words_of(context.params, dense=dense, classes=classes, psis=psis) | {more})
+    params = context.params
+    n_cells = [params.map.n_cells(params.map_options, value) for value in values]
+    compile_words(context, words_of(params, dense=dense, classes=classes, n_cells=n_cells) | {more})
 
 
 def compile_words(context: Context, words: Collection[str]) -> None:
@@ -243,16 +246,19 @@ def compile_words(context: Context, words: Collection[str]) -> None:
     context.compiled(prepare(context.client, words, context.events.message))
 
 
-def widths(params: Params, selection: Result | None) -> tuple[dict[str, int], dict[str, float | None]]:
-    """psi of each learner on cells, and psi, gamma or lambda of each on rows: as chosen, else as given."""
+def widths(params: Params, selection: Result | None) -> tuple[dict[str, Value], dict[str, float | None]]:
+    """The map's value for each learner on cells, and psi, gamma, ... of each on rows: as chosen, else as given."""
     selected, tuned = (selection or {}).get("chosen", {}), (selection or {}).get("tuned", {})
-    psis, values = {}, {}
+    on_cells: dict[str, Value] = {}
+    values: dict[str, float | None] = {}
     for name in params.learners:
         if LEARNERS[name].on == "cells":
-            psis[name] = selected[name] if name in selected else int(params.map.given(params.map_options) or 0)
+            given = selected[name] if name in selected else params.map.given(params.map_options)
+            assert given is not None
+            on_cells[name] = given
         else:
             values[name] = tuned[name]["chosen"] if name in tuned else LEARNERS[name].given(params.of(name))
-    return psis, values
+    return on_cells, values
 
 
 def weights_of_loss(params: Params, selection: Result | None) -> dict[str, float]:
@@ -262,15 +268,15 @@ def weights_of_loss(params: Params, selection: Result | None) -> dict[str, float
     return {name: chosen.get(name, C) for name, C in of.items() if C is not None}
 
 
-def psi_used(psis: Mapping[str, int]) -> Any:
+def psi_used(psis: Mapping[str, Value]) -> Any:
     """psi of the learners on cells as ``metrics.json`` has it: one number where they agree, else by learner."""
     return dict(psis) if len(set(psis.values())) > 1 else next(iter(psis.values()), None)
 
 
 def check_largest(context: Context, ingested: Result, invocation: Invocation, *, show: bool = False) -> None:
     """Refuse, before cross-validation, what the largest psi that it may choose cannot fit."""
-    largest = largest_psi(context.params, ingested["rows_train"])
-    if largest <= ingested["rows_train"]:  # else a later stage says what is wrong
+    largest = largest_value(context.params, ingested["rows_train"])
+    if not _refused(context.params, largest, ingested):  # else a later stage says what is wrong
         _plan(context, ingested, largest, invocation, show=show)
 
 
@@ -283,7 +289,7 @@ def check_least(context: Context, data: ResolvedDataset, invocation: Invocation,
 
 def say_chosen(context: Context, selection: Result) -> None:
     """Tell what cross-validation has chosen."""
-    for what, key in (("psi", "chosen"), ("C", "chosen_C")):
+    for what, key in ((selection.get("parameter"), "chosen"), ("C", "chosen_C")):
         if what in searches(context.params) and selection.get(key):
             chosen = ", ".join(f"{value:g} for {name}" for name, value in selection[key].items())
             context.events.message(f"{what} by {selection['folds']}-fold cross-validation: {chosen}")
@@ -292,13 +298,17 @@ def say_chosen(context: Context, selection: Result) -> None:
         context.events.message(said)
 
 
-def _plan(context: Context, ingested: Result, psi: int, invocation: Invocation, *, show: bool = False) -> None:
+def _refused(params: Params, value: Value, ingested: Result) -> bool:
+    return params.on_cells and params.map.refused(params.map_options, value, ingested["rows_train"]) is not None
+
+
+def _plan(context: Context, ingested: Result, value: Value, invocation: Invocation, *, show: bool = False) -> None:
     """Refuse what cannot fit; show the plan when asked."""
     attributes = context.store.attributes(DATA)
     assert attributes is not None
     plan = make_plan(
         context.params,
-        psi,
+        value,
         rows_train=ingested["rows_train"],
         rows_test=ingested["rows_test"],
         columns=ingested["columns"],

@@ -29,7 +29,7 @@ PACKAGES = ("ikmap", "pipeline")
 EVERY_SECONDS = 5.0
 """How often a line tells how far it is."""
 NARROW = 256
-"""The largest psi whose cells are packed into one byte each."""
+"""The most cells of a partitioning that are packed into one byte each."""
 
 Say = Callable[[str], None]
 
@@ -53,7 +53,7 @@ class Job:
 
 
 def words_of(
-    params: Params, *, dense: bool | None = None, classes: int | None = None, psis: Collection[int] = ()
+    params: Params, *, dense: bool | None = None, classes: int | None = None, n_cells: Collection[int] = ()
 ) -> frozenset[str]:
     """Words that describe what a run needs; ``None`` stands for all that it may turn out to be.
 
@@ -63,8 +63,8 @@ def words_of(
         How the rows are stored.
     classes : int, optional
         Number of classes.
-    psis : collection of int
-        As chosen or given, of the learners on cells; with none they are still to be searched for.
+    n_cells : collection of int
+        In a partitioning, as chosen or given; with none they are still to be searched for.
     """
     learners = [LEARNERS[name] for name in params.learners]
     words = {word for one in learners for word in (one.name, f"{one.on}-{one.way}", *(one.same_as or "").split())}
@@ -73,7 +73,7 @@ def words_of(
     words |= {"dense", "sparse"} if dense is None else {"dense" if dense else "sparse"}
     words |= {"binary", "multiclass"} if classes is None else {"binary" if classes == 2 else "multiclass"}
     # A search packs all cells into two bytes each.
-    words |= {"narrow" if psi <= NARROW else "wide" for psi in psis} if psis else {"wide"}
+    words |= {"narrow" if n <= NARROW else "wide" for n in n_cells} if n_cells else {"wide"}
     return frozenset(words)
 
 

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any
 
+from ikmap.methods.map import Value
 from pipeline.batch import (
     Call,
     Invocation,
@@ -116,7 +117,7 @@ def run_online(
             begin = partial(_from_feed, context, data, invocation, online, step, intake)
             cannot = partial(_cannot_come_again, feed)
         work = partial(_stages, context, invocation, online, begin, step)
-        ingested, taken, selection, psis, streamed = until_whole(context, work, cannot)
+        ingested, taken, selection, on_cells, streamed = until_whole(context, work, cannot)
     shutil.rmtree(run.path / "checkpoints", ignore_errors=True)  # the models stand in the store
 
     if feed is not None:
@@ -133,7 +134,7 @@ def run_online(
         "run": about_run(context, invocation),
         # All rows are of the stream: whatever file they came in, none is a test row.
         "data": {"name": data.name, **{k: v for k, v in ingested.items() if k != "test"}, "sources": sources},
-        "params": {**context.params.as_json(), "psi": psi_used(psis)},
+        "params": {**context.params.plain(), **context.params.as_json(), "psi": psi_used(on_cells)},
         "online": {**asdict(online), **taken},
         "stages": stages,
         "selection": selection,
@@ -148,7 +149,7 @@ def run_online(
 
 def _stages(
     context: Context, invocation: Invocation, online: OnlineParams, begin: Callable[[], _Begun], step: Any
-) -> tuple[Result, Result, Result | None, dict[str, int], Result]:
+) -> tuple[Result, Result, Result | None, dict[str, Value], Result]:
     """All stages: what taking in, cross-validation and the stream have found, and psi of each learner on cells."""
     run, params = context.run, context.params
     ingested, taken, arrivals = begin()
@@ -157,18 +158,18 @@ def _stages(
         compile_for(context, ingested)
         selection = step("select", partial(select, context))
         say_chosen(context, selection)
-    psis, values = widths(params, selection)
-    compile_for(context, ingested, psis.values(), "stream")
-    fitted: dict[int, Fitted] = {}
-    if psis:
-        partitioned = step("partition", partial(partition, context, list(psis.values())))
-        fitted = {model["psi"]: Fitted(**model) for model in partitioned["fitted"]}
+    on_cells, values = widths(params, selection)
+    compile_for(context, ingested, on_cells.values(), "stream")
+    fitted: dict[float, Fitted] = {}
+    if on_cells:
+        partitioned = step("partition", partial(partition, context, list(on_cells.values())))
+        fitted = {model["value"]: Fitted(**model) for model in partitioned["fitted"]}
         if invocation.explain:
             explain(context, fitted.values())
     contestants = [
         Contestant(
             name,
-            fitted[psis[name]] if name in psis else None,
+            fitted[on_cells[name]] if name in on_cells else None,
             values.get(name),
             str((run.path / "predictions" / f"{name}.int32").absolute()),
             str((run.path / "checkpoints" / f"{name}.npz").absolute()),
@@ -177,7 +178,7 @@ def _stages(
         for name in params.learners
     ]
     streamed = step("stream", partial(_stream, context, online, arrivals, contestants, taken.get("rows_stream")))
-    return ingested, taken, selection, psis, streamed
+    return ingested, taken, selection, on_cells, streamed
 
 
 def _cannot_come_again(feed: Feed, within: str) -> str | None:

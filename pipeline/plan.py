@@ -10,6 +10,7 @@ from typing import Any
 
 from ikmap.learners.class_descent import LANES
 from ikmap.methods import LEARNERS, DualLearner, MapShape, Shape
+from ikmap.methods.map import Value
 from pipeline.datasets import ResolvedDataset
 from pipeline.errors import InputError
 from pipeline.layout import BLOCK_BYTES, STREAM_BYTES, cell_layout, choose_parts, choose_solver, packed_bytes
@@ -67,7 +68,7 @@ class Plan:
 
 def make_plan(
     params: Params,
-    psi: int,
+    value: Value,
     *,
     rows_train: int,
     rows_test: int,
@@ -81,8 +82,8 @@ def make_plan(
 
     Parameters
     ----------
-    psi : int
-        Cells per partitioning; where it is still to be chosen, the largest that is tried.
+    value : int or float
+        Of the map, such as psi; where it is still to be chosen, the largest that is tried.
     """
     n = rows_train + rows_test
     per_row = columns * 8 if dense else 12 * nnz / max(1, n)
@@ -107,14 +108,15 @@ def make_plan(
         shard = layout.shard_rows * t * 4
         tasks = -(-rows_train // layout.shard_rows) + -(-rows_test // layout.shard_rows)
         shape = MapShape(rows_train, columns, per_row, dense)
-        model, search = params.map.needed_bytes(params.map_options, psi, shape)
+        model, search = params.map.needed_bytes(params.map_options, value, shape)
         mapping += model + search + 2 * shard
-        cells, weights = packed_bytes(rows_train, t, psi), t * psi * 8 * problems
+        most = params.map.n_cells(params.map_options, value)
+        cells, weights = packed_bytes(rows_train, t, most), t * most * 8 * problems
         # A block that is learned from and the next one, whatever the solver: OGD goes block by block.
         training = 2 * min(cells, STREAM_BYTES) + 3 * weights
         output += n * t * 4 / COMPRESSION + model + 2 * weights
         lines += [
-            f"partitions: {params.partitioner}, t = {t}, {params.map.planned(params.map_options, psi, shape)}, "
+            f"partitions: {params.partitioner}, t = {t}, {params.map.planned(params.map_options, value, shape)}, "
             f"model {size(model)}",
             f"cells: {tasks} tasks on {workers} workers, {layout.shard_rows:,} rows and {size(shard)} each",
         ]
@@ -150,12 +152,12 @@ def _solving(options: Any, rows: int, cells: int, weights: int, problems: int) -
     return 0.0, "block by block (solver block)"
 
 
-def largest_psi(params: Params, rows_train: int) -> int:
-    """The most cells per partitioning that a run on so many rows may make; 0 without learners on cells."""
+def largest_value(params: Params, rows_train: int) -> Value:
+    """The largest value of the map that a run on so many rows may have; 0 without learners on cells."""
     if not params.on_cells:
         return 0
     search = params.map.search(params.map_options, min(rows_train, params.cv_rows))
-    return int(search.values[-1]) if search is not None else int(params.map.given(params.map_options) or 0)
+    return search.values[-1] if search is not None else params.map.given(params.map_options) or 0
 
 
 def least_plan(params: Params, data: ResolvedDataset, workers: int, *, stream: bool = False) -> Plan | None:
@@ -174,18 +176,18 @@ def least_plan(params: Params, data: ResolvedDataset, workers: int, *, stream: b
         rows, tested = n_train, max(0, rows - n_train)
     elif stream:
         rows, tested = rows + tested, 0
-    psi = largest_psi(params, rows)
-    if psi > rows:
+    value = largest_value(params, rows)
+    if params.on_cells and params.map.refused(params.map_options, value, rows):
         if train.knows_rows:  # a later stage says what is wrong
             return None
-        rows = psi  # else it would be wrong
+        rows = math.ceil(value)  # else it would be wrong
     # Going block by block needs the least memory, and two classes do; sparse rows may become dense ones.
     asked = params
     for name in params.learners:
         if isinstance(LEARNERS[name], DualLearner) and params.of(name).solver != "memory":
             asked = asked.setting(name, solver="block", parts=None)
     plans = [
-        make_plan(asked, psi, rows_train=rows, rows_test=tested, columns=train.n_columns or 1, nnz=0, n_classes=2,
+        make_plan(asked, value, rows_train=rows, rows_test=tested, columns=train.n_columns or 1, nnz=0, n_classes=2,
                   workers=workers, dense=dense)
         for dense in ([True, False] if train.sparse else [True])
     ]  # fmt: skip

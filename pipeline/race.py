@@ -81,7 +81,7 @@ class Race:
     ) -> None:
         self.context, self.stream, self.arrivals, self.contestants = context, stream, arrivals, contestants
         self.limit_seconds, self.n_threads = limit_seconds, n_threads
-        self.fitted = list({c.fitted.psi: c.fitted for c in contestants if c.fitted is not None}.values())
+        self.fitted = list({c.fitted.label: c.fitted for c in contestants if c.fitted is not None}.values())
         self.stopped: set[str] = set()
         self._mapped: dict[int, Record] = {}
         self._learned: dict[str, list[Record]] = {c.learner: [] for c in contestants}
@@ -220,8 +220,8 @@ class Race:
         """What is known of a learner at the end: totals, and the curve block by block."""
         initial, *records = self._learned[contestant.learner]
         blocks = np.array([block for record in records for block in record["blocks"]]).reshape(-1, 5)
-        psi = str(contestant.fitted.psi) if contestant.fitted else None
-        of_mapping = [self._mapped[k]["map_seconds"][psi] if psi else 0.0 for k in range(len(records))]
+        label = contestant.fitted.label if contestant.fitted else None
+        of_mapping = [self._mapped[k]["map_seconds"][label] if label else 0.0 for k in range(len(records))]
         # A chunk's mapping counts in equal parts for its blocks.
         shares = [np.full(len(r["blocks"]), s / len(r["blocks"])) for r, s in zip(records, of_mapping, strict=True)]
         mapping = np.concatenate([np.zeros(0), *shares])
@@ -229,7 +229,7 @@ class Race:
         learning = np.cumsum(blocks[:, 2] + blocks[:, 3])
         n_seen = int(seen[-1]) if seen.size else 0
         name = contestant.learner
-        parameter = {"psi": contestant.fitted.psi} if contestant.fitted else {
+        parameter = contestant.fitted.as_result() if contestant.fitted else {
             "parameter": method(name).parameter(self.context.params.of(name)), "value": contestant.value
         }  # fmt: skip
         return {

@@ -109,9 +109,9 @@ def open_run(folder: str, learner: str | None = None) -> TrainedModel:
         raise InputError(f"--learner {learner}: not in this run, which has {', '.join(learners)}")
     trained = stages["stream"]["result"]["learners"][learner] if online else stages[f"train:{learner}"]["result"]
     fitted = None
-    if "psi" in trained:
-        found = stages["partition"]["result"]["fitted"]
-        fitted = next(Fitted(**model) for model in found if model["psi"] == trained["psi"])
+    if "cells" in trained:
+        found = [Fitted(**model) for model in stages["partition"]["result"]["fitted"]]
+        fitted = next(model for model in found if model.label == trained["cells"])
     store = Store(path / "store.zarr")
     again = f"{again} --fresh"
     with _needing_all_of(again):

@@ -35,7 +35,7 @@ from pipeline.progress import QuietProgress
 from pipeline.rundir import RunDirectory
 from pipeline.score import Output, open_data, open_run, score
 from pipeline.stages import select_rows
-from pipeline.stages.cells import cells, cells_name
+from pipeline.stages.cells import cells
 from pipeline.stages.evaluate import evaluate
 from pipeline.stages.partition import Fitted, partition
 from pipeline.stages.train import PASS_STREAM, train
@@ -317,7 +317,7 @@ def test_a_run_without_cells_end_to_end(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("without_cluster")
 def test_cells_of_the_dual_form_are_those_of_the_run(tmp_path: Path) -> None:
-    ctx, model, _, _ = learned(tmp_path, "ogd-dual")
-    stored = ctx.store.open_arrays(cells_name(PSI, "train"))["codes"][...]
+    ctx, model, result, _ = learned(tmp_path, "ogd-dual")
+    stored = ctx.store.open_arrays(f"cells/{result['cells']}/train")["codes"][...]
     codes = {row.tobytes() for row in stored.astype(np.int32)}
     assert all(row.tobytes() in codes for row in model.points.codes.astype(np.int32))  # type: ignore[attr-defined]

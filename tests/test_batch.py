@@ -375,8 +375,8 @@ def test_a_shard_that_went_missing_is_made_again(two_workers: ClusterHandle, tmp
         shutil.rmtree(directory / "records" / stage.replace(":", "-"))
     manifest["status"] = "unfinished"
     write_json(directory / "manifest.json", manifest)
-    (directory / "store.zarr/cells/psi-4/train/codes/c/1/0").unlink()
-    shutil.rmtree(directory / "store.zarr/partitions/psi-4")
+    (directory / "store.zarr/cells/anne-psi-4/train/codes/c/1/0").unlink()
+    shutil.rmtree(directory / "store.zarr/partitions/anne-psi-4")
     run(two_workers, directory, input=str(file), t=5, psi=4, shard_rows=64)
     assert results(directory) == expected
 
@@ -394,7 +394,7 @@ def test_a_shard_that_workers_find_damaged_is_made_again(two_workers: ClusterHan
     manifest["status"] = "unfinished"
     write_json(directory / "manifest.json", manifest)
     for side in ("train", "test"):
-        shard = directory / f"store.zarr/cells/psi-4/{side}/codes/c/0/0"
+        shard = directory / f"store.zarr/cells/anne-psi-4/{side}/codes/c/0/0"
         shard.write_bytes(shard.read_bytes()[:-40])
     metrics = run(two_workers, directory, **options)
     assert results(directory) == expected

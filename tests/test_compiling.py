@@ -135,7 +135,7 @@ def test_words_describe_what_is_known() -> None:
     words = words_of(params, dense=True, classes=3)
     assert {"anne", "dense", "multiclass", "svm", "ogd", "cells-batch", "cells-online", "wide"} == words
     assert {"dense", "sparse", "binary", "multiclass"} <= words_of(params)
-    assert words_of(params_for(learners=("ogd",)), dense=False, classes=2, psis=[256, 257]) == {
+    assert words_of(params_for(learners=("ogd",)), dense=False, classes=2, n_cells=[256, 257]) == {
         "anne", "sparse", "binary", "ogd", "cells-online", "narrow", "wide",
     }  # fmt: skip
     assert "anne" not in words_of(params_for(learners=("kernel-svm",)))

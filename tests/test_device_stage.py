@@ -17,7 +17,7 @@ from ikmap.partitioners import draw_subsamples, fit_partitions
 from pipeline import device as seam
 from pipeline.device import DEVICES, GIVEN, DeviceMap, device_of_worker, evidence_of, explain_cells, record_of
 from pipeline.errors import InputError
-from pipeline.stages.cells import cells, cells_name
+from pipeline.stages.cells import cells
 from pipeline.stages.partition import Fitted, partition
 from tests import report_examples
 from tests.params_for import params_for
@@ -81,7 +81,7 @@ def fitted(tmp_path: Path, without_cluster: None) -> Any:  # noqa: F811, ARG001
 
 
 def stored(run: Any) -> list[np.ndarray]:
-    return [run.store.open_arrays(cells_name(8, side))["codes"][...] for side in ("train", "test")]
+    return [run.store.open_arrays(f"cells/anne-psi-8/{side}")["codes"][...] for side in ("train", "test")]
 
 
 def test_a_run_tells_which_gpu_it_used(fitted: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -83,11 +83,11 @@ def test_what_is_not_damaged_is_read_and_what_is_is_noticed(made: dict[str, Snap
 DAMAGE = {
     "a part of the rows": ("batch", "ingest", "store.zarr/data/train/*/values/c/0"),
     "what the rows are": ("batch", "ingest", "store.zarr/data/zarr.json"),
-    "partitionings": ("batch", "partition", "store.zarr/partitions/psi-8/members/c/0/0"),
-    "a shard of cells": ("batch", "cells", "store.zarr/cells/psi-8/train/codes/c/1/0"),
-    "a shard of labels": ("batch", "cells", "store.zarr/cells/psi-8/train/labels/c/2"),
-    "how cells are laid out": ("batch", "cells", "store.zarr/cells/psi-8/train/codes/zarr.json"),
-    "a record": ("batch", "cells", "records/cells/train-psi-8-000001.json"),
+    "partitionings": ("batch", "partition", "store.zarr/partitions/anne-psi-8/members/c/0/0"),
+    "a shard of cells": ("batch", "cells", "store.zarr/cells/anne-psi-8/train/codes/c/1/0"),
+    "a shard of labels": ("batch", "cells", "store.zarr/cells/anne-psi-8/train/labels/c/2"),
+    "how cells are laid out": ("batch", "cells", "store.zarr/cells/anne-psi-8/train/codes/zarr.json"),
+    "a record": ("batch", "cells", "records/cells/train-anne-psi-8-000001.json"),
     "the manifest": ("batch", "cells", "manifest.json"),
     "a model": ("batch", "train:svm", "store.zarr/models/svm/coef/c/0/0"),
     "weights of a round": ("distributed", "round-3", "records/train-logistic/solving-000/w-3.npz"),
@@ -179,7 +179,7 @@ def test_without_flushing_a_power_cut_loses_what_is_promised(tmp_path: Path, mon
     monkeypatch.setattr(durable, "written", lambda *paths: None)  # noqa: ARG005
     with disk.watched():
         whole = command.run(tmp_path / "run")
-    moment = next(moment for moment in disk.moments if "train-psi-8" in moment.name)
+    moment = next(moment for moment in disk.moments if "train-anne-psi-8" in moment.name)
     assert not list((moment / "lost" / "store.zarr").rglob("codes"))
     again = command.run(moment / "cut")  # but even then it is noticed, and made again
     hashes = [[learner["content_hash"] for learner in run["learners"].values()] for run in (again, whole)]

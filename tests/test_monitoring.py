@@ -186,7 +186,7 @@ def test_any_learner_and_any_run_make_a_group(learner: str, number: str) -> None
     """Dask takes words for a part of the name, but not eight hexadecimal digits."""
     label = stage_label(f"train:{learner}")
     assert key_split(f"{label}-{number}-classes-000-0123") == label
-    assert key_split(f"{label}-{number}-train-psi-8-000000-0123") == label
+    assert key_split(f"{label}-{number}-train-anne-psi-8-000000-0123") == label
 
 
 def test_the_scheduler_knows_rows_and_bytes_of_every_stage(watched: Watched) -> None:

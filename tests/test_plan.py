@@ -20,7 +20,7 @@ from pipeline.dataset_spec import Split
 from pipeline.errors import DoesNotFit, InputError
 from pipeline.layout import SOLVERS, choose_parts, choose_solver, packed_bytes
 from pipeline.memory import USABLE
-from pipeline.plan import Plan, largest_psi, least_plan, make_plan
+from pipeline.plan import Plan, largest_value, least_plan, make_plan
 from pipeline.stages.ingest import is_dense
 from tests.params_for import params_for
 
@@ -153,9 +153,9 @@ if sys.argv[8] == "store":
     sys.exit()
 import distributed  # as every worker has
 params = params_for(t=t, psi=psi, partitioner=partitioner, learners=("svm", "ogd"))
-fitted = Fitted(psi, fit(store, params, psi)["content_hash"])
+fitted = Fitted(partitioner, "psi", psi, psi, fit(store, params, psi)["content_hash"])
 layout = cell_layout(n - 100, t)
-create_cells(store, cells_name(psi, "train"), n - 100, t, layout)
+create_cells(store, cells_name(fitted, "train"), n - 100, t, layout)
 for start in range(0, n - 100, layout.shard_rows):
     map_shard(store, fitted, "train", start, min(start + layout.shard_rows, n - 100))
 solve_classes(store, params, "svm", fitted, classes, [0], 0)
@@ -223,7 +223,7 @@ def test_what_is_refused_before_it_is_read_would_be_refused_after(
     rows_train, rows_test = (math.ceil(split * rows), rows - math.ceil(split * rows)) if split else (rows, rows)
     if stream:
         rows_train, rows_test = rows_train + rows_test, 0
-    largest = largest_psi(params, rows_train)
+    largest = largest_value(params, rows_train)
     if least is None or largest > rows_train:
         return  # refused for another reason
     nnz = int(share * columns * (rows_train + rows_test))

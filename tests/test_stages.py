@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -59,13 +60,13 @@ def test_cells_are_those_of_the_model_in_memory(partitioner: str, kind: str, tmp
     ctx = context(tmp_path, params_for(t=6, partitioner=partitioner, shard_rows=37))
     store_rows(ctx.store, rows, y, rule="shuffle", n_train=200, part_rows=90)
     found = partition(ctx, [16, 4, 16])["fitted"]
-    assert [model["psi"] for model in found] == [4, 16]
+    assert [model["value"] for model in found] == [4, 16]
     fitted = [Fitted(**model) for model in found]
     result = cells(ctx, fitted)
     for side in ("train", "test"):
         features, labels = PreparedRows(ctx.store, side).read(0, PreparedRows(ctx.store, side).n_rows)
         for model in fitted:
-            arrays = ctx.store.open_arrays(cells_name(model.psi, side))
+            arrays = ctx.store.open_arrays(cells_name(model, side))
             expected = model.load(ctx.store).cells(features)
             assert np.array_equal(arrays["codes"][...], expected.codes)
             assert np.array_equal(arrays["labels"][...], labels)
@@ -75,7 +76,7 @@ def test_cells_are_those_of_the_model_in_memory(partitioner: str, kind: str, tmp
 
 def test_a_shard_written_again_is_the_same(tmp_path: Path) -> None:
     ctx, fitted = mapped(tmp_path, 400, params_for(t=5, shard_rows=100))
-    array = ctx.store.open_arrays(cells_name(8, "train"))["codes"]
+    array = ctx.store.open_arrays(cells_name(fitted, "train"))["codes"]
     before = array[...].copy()
     map_shard(ctx.store, fitted, "train", 100, 200)
     assert np.array_equal(array[...], before)
@@ -114,7 +115,7 @@ def test_learners_do_without_the_partitionings(
     ctx, fitted = mapped(tmp_path, 100, params_for(t=3, partitioner=partitioner, C=1.0))
     assert np.array_equal(fitted.offsets(ctx.store), fitted.load(ctx.store).offsets)
     with pytest.raises(ValueError, match="not the model other"):
-        Fitted(fitted.psi, "other").offsets(ctx.store)
+        replace(fitted, content_hash="other").offsets(ctx.store)
 
     def refuse(*_: Any) -> None:
         raise AssertionError("loaded")

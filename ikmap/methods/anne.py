@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from ikmap.methods.map import MapShape, PsiMap, PsiOptions, points_drawn
+from ikmap.methods.map import MapShape, PsiMap, PsiOptions, Value, points_drawn
 from ikmap.methods.options import MethodOptions
 
 if TYPE_CHECKING:
@@ -25,21 +25,21 @@ class _Anne(PsiMap):
     def path(
         self,
         options: Any,
-        values: Sequence[int],
+        values: Sequence[Value],
         seed: int,
         fit_rows: Rows,
         map_rows: Sequence[Rows],
         n_threads: int = 1,
-    ) -> Iterator[tuple[int, list[Cells]]]:
+    ) -> Iterator[tuple[Value, list[Cells]]]:
         from ikmap.partitioners import draw_subsamples, fit_voronoi
 
         # Subsamples nest: one search at the largest psi serves them all.
-        psis = sorted(values)
+        psis = sorted(map(int, values))
         model = fit_voronoi(fit_rows, draw_subsamples(fit_rows.shape[0], options.t, psis[-1], seed))
         paths = [model.cells_of_prefixes(rows, psis, n_threads) for rows in map_rows]
         yield from ((psi, [path[k] for path in paths]) for k, psi in enumerate(psis))
 
-    def needed_bytes(self, options: Any, value: int, shape: MapShape) -> tuple[float, float]:
+    def needed_bytes(self, options: Any, value: Value, shape: MapShape) -> tuple[float, float]:
         from ikmap.partitioners.voronoi.scores import DENSE_BYTES
         from ikmap.partitioners.voronoi.search import SCRATCH_BYTES
 

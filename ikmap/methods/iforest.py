@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ikmap.methods.kinds import Choice
-from ikmap.methods.map import MapShape, PsiMap, PsiOptions, points_drawn
+from ikmap.methods.map import MapShape, PsiMap, PsiOptions, Value, points_drawn
 from ikmap.methods.options import FEATURES, MethodOptions, option
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class _IForest(PsiMap):
         depth = None if options.max_depth == "none" else options.max_depth
         return fit_iforest(points, draws, seed, max_depth=depth, n_threads=n_threads)
 
-    def needed_bytes(self, options: Any, value: int, shape: MapShape) -> tuple[float, float]:
+    def needed_bytes(self, options: Any, value: Value, shape: MapShape) -> tuple[float, float]:
         drawn = points_drawn(shape.n, options.t, value)
         # Nodes; numbers that columns are given.
         return drawn * shape.row_bytes + options.t * value * 2 * 16, 0.0 if shape.dense else 40.0 * shape.d

@@ -29,6 +29,10 @@ class PsiOptions(MapOptions):
     psi: int | str = psi_option()
 
 
+type Value = int | float
+"""Of the number that is chosen or given for a map."""
+
+
 @dataclass(frozen=True)
 class MapShape:
     """Sizes of what a map is fitted on.
@@ -86,23 +90,35 @@ class Map:
         """What cross-validation on so many rows is to choose for it."""
         raise NotImplementedError
 
-    def given(self, options: Any) -> int | None:
+    def given(self, options: Any) -> Value | None:
         """What the options say of :meth:`parameter`; None where it is to be chosen."""
         raise NotImplementedError
 
-    def fit(self, options: Any, value: int, sample: Sample, n_threads: int = 1) -> Partitions:
+    def comparable(self, options: Any, value: Value, n_rows: int) -> Value:
+        """What cross-validation on so many rows has in place of a given value, which may be too much for a fold."""
+        return value
+
+    def refused(self, options: Any, value: Value, n_rows: int) -> str | None:
+        """What is wrong with a value for so many training rows, in a line that says what was found and expected."""
+        return None
+
+    def n_cells(self, options: Any, value: Value) -> int:
+        """The most cells that a partitioning will have, about: by it, plans are made."""
+        raise NotImplementedError
+
+    def fit(self, options: Any, value: Value, sample: Sample, n_threads: int = 1) -> Partitions:
         """The partitionings, the same for any number of threads."""
         raise NotImplementedError
 
     def path(
         self,
         options: Any,
-        values: Sequence[int],
+        values: Sequence[Value],
         seed: int,
         fit_rows: Rows,
         map_rows: Sequence[Rows],
         n_threads: int = 1,
-    ) -> Iterator[tuple[int, list[Cells]]]:
+    ) -> Iterator[tuple[Value, list[Cells]]]:
         """Cells of several sets of rows for every value, ascending, all partitionings drawn from `fit_rows`."""
         n, d = fit_rows.shape
         sample = Sample(n, d, 0, fit_rows.__getitem__, seed)
@@ -110,11 +126,11 @@ class Map:
             fitted = self.fit(options, value, sample, n_threads)
             yield value, [fitted.cells(rows, n_threads) for rows in map_rows]
 
-    def needed_bytes(self, options: Any, value: int, shape: MapShape) -> tuple[float, float]:
+    def needed_bytes(self, options: Any, value: Value, shape: MapShape) -> tuple[float, float]:
         """Memory of the model, and what mapping takes beside it: estimates."""
-        raise NotImplementedError
+        return 0.0, 0.0
 
-    def planned(self, options: Any, value: int, shape: MapShape) -> str:
+    def planned(self, options: Any, value: Value, shape: MapShape) -> str:
         """What the plan of a run says of it."""
         return f"{self.parameter(options)} = {value}"
 
@@ -128,19 +144,30 @@ class PsiMap(Map):
     def search(self, options: Any, n_rows: int) -> Search | None:
         return Search("psi", "psi", psis_to_try(n_rows)) if options.psi == "auto" else None
 
-    def given(self, options: Any) -> int | None:
+    def given(self, options: Any) -> Value | None:
         return None if options.psi == "auto" else int(options.psi)
 
-    def fit(self, options: Any, value: int, sample: Sample, n_threads: int = 1) -> Partitions:
+    def comparable(self, options: Any, value: Value, n_rows: int) -> Value:
+        from ikmap.model_selection import psis_that_fit
+
+        return psis_that_fit(n_rows, psis=[int(value)])[0]
+
+    def refused(self, options: Any, value: Value, n_rows: int) -> str | None:
+        return f"--psi {value}: found {n_rows} training rows, expected at least psi" if value > n_rows else None
+
+    def n_cells(self, options: Any, value: Value) -> int:
+        return int(value)
+
+    def fit(self, options: Any, value: Value, sample: Sample, n_threads: int = 1) -> Partitions:
         import numpy as np
 
         from ikmap.partitioners import draw_subsamples
 
-        draws = draw_subsamples(sample.n_rows, options.t, value, sample.seed)
+        draws = draw_subsamples(sample.n_rows, options.t, int(value), sample.seed)
         used, position = np.unique(draws, return_inverse=True)
         return self.partitions(options, sample.take(used), position.reshape(draws.shape), sample.seed, n_threads)
 
-    def planned(self, options: Any, value: int, shape: MapShape) -> str:
+    def planned(self, options: Any, value: Value, shape: MapShape) -> str:
         return f"psi = {value}, about {points_drawn(shape.n, options.t, value):,.0f} different points"
 
     def partitions(self, options: Any, points: Rows, draws: Any, seed: int, n_threads: int) -> Partitions:
@@ -148,7 +175,7 @@ class PsiMap(Map):
         raise NotImplementedError
 
 
-def points_drawn(n: int, t: int, psi: int) -> float:
+def points_drawn(n: int, t: int, psi: float) -> float:
     """How many different ones of n rows t subsamples of psi have, about."""
     import math
 

@@ -61,7 +61,7 @@ def _tried(name: str, metrics: Metrics) -> dict[str, int]:
     selection = get_mapping(metrics, "selection")
     found = {
         key: len(get_list(selection, key))
-        for key, chosen in (("psi", "chosen"), ("C", "chosen_C"))
+        for key, chosen in ((parameter_of(selection), "chosen"), ("C", "chosen_C"))
         if get_number(get_mapping(selection, chosen), name) is not None
     }
     tuned = get_mapping(get_mapping(selection, "tuned"), name)
@@ -70,11 +70,17 @@ def _tried(name: str, metrics: Metrics) -> dict[str, int]:
     return {key: n for key, n in found.items() if n}
 
 
+def parameter_of(selection: Mapping[str, object]) -> str:
+    """The number that was searched of the map to cells; reports of before there was another one do not say it."""
+    return get_text(selection, "parameter") or "psi"
+
+
 def selection_curves(metrics: Metrics) -> str:
     """Cross-validated accuracy over each parameter that was chosen so: one chart a parameter, one line a learner."""
     selection, names = get_mapping(metrics, "selection"), list(learners_of(metrics))
+    parameter = parameter_of(selection)
     searches = [
-        (name, "psi", selection.get("psi"), accuracy, get_number(selection.get("chosen"), name))
+        (name, parameter, selection.get(parameter), accuracy, get_number(selection.get("chosen"), name))
         for name, accuracy in get_mapping(selection, "accuracy").items()
     ]
     searches += [

@@ -18,9 +18,9 @@ from pipeline.store import Store
 SIDES = ("train", "test")
 
 
-def cells_name(psi: int, side: str) -> str:
-    """Where the cells of training or test rows in partitionings of psi cells are stored."""
-    return f"cells/psi-{psi}/{side}"
+def cells_name(fitted: Fitted, side: str) -> str:
+    """Where the cells of training or test rows in some partitionings are stored."""
+    return f"cells/{fitted.label}/{side}"
 
 
 def cells(context: Context, fitted: Sequence[Fitted]) -> dict[str, Any]:
@@ -38,11 +38,11 @@ def cells(context: Context, fitted: Sequence[Fitted]) -> dict[str, Any]:
         n = PreparedRows(store, side).n_rows
         layout = cell_layout(n, params.t, params.shard_rows)
         for model in fitted:
-            name = cells_name(model.psi, side)
+            name = cells_name(model, side)
             create_cells(store, name, n, params.t, layout)
             tasks += [
                 Task(
-                    f"{side}-psi-{model.psi}-{start // layout.shard_rows:06d}",
+                    f"{side}-{model.label}-{start // layout.shard_rows:06d}",
                     (store, model, side, start, min(start + layout.shard_rows, n), context.device),
                 )
                 for start in range(0, n, layout.shard_rows)
@@ -63,7 +63,7 @@ def explain(context: Context, fitted: Iterable[Fitted]) -> None:
     """Say how the cells of stored models will be found, as a worker sees it."""
     for model in fitted:
         for line in context.client.submit(explain_task, context.store, model, context.device, pure=False).result():
-            context.events.message(f"cells, psi {model.psi}: {line}")
+            context.events.message(f"cells, {model.parameter} {model.value}: {line}")
 
 
 def explain_task(store: Store, fitted: Fitted, device: str) -> list[str]:
@@ -92,7 +92,7 @@ def map_shard(store: Store, fitted: Fitted, side: str, start: int, stop: int, de
         codes[inside] = mapping.codes(X)
         labels[inside] = y
         read += X.nbytes if isinstance(X, np.ndarray) else X.data.nbytes + X.indices.nbytes
-    name = cells_name(fitted.psi, side)
+    name = cells_name(fitted, side)
     outputs = store.write_shards(f"{name}/codes", start, codes) + store.write_shards(f"{name}/labels", start, labels)
     return {
         **record_of([mapping]),

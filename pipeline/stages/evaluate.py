@@ -51,7 +51,7 @@ def _tasks_of(store: Store, fitted: Fitted | None) -> tuple[int, int]:
     if fitted is None:
         rows = PreparedRows(store, "test")
         return rows.n_rows, max(1, min(rows.n_rows, TASK_BYTES // rows.row_bytes))
-    codes = store.open_arrays(cells_name(fitted.psi, "test"))["codes"]
+    codes = store.open_arrays(cells_name(fitted, "test"))["codes"]
     assert codes.shards is not None
     n, step = codes.shape[0], codes.shards[0]
     return n, step * max(1, TASK_BYTES // (codes.dtype.itemsize * codes.shape[1] * step))
@@ -68,7 +68,7 @@ def confusion_of_rows(
         check_values(learner, rows, test.where, test.preparation.column_names, start)
         size = rows.nbytes if isinstance(rows, np.ndarray) else rows.data.nbytes + rows.indices.nbytes
     else:
-        arrays = store.open_arrays(cells_name(fitted.psi, "test"))
+        arrays = store.open_arrays(cells_name(fitted, "test"))
         codes = read(arrays["codes"], slice(start, stop))
         true, size = read(arrays["labels"], slice(start, stop)), codes.nbytes
         rows = Cells(codes, fitted.offsets(store)).packed()

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ikmap.methods.map import Value
 from ikmap.partitioners import Partitions
 from ikmap.rows import Rows
 from pipeline.engine import Context, Record, Stage, Task
@@ -25,17 +26,37 @@ class Fitted:
 
     Attributes
     ----------
-    psi : int
+    map : str
+        Of :data:`ikmap.methods.MAPS`.
+    parameter : str
+        Name of the number that was chosen or given for it, such as psi.
+    value : int or float
+    most_cells : int
+        Of all partitionings, the most that one has.
     content_hash : str
         Of the stored model; tasks refuse any other.
     """
 
-    psi: int
+    map: str
+    parameter: str
+    value: Value
+    most_cells: int
     content_hash: str
 
     @property
+    def label(self) -> str:
+        """What its outputs are called after."""
+        return label_of(self.map, self.parameter, self.value)
+
+    @property
     def name(self) -> str:
-        return partitions_name(self.psi)
+        """Where it is stored."""
+        return f"partitions/{self.label}"
+
+    def as_result(self) -> dict[str, Any]:
+        """As a learner's result says what it works on."""
+        value = {"psi": self.value} if self.parameter == "psi" else {"parameter": self.parameter, "value": self.value}
+        return {"cells": self.label, **value}
 
     def load(self, store: Store) -> Partitions:
         """The model, from this process's cache or the store."""
@@ -55,34 +76,38 @@ class Fitted:
         return np.array(attributes["offsets"], dtype=np.int64)
 
 
-def partitions_name(psi: int) -> str:
-    """Where the partitionings of psi cells are stored."""
-    return f"partitions/psi-{psi}"
+def label_of(name: str, parameter: str, value: Value) -> str:
+    """What partitionings of a map are called in the store."""
+    return f"{name}-{parameter}-{value}"
 
 
-def partition(context: Context, psis: Sequence[int]) -> dict[str, Any]:
-    """Fit the t partitionings for each psi.
+def partition(context: Context, values: Sequence[Value]) -> dict[str, Any]:
+    """Fit the t partitionings for each value of the map's parameter.
 
     Returns
     -------
     dict
-        fitted: for each psi, in ascending order, psi and content_hash of the model.
+        fitted: for each value, in ascending order, the fields of :class:`Fitted`.
 
     Raises
     ------
     InputError
-        If a psi is larger than the training set.
+        If the training set is not large enough for a value.
     """
-    psis = sorted(set(psis))
-    n = PreparedRows(context.store, "train").n_rows
-    if psis[-1] > n:
-        raise InputError(f"--psi {psis[-1]}: found {n} training rows, expected at least psi")
-    stage = Stage(context, "partition", len(psis))
-    n_threads = max(1, cores_of_a_host(context) // len(psis))
-    records = stage.run(fit, [Task(f"psi-{psi}", (context.store, context.params, psi, n_threads)) for psi in psis])
-    return stage.finish(
-        fitted=[asdict(Fitted(psi, record["content_hash"])) for psi, record in zip(psis, records, strict=True)]
-    )
+    values = sorted(set(values))
+    params, n = context.params, PreparedRows(context.store, "train").n_rows
+    if refused := params.map.refused(params.map_options, values[-1], n):
+        raise InputError(refused)
+    stage = Stage(context, "partition", len(values))
+    n_threads = max(1, cores_of_a_host(context) // len(values))
+    parameter = params.map.parameter(params.map_options)
+    tasks = [Task(f"{parameter}-{value}", (context.store, params, value, n_threads)) for value in values]
+    found = zip(values, stage.run(fit, tasks), strict=True)
+    models = [
+        Fitted(params.partitioner, parameter, value, record["most_cells"], record["content_hash"])
+        for value, record in found
+    ]
+    return stage.finish(fitted=[asdict(model) for model in models])
 
 
 def cores_of_a_host(context: Context) -> int:
@@ -93,18 +118,20 @@ def cores_of_a_host(context: Context) -> int:
     return max(1, min(hosts.values(), default=1) // context.share)
 
 
-def fit(store: Store, params: Params, psi: int, n_threads: int = 1) -> Record:
+def fit(store: Store, params: Params, value: Value, n_threads: int = 1) -> Record:
     """Task: fit and store the model, the same for any number of threads."""
     train = PreparedRows(store, "train")
     seen = _Seen(train)
     sample = replace(train.sample(params.seed), take=seen.take)
-    model = params.map.fit(params.map_options, psi, sample, n_threads)
-    content_hash = save_model(store, partitions_name(psi), model, offsets=model.offsets.tolist())
+    model = params.map.fit(params.map_options, value, sample, n_threads)
+    label = label_of(params.partitioner, params.map.parameter(params.map_options), value)
+    content_hash = save_model(store, f"partitions/{label}", model, offsets=model.offsets.tolist())
     return {
         "rows": seen.rows,
         "bytes_read": seen.bytes,
         "bytes_written": model.nbytes,
-        "outputs": [partitions_name(psi)],
+        "outputs": [f"partitions/{label}"],
+        "most_cells": int(np.diff(model.offsets).max()),
         "content_hash": content_hash,
     }
 

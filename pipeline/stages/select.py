@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ikmap.methods import LEARNERS
+from ikmap.methods.map import Value
 from ikmap.model_selection import FOLDS, values_of_C
 from ikmap.racing import ODDS
 from pipeline.engine import Context, Record, Stage, Task
@@ -77,7 +78,7 @@ class Unit:
     def task(self, store: Store, params: Params, n_rows: int) -> Task:
         """The task, under a name that says what it scores."""
         if self.kind == CELLS:
-            name = f"fold-{self.fold}-psi-{'-'.join(map(str, self.wanted))}"
+            name = f"fold-{self.fold}-values-{'-'.join(map(str, self.wanted))}"
             return Task(name, (CELLS, store, params, self.fold, self.wanted, n_rows))
         ((value, _),) = self.wanted.items()
         name = f"{self.kind}-{value:g}-fold-{self.fold}"
@@ -103,7 +104,8 @@ class Search:
         psis, Cs = cell_values(params, used), values_of_C(n_classes)
         on_cells = cell_learners(params)
         has_C = {name for name in on_cells if LEARNERS[name].searches_C(params.of(name))}
-        self.cells = {name: Entrant(name, "psi", psis, Cs if name in has_C else ()) for name in on_cells}
+        self.parameter = params.map.parameter(params.map_options) if on_cells else ""
+        self.cells = {name: Entrant(name, self.parameter, psis, Cs if name in has_C else ()) for name in on_cells}
         self.rows = {
             name: Entrant(name, search.parameter, list(search.values))
             for name, search in searches_of_rows(params, used).items()
@@ -138,7 +140,7 @@ class Search:
 
     def _units(self, fold: int) -> list[Unit]:
         """Tasks of one fold: small values first where nothing is known yet, else the long ones."""
-        wanted: dict[int, dict[str, int]] = {}
+        wanted: dict[Value, dict[str, int]] = {}
         units = []
         for entrant in self.running:
             for value, n_Cs in entrant.left.items():
@@ -208,7 +210,7 @@ class Search:
         self._say(f"tries {'; '.join(parts)} on {self.used:,} rows in {FOLDS} folds, {how}{limit}")
 
     def _note(self, unit: Unit) -> str:
-        parameter = "psi" if unit.kind == CELLS else self.entrants[unit.kind].parameter
+        parameter = self.parameter if unit.kind == CELLS else self.entrants[unit.kind].parameter
         what = "" if unit.kind == CELLS else f" of {unit.kind}"
         best = "; ".join(entrant.standing() for entrant in self.entrants.values() if entrant.right)
         done = f"{parameter} {listed(list(unit.wanted))}{what} on fold {unit.fold + 1} of {FOLDS} done"
@@ -276,7 +278,8 @@ class Search:
         of = {name: psi if given is None else given for name, (psi, _) in best.items()}
         same = {name: params.compared_as(name) for name in params.learners}
         found: dict[str, Any] = {
-            "psi": psis,
+            "parameter": self.parameter,
+            self.parameter: psis,
             "accuracy": {name: [max(by_psi) for by_psi in found] for name, found in by_C.items()},
             "folds_tried": {e.name: [len(e.scores.folds(psi)) for psi in psis] for e in entrants},
             "chosen": {name: of[known] for name, known in same.items() if known in of},

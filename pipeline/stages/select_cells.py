@@ -14,7 +14,8 @@ from ikmap.learners.linear_svm import fit_linear_svm, svm_model
 from ikmap.learners.linear_svm_path import fit_linear_svm_path
 from ikmap.learners.rows import Block
 from ikmap.methods import LEARNERS, Sample, StreamLearner, WholeLearner
-from ikmap.model_selection import Learner, Predictor, folds, psis_that_fit, score_fold, values_of_C
+from ikmap.methods.map import Value
+from ikmap.model_selection import Learner, Predictor, folds, score_fold, values_of_C
 from ikmap.seeds import generator
 from pipeline.engine import Record
 from pipeline.params import Params
@@ -41,19 +42,18 @@ def cell_learners(params: Params) -> tuple[str, ...]:
     return tuple(dict.fromkeys(wanted))
 
 
-def cell_values(params: Params, n_rows: int) -> list[int]:
-    """Values of psi that are tried, ascending."""
+def cell_values(params: Params, n_rows: int) -> list[Value]:
+    """Values of the map, such as psi, that are tried, ascending."""
     if not params.on_cells:
         return []
     given, search = params.map.given(params.map_options), params.map.search(params.map_options, n_rows)
     if search is not None:
-        return [int(value) for value in search.values]
+        return list(search.values)
     assert given is not None
-    # It may be more than the rows that a fold leaves: then it is cut there, for the comparison only.
-    return psis_that_fit(n_rows, psis=[given])
+    return [params.map.comparable(params.map_options, given, n_rows)]
 
 
-def groups_of(psis: list[int], fold: int, params: Params) -> list[list[int]]:
+def groups_of(psis: list[Value], fold: int, params: Params) -> list[list[Value]]:
     """Values of psi that one task scores: never a matter of the result."""
     if not params.map.nested:
         return [[psi] for psi in psis]  # each is made anew
@@ -72,7 +72,7 @@ def score_cells(
     X, y = cv_sample(store, params, n_rows)
     fit, held_out = folds(n_rows, params.seed)[fold]
     n_classes = len(PreparedRows(store, "train").preparation.classes)
-    learners = {
+    learners: dict[float, dict[str, Learner]] = {
         psi: {name: _learner(name, params, n_classes, n_Cs) for name, n_Cs in of.items()} for psi, of in wanted.items()
     }
     inside = X[fit]

@@ -53,9 +53,9 @@ class Contestant:
     run: str = ""
 
 
-def stream_cells(psi: int, k: int) -> str:
+def stream_cells(fitted: Fitted, k: int) -> str:
     """Where the cells of chunk k stand in the store."""
-    return f"cells/psi-{psi}/stream/{k:06d}"
+    return f"cells/{fitted.label}/stream/{k:06d}"
 
 
 def map_chunk(stream: Stream, fitted: list[Fitted], k: int, device: str = "auto") -> Record:
@@ -66,8 +66,8 @@ def map_chunk(stream: Stream, fitted: list[Fitted], k: int, device: str = "auto"
         maps.append(DeviceMap(model.load(stream.store), device))
         began = working_clock()
         codes = maps[-1].codes(X)
-        seconds[str(model.psi)] = round(working_clock() - began, 6)
-        name = stream_cells(model.psi, k)
+        seconds[model.label] = round(working_clock() - began, 6)
+        name = stream_cells(model, k)
         written += stream.store.write_group(name, {"codes": codes.astype(np.int32, copy=False)}, {})
         outputs.append(name)
     read = X.nbytes if isinstance(X, np.ndarray) else X.data.nbytes + X.indices.nbytes
@@ -143,7 +143,7 @@ def _rows(stream: Stream, contestant: Contestant, k: int) -> Any:
     """What a learner sees of chunk k."""
     if contestant.fitted is None:
         return stream.features(k)
-    _, arrays = stream.store.read_group(stream_cells(contestant.fitted.psi, k))
+    _, arrays = stream.store.read_group(stream_cells(contestant.fitted, k))
     return Cells(arrays["codes"], contestant.fitted.offsets(stream.store)).packed()
 
 

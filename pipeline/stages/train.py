@@ -49,7 +49,7 @@ def train(
         of itself.
     """
     if fitted is not None:
-        of: dict[str, Any] = {"psi": fitted.psi}
+        of = fitted.as_result()
     else:
         of = {"parameter": LEARNERS[learner].parameter(context.params.of(learner)), "value": value}
     result = RUNNERS[LEARNERS[learner].runner](context, learner, fitted, value, n_threads, of)
@@ -60,12 +60,13 @@ def train(
     return result
 
 
-def wants_all_workers(context: Context, learner: str, psi: int) -> bool:
+def wants_all_workers(context: Context, learner: str, fitted: Fitted) -> bool:
     """Whether a learner's tasks go to every worker in rounds, so that another's would keep them all waiting."""
     n = PreparedRows(context.store, "train").n_rows
     if not isinstance(LEARNERS[learner], DualLearner):
         return False
-    return choose_solver(packed_bytes(n, context.params.t, psi), context.params.of(learner).solver) == "distributed"
+    cells = packed_bytes(n, context.params.t, fitted.most_cells)
+    return choose_solver(cells, context.params.of(learner).solver) == "distributed"
 
 
 def _train_online(
@@ -97,7 +98,7 @@ def _train_batch(
     store, params = context.store, context.params
     rows = PreparedRows(store, "train")
     classes, n = rows.preparation.classes, rows.n_rows
-    cells_bytes = packed_bytes(n, params.t, fitted.psi)
+    cells_bytes = packed_bytes(n, params.t, fitted.most_cells)
     asked = params.of(learner)
     solver = choose_solver(cells_bytes, asked.solver)
     details: dict[str, Any] = {"solver": solver}

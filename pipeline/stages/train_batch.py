@@ -73,7 +73,7 @@ def _solve(
     in_memory = solver == "memory"
     whole = {"block_bytes": sys.maxsize} if in_memory else {}
     ranges = learning_blocks(n_rows, packed_row_bytes(offsets), params.seed, shuffled=False, **whole)
-    blocks: CellBlocks | SpooledBlocks = CellBlocks(store, cells_name(fitted.psi, "train"), offsets, ranges)
+    blocks: CellBlocks | SpooledBlocks = CellBlocks(store, cells_name(fitted, "train"), offsets, ranges)
     if not in_memory:
         blocks = SpooledBlocks(blocks, offsets)
     with warnings.catch_warnings(), writing(tempfile.gettempdir()):  # of dual variables

@@ -257,7 +257,7 @@ def _hold(part: Part) -> tuple[_Held, int]:
     # or in a file decides nothing.
     n_blocks = -(-size // BLOCK_BYTES)
     cut = [ranges[k::n_blocks] for k in range(n_blocks)]
-    stored = CellBlocks(store, cells_name(part.fitted.psi, "train"), offsets, cut)
+    stored = CellBlocks(store, cells_name(part.fitted, "train"), offsets, cut)
     in_memory = n_blocks == 1 and used + size <= HELD_BYTES
     whole = {"visit_rows": None} if n_blocks == 1 else {}
     blocks = stored if in_memory else SpooledBlocks(stored, offsets, **whole)

@@ -49,7 +49,7 @@ def train_online(
     if fitted is not None:
         offsets = fitted.offsets(store)
         ranges = learning_blocks(n_rows, packed_row_bytes(offsets), params.seed, shuffled=shuffled)
-        blocks: CellBlocks | RowBlocks = CellBlocks(store, cells_name(fitted.psi, "train"), offsets, ranges)
+        blocks: CellBlocks | RowBlocks = CellBlocks(store, cells_name(fitted, "train"), offsets, ranges)
     else:
         ranges = learning_blocks(n_rows, train.row_bytes, params.seed, shuffled=shuffled)
         blocks = RowBlocks(store, ranges)

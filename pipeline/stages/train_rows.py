@@ -41,7 +41,7 @@ def fit_rows(
     """
     train = PreparedRows(store, "train")
     if fitted is not None:
-        arrays = store.open_arrays(cells_name(fitted.psi, "train"))
+        arrays = store.open_arrays(cells_name(fitted, "train"))
         every = slice(0, train.n_rows)
         rows: Any = Cells(read(arrays["codes"], every), fitted.offsets(store)).packed()
         y, size = read(arrays["labels"], every), rows.codes.nbytes
