@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from cluster.settings import KINDS, family
 from cluster.settings import check as check_settings
@@ -15,6 +15,7 @@ from flows._methods import with_options_of
 from ikmap.methods import LEARNERS, MAPS, OptionError, methods, option
 from ikmap.methods.kinds import Choice, Flag, Integer, Real, Several, Text
 from ikmap.methods.options import BASELINES, FEATURES, LEARNING
+from ikmap.methods.registry import FAULTS
 from ikmap.methods.sharing import Program, chosen, searches_anything, shared_out
 from pipeline.errors import InputError
 
@@ -228,6 +229,15 @@ class BatchOptions(CommonOptions):
         if self.test_input is not None and self.test_size != self.specs()["test_size"].default:
             raise InputError("--test-input and --test-size: found both, expected one of them")
         self._resolve()
+
+    @classmethod
+    def parse(cls, argv: Sequence[str] | None = None) -> Self:
+        try:
+            return super().parse(argv)
+        except InputError as error:
+            # It may be for want of a package that is at fault.
+            faults = FAULTS if str(error).startswith(("--learner", "--partitioner", "unknown option")) else []
+            raise InputError("; ".join((str(error), *faults))) from None
 
     @property
     def unused(self) -> frozenset[str]:

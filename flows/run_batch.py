@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from cluster import connect, prepare
 from flows.options import BatchOptions, CommonOptions
+from ikmap.methods.registry import FAULTS
 
 # Workers import this module when they start, and --help needs none of the rest: heavy imports stand in functions.
 if TYPE_CHECKING:
@@ -100,6 +101,8 @@ def run_pipeline(
         with writing(path):
             directory = RunDirectory(path, {**identity(params, data, sources), **more}, fresh=options.fresh)
         try:
+            for fault in FAULTS:
+                events.message(f"warning: {fault}")
             if directory.repaired:
                 events.message(directory.repaired)
             if (metrics := directory.metrics(events.message)) is not None:

@@ -19,6 +19,7 @@ from ikmap.partitioners import Partitions
 from ikmap.partitioners.mapper import Mapper
 from ikmap.rows import Rows
 from pipeline.errors import InputError
+from pipeline.foreign import checked
 from pipeline.models import CACHED_MODELS
 
 DEVICES = ("auto", "cpu", "gpu")
@@ -96,7 +97,7 @@ class DeviceMap:
     def codes(self, X: Rows) -> np.ndarray:
         """Cells of rows: int32, shape (n, t)."""
         if self.device is None:
-            return self.model.cells(X, n_threads=1).codes
+            return checked(self.model, self.model.cells(X, n_threads=1).codes)
         codes = mapper_of(self.model, self.device).cells(X).codes
         n = X.shape[0]
         sample = np.unique(np.linspace(0, n - 1, min(n, CHECKED_ROWS)).astype(np.int64))

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Self
 
-from ikmap.methods import LEARNERS, Learner, Map, OptionError, map_of, method, methods
+from ikmap.methods import LEARNERS, Learner, Map, OptionError, method, methods
 from ikmap.methods.sharing import chosen, shared_out
 from pipeline.errors import InputError
 
@@ -101,7 +101,7 @@ class Params:
         values = self.methods.get(name)
         if values is None:  # one that is cross-validated in place of one of the run's
             values = next(self.methods[other] for other in self.learners if LEARNERS[other].same_as == name)
-        return method(name).Options.of_record(values)
+        return _known(name).Options.of_record(values)
 
     def compared_as(self, learner: str) -> str:
         """The learner that is cross-validated in place of this one: one with the very same decisions, or itself."""
@@ -122,7 +122,9 @@ class Params:
     @property
     def map(self) -> Map:
         """What makes the cells."""
-        return map_of(self.partitioner)
+        found = _known(self.partitioner)
+        assert isinstance(found, Map)
+        return found
 
     @property
     def map_options(self) -> Any:
@@ -147,6 +149,14 @@ class Params:
 
     def as_json(self) -> dict[str, Any]:
         return {**asdict(self), "learners": list(self.learners)}
+
+
+def _known(name: str) -> Map | Learner:
+    """The method of that name, which a worker may lack though the client has it."""
+    try:
+        return method(name)
+    except OptionError as error:
+        raise InputError(str(error)) from None
 
 
 def with_options_known_since(identity: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from ikmap.methods.registry import (
     MAPS,
     dual_learner,
     import_models,
+    load_packages,
     map_of,
     method,
     methods,
@@ -43,3 +44,5 @@ __all__ = [
     "stream_learner",
     "whole_learner",
 ]
+
+load_packages()

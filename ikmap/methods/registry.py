@@ -67,6 +67,11 @@ def register(one: Map | Learner, package: str = "") -> None:
     OptionError
         Its name is taken.
     """
+    if not isinstance(one, Map | Learner):
+        raise OptionError(
+            f"package {package}: found {type(one).__name__} in its entry point, expected a Map or a Learner of "
+            f"ikmap.methods; pip uninstall {package}, or mend it"
+        )
     if one.name in MAPS or one.name in LEARNERS:
         owner = PACKAGES.get(one.name, "ikmap")
         raise OptionError(
@@ -75,13 +80,8 @@ def register(one: Map | Learner, package: str = "") -> None:
         )
     if isinstance(one, Map):
         MAPS[one.name] = one
-    elif isinstance(one, Learner):
-        LEARNERS[one.name] = one
     else:
-        raise OptionError(
-            f"package {package}: found {type(one).__name__} in its entry point, expected a Map or a Learner of "
-            f"ikmap.methods; pip uninstall {package}, or mend it"
-        )
+        LEARNERS[one.name] = one
     if package:
         PACKAGES[one.name] = package
 
@@ -127,6 +127,12 @@ def map_of(name: str) -> Map:
     found = method(name)
     assert isinstance(found, Map), name
     return found
+
+
+def load_packages() -> None:
+    """Make the methods of other packages known, once those of ours are."""
+    for point in sorted(_offered(), key=lambda point: (point.name, point.value)):
+        _load(point)
 
 
 def _offered() -> Iterator[EntryPoint]:
@@ -190,5 +196,3 @@ for _one in (
     FOURIER_LINEAR,
 ):
     register(_one)
-for _point in sorted(_offered(), key=lambda point: (point.name, point.value)):
-    _load(_point)

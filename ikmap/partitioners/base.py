@@ -10,7 +10,7 @@ import numpy as np
 from ikmap.cells import Cells
 from ikmap.device import Device
 from ikmap.model import Model
-from ikmap.partitioners.mapper import Mapper
+from ikmap.partitioners.mapper import Mapper, Place
 from ikmap.rows import Rows
 
 
@@ -36,12 +36,35 @@ class Partitions(Model):
     def cells(self, X: Rows, n_threads: int | None = None) -> Cells:
         """Map points, a float64 ndarray or csr_array of shape (n, d), to cells."""
 
-    @abstractmethod
-    def mapper(self, device: Device, budget: int | None = None) -> Mapper:
+    def mapper(self, device: Device, budget: int | None = None) -> Mapper:  # noqa: ARG002
         """Bring the partitionings to a device, which gives the same cells as :meth:`cells`.
 
         Parameters
         ----------
         budget : int, optional
             Bytes of its memory that a block of rows may take; default: half of what is free.
+
+        Returns
+        -------
+        Mapper
+            Of maps that have none for devices: one that asks :meth:`cells`, on the processor.
         """
+        return OnProcessor(self, device)
+
+
+class OnProcessor(Mapper):
+    """Partitionings that stay where they are: rows are mapped by the processor, whatever the device."""
+
+    why = "mapped by the processor, as this map has no code for devices"
+    held_bytes = 0
+    row_bytes = 1
+
+    def __init__(self, partitions: Partitions, device: Device) -> None:
+        super().__init__(Place(device, partitions.offsets, 0))
+        self._partitions = partitions
+
+    def cells(self, X: Rows) -> Cells:
+        return self._partitions.cells(X)
+
+    def block(self, rows: Rows) -> np.ndarray:
+        return self.cells(rows).codes

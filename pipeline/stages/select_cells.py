@@ -18,6 +18,7 @@ from ikmap.methods.map import Value
 from ikmap.model_selection import Learner, Predictor, folds, score_fold, values_of_C
 from ikmap.seeds import generator
 from pipeline.engine import Record
+from pipeline.foreign import checked_path
 from pipeline.params import Params
 from pipeline.prepared import PreparedRows
 from pipeline.stages.select_rows import cv_sample, fit_fold, packed_rows, some_of
@@ -77,7 +78,7 @@ def score_cells(
     }
     inside = X[fit]
     path = params.map.path(params.map_options, list(learners), params.seed, inside, [inside, X[held_out]])
-    found = score_fold(path, y[fit], y[held_out], learners)
+    found = score_fold(checked_path(path, params.partitioner), y[fit], y[held_out], learners)
     read = X.nbytes if isinstance(X, np.ndarray) else X.data.nbytes + X.indices.nbytes
     right = [
         [name, psi, [packed_rows(rows) for rows in path]] for name, of in found.items() for psi, path in of.items()

@@ -1,0 +1,1 @@
+"""Methods for ikmap, as an example: nothing is imported here, so that --help answers at once."""

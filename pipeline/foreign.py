@@ -1,0 +1,52 @@
+"""Maps of other packages are checked as they are used; those of ours by their tests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+
+from ikmap.cells import Cells
+from ikmap.methods.registry import PACKAGES
+from ikmap.partitioners import Partitions
+from pipeline.errors import InputError
+
+
+def check_cells(codes: np.ndarray, offsets: np.ndarray, package: str) -> None:
+    """Refuse cells that are not there, or are not whole numbers.
+
+    Raises
+    ------
+    InputError
+        Naming the package, the partitioning and the cell.
+    """
+    widths = np.diff(offsets)
+    if codes.ndim != 2 or codes.shape[1] != widths.size or not np.issubdtype(codes.dtype, np.integer):
+        found = f"{codes.dtype} of shape {codes.shape}"
+        expected = f"whole numbers of shape (rows, {widths.size})"
+    else:
+        outside = (codes < -1) | (codes >= widths)
+        if not outside.any():
+            return
+        row, i = np.argwhere(outside)[0]
+        found, expected = f"cell {codes[row, i]} in partitioning {i}", f"-1, for no cell, to {widths[i] - 1}"
+    raise InputError(
+        f"package {package}: its map gives {found}, expected {expected}; pip install --upgrade {package}, or give "
+        "another --partitioner"
+    )
+
+
+def checked(model: Partitions, codes: np.ndarray) -> np.ndarray:
+    """The cells that a model gives, checked where it comes from another package."""
+    package = type(model).__module__.partition(".")[0]
+    if package != "ikmap":
+        check_cells(codes, model.offsets, package)
+    return codes
+
+
+def checked_path(path: Iterable[tuple[float, Sequence[Cells]]], name: str) -> Iterator[tuple[float, Sequence[Cells]]]:
+    """The cells that a map's path gives, checked where it comes from another package."""
+    for value, sides in path:
+        for cells in sides if name in PACKAGES else ():
+            check_cells(cells.codes, cells.offsets, PACKAGES[name])
+        yield value, sides
