@@ -203,7 +203,7 @@ def test_another_run_is_refused_with_the_difference_named(two_workers: ClusterHa
     file = write_libsvm(tmp_path / "train.libsvm", 300)
     directory = tmp_path / "run"
     run(two_workers, directory, input=str(file), t=5, psi=4)
-    with pytest.raises(InputError, match=r"params\.psi was 4, now 8; params\.seed was 0, now 1"):
+    with pytest.raises(InputError, match=r"params\.methods\.anne\.psi was 4, now 8; params\.seed was 0, now 1"):
         run(two_workers, directory, input=str(file), t=5, psi=8, seed=1)
     write_libsvm(file, 300, seed=7)
     with pytest.raises(InputError, match=r"data\.sources"):
