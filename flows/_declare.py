@@ -22,6 +22,7 @@ from flows._kinds import Pairs
 from ikmap.methods.kinds import Flag
 from ikmap.methods.options import Spec, specs_of
 from pipeline.errors import InputError
+from pipeline.plain_text import not_utf8
 
 
 class _Parser(argparse.ArgumentParser):
@@ -300,7 +301,7 @@ class Options:
         except OSError as error:
             raise InputError(f"--config {path}: {error.strerror}") from None
         except UnicodeDecodeError:
-            raise InputError(f"--config {path}: found bytes that are not UTF-8, expected TOML") from None
+            raise InputError(f"--config {path}: {not_utf8('TOML')}") from None
         return cls._from_toml(text, path)
 
     @classmethod

@@ -36,6 +36,10 @@ def _listed(value: Any) -> Sequence[Any]:
     return value if isinstance(value, list | tuple) else [value]
 
 
+_RUNNING = ("tcp://HOST:PORT", "tls://HOST:PORT", "file:PATH")
+"""How a scheduler that runs already is named."""
+
+
 @dataclass(frozen=True)
 class ClusterName(Kind):
     """A kind of cluster, or the address or the scheduler file of a running Dask scheduler."""
@@ -44,7 +48,7 @@ class ClusterName(Kind):
 
     @property
     def metavar(self) -> str:
-        return "{" + ",".join((*self.choice.names, "tcp://HOST:PORT", "tls://HOST:PORT", "file:PATH")) + "}"
+        return "{" + ",".join((*self.choice.names, *_RUNNING)) + "}"
 
     def check(self, value: Any) -> str:
         if isinstance(value, str) and "://" in value:
@@ -60,4 +64,7 @@ class ClusterName(Kind):
             if not value.removeprefix("file:").strip():
                 refuse(value, "a scheduler file such as file:scheduler.json")
             return value
-        return self.choice.check(value)
+        try:
+            return self.choice.check(value)
+        except ValueError as error:
+            raise ValueError(f"{error}; or {', '.join(_RUNNING)}") from None

@@ -164,7 +164,7 @@ class BatchOptions(CommonOptions):
     )
     budget: float | None = option(
         None,
-        Real(0),
+        Real(0, endless="leave --budget out for no limit"),
         group=FEATURES,
         common=True,
         help="seconds that --psi auto and --C auto may take; then the best of what has been scored is taken (default: "

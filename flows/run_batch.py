@@ -78,19 +78,23 @@ def run_pipeline(
     """
     began = time.time() if began is None else began
     prepare(options.cluster)  # before the imports that take long
+    from pipeline.progress import choose_progress
+
+    events = events or choose_progress(options.quiet)
+    say_starting(options, events)
     from datetime import datetime
 
     from pipeline.batch import call_directly, default_run_directory
     from pipeline.compiling import words_of
     from pipeline.engine import Context
     from pipeline.errors import writing
+    from pipeline.healing import check_models
     from pipeline.monitoring import told_to_scheduler
-    from pipeline.progress import choose_progress
     from pipeline.rundir import RunDirectory
     from pipeline.warm import WarmUp
 
     params = batch_params(options)
-    with events or choose_progress(options.quiet) as events:
+    with events:
         data = find_data(options, events)
         sources = sources_of(data) if sources is None else sources
         path = (
@@ -105,6 +109,7 @@ def run_pipeline(
                 events.message(f"warning: {fault}")
             if directory.repaired:
                 events.message(directory.repaired)
+            check_models(directory, events.message)
             if (metrics := directory.metrics(events.message)) is not None:
                 events.message(f"{path}: this run is finished; --fresh does it again")
                 return metrics
@@ -131,6 +136,13 @@ def run_pipeline(
             raise KeyboardInterrupt(f"run {again}") from None
         finally:
             directory.close()
+
+
+def say_starting(options: CommonOptions, events: Events) -> None:
+    """Tell what goes on before there is anything to count: seconds, and on a busy machine half a minute."""
+    events.message(
+        f"starting: loads the code, looks at the data, starts or finds workers (--cluster {options.cluster})"
+    )
 
 
 def imported_meanwhile(module: str) -> Thread:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from cluster import connect, prepare
-from flows.run_batch import cluster_arguments, downloading
+from flows.run_batch import cluster_arguments, downloading, say_starting
 from flows.score_options import ScoreOptions
 
 # Workers import this module when they start, and --help needs none of the rest: heavy imports stand in functions.
@@ -46,15 +46,18 @@ def run(
         With the command that does it again.
     """
     prepare(options.cluster)  # before the imports that take long
+    from pipeline.progress import choose_progress
+
+    events = events or choose_progress(options.quiet)
+    say_starting(options, events)
     from pipeline.batch import call_directly
     from pipeline.datasets import default_data_dir
     from pipeline.download import readable
     from pipeline.monitoring import told_to_scheduler
-    from pipeline.progress import choose_progress
     from pipeline.score import Output, open_data, open_run, score
     from pipeline.warm import WarmUp
 
-    with events or choose_progress(options.quiet) as events:
+    with events:
         model = open_run(options.model, options.learner)
         url = readable(options.input, default_data_dir(), say=events.message, progress=downloading(events))
         data = open_data(model, url, options.format, options.label)

@@ -8,6 +8,23 @@ from typing import ClassVar
 from flows.options import CLUSTER, DATA, FORMATS, LEARNER, OUTPUT, RUN, CommonOptions
 from ikmap.methods import option
 from ikmap.methods.kinds import Text
+from pipeline.errors import InputError
+
+_OTHER_FORMATS = (
+    ".csv",
+    ".tsv",
+    ".txt",
+    ".json",
+    ".jsonl",
+    ".npy",
+    ".npz",
+    ".libsvm",
+    ".svm",
+    ".gz",
+    ".bz2",
+    ".xz",
+    ".zip",
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,3 +67,11 @@ class ScoreOptions(CommonOptions):
         common=True,
         help="Parquet file to write, with prediction and score",
     )
+
+    def check_together(self) -> None:
+        super().check_together()
+        if self.output.lower().endswith(_OTHER_FORMATS):
+            raise InputError(
+                f"--output {self.output}: found the name of another format, expected one in .parquet; Parquet is what "
+                "is written (pyarrow.csv.write_csv makes CSV of it)"
+            )

@@ -22,6 +22,7 @@ from typing import Any
 from pipeline.dataset_spec import COMPRESSION_SUFFIXES, DatasetSpec, Files, Label, Split, is_web, parse_spec
 from pipeline.download import DownloadError, download
 from pipeline.errors import InputError
+from pipeline.plain_text import not_utf8
 from pipeline.readers import Source, open_source
 
 #: Used when the user names neither a data set nor an input: it ships inside a dependency.
@@ -312,5 +313,7 @@ def _read_toml(path: Path) -> dict[str, Any]:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise InputError(f"{path}: cannot read the data set file ({error.strerror})") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: {not_utf8('TOML')}") from error
+    except tomllib.TOMLDecodeError as error:
         raise InputError(f"{path}: not a TOML file: {error}") from error

@@ -42,6 +42,33 @@ def stage_is_whole(run: RunDirectory, name: str) -> bool:
     )
 
 
+def check_models(run: RunDirectory, say: Callable[[str], None]) -> None:
+    """Read what a batch run that is taken up again holds to score with; what is damaged counts as not done.
+
+    No stage reads a model again once it is evaluated. So damage would show only to those who score with it, and they
+    could but name it.
+
+    Parameters
+    ----------
+    say : callable
+        Told of what is made again.
+    """
+    if "online" in run.manifest["identity"]:  # those of a stream are learned from rows that may be gone
+        return
+    stages = [name for name in run.manifest["stages"] if name == "partition" or name.startswith("train:")]
+    records = [record for name in stages for record in run.records(name).values()]
+    kept = [record for record in records if record is not None and not record.get("temporary")]
+    for output in (output for record in kept for output in record.get("outputs", ()) if "/c/" not in output):
+        try:
+            run.store.read_group(output)
+        except Damaged as damaged:
+            place = Path(damaged.path).resolve()
+            if place.is_relative_to(run.path.resolve()):  # what is shared with others is theirs to make again
+                say(f"{damaged}; it is made again")
+                _remove(place)
+                run.manifest["status"] = "unfinished"
+
+
 def _anything_can(within: str) -> str | None:  # noqa: ARG001
     return None
 

@@ -20,5 +20,13 @@ def printable(text: str, keep: str = "") -> str:
     return _UNSAFE.sub(lambda found: found[0] if found[0] in keep else _written(found[0]), text)
 
 
+def not_utf8(expected: str) -> str:
+    """What is said of bytes that are no text: what was found and expected, and what to type."""
+    return (
+        f"found bytes that are not UTF-8, expected {expected} in UTF-8; convert the file, from Latin-1 for example: "
+        "iconv -f latin1 -t utf-8 FILE > NEW"
+    )
+
+
 def _written(character: str) -> str:
     return character.encode("unicode_escape").decode("ascii")

@@ -96,7 +96,8 @@ def open_run(folder: str, learner: str | None = None) -> TrainedModel:
     """
     path = Path(folder).expanduser().absolute()
     if not path.is_dir():
-        raise InputError(f"--model {folder}: no such directory, expected that of a finished run")
+        found = "found a file, expected the directory" if path.exists() else "no such directory, expected that"
+        raise InputError(f"--model {folder}: {found} of a finished run")
     manifest, _ = read_manifest_or_copy(path)
     online = "online" in manifest["identity"]
     again = f"python -m flows.{'online' if online else 'batch'} --config {path / 'run.toml'} --run-dir {path}"

@@ -24,6 +24,7 @@ from pipeline.batch import Call, Invocation, call_directly, run_batch
 from pipeline.durable import read_json
 from pipeline.engine import Context as RunContext
 from pipeline.engine import Record, Task
+from pipeline.healing import check_models
 from pipeline.measured import measured
 from pipeline.online import run_online
 from pipeline.progress import QuietProgress
@@ -120,6 +121,7 @@ class Command:
         asked = Invocation("test", options.to_toml(), {"kind": "local", "workers": 1}, sources, dask_report=False)
         context: Any = RunContext(NoWorkers(), held, params, events)  # type: ignore[arg-type]
         try:
+            check_models(held, events.message)
             if (metrics := held.metrics(events.message)) is not None:
                 return metrics
             if online:

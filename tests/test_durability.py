@@ -206,6 +206,25 @@ def test_rows_whose_file_is_gone_or_another_cannot_be_made_again(gone: bool, tmp
         commands(file)["batch"].run(run, call)
 
 
+@pytest.mark.parametrize("when", ["finished", "evaluate:svm"])
+@pytest.mark.parametrize("pattern", ["models/svm/zarr.json", "models/svm/coef/c/0/0", "partitions/*/members/c/0/0"])
+def test_a_damaged_model_is_made_again_by_the_same_command_though_no_stage_reads_it(
+    pattern: str, when: str, made: dict[str, Snapshots], tmp_path: Path
+) -> None:
+    run, heard = tmp_path / "run", Heard()
+    shutil.copytree(made["batch"].taken[when], run)
+    damaged(run, f"store.zarr/{pattern}")
+    file = made["batch"].directory.parent / "rows.libsvm"
+    commands(file)["batch"].run(run, heard=heard)
+    assert results(run) == results(made["batch"].directory)
+    (told,) = (line for line in heard.lines if line.endswith("; it is made again"))
+    assert "is damaged (" in told
+    score(ScoreOptions(model=str(run), input=str(file), output="x"))
+    again = Heard()
+    commands(file)["batch"].run(run, heard=again)
+    assert not again.lines  # finished, and whole
+
+
 def test_a_finished_model_that_is_damaged_is_named_with_what_to_do(made: dict[str, Snapshots], tmp_path: Path) -> None:
     for pattern in ("store.zarr/models/svm/zarr.json", "store.zarr/models/svm/coef/c/0/0"):
         run = tmp_path / pattern.replace("/", "-")

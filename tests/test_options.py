@@ -144,8 +144,8 @@ def test_types_from_the_command_line():
         ("--test-size 1", "--test-size: found 1", "> 0 and < 1"),
         ("--test-size 0", "--test-size: found 0", "> 0 and < 1"),
         ("--C 0", "--C: found 0", "a number > 0"),
-        ("--C nan", "--C: found nan", "a number > 0"),
-        ("--C inf", "--C: found inf", "a number > 0"),
+        ("--C nan", "--C: found nan", "a finite number > 0"),
+        ("--C inf", "--C: found inf", "a finite number > 0"),
         ("--eta -0.5", "--eta: found -0.5", "a number > 0"),
         ("--eta x", "--eta: found 'x'", "a number > 0"),
         ("--tol 0", "--tol: found 0", "a number > 0"),
@@ -180,6 +180,7 @@ def test_types_from_the_command_line():
         ("--psi 8 --search full", "--search full: found nothing to choose", "auto"),
         ("--search half", "--search: found 'half'", "race"),
         ("--budget 0", "--budget: found 0", "a number > 0"),
+        ("--budget inf", "--budget: found inf", "a finite number > 0; leave --budget out for no limit"),
         ("--partitioner gcws", "'gcws' is not available yet", "available: anne, iforest"),
         ("--partitioner mondrian", "'mondrian' is not available yet", "available: anne, iforest"),
         ("--partitioner binning", "'binning' is not available yet", "available: anne, iforest"),
@@ -320,6 +321,12 @@ def test_bad_value_in_python_is_refused_too():
         BatchOptions(t=None)
 
 
+@pytest.mark.parametrize("name", ["p.csv", "P.CSV", "s3://bucket/p.json", "p.npy", "p.parquet.gz"])
+def test_scores_are_not_written_under_the_name_of_another_format(name):
+    said = refused(["--model", "runs/a", "--input", "b.csv", "--output", name], ScoreOptions)
+    assert said.startswith(f"--output {name}: found the name of another format, expected one in .parquet")
+
+
 def test_score_needs_model_and_input():
     assert refused("--input x", ScoreOptions).startswith("--model: required")
     assert "--model" in refused("", ScoreOptions)
@@ -369,7 +376,9 @@ def test_bad_config_names_file_and_key(tmp_path, text, found):
 def test_config_that_cannot_be_read(tmp_path):
     assert "No such file" in refused(["--config", str(tmp_path / "none.toml")])
     (tmp_path / "bytes.toml").write_bytes(b"\xff\xfe")
-    assert "not UTF-8" in refused(["--config", str(tmp_path / "bytes.toml")])
+    said = refused(["--config", str(tmp_path / "bytes.toml")])
+    assert "not UTF-8" in said
+    assert "iconv -f latin1 -t utf-8" in said
 
 
 def test_run_toml_is_toml_without_session_options():

@@ -168,6 +168,15 @@ def test_scoring_needs_no_label(folder: Path) -> None:
 
 
 HEAD = "a,b,class\n"
+NOT_UTF8 = (
+    "found bytes that are not UTF-8, expected {} in UTF-8; convert the file, from Latin-1 for example: "
+    "iconv -f latin1 -t utf-8 FILE > NEW"
+)
+CARRIAGE_RETURN = (
+    "found a carriage return in a cell without quotes, expected lines that end in \\n or \\r\\n; where lines end in "
+    "\\r alone: tr '\\r' '\\n' < FILE > NEW"
+)
+
 FAULTS = [
     (HEAD + "1,2,x\n1,,y\n", {}, "line 3, column 'b': found an empty cell, expected a number"),
     (HEAD + "1, ,x\n", {}, "line 2, column 'b': found an empty cell, expected a number"),
@@ -197,8 +206,10 @@ FAULTS = [
     ("y\n1\n", {}, "found no feature columns beside the label, expected at least one"),
     (HEAD + "1,2,x\n", {"n_columns": 3}, "found 2 feature columns, but the training data has 3; give data with the same columns"),  # noqa: E501
     (HEAD + "1,2,x\n", {"n_columns": 1}, "found 2 feature columns, but the training data has 1; give data with the same columns"),  # noqa: E501
-    (b"a,class\n1,x\n2,\xff\xfe\n", {}, "line 3, column 'class': found bytes that are not UTF-8, expected text"),
-    (b"\xff,class\n1,x\n", {}, "line 1, column 1: found bytes that are not UTF-8, expected a name"),
+    (b"a,class\n1,x\n2,\xff\xfe\n", {}, "line 3, column 'class': " + NOT_UTF8.format("text")),
+    (b"a,class\n1,0\n\xe9,1\n", {}, "line 3, column 'a': " + NOT_UTF8.format("a number")),
+    (b"a,class\n1,0\n1\r2,1\n", {}, "line 3: " + CARRIAGE_RETURN),
+    (b"\xff,class\n1,x\n", {}, "line 1, column 1: " + NOT_UTF8.format("a name")),
 ]  # fmt: skip
 
 

@@ -502,6 +502,7 @@ def test_command(libsvm_run: Trained, tmp_path: Path, capsys: pytest.CaptureFixt
     [
         ({"--input": "missing.libsvm"}, "error: missing.libsvm: no such file\n"),
         ({"--model": "missing"}, "error: --model missing: no such directory, expected that of a finished run\n"),
+        ({"--model": __file__}, f"error: --model {__file__}: found a file, expected the directory of a finished run\n"),
     ],
 )
 def test_command_says_what_is_wrong(
@@ -509,5 +510,9 @@ def test_command_says_what_is_wrong(
 ) -> None:
     words = {"--model": str(libsvm_run.path), "--input": str(libsvm_run.test), "--output": str(tmp_path / "p")}
     assert run_command(main, [word for pair in (words | changed).items() for word in pair]) == 2
-    assert capsys.readouterr() == ("", message)
+    out, err = capsys.readouterr()
+    assert out == ""
+    starting, _, said = err.partition("\n")
+    assert starting.endswith(" starting: loads the code, looks at the data, starts or finds workers (--cluster local)")
+    assert said == message
     assert not (tmp_path / "p").exists()

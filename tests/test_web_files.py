@@ -223,4 +223,6 @@ def test_the_commands_read_from_a_server_of_whole_files(
         assert output.exists()
         capsys.readouterr()
         assert run_command(flows.batch.main, ["--input", f"{site}/none.csv", *small]) == 2
-    assert capsys.readouterr().err == f"error: {site}/none.csv: cannot be read: the server answered 404\n"
+    starting, said = capsys.readouterr().err.splitlines()
+    assert " starting: " in starting
+    assert said == f"error: {site}/none.csv: cannot be read: the server answered 404"

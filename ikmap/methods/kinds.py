@@ -90,6 +90,8 @@ class Real(Kind):
     low: float
     high: float = math.inf
     words: tuple[str, ...] = ()
+    endless: str = ""
+    """What to do instead, told to those who give infinity."""
 
     @property
     def metavar(self) -> str:
@@ -112,7 +114,10 @@ class Real(Kind):
             return value
         if isinstance(value, bool) or not isinstance(value, int | float):
             refuse(value, self.expected)
-        if not (math.isfinite(value) and self.low < value < self.high):
+        if not math.isfinite(value):
+            hint = f"; {self.endless}" if self.endless and value == math.inf else ""
+            refuse(value, self.expected.replace("a number", "a finite number", 1) + hint)
+        if not self.low < value < self.high:
             refuse(value, self.expected)
         return float(value)
 

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.csv
 
 from pipeline.errors import InputError
+from pipeline.plain_text import not_utf8
 from pipeline.readers.base import WIDE, Block, Piece, Source, check_columns, shown
 from pipeline.readers.files import MEBIBYTE, File, LongLine, read_record, text_blocks
 from pipeline.readers.labels import LABEL_NAMES, check_names, choose_label
@@ -149,7 +150,7 @@ class DelimitedSource(Source):
             raise InputError(f"{where}: found an empty cell, expected {expected}")
         if is_label and self.text_labels:
             if _broken(cell):
-                raise InputError(f"{where}: found bytes that are not UTF-8, expected text")
+                raise InputError(f"{where}: {not_utf8('text')}")
             return cell
         if _NUMBER.fullmatch(cell):
             value = float(cell)
@@ -160,6 +161,8 @@ class DelimitedSource(Source):
                 reason = f"a number{kind}, as in the first rows"
             else:
                 reason = "a number; code categorical columns as numbers first"
+            if _broken(cell):
+                raise InputError(f"{where}: {not_utf8('a number')}")
             raise InputError(f"{where}: found {shown(cell)}, expected {reason}")
         raise InputError(f"{where}: found {cell}, expected a finite number{kind}")
 
@@ -271,6 +274,11 @@ def _records(text: bytes, url: str, delimiter: str, line: int) -> Iterator[tuple
                 yield at, row
             at = line + reader.line_num
     except csv.Error as error:
+        if "new-line character" in str(error):  # which goes on with advice for who calls Python's reader
+            raise InputError(
+                f"{url}: line {at}: found a carriage return in a cell without quotes, expected lines that end in \\n "
+                "or \\r\\n; where lines end in \\r alone: tr '\\r' '\\n' < FILE > NEW"
+            ) from error
         raise InputError(f"{url}: line {at}: not CSV: {error}") from error
 
 
@@ -291,7 +299,7 @@ def _checked_names(url: str, names: Sequence[str], line: int) -> list[str]:
     names = [name.strip() for name in names]
     for j, name in enumerate(names):
         if _broken(name):
-            raise InputError(f"{url}: line {line}, column {j + 1}: found bytes that are not UTF-8, expected a name")
+            raise InputError(f"{url}: line {line}, column {j + 1}: {not_utf8('a name')}")
     check_names(f"{url}: line {line}", names)
     return names
 
