@@ -13,9 +13,12 @@ from ikmap.cells import Cells
 from ikmap.learners.linear_svm import SVMParams, fit_linear_svm, svm_model
 from ikmap.learners.ogd import OGDState
 from ikmap.learners.rows import Block
+from ikmap.methods import MAPS
+from ikmap.methods.iforest import IForestOptions
+from ikmap.methods.map import MapShape, PsiMap
 from ikmap.model import Model
 from ikmap.model_selection import folds, score_fold
-from ikmap.partitioners import Partitions, fit_partitions
+from ikmap.partitioners import Partitions, fit_iforest
 from ikmap.rows import Rows, as_csr
 from pipeline.cell_blocks import CellBlocks, SpooledBlocks
 from pipeline.layout import Layout, learning_blocks, packed_row_bytes
@@ -70,15 +73,29 @@ class Gapped(Partitions):
         raise NotImplementedError
 
 
-@pytest.fixture
-def _gapped(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every model that a run or a fold fits leaves some rows without cells."""
+class GappedTrees(PsiMap):
+    """Isolation trees that leave some rows without cells."""
 
-    def fit(*args: Any, **options: Any) -> Partitions:
-        return Gapped(fit_partitions(*args, **options), 0.1)
+    Options = IForestOptions
 
-    monkeypatch.setattr("pipeline.stages.partition.fit_partitions", fit)
-    monkeypatch.setattr("ikmap.partitioners.fit_partitions", fit)
+    def partitions(self, options: Any, points: Rows, draws: Any, seed: int, n_threads: int) -> Partitions:
+        depth = None if options.max_depth == "none" else options.max_depth
+        return Gapped(fit_iforest(points, draws, seed, max_depth=depth, n_threads=n_threads), 0.1)
+
+    def needed_bytes(self, options: Any, value: int, shape: MapShape) -> tuple[float, float]:  # noqa: ARG002
+        return 0.0, 0.0
+
+
+GAPPED = GappedTrees(name="gapped-trees", title="trees with gaps", about="as a test wants it")
+
+
+@pytest.fixture(autouse=True)
+def _known(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(MAPS, GAPPED.name, GAPPED)
+
+
+def params(**options: Any) -> Params:
+    return Params.given(partitioner=GAPPED.name, **{"t": T, "psi": 8, **options})
 
 
 def gapped_run(path: Path, params: Params, psi: int, classes: int = 2) -> tuple[Any, Fitted]:
@@ -95,11 +112,10 @@ def in_memory(ctx: Any, fitted: Fitted, side: str) -> tuple[Cells, np.ndarray]:
     return fitted.load(ctx.store).cells(X), y
 
 
-@pytest.mark.usefixtures("_gapped")
 @pytest.mark.parametrize("psi", [8, 256])
 def test_the_store_keeps_rows_without_cells(psi: int, tmp_path: Path) -> None:
     """They are stored as -1, which is no mark of what is absent from the store."""
-    ctx, fitted = gapped_run(tmp_path, Params(t=T, shard_rows=90), psi)
+    ctx, fitted = gapped_run(tmp_path, params(learners=("svm",), shard_rows=90), psi)
     for side in ("train", "test"):
         expected, y = in_memory(ctx, fitted, side)
         arrays = ctx.store.open_arrays(cells_name(psi, side))
@@ -109,30 +125,28 @@ def test_the_store_keeps_rows_without_cells(psi: int, tmp_path: Path) -> None:
         assert np.array_equal(arrays["labels"][...], y)
 
 
-@pytest.mark.usefixtures("_gapped")
 @pytest.mark.parametrize("psi", [8, 256])
 @pytest.mark.parametrize("classes", [2, 3])
 @pytest.mark.parametrize("solver", ["memory", "block", "distributed"])
 def test_every_solver_learns_what_the_one_hot_form_says(solver: str, classes: int, psi: int, tmp_path: Path) -> None:
-    params = Params(t=T, solver=solver, tol=1e-4, learners=("svm",))
-    ctx, fitted = gapped_run(tmp_path, params, psi, classes)
+    asked = params(solver=solver, tol=1e-3, learners=("svm",))
+    ctx, fitted = gapped_run(tmp_path, asked, psi, classes)
     record = train(ctx, "svm", fitted)
     model: Any = load_model(ctx.store, "models/svm", Model, record["content_hash"])
     found, y = in_memory(ctx, fitted, "train")
     X, outputs = found.to_csr(), range(model.coef.shape[1])
-    best = fit_linear_svm([Block(X, y)], classes, replace(svm_params(params, "svm"), tol=1e-9)).primal
+    best = fit_linear_svm([Block(X, y)], classes, replace(svm_params(asked, "svm"), tol=1e-9)).primal
     signs = np.column_stack([np.where(y == (k if classes > 2 else 1), 1.0, -1.0) for k in outputs])
     slack = np.maximum(1.0 - signs * (X @ model.coef), 0.0)
-    primal = (model.coef**2).sum(axis=0) / 2 + params.C * (slack**2).sum(axis=0)
-    np.testing.assert_allclose(primal, best, rtol=2e-4)
+    primal = (model.coef**2).sum(axis=0) / 2 + svm_params(asked, "svm").C * (slack**2).sum(axis=0)
+    np.testing.assert_allclose(primal, best, rtol=1.1e-3)
 
 
-@pytest.mark.usefixtures("_gapped")
 @pytest.mark.parametrize("psi", [8, 256])
 @pytest.mark.parametrize("learner", ["svm", "logistic", "ogd", "ogd-naive", "ogd-dual", "isolation-svm"])
 def test_every_learner_is_trained_and_predicts(learner: str, psi: int, tmp_path: Path) -> None:
     """The stored model predicts the stored cells as it does the one-hot form's cells in memory, and raw rows."""
-    ctx, fitted = gapped_run(tmp_path, Params(t=T, learners=(learner,), order="file"), psi)
+    ctx, fitted = gapped_run(tmp_path, params(learners=(learner,), order="file"), psi)
     record = train(ctx, learner, fitted)
     model: Any = load_model(ctx.store, f"models/{learner}", Model, record["content_hash"])
     test, y = in_memory(ctx, fitted, "test")
@@ -146,22 +160,19 @@ def test_every_learner_is_trained_and_predicts(learner: str, psi: int, tmp_path:
         expected = state.decision_function(test.to_csr(normalize=False))
         np.testing.assert_array_equal(model.decision_function(test), expected)
     X, _ = PreparedRows(ctx.store, "test").take(np.arange(y.size))
-    scorer = TrainedModel(ctx.store, learner, record["content_hash"], fitted, None, "anne")
+    scorer = TrainedModel(ctx.store, learner, record["content_hash"], fitted, None, GAPPED.name)
     preparation = PreparedRows(ctx.store, "test").preparation
     parts = [part for _, part in decisions(scorer, X, preparation, str)]
     np.testing.assert_array_equal(np.concatenate(parts), model.decision_function(test))
 
 
-@pytest.mark.usefixtures("_gapped")
 def test_cross_validation_goes_over_rows_without_cells(tmp_path: Path) -> None:
-    params = Params(t=T, psi="auto", C="auto", learners=("svm", "ogd"), partitioner="iforest")
-    ctx = context(tmp_path, params)
+    ctx = context(tmp_path, params(psi="auto", C="auto", learners=("svm", "ogd")))
     store_rows(ctx.store, *points(N), rule="first", n_train=400, part_rows=150)
     told = select(ctx)
     assert set(told["chosen"]) == {"svm", "ogd"}
 
 
-@pytest.mark.usefixtures("_gapped")
 def test_a_fold_is_scored_as_in_the_one_hot_form() -> None:
     X, y = points(N)
     y = y.astype(np.int32)
@@ -169,14 +180,15 @@ def test_a_fold_is_scored_as_in_the_one_hot_form() -> None:
 
     def of(form: Any) -> Any:
         def svm(cells: Cells, y: np.ndarray) -> Any:
-            params = SVMParams(tol=1e-10)
-            model = svm_model(fit_linear_svm([Block(form(cells), y)], 2, params), [0, 1], params, divisor=np.sqrt(T))
+            asked = SVMParams(tol=1e-10)
+            model = svm_model(fit_linear_svm([Block(form(cells), y)], 2, asked), [0, 1], asked, divisor=np.sqrt(T))
             return lambda rows: model.predict_index(form(rows))
 
         return svm
 
     learners = {psi: {"cells": of(lambda rows: rows), "one-hot": of(Cells.to_csr)} for psi in (8, 256)}
-    found = score_fold(X, y, fit, held_out, learners, method="iforest", n_partitions=T, seed=0)
+    path = GAPPED.path(params().map_options, [8, 256], 0, X[fit], [X[fit], X[held_out]])
+    found = score_fold(path, y[fit], y[held_out], learners)
     for psi in (8, 256):
         np.testing.assert_array_equal(found["cells"][psi], found["one-hot"][psi])
 
