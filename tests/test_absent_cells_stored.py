@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from ikmap.cells import Cells
+from ikmap.learners.linear_model import decision_to_index
 from ikmap.learners.linear_svm import SVMParams, fit_linear_svm, svm_model
 from ikmap.learners.ogd import OGDState
 from ikmap.learners.rows import Block
@@ -30,12 +31,16 @@ from pipeline.stages.cells import cells, cells_name, create_cells
 from pipeline.stages.evaluate import evaluate
 from pipeline.stages.partition import Fitted, partition
 from pipeline.stages.select import select
+from pipeline.stages.shuffle import shuffle
+from pipeline.stages.stream import Contestant, learn_chunk, learn_initial, map_chunk, save_state
 from pipeline.stages.train import svm_params, train
+from pipeline.stream_data import PredictionFile, Stream
 from tests.runs import context, new_store, points, store_rows, without_cluster  # noqa: F401
 
 pytestmark = pytest.mark.usefixtures("without_cluster")
 
 T, N = 5, 500
+BLOCK = 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,6 +176,47 @@ def test_cross_validation_goes_over_rows_without_cells(tmp_path: Path) -> None:
     store_rows(ctx.store, *points(N), rule="first", n_train=400, part_rows=150)
     told = select(ctx)
     assert set(told["chosen"]) == {"svm", "ogd"}
+
+
+@pytest.mark.parametrize("psi", [8, 256])
+@pytest.mark.parametrize("learner", ["ogd", "ogd-naive", "ogd-dual"])
+def test_a_stream_goes_over_rows_without_cells(
+    learner: str, psi: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Chunk by chunk, predictions and decisions are those of the one-hot form."""
+    monkeypatch.setattr("pipeline.stages.shuffle.CHUNK_BYTES", 2 * BLOCK * 8 * 4)
+    ctx = context(tmp_path, params(learners=(learner,)))
+    store_rows(ctx.store, *points(N), rule="first", n_train=400, part_rows=150)
+    shuffle(ctx, 300, BLOCK, ctx.params.order)
+    fitted = Fitted(**partition(ctx, [psi])["fitted"][0])
+    stream = Stream(ctx.store, BLOCK)
+    folder = tmp_path / "predictions"
+    one = Contestant(learner, fitted, None, str(folder / "x.int32"), str(tmp_path / "x.npz"))
+    learn_initial(stream, ctx.params, one)
+    chunks = range(ctx.run.stage("shuffle")["result"]["chunks"])  # type: ignore[index]
+    for k in chunks:
+        map_chunk(stream, [fitted], k)
+        learn_chunk(stream, ctx.params, one, k)
+    model: Any = load_model(
+        ctx.store, f"models/{learner}", Model, save_state(stream, ctx.params, one, len(chunks))["content_hash"]
+    )
+    X, y = PreparedRows(ctx.store, "train").take(np.arange(300))
+    parts = [fitted.load(ctx.store).cells(rows) for rows in (X, *map(stream.features, chunks))]
+    expected = OGDState.start(parts[0].n_columns, 2, 0.5, T)
+    expected.partial_fit(parts[0].to_csr(normalize=False), y)
+    assert not any(part.complete for part in parts)
+    hidden = [stream.labels(k, str(folder / "y.int32")) for k in chunks]
+    predicted = []
+    for part, labels in zip(parts[1:], hidden, strict=True):
+        for start in range(0, len(part), BLOCK):
+            rows = part[start : start + BLOCK].to_csr(normalize=False)
+            predicted.append(decision_to_index(expected.decision_function(rows)))
+            expected.partial_fit(rows, labels.reveal(start, start + rows.shape[0], predicted[-1]))
+    np.testing.assert_array_equal(PredictionFile(one.predictions).read(), np.concatenate(predicted))
+    for part in parts:
+        np.testing.assert_array_equal(
+            model.decision_function(part), expected.decision_function(part.to_csr(normalize=False))
+        )
 
 
 def test_a_fold_is_scored_as_in_the_one_hot_form() -> None:
