@@ -123,7 +123,7 @@ def test_the_store_keeps_rows_without_cells(psi: int, tmp_path: Path) -> None:
     ctx, fitted = gapped_run(tmp_path, params(learners=("svm",), shard_rows=90), psi)
     for side in ("train", "test"):
         expected, y = in_memory(ctx, fitted, side)
-        arrays = ctx.store.open_arrays(cells_name(psi, side))
+        arrays = ctx.store.open_arrays(cells_name(fitted, side))
         assert (expected.codes < 0).any()
         assert (expected.codes < 0).all(axis=1).any()
         assert np.array_equal(arrays["codes"][...], expected.codes)
