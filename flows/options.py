@@ -136,7 +136,7 @@ class BatchOptions(CommonOptions):
         "auto",
         Choice(("auto", "binary", "multiclass"), later=("regression", "novelty")),
         group=DATA,
-        help="what to learn; auto goes by the labels",
+        help="what to learn; auto: as the data set is defined, else by the labels",
     )
     data_dir: str | None = option(
         None,

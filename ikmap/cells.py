@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,8 +17,9 @@ class Cells:
     Parameters
     ----------
     codes : ndarray of integers, shape (n, t)
-        ``codes[r, i]`` is the cell of row r in partitioning i, in ``[0, offsets[i+1] - offsets[i])``.
-        int32 at every interface; a compiled loop may ask for :meth:`packed` ones.
+        ``codes[r, i]`` is the cell of row r in partitioning i, in ``[0, offsets[i+1] - offsets[i])``, or
+        :attr:`absent` where the row has none. int32 at every interface, where that is -1; a compiled loop may ask for
+        :meth:`packed` ones.
     offsets : ndarray of int64, shape (t + 1,)
         Feature column of (i, cell) is ``offsets[i] + cell``. Blocks may have different widths.
     """
@@ -50,30 +52,73 @@ class Cells:
         """Select rows: a slice, a boolean mask or row numbers."""
         return Cells(np.ascontiguousarray(self.codes[rows]), self.offsets)
 
-    def packed(self, least: type[np.unsignedinteger] = np.uint8) -> Cells:
-        """Return the same cells in the smallest unsigned type that holds every block's width; as is if any is -1.
+    @property
+    def absent(self) -> int:
+        """The code that stands for "no cell": -1, or the highest number of an unsigned type.
 
-        It is no smaller than `least`.
+        Where a partitioning has so many cells that unsigned codes leave no number free, -1, which no code is.
         """
-        dtype = max(packed_dtype(self.offsets), np.dtype(least), key=lambda kind: kind.itemsize)
-        return (
-            self
-            if self.codes.dtype == dtype or self.codes.min(initial=0) < 0
-            else Cells(self.codes.astype(dtype), self.offsets)
+        return absent_code(self.codes.dtype, self.offsets)
+
+    @property
+    def missing(self) -> np.ndarray:
+        """Where a row has no cell: bool array of shape (n, t)."""
+        found: np.ndarray = self.codes == self.absent
+        return found
+
+    @property
+    def complete(self) -> bool:
+        """Whether every row has a cell in every partitioning."""
+        if self.codes.dtype.kind == "i":
+            return bool(self.codes.min(initial=0) >= 0)
+        return self.absent < 0 or bool(self.codes.max(initial=0) < self.absent)
+
+    def packed(self, least: type[np.unsignedinteger] = np.uint8) -> Cells:
+        """Return the same cells in the smallest unsigned type that holds every block's width.
+
+        Where a row has no cell, that takes one number more. The type is no smaller than `least`.
+        """
+        small, large = (
+            max(packed_dtype(self.offsets, gaps), np.dtype(least), key=lambda kind: kind.itemsize)
+            for gaps in (False, True)
         )
+        return self._cast(small if small == large or self.complete else large)
+
+    def _cast(self, dtype: np.dtype) -> Cells:
+        """The same cells with codes of a type that has room for them."""
+        if self.codes.dtype == dtype:
+            return self
+        found = Cells(self.codes.astype(dtype), self.offsets)
+        # A cast turns -1 into the highest number of an unsigned type, but no other "no cell" into its own.
+        if self.codes.dtype.kind == "u" and not self.complete:
+            found.codes[self.missing] = found.absent
+        return found
+
+    @classmethod
+    def concatenated(cls, parts: Sequence[Cells]) -> Cells:
+        """The rows of cells of the same partitionings, one below the other."""
+        dtype = np.result_type(*(part.codes.dtype for part in parts))
+        return cls(np.concatenate([part._cast(dtype).codes for part in parts]), parts[0].offsets)
 
     def columns(self) -> np.ndarray:
-        """Feature column of every entry: int64 array of shape (n, t), ascending in each row."""
-        return self.codes + self.offsets[:-1]
+        """Feature column of every entry: int64 array of shape (n, t), ascending in each row; -1 for no cell."""
+        columns = self.codes + self.offsets[:-1]
+        return columns if self.complete else np.where(self.missing, -1, columns)
 
     def to_csr(self, normalize: bool = True) -> sp.csr_array:
-        """One-hot form, shape (n, n_columns), t entries a row: 1/sqrt(t) each, or 1 with ``normalize=False``."""
+        """One-hot form, shape (n, n_columns), an entry for each cell: 1/sqrt(t), or 1 with ``normalize=False``."""
         n, t = self.codes.shape
         value = 1.0 / np.sqrt(t) if normalize else 1.0
         index = np.int32 if max(n * t, self.n_columns) <= np.iinfo(np.int32).max else np.int64
-        indptr = np.arange(0, n * t + 1, t, dtype=index)
-        columns = self.columns().astype(index, copy=False).ravel()
-        return sp.csr_array((np.full(n * t, value), columns, indptr), shape=(n, self.n_columns))
+        columns = self.columns()
+        if self.complete:
+            indptr = np.arange(0, n * t + 1, t, dtype=index)
+        else:
+            present = columns >= 0
+            indptr = np.concatenate([[0], np.cumsum(present.sum(axis=1))]).astype(index)
+            columns = columns[present]
+        columns = columns.astype(index, copy=False).ravel()
+        return sp.csr_array((np.full(columns.size, value), columns, indptr), shape=(n, self.n_columns))
 
     @classmethod
     def from_csr(cls, X: Any) -> tuple[Cells, float] | None:
@@ -94,7 +139,18 @@ class Cells:
         return cls(codes, offsets), float(X.data[0])
 
 
-def packed_dtype(offsets: np.ndarray) -> np.dtype:
-    """Smallest unsigned integer type that holds every cell number of these blocks."""
+def packed_dtype(offsets: np.ndarray, gaps: bool = False) -> np.dtype:
+    """Smallest unsigned integer type that holds every cell number of these blocks, and one for "no cell" with `gaps`.
+
+    So 256 cells take one byte, as long as every row has one of them.
+    """
     widest = int(np.diff(offsets).max(initial=1))
-    return np.dtype(np.min_scalar_type(widest - 1))
+    return np.dtype(np.min_scalar_type(widest - 1 + gaps))
+
+
+def absent_code(dtype: np.dtype, offsets: np.ndarray) -> int:
+    """See :attr:`Cells.absent`."""
+    if dtype.kind == "i":
+        return -1
+    highest = int(np.iinfo(dtype).max)
+    return highest if int(np.diff(offsets).max(initial=1)) <= highest else -1

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from ikmap.cells import Cells, packed_dtype
+from ikmap.cells import Cells, absent_code, packed_dtype
 from ikmap.learners.rows import Block
 from pipeline.errors import writing
 from pipeline.prepared import READ_BYTES
@@ -21,6 +21,8 @@ VISIT_ROWS = 1024
 
 class CellBlocks(Sequence[Block]):
     """Training cells in blocks that fit in memory, packed to the smallest integer type, read when asked for.
+
+    Where 256 cells fill a byte and a row of a block has none (-1), the block takes two bytes for each.
 
     Parameters
     ----------
@@ -51,11 +53,16 @@ class CellBlocks(Sequence[Block]):
     def _read(self, ranges: list[tuple[int, int]]) -> Block:
         rows = sum(stop - start for start, stop in ranges)
         codes = np.empty((rows, self._offsets.size - 1), dtype=packed_dtype(self._offsets))
+        # A type that has a number for "no cell" takes -1 as that; the others are left for a wider one at the first -1.
+        room = absent_code(codes.dtype, self._offsets) >= 0
         labels = np.empty(rows, dtype=np.int32)
         at = 0
         for start, stop in joined(ranges, max(1, READ_BYTES // (4 * codes.shape[1]))):
             inside = slice(at, at + stop - start)
-            codes[inside] = read(self._arrays["codes"], slice(start, stop))
+            stored = read(self._arrays["codes"], slice(start, stop))
+            if not room and stored.min(initial=0) < 0:
+                codes, room = codes.astype(packed_dtype(self._offsets, gaps=True)), True
+            codes[inside] = stored
             labels[inside] = read(self._arrays["labels"], slice(start, stop))
             at += stop - start
         self.bytes_read += rows * (4 * codes.shape[1] + 4)
@@ -82,10 +89,10 @@ class SpooledBlocks(Sequence[Block]):
 
     def __init__(self, source: Sequence[Block], offsets: np.ndarray, visit_rows: int | None = VISIT_ROWS) -> None:
         self._offsets = offsets
-        self._dtype = packed_dtype(offsets)
         self._file = tempfile.TemporaryFile(prefix="ikmap-cells-")  # noqa: SIM115 - lives as long as this object
         weakref.finalize(self, self._file.close)
-        self._bounds = [0]
+        self._places: list[tuple[int, int, np.dtype]] = []
+        end = 0
         self.bytes_read = 0
         with writing(tempfile.gettempdir()):
             for k in range(len(source)):
@@ -96,18 +103,18 @@ class SpooledBlocks(Sequence[Block]):
                     rows = slice(start, start + step)
                     self._file.write(np.ascontiguousarray(labels[rows]).data)
                     self._file.write(np.ascontiguousarray(cells.codes[rows]).data)
-                    self._bounds.append(self._bounds[-1] + labels[rows].size)
+                    self._places.append((end, labels[rows].size, cells.codes.dtype))
+                    end += labels[rows].nbytes + cells.codes[rows].nbytes
             self._file.flush()
 
     def __len__(self) -> int:
-        return len(self._bounds) - 1
+        return len(self._places)
 
     def __getitem__(self, k: int) -> Block:  # type: ignore[override]
         t = self._offsets.size - 1
-        first, rows = self._bounds[k], self._bounds[k + 1] - self._bounds[k]
-        row_bytes = 4 + t * self._dtype.itemsize
-        raw = os.pread(self._file.fileno(), rows * row_bytes, first * row_bytes)
+        first, rows, dtype = self._places[k]
+        raw = os.pread(self._file.fileno(), rows * (4 + t * dtype.itemsize), first)
         self.bytes_read += len(raw)
         labels = np.frombuffer(raw, dtype=np.int32, count=rows)
-        codes = np.frombuffer(raw, dtype=self._dtype, offset=4 * rows).reshape(rows, t)
+        codes = np.frombuffer(raw, dtype=dtype, offset=4 * rows).reshape(rows, t)
         return Block(Cells(codes, self._offsets), labels)

@@ -14,6 +14,9 @@ from pipeline.errors import InputError
 
 COMPRESSION_SUFFIXES = ("", ".bz2", ".xz", ".gz")
 
+CSV_KEYS = ("header", "delimiter")
+"""Keys that say something of files of one format only."""
+
 Label = int | float | str
 
 
@@ -95,8 +98,8 @@ class DatasetSpec:
     n_train: int | None = None
     n_test: int | None = None
     label: str | int | None = None
-    header: bool = True
-    delimiter: str = ","
+    header: bool | None = None
+    delimiter: str | None = None
     two_class: tuple[tuple[Label, ...], tuple[Label, ...]] | None = None
     divide: float = 1.0
     split: Split = Split()
@@ -135,6 +138,12 @@ def _is_split(value: Any) -> bool:
     )
 
 
+def _is_delimiter(value: Any) -> bool:
+    if not (isinstance(value, str) and len(value) == 1 and value.isascii()):
+        return False
+    return value == "\t" or (value.isprintable() and not value.isalnum() and value not in "\"'.+-_")
+
+
 def _is_one_of(*choices: str) -> Callable[[Any], bool]:
     return lambda value: value in choices
 
@@ -168,7 +177,7 @@ _KEYS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "n_test": _COUNT,
     "label": (lambda v: type(v) in (int, str), "a column's name or number"),
     "header": (lambda v: isinstance(v, bool), "true or false"),
-    "delimiter": (lambda v: isinstance(v, str) and len(v) == 1, "one character"),
+    "delimiter": (_is_delimiter, "one character that is in no number, name or quote, such as ';' or '|'"),
     "two_class": (_is_two_class, "two lists of labels without a label in common"),
     "split": (_is_split, 'like { rule = "shuffle", fraction = 0.8 } or { rule = "first", n_train = 1000 }'),
     "source": _TEXT,
@@ -212,6 +221,9 @@ def parse_spec(path: Path, folder: Path | None, name: str, table: Any) -> Datase
             variants.append(Files(**options))
         elif "package" not in table or "resource" not in table:
             raise InputError(f'{where}: found no file, expected train = "FILE"')
+    for key in CSV_KEYS:
+        if key in table and table.get("format", "auto") not in ("auto", "csv"):
+            raise InputError(f'{where}: {key} = {table[key]!r} is for CSV, found format = "{table["format"]}"')
     options = {k: v for k, v in table.items() if k not in _FILE_KEYS and k != "variants"}
     options["aliases"] = tuple(table.get("aliases", ()))
     options["divide"] = float(table.get("divide", 1.0))

@@ -19,7 +19,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from pipeline.dataset_spec import COMPRESSION_SUFFIXES, DatasetSpec, Files, Label, Split, is_web, parse_spec
+from pipeline.dataset_spec import COMPRESSION_SUFFIXES, CSV_KEYS, DatasetSpec, Files, Label, Split, is_web, parse_spec
 from pipeline.download import DownloadError, download
 from pipeline.errors import InputError
 from pipeline.plain_text import not_utf8
@@ -44,7 +44,8 @@ class ResolvedDataset:
     test_url : str or None
         None: `split` makes the test rows out of the training file's.
     task, format, n_columns, label, header, delimiter, split
-        As in `datasets.toml`; `format` and `task` may be "auto", `n_columns` and `label` None (not told).
+        As in `datasets.toml`; `format` and `task` may be "auto", `n_columns`, `label`, `header` and `delimiter` None
+        (not told).
     n_train, n_test : int or None
         Published numbers of rows, to check against.
     two_class : pair of tuples of labels, or None
@@ -64,8 +65,8 @@ class ResolvedDataset:
     n_train: int | None = None
     n_test: int | None = None
     label: str | int | None = None
-    header: bool = True
-    delimiter: str = ","
+    header: bool | None = None
+    delimiter: str | None = None
     two_class: tuple[tuple[Label, ...], tuple[Label, ...]] | None = None
     divide: float = 1.0
     split: Split = field(default_factory=Split)
@@ -89,12 +90,26 @@ class ResolvedDataset:
         Raises
         ------
         InputError
-            One of them cannot be read, or they do not fit each other.
+            One of them cannot be read, or is not of the format that the definition speaks of, or they do not fit each
+            other.
         """
-        train = open_source(self.train_url, self.format, self.label, self.n_columns)
-        if self.test_url is None:
-            return train, None
-        return train, open_source(self.test_url, self.format, self.label, train.n_columns)
+        train = self._opened(self.train_url, self.n_columns)
+        return train, None if self.test_url is None else self._opened(self.test_url, train.n_columns)
+
+    @property
+    def csv(self) -> dict[str, Any]:
+        """What is told of CSV files, by key: how they are read where that is not to be found out."""
+        return {key: getattr(self, key) for key in CSV_KEYS if getattr(self, key) is not None}
+
+    def _opened(self, url: str, n_columns: int | None) -> Source:
+        source = open_source(url, self.format, self.label, n_columns, **self.csv)
+        if self.csv and source.format != "csv":
+            key, value = next(iter(self.csv.items()))
+            raise InputError(
+                f"{url}: read as {source.format}, but data set {self.name} is defined with {key} = {value!r}, for CSV; "
+                'give format = "csv" there, or leave it out'
+            )
+        return source
 
 
 @dataclass(frozen=True)

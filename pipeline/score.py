@@ -23,6 +23,7 @@ from ikmap.model import Model
 from ikmap.partitioners import Partitions
 from ikmap.rows import Rows, as_csr, as_rows
 from pipeline.compiling import prepare
+from pipeline.dataset_spec import CSV_KEYS
 from pipeline.engine import Record, Task, run_tasks
 from pipeline.errors import Damaged, InputError, writing
 from pipeline.measured import summarise
@@ -58,6 +59,8 @@ class TrainedModel:
     partitioner : str
     again : str
         The command that trains it anew.
+    csv : tuple of (key, value)
+        What the definition of the run's data set tells of CSV files (:attr:`~pipeline.datasets.ResolvedDataset.csv`).
     """
 
     store: Store
@@ -67,6 +70,7 @@ class TrainedModel:
     label: str | int | None
     partitioner: str
     again: str = ""
+    csv: tuple[tuple[str, Any], ...] = ()
 
     def preparation(self) -> Preparation:
         """How values and labels become features and class numbers."""
@@ -118,8 +122,9 @@ def open_run(folder: str, learner: str | None = None) -> TrainedModel:
     with _needing_all_of(again):
         for name in (DATA, *([fitted.name] if fitted else []), f"{MODELS}/{learner}"):
             store.need(name)
-    partitioner = identity["params"]["partitioner"]
-    return TrainedModel(store, learner, trained["content_hash"], fitted, identity["data"]["label"], partitioner, again)
+    partitioner, data = identity["params"]["partitioner"], identity["data"]
+    csv = tuple((key, data[key]) for key in CSV_KEYS if key in data)
+    return TrainedModel(store, learner, trained["content_hash"], fitted, data["label"], partitioner, again, csv)
 
 
 @contextmanager
@@ -169,7 +174,8 @@ def open_data(
     label = label if required else model.label
 
     def opened(n_columns: int | None) -> Source:
-        return open_source(url, format, label, n_columns, require_label=required, **sizes)  # type: ignore[arg-type]
+        told: dict[str, Any] = {**dict(model.csv), **sizes}
+        return open_source(url, format, label, n_columns, require_label=required, **told)
 
     try:
         source = opened(preparation.n_columns)

@@ -80,9 +80,69 @@ def test_smallest_type(width: int, dtype: type) -> None:
     assert packed_dtype(np.array([0, 1, 1 + width])) == dtype
 
 
-def test_no_cell_survives_packing() -> None:
-    codes = np.array([[-1, 3], [255, -1]], dtype=np.int32)
-    np.testing.assert_array_equal(Cells(codes, np.array([0, 256, 512])).packed().codes, codes)
+@st.composite
+def gapped_cells(draw: st.DrawFn) -> Cells:
+    """Of some rows and partitionings there is no cell."""
+    cells = draw(ragged_cells(st.integers(1, 8)))
+    cells.codes[np.random.default_rng(draw(st.integers(0, 99))).random(cells.codes.shape) < 0.4] = -1
+    cells.codes[-1, draw(st.integers(0, cells.n_partitions - 1))] = -1
+    return cells
+
+
+@given(cells=gapped_cells())
+def test_no_cell_survives_packing(cells: Cells) -> None:
+    packed = cells.packed()
+    assert packed.codes.dtype == packed_dtype(cells.offsets, gaps=True)
+    assert packed.packed() is packed
+    assert not packed.complete
+    np.testing.assert_array_equal(packed.missing, cells.codes < 0)
+    np.testing.assert_array_equal(packed.codes[~packed.missing], cells.codes[~packed.missing])
+    np.testing.assert_array_equal(packed.columns(), cells.columns())
+    for least in (np.uint16, np.uint32):
+        wider = packed.packed(least)
+        assert wider.codes.dtype.itemsize >= np.dtype(least).itemsize
+        np.testing.assert_array_equal(wider.columns(), cells.columns())
+        np.testing.assert_array_equal(wider.packed().columns(), cells.columns())
+        np.testing.assert_array_equal(wider[:0].packed().columns(), cells.columns()[:0])
+        np.testing.assert_array_equal(wider[:-1].packed().columns(), cells.columns()[:-1])
+
+
+@pytest.mark.parametrize(
+    ("width", "dtype"), [(255, np.uint8), (256, np.uint16), (65_535, np.uint16), (65_536, np.uint32)]
+)
+def test_no_cell_takes_a_number_of_its_own(width: int, dtype: type) -> None:
+    """256 cells stay in a byte as long as no row lacks one; the highest number is then a cell like others."""
+    offsets = np.array([0, width])
+    complete, gapped = (Cells(np.array([[0], [last]], dtype=np.int32), offsets) for last in (width - 1, -1))
+    assert packed_dtype(offsets, gaps=True) == dtype
+    assert gapped.packed().codes.dtype == dtype
+    assert complete.packed().codes.dtype == packed_dtype(offsets)
+    assert complete.packed().complete
+    assert complete.packed().columns()[1, 0] == width - 1
+    assert gapped.packed().absent == np.iinfo(dtype).max
+
+
+@given(cells=gapped_cells())
+def test_one_hot_form_leaves_out_what_is_absent(cells: Cells) -> None:
+    expected = np.zeros((cells.n_rows, cells.n_columns))
+    for r in range(cells.n_rows):
+        for i in range(cells.n_partitions):
+            if cells.codes[r, i] >= 0:
+                expected[r, cells.offsets[i] + cells.codes[r, i]] = 1.0
+    for some in (cells, cells.packed()):
+        X = some.to_csr()
+        X.check_format(full_check=True)
+        assert X.has_canonical_format
+        np.testing.assert_array_equal(X.toarray(), expected / np.sqrt(cells.n_partitions))
+
+
+@given(cells=gapped_cells())
+def test_parts_of_several_types(cells: Cells) -> None:
+    complete = Cells(np.zeros((2, cells.n_partitions), dtype=np.int32), cells.offsets)
+    for parts in ([complete.packed(), cells.packed()], [cells.packed(), complete], [cells, cells.packed()]):
+        found = Cells.concatenated(parts)
+        np.testing.assert_array_equal(found.columns(), np.concatenate([part.columns() for part in parts]))
+        np.testing.assert_array_equal(found.missing, np.concatenate([part.missing for part in parts]))
 
 
 @given(cells=ragged_cells(st.integers(1, 8)), seed=st.integers(0, 100))

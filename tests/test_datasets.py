@@ -120,7 +120,7 @@ def test_embedded_data_set_needs_no_file(tmp_path: Path) -> None:
     assert {row.count(b",") for row in rows} == {found.n_columns}
     assert {float(row.split(b",")[-1]) for row in rows} == set(range(10))
     assert max(float(value) for row in rows for value in row.split(b",")[:-1]) == found.divide
-    assert (found.test_url, found.header, found.label, found.format) == (None, False, -1, "csv")
+    assert (found.test_url, found.label, found.format) == (None, -1, "csv")
     assert not (tmp_path / "none").exists()
 
 
@@ -136,7 +136,7 @@ def test_files_of_the_data_directory_are_as_registered(name: str, data_dir: Path
         opener = bz2.open if url.endswith(".bz2") else gzip.open
         with opener(url, "rt") as stream:
             if found.format == "csv":
-                columns = next(stream).rstrip("\n").split(found.delimiter)
+                columns = next(stream).rstrip("\n").split("\t" if ".tsv" in url else ",")
                 assert found.label in columns
                 assert len(columns) - 1 == found.n_columns
                 counts.append(sum(1 for line in stream))

@@ -55,7 +55,7 @@ class CellClassifier(ClassifierMixin, BaseEstimator):
                 self.n_features_in_, self.cell_value_, self.on_cells_ = X.n_columns, value, True
             elif not self.on_cells_ or value != self.cell_value_:
                 raise ValueError("cells cannot follow rows of another kind: give the kind of the first call")
-            return X.packed() if X.codes.size and X.codes.min() >= 0 else X
+            return X.packed()
         X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=reset)
         found = None
         if sp.issparse(X):

@@ -16,7 +16,8 @@ def isolation_kernel(a: Cells, b: Cells | None = None, n_threads: int | None = N
     """Kernel matrix between the rows of two sets of cells.
 
     Equal cells are counted as integers and divided by t once, so values are exact multiples of 1/t and the matrix
-    of a set with itself is exactly symmetric with ones on its diagonal (algorithms.md, section 3.4).
+    of a set with itself is exactly symmetric, with ones on its diagonal for rows that have all t cells (algorithms.md,
+    section 3.4). Where a row has no cell, it shares none.
 
     Parameters
     ----------
@@ -87,3 +88,6 @@ class IsolationKernel(Kernel):
     def steps(self, left: Cells, right: Cells, out: np.ndarray) -> None:
         """Number of equal cells of all pairs; "no cell" (-1) equals nothing."""
         count_equal(left.codes, right.codes, out)
+        few, many = sorted((left, right), key=len)
+        if not few.complete and not many.complete:  # then both have one type, and one code for "no cell"
+            out -= left.missing.astype(np.float64) @ right.missing.astype(np.float64).T

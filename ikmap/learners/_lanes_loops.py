@@ -13,6 +13,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import overload
 
+from ikmap._compiled import compiled
 from ikmap._simd import prefetch, vectors
 from ikmap.learners._rows_loops import _0, _1, _2, _3, _4, _layout
 
@@ -35,6 +36,12 @@ def axpy_lanes(rows, i, step, W):
     raise NotImplementedError("compiled code only")
 
 
+@compiled(forceinline=True)
+def _plus_present(total, W, base, code, absent):
+    """The sum so far, with the weights of a cell unless the code stands for none."""
+    return add(total, load(W, _8 * (base + np.uint64(code)))) if code != absent else total
+
+
 @overload(dot_lanes, jit_options={"forceinline": True})
 def _dot_lanes(rows, i, ahead, W):
     def cells(rows, i, ahead, W):
@@ -54,6 +61,24 @@ def _dot_lanes(rows, i, ahead, W):
             j += _4
         while j < t:
             s0 = add(s0, load(W, _8 * (base[j] + np.uint64(codes[i, j]))))
+            j += _1
+        return multiply(splat(value), add(add(s0, s1), add(s2, s3)))
+
+    def gapped(rows, i, ahead, W):
+        codes, base, value, absent = rows
+        i, ahead, t = np.uint64(i), np.uint64(ahead), np.uint64(codes.shape[1])
+        s0 = s1 = s2 = s3 = splat(0.0)
+        j = _0
+        while j + _4 <= t:
+            for q in range(_4):
+                prefetch(W, _8 * (base[j + q] + np.uint64(codes[ahead, j + q])))
+            s0 = _plus_present(s0, W, base[j], codes[i, j], absent)
+            s1 = _plus_present(s1, W, base[j + _1], codes[i, j + _1], absent)
+            s2 = _plus_present(s2, W, base[j + _2], codes[i, j + _2], absent)
+            s3 = _plus_present(s3, W, base[j + _3], codes[i, j + _3], absent)
+            j += _4
+        while j < t:
+            s0 = _plus_present(s0, W, base[j], codes[i, j], absent)
             j += _1
         return multiply(splat(value), add(add(s0, s1), add(s2, s3)))
 
@@ -80,7 +105,7 @@ def _dot_lanes(rows, i, ahead, W):
             total = add(total, multiply(splat(data[e]), load(W, _8 * np.uint64(indices[e]))))
         return total
 
-    return {"cells": cells, "dense": dense, "csr": csr}[_layout(rows)]
+    return {"cells": cells, "gapped": gapped, "dense": dense, "csr": csr}[_layout(rows)]
 
 
 @overload(axpy_lanes, jit_options={"forceinline": True})
@@ -106,6 +131,14 @@ def _axpy_lanes(rows, i, step, W):
             store(W, at, add(load(W, at), change))
             j += _1
 
+    def gapped(rows, i, step, W):
+        codes, base, value, absent = rows
+        i, change = np.uint64(i), multiply(splat(value), step)
+        for j in range(np.uint64(codes.shape[1])):
+            if codes[i, j] != absent:
+                at = _8 * (base[j] + np.uint64(codes[i, j]))
+                store(W, at, add(load(W, at), change))
+
     def dense(rows, i, step, W):
         X = rows[0]
         for j in range(X.shape[1]):
@@ -118,4 +151,4 @@ def _axpy_lanes(rows, i, step, W):
             at = _8 * np.uint64(indices[e])
             store(W, at, add(load(W, at), multiply(splat(data[e]), step)))
 
-    return {"cells": cells, "dense": dense, "csr": csr}[_layout(rows)]
+    return {"cells": cells, "gapped": gapped, "dense": dense, "csr": csr}[_layout(rows)]

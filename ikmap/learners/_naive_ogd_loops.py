@@ -27,7 +27,7 @@ def naive_pass(rows, t, y, steps, margin, predicted, n_updates):
     Parameters
     ----------
     rows : tuple of arrays
-        Cells, or CSR rows of at most t ones.
+        Cells, of which a row has at most t.
     steps : ndarray of float64, shape (K, n_columns)
     """
     n_classes = steps.shape[0]

@@ -149,7 +149,7 @@ def binary_pass(codes, base, y, first, steps, limit, room, least_room, enough, p
 
 
 def columns_of(rows, i, out):
-    """Write the feature columns of row i; return how many there are. CSR rows: their values are not looked at."""
+    """Write the feature columns of row i of cells; return how many there are."""
     raise NotImplementedError("compiled code only")
 
 
@@ -161,14 +161,16 @@ def _columns_of(rows, i, out):
             out[j] = base[j] + np.uint64(codes[i, j])
         return codes.shape[1]
 
-    def csr(rows, i, out):
-        _, columns, indptr = rows
-        n = indptr[i + 1] - indptr[i]
-        for e in range(n):
-            out[e] = columns[indptr[i] + e]
+    def gapped(rows, i, out):
+        codes, base, _, absent = rows
+        n = 0
+        for j in range(codes.shape[1]):
+            if codes[i, j] != absent:
+                out[n] = base[j] + np.uint64(codes[i, j])
+                n += 1
         return n
 
-    return cells if rows[0].ndim == 2 else csr
+    return cells if len(rows) == 3 else gapped
 
 
 @compiled
@@ -191,7 +193,7 @@ def _sums(columns, size, steps, out):
     }
 )
 def integer_pass(rows, t, y, first, steps, limit, room, least_room, enough, predicted, n_updates):
-    """:func:`binary_pass` for any number of classes, one against the rest, and rows of at most t columns."""
+    """:func:`binary_pass` for any number of classes, one against the rest, and rows that lack some of t cells."""
     n_classes = n_updates.size
     columns, sums = np.empty(t, np.uint64), np.empty(n_classes, np.int64)
     support = 0

@@ -5,7 +5,11 @@ A learner's loop is written once and calls the functions below. Layouts, as made
     cells   (codes (n, t) integers, base (t,) uint64, value float)
     dense   (X (n, d) float64,)
     CSR     (data float64, indices, indptr)
+    gapped  (codes (n, t) unsigned, base (t,), value float, absent integer): cells, of which this one stands for none
     counted (codes (n, t), base (t,), scale float, unit float): cells whose weights are int64 numbers, see below
+
+Sums over gapped rows are made as if a cell that is absent had weight 0: so a row that has all cells gives the same bits
+whether or not rows beside it lack some.
 
 Weights that are sums of dual variables can be counted in whole numbers of 1/unit, a power of two: see :func:`move`.
 Sums of them are exact, in any order. A cell's weight is then value / unit times its number, the constant feature's
@@ -34,7 +38,9 @@ def _layout(rows):
     """Name of the layout of a Numba tuple type."""
     if len(rows) == 3 and isinstance(rows[2], types.Float):
         return "cells"
-    return {1: "dense", 3: "csr", 4: "counted"}[len(rows)]
+    if len(rows) == 4:
+        return "counted" if isinstance(rows[3], types.Float) else "gapped"
+    return {1: "dense", 3: "csr"}[len(rows)]
 
 
 def _summing(w):
@@ -49,6 +55,12 @@ def _summing(w):
 @compiled(forceinline=True)
 def _position(position):
     return position
+
+
+@compiled(forceinline=True)
+def _present(w, base, code, absent):
+    """The weight of a cell, 0 for the code that stands for none."""
+    return w[base + np.uint64(code)] if code != absent else 0.0
 
 
 def dot(rows, i, w):
@@ -116,6 +128,22 @@ def _dot(rows, i, w):
             j += _1
         return value * ((s0 + s1) + (s2 + s3))
 
+    def gapped(rows, i, w):
+        codes, base, value, absent = rows
+        i, t = np.uint64(i), np.uint64(codes.shape[1])
+        s0 = s1 = s2 = s3 = 0.0
+        j = _0
+        while j + _4 <= t:
+            s0 += _present(w, base[j], codes[i, j], absent)
+            s1 += _present(w, base[j + _1], codes[i, j + _1], absent)
+            s2 += _present(w, base[j + _2], codes[i, j + _2], absent)
+            s3 += _present(w, base[j + _3], codes[i, j + _3], absent)
+            j += _4
+        while j < t:
+            s0 += _present(w, base[j], codes[i, j], absent)
+            j += _1
+        return value * ((s0 + s1) + (s2 + s3))
+
     def dense(rows, i, w):
         X = rows[0]
         d = X.shape[1]
@@ -137,7 +165,7 @@ def _dot(rows, i, w):
             total += data[e] * w[indices[e]]
         return total
 
-    return {"cells": cells, "counted": cells, "dense": dense, "csr": csr}[_layout(rows)]
+    return {"cells": cells, "counted": cells, "gapped": gapped, "dense": dense, "csr": csr}[_layout(rows)]
 
 
 @overload(axpy)
@@ -150,6 +178,13 @@ def _axpy(rows, i, a, w):
             w[base[j] + np.uint64(codes[i, j])] += step
             j += _1
 
+    def gapped(rows, i, a, w):
+        codes, base, value, absent = rows
+        i, step = np.uint64(i), a * value
+        for j in range(np.uint64(codes.shape[1])):
+            if codes[i, j] != absent:
+                w[base[j] + np.uint64(codes[i, j])] += step
+
     def dense(rows, i, a, w):
         X = rows[0]
         for j in range(X.shape[1]):
@@ -160,7 +195,7 @@ def _axpy(rows, i, a, w):
         for e in range(indptr[i], indptr[i + 1]):
             w[indices[e]] += a * data[e]
 
-    return {"cells": cells, "dense": dense, "csr": csr}[_layout(rows)]
+    return {"cells": cells, "gapped": gapped, "dense": dense, "csr": csr}[_layout(rows)]
 
 
 @overload(constant)
@@ -243,7 +278,7 @@ def _fetch(rows, i):
     def other(rows, i):
         pass
 
-    return cells if _layout(rows) in ("cells", "counted") else other
+    return cells if _layout(rows) in ("cells", "gapped", "counted") else other
 
 
 @overload(squared_norm)
@@ -292,6 +327,27 @@ def _scores(rows, i, W, out):
                 out[k] += W[column, k]
             j += one
 
+    def gapped(rows, i, W, out):
+        codes, base, _, absent = rows
+        i, t = np.uint64(i), np.uint64(codes.shape[1])
+        for k in range(out.size):
+            w = W[:, k]
+            if out.size == 1:
+                out[k] = dot((codes, base, 1.0, absent), i, w)
+                continue
+            total, j = 0.0, _0
+            while j + _4 <= t:
+                w0 = _present(w, base[j], codes[i, j], absent)
+                w1 = _present(w, base[j + _1], codes[i, j + _1], absent)
+                w2 = _present(w, base[j + _2], codes[i, j + _2], absent)
+                w3 = _present(w, base[j + _3], codes[i, j + _3], absent)
+                total += (w0 + w1) + (w2 + w3)
+                j += _4
+            while j < t:
+                total += _present(w, base[j], codes[i, j], absent)
+                j += _1
+            out[k] = total
+
     def dense(rows, i, W, out):
         X = rows[0]
         out[:] = 0.0
@@ -306,7 +362,7 @@ def _scores(rows, i, W, out):
             for k in range(out.size):
                 out[k] += data[e] * W[indices[e], k]
 
-    return {"cells": cells, "dense": dense, "csr": csr}[_layout(rows)]
+    return {"cells": cells, "gapped": gapped, "dense": dense, "csr": csr}[_layout(rows)]
 
 
 @overload(add_outer)
@@ -322,6 +378,12 @@ def _add_outer(rows, i, step, W):
                     W[base[j] + np.uint64(codes[i, j]), k] += step[k]
                     j += one
 
+    def gapped(rows, i, step, W):
+        codes, base, _, absent = rows
+        for k in range(step.size):
+            if step[k] != 0.0:
+                axpy((codes, base, 1.0, absent), i, step[k], W[:, k])
+
     def dense(rows, i, step, W):
         X = rows[0]
         for j in range(X.shape[1]):
@@ -334,7 +396,7 @@ def _add_outer(rows, i, step, W):
             for k in range(step.size):
                 W[indices[e], k] += data[e] * step[k]
 
-    return {"cells": cells, "dense": dense, "csr": csr}[_layout(rows)]
+    return {"cells": cells, "gapped": gapped, "dense": dense, "csr": csr}[_layout(rows)]
 
 
 def binary_scores(rows, W, out):
@@ -405,17 +467,17 @@ def largest_codes(codes, largest):
 
 
 @compiled
-def first_bad_code(codes, limits):
-    """Flat position of the first code outside [0, limits[j]), or -1; -1 codes ("no cell") are let pass."""
+def first_bad_code(codes, limits, absent):
+    """Flat position of the first code outside [0, limits[j]), or -1; the code ``absent`` ("no cell") is let pass."""
     n, t = codes.shape
     for i in range(n):
         bad = np.int64(0)
         for j in range(t):
             code = np.int64(codes[i, j])
-            bad += np.int64(code < -1) + np.int64(code >= limits[j])
+            bad += np.int64(code != absent) & (np.int64(code < 0) | np.int64(code >= limits[j]))
         if bad:
             for j in range(t):
                 code = np.int64(codes[i, j])
-                if code < -1 or code >= limits[j]:
+                if code != absent and (code < 0 or code >= limits[j]):
                     return i * t + j
     return -1

@@ -50,6 +50,7 @@ class BlockReader:
         self.columns: int | None = None
         self.sizes: dict[int, int] = {}
         self.largest = 0
+        self._complete: dict[int, bool] = {}
         self._numbers: tuple[int, ...] = ()
         self._loaded: CompiledBlock | None = None
 
@@ -90,7 +91,8 @@ class BlockReader:
             parts.append(part)
         block = concatenated(parts)
         del parts, part
-        rows = row_arrays(block.rows, self._value(block.rows))
+        complete = all(self._complete[number] for number in numbers)
+        rows = row_arrays(block.rows, self._value(block.rows), complete=complete)
         if len(numbers) == 1:
             self.largest = max(self.largest, sum(getattr(array, "nbytes", 0) for array in rows))
         weight = np.empty(0) if block.sample_weight is None else block.sample_weight
@@ -114,7 +116,7 @@ class BlockReader:
         n = n_rows(block.rows)
         if number not in self.sizes:
             try:
-                check_rows(block.rows, self.columns)
+                self._complete[number] = check_rows(block.rows, self.columns)
                 check_classes(block.y, n, self.n_classes)
                 if block.sample_weight is not None:
                     check_weights(block.sample_weight, n)

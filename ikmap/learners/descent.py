@@ -75,9 +75,10 @@ class _Sweeps:
         self.problem, self.w, self.alpha = problem, w, alpha
         self.rows, self.shared = problem.block.rows, None
         self.state, self.shrinking = np.uint64(seed), shrinking
+        self.counted = False
         if len(self.rows) == 3 and isinstance(self.rows[2], float):
             self._count()
-        if n_threads > 1 and len(self.rows) == 4 and SharedPass.suits(self.rows, problem.n_columns):
+        if n_threads > 1 and self.counted and SharedPass.suits(self.rows, problem.n_columns):
             self.shared = SharedPass(self.rows[0])
         self.activate()
 
@@ -100,7 +101,7 @@ class _Sweeps:
         unit = float(np.ldexp(1.0, 60 - int(np.frexp(largest)[1]))) if largest < np.finfo(float).max else 0.0
         if not COARSEST * (problem.block.norms[0] + problem.bias**2) < unit < np.inf:
             return
-        self.rows = codes, base, value * value / unit, unit
+        self.rows, self.counted = (codes, base, value * value / unit, unit), True
         self.sizes = value / unit, problem.bias / unit
         w = self.w / self.sizes[0]
         w[-1] = self.w[-1] / self.sizes[1] if problem.bias else 0.0
@@ -108,7 +109,7 @@ class _Sweeps:
 
     def weights(self) -> np.ndarray:
         """The weights, in float64."""
-        if len(self.rows) != 4:
+        if not self.counted:
             return self.w
         w = self.w * self.sizes[0]
         w[-1] = self.w[-1] * self.sizes[1]

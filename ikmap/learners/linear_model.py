@@ -59,10 +59,10 @@ class LinearModel(Model):
         ValueError
             If ``rows`` do not fit the model; row and column are named.
         """
-        check_rows(rows, self.coef.shape[0])
+        complete = check_rows(rows, self.coef.shape[0])
         out = np.empty((n_rows(rows), self.coef.shape[1]))
         divisor = self.divisor if isinstance(rows, Cells) else 1.0
-        decisions(row_arrays(rows), np.ascontiguousarray(self.coef), divisor, self.intercept, out)
+        decisions(row_arrays(rows, complete=complete), np.ascontiguousarray(self.coef), divisor, self.intercept, out)
         return out[:, 0] if out.shape[1] == 1 else out
 
     def predict_index(self, rows: Rows) -> np.ndarray:

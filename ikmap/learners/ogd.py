@@ -163,8 +163,8 @@ class OGDState:
         t = rows.n_partitions
         least_room = max(1, self.table.shape[0] // (LOOK * t))
         enough = steps_to_margin(self.eta, self.divisor)
-        # Not so for cells with missing entries, nor where a column may stand at any place of a row (from CSR).
-        in_place = arrays[0].ndim == 2 and bool((np.diff(rows.offsets) > 0).all())
+        # Not so where rows lack cells, nor where a column may stand at any place of a row (from CSR).
+        in_place = len(arrays) == 3 and bool((np.diff(rows.offsets) > 0).all())
         binary = self.table.shape[1] == 1 and in_place
         done, support = 0, 0
         while done < y.size:

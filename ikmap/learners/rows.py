@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from ikmap.cells import Cells
+from ikmap.cells import Cells, absent_code
 from ikmap.learners._rows_loops import first_bad_code, largest_codes
 
 type Rows = Cells | np.ndarray | sp.csr_array | sp.csr_matrix
@@ -42,7 +42,7 @@ def concatenated(blocks: Blocks) -> Block:
         return blocks[0]
     rows: Any = [block.rows for block in blocks]
     if isinstance(rows[0], Cells):
-        together: Rows = Cells(np.concatenate([part.codes for part in rows]), rows[0].offsets)
+        together: Rows = Cells.concatenated(rows)
     elif isinstance(rows[0], np.ndarray):
         together = np.concatenate(rows)
     else:
@@ -88,7 +88,7 @@ def check_rows(rows: Rows, columns: int | None = None) -> bool:
     Returns
     -------
     bool
-        Whether the rows are cells without missing entries (-1): :func:`row_arrays` need not look again.
+        Whether the rows are cells, and none of them lacks one: :func:`row_arrays` need not look again.
 
     Raises
     ------
@@ -110,7 +110,7 @@ def check_rows(rows: Rows, columns: int | None = None) -> bool:
             largest_codes(unsigned, largest)
         if (largest < limits).all():
             return True
-        bad = first_bad_code(codes, limits)
+        bad = first_bad_code(codes, limits, rows.absent)
         if bad >= 0:
             row, i = divmod(bad, rows.n_partitions)
             raise ValueError(f"row {row}, column {i}: cell {rows.codes[row, i]}, expected 0..{limits[i] - 1}")
@@ -131,17 +131,14 @@ def check_rows(rows: Rows, columns: int | None = None) -> bool:
 def row_arrays(rows: Rows, value: float = 1.0, *, complete: bool = False) -> tuple[Any, ...]:
     """The tuple of arrays that compiled loops take (see ``_rows_loops``); no copy where types fit.
 
-    ``value`` is the feature value of a cell, ``complete`` what :func:`check_rows` returned. Cells with missing
-    entries (-1) come as CSR, their entries left out.
+    ``value`` is the feature value of a cell, ``complete`` what :func:`check_rows` returned.
     """
     if isinstance(rows, Cells):
-        codes = np.ascontiguousarray(rows.codes)
-        if not complete and np.issubdtype(codes.dtype, np.signedinteger) and codes.min(initial=0) < 0:
-            present = codes >= 0
-            indptr = np.concatenate([[0], np.cumsum(present.sum(axis=1))])
-            columns = rows.columns()[present]
-            return np.full(columns.size, float(value)), columns, indptr
-        return codes, rows.offsets[:-1].astype(np.uint64), float(value)
+        arrays = np.ascontiguousarray(rows.codes), rows.offsets[:-1].astype(np.uint64), float(value)
+        if complete or rows.complete:
+            return arrays
+        codes = arrays[0].view(f"u{arrays[0].itemsize}")
+        return codes, *arrays[1:], absent_code(codes.dtype, rows.offsets)
     matrix: Any = rows
     if sp.issparse(matrix):
         if not matrix.has_canonical_format:  # Repeated entries of a row would spoil its norm.
@@ -153,12 +150,14 @@ def row_arrays(rows: Rows, value: float = 1.0, *, complete: bool = False) -> tup
 
 
 def squared_norms(arrays: tuple[Any, ...]) -> np.ndarray:
-    """Squared Euclidean norm of every row; of length 1 for cells, where all norms are equal."""
-    if len(arrays) == 1:
-        return np.einsum("ij,ij->i", arrays[0], arrays[0])
-    if isinstance(arrays[2], float):
-        codes, _, value = arrays
-        return np.array([codes.shape[1] * value**2])
+    """Squared Euclidean norm of every row; of length 1 for cells that all rows have, where all norms are equal."""
+    match arrays:
+        case (X,):
+            return np.einsum("ij,ij->i", X, X)
+        case codes, _, float(value):
+            return np.array([codes.shape[1] * value**2])
+        case codes, _, value, absent:
+            return np.count_nonzero(codes != absent, axis=1) * float(value) ** 2
     data, indices, indptr = arrays
     squares = sp.csr_array((data**2, indices, indptr), shape=(indptr.size - 1, int(indices.max(initial=-1)) + 1))
     return np.asarray(squares.sum(axis=1), dtype=np.float64).ravel()

@@ -114,10 +114,12 @@ class SupportSet:
 
 def stack(parts: list[Any]) -> Any:
     """Rows of one kind, one below the other; dense ones beside CSR become CSR."""
+    if isinstance(parts[0], Cells):
+        # Packed as their own cells need it, whatever stood beside them.
+        cells = parts[0] if len(parts) == 1 else Cells.concatenated(parts)
+        return cells.packed() if cells.codes.dtype.kind == "u" else cells
     if len(parts) == 1:
         return parts[0]
-    if isinstance(parts[0], Cells):
-        return Cells(np.concatenate([part.codes for part in parts]), parts[0].offsets)
     if all(isinstance(part, np.ndarray) for part in parts):
         return np.concatenate(parts)
     return sp.csr_array(sp.vstack([as_csr(part) for part in parts], format="csr"))

@@ -177,21 +177,26 @@ def open_delimited(
     require_label: bool,
     piece_bytes: int,
     block_bytes: int,
+    header: bool | None = None,
+    delimiter: str | None = None,
 ) -> DelimitedSource:
-    """Find delimiter, header and label from the name and the first records.
+    """Find delimiter, header and label from the name and the first records, unless they are given.
 
     Raises
     ------
     InputError
-        If there are no rows, a column name appears twice, no label is found, or the number of columns is not
-        `n_columns`.
+        If there are no rows, the delimiter that is given is not in the first, a column name appears twice, no label is
+        found, or the number of columns is not `n_columns`.
     """
     url = file.url
     with file.open() as stream:
         data_start, line, first, more = _first_records(stream, url)
     if not first:
         raise InputError(f"{url}: found no rows, expected a table")
-    delimiter = sniff_delimiter(url, first)
+    if delimiter is None:
+        delimiter = sniff_delimiter(url, first)
+    elif delimiter.encode() not in first:
+        raise InputError(f"{url}: line {line}: found no {delimiter!r}, the delimiter that is given, expected columns")
     if first.count(delimiter.encode()) >= MOST_COLUMNS:
         raise InputError(
             f"{url}: line {line}: found {first.count(delimiter.encode()) + 1:,} columns, expected at most "
@@ -199,7 +204,9 @@ def open_delimited(
         )
     records = [row for _, row in _records(first + more, url, delimiter, line)]
     names, data_line = None, line
-    if _is_header(records[0], records[1] if len(records) > 1 else None, label):
+    if header is None:
+        header = _is_header(records[0], records[1] if len(records) > 1 else None, label)
+    if header:
         names = tuple(_checked_names(url, records.pop(0), line))
         data_start, data_line = data_start + len(first), line + first.count(b"\n")
     if not records:

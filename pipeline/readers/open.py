@@ -23,7 +23,7 @@ _BY_NAME = {
     "npy": "npy", "npz": "npz",
 }  # fmt: skip
 _BY_CONTENT = {b"PAR1": "parquet", b"\x93NUMPY": "npy", b"PK\x03\x04": "npz"}
-_OPEN_TABLE = {"csv": open_delimited, "parquet": open_parquet, "npy": open_npy, "npz": open_npz}
+_OPEN_TABLE = {"parquet": open_parquet, "npy": open_npy, "npz": open_npz}
 
 
 def open_source(
@@ -36,6 +36,8 @@ def open_source(
     require_label: bool = True,
     piece_bytes: int | None = None,
     block_bytes: int | None = None,
+    header: bool | None = None,
+    delimiter: str | None = None,
 ) -> Source:
     """Open a data file. Cheap: reads a header or the first rows.
 
@@ -59,6 +61,8 @@ def open_source(
     piece_bytes, block_bytes : int, optional
         Aimed-at sizes (default: pieces of 64 MiB; blocks of 8 MiB of LIBSVM text, 4 MiB of CSV text, 16 MiB
         of dense float64 rows).
+    header, delimiter : bool, str, optional
+        Of CSV, where they are known: whether the first line names the columns, and what stands between columns.
 
     Raises
     ------
@@ -75,8 +79,10 @@ def open_source(
     if kind == "libsvm":
         size = block_bytes or libsvm.TEXT_BLOCK_BYTES
         return open_libsvm(file, n_columns, zero_based, piece_bytes, size)
-    size = block_bytes or (delimited.TEXT_BLOCK_BYTES if kind == "csv" else BLOCK_BYTES)
-    return _OPEN_TABLE[kind](file, label, n_columns, require_label, piece_bytes, size)
+    if kind == "csv":
+        size = block_bytes or delimited.TEXT_BLOCK_BYTES
+        return open_delimited(file, label, n_columns, require_label, piece_bytes, size, header, delimiter)
+    return _OPEN_TABLE[kind](file, label, n_columns, require_label, piece_bytes, block_bytes or BLOCK_BYTES)
 
 
 def format_of(file: File, asked: str = "auto") -> str:

@@ -48,6 +48,7 @@ def ingest(context: Context, data: ResolvedDataset) -> dict[str, Any]:
         For anything wrong with a file, labels that cannot be learned, or files that do not fit each other.
     """
     params = context.params
+    task_of(data, params.task)  # before a row is read
     train, test = data.sources
     n_tasks = len(train.pieces()) + (len(test.pieces()) if test else 0)
     # How many tasks finding the ranges takes is known when the rows are counted.
@@ -196,14 +197,31 @@ def labels_of(parts: Iterable[Record]) -> list[Any]:
     return sorted(counts, key=lambda label: (isinstance(label, str), label))
 
 
+def task_of(data: ResolvedDataset, asked: str) -> tuple[str, str]:
+    """What is learned, and who says so: the option, else the data set's definition.
+
+    Raises
+    ------
+    InputError
+        The definition has a task that is not available yet.
+    """
+    if asked != "auto":
+        return asked, f"--task {asked}"
+    said = f'data set {data.name} is defined with task = "{data.task}"'
+    if data.task not in ("auto", "binary", "multiclass"):
+        raise InputError(f"{said}, which is not available yet; --task multiclass takes each label for a class")
+    return data.task, said
+
+
 def classes_of(url: str, labels: list[Any], data: ResolvedDataset, task: str) -> list[Any]:
     """Labels by class number, checked against what can be learned."""
+    task, said = task_of(data, task)
     if data.two_class is not None:
         return [-1, 1]
     if len(labels) < 2:
         raise InputError(f"{url}: found one class only ({labels[0]!r}), expected at least two")
     if task == "binary" and len(labels) > 2:
-        raise InputError(f"{url}: --task binary: found {len(labels)} classes, expected two")
+        raise InputError(f"{url}: {said}: found {len(labels)} classes, expected two")
     fractional = [label for label in labels if isinstance(label, float)]
     if len(labels) > MOST_LABELS or (fractional and len(labels) > 20 and task == "auto"):
         raise InputError(

@@ -11,7 +11,7 @@ from pipeline.errors import InputError
 from pipeline.intake import Intake
 from pipeline.measured import measured
 from pipeline.prepared import DATA, STREAM_DATA, Preparation, row_bytes
-from pipeline.stages.ingest import classes_of, fit_scaling, is_dense, labels_of, total
+from pipeline.stages.ingest import classes_of, fit_scaling, is_dense, labels_of, task_of, total
 from pipeline.stages.shuffle import chunk_rows_of
 
 
@@ -29,6 +29,7 @@ def take_initial(context: Context, intake: Intake, data: ResolvedDataset, n_init
         There are too few, or something is wrong with them.
     """
     store, params, url = context.store, context.params, intake.feed.url
+    task_of(data, params.task)  # before a row is taken
     stage = Stage(context, "ingest", None, n_initial)
 
     def told(rows: int) -> None:
