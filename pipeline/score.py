@@ -115,8 +115,8 @@ def open_run(folder: str, learner: str | None = None) -> TrainedModel:
     trained = stages["stream"]["result"]["learners"][learner] if online else stages[f"train:{learner}"]["result"]
     fitted = None
     if "cells" in trained:
-        found = [Fitted(**model) for model in stages["partition"]["result"]["fitted"]]
-        fitted = next(model for model in found if model.label == trained["cells"])
+        models = [Fitted(**model) for model in stages["partition"]["result"]["fitted"]]
+        fitted = next(model for model in models if model.label == trained["cells"])
     store = Store(path / "store.zarr")
     again = f"{again} --fresh"
     with _needing_all_of(again):

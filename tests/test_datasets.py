@@ -348,5 +348,5 @@ def test_definitions_that_cannot_be_read_get_one_line(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"none\.toml: cannot read"):
         load_registry(tmp_path / "none.toml")
     (tmp_path / "latin.toml").write_bytes(b"# caf\xe9\n")
-    with pytest.raises(InputError, match=r"latin\.toml: not a TOML file"):
+    with pytest.raises(InputError, match=r"latin\.toml: found bytes that are not UTF-8, expected TOML in UTF-8"):
         load_registry(tmp_path / "latin.toml")
