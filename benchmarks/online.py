@@ -109,7 +109,7 @@ def against_kol(
         trained["state"] = state
 
     def test() -> None:
-        trained["test_errors"] = int(((trained["state"].decision_function(X_test) >= 0) != y_test).sum())
+        trained["test_errors"] = int(((trained["state"].decision_function(X_test)[:, 0] >= 0) != y_test).sum())
 
     def ours() -> Outcome:
         # What the other part has to say was found by `warm`.
@@ -187,7 +187,7 @@ class Stream:
         predicted = []
         for block in self.blocks:
             part = rows[block]
-            predicted.append(state.decision_function(part) >= 0)
+            predicted.append(state.decision_function(part)[:, 0] >= 0)
             state.partial_fit(part, self.y[block])
         return np.concatenate(predicted), state.n_support
 

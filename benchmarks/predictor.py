@@ -164,7 +164,7 @@ def growth(name: str, options: Options) -> list[Row]:
             state.partial_fit(transform(data.X[k : k + BLOCK_ROWS]), y[k : k + BLOCK_ROWS])
         right = 0
         for k in range(0, y_test.size, BLOCK_ROWS):
-            decisions = state.decision_function(transform(data.X_test[k : k + BLOCK_ROWS]))
+            decisions = state.decision_function(transform(data.X_test[k : k + BLOCK_ROWS]))[:, 0]
             right += int(((decisions >= 0) == y_test[k : k + BLOCK_ROWS]).sum())
         return right / y_test.size
 

@@ -17,6 +17,7 @@ from ikmap.methods.kinds import Choice, Flag, Integer, Real, Several, Text
 from ikmap.methods.options import BASELINES, FEATURES, LEARNING
 from ikmap.methods.registry import FAULTS
 from ikmap.methods.sharing import Program, chosen, searches_anything, shared_out
+from ikmap.tasks import LATER, TASKS, task_words
 from pipeline.errors import InputError
 
 DATA, STREAM, RUN, CLUSTER, OUTPUT = "Data", "Stream", "Run", "Cluster", "Output"
@@ -134,7 +135,7 @@ class BatchOptions(CommonOptions):
     )
     task: str = option(
         "auto",
-        Choice(("auto", "binary", "multiclass"), later=("regression", "novelty")),
+        Choice(("auto", *task_words()), later=tuple(name for name in LATER if name not in TASKS)),
         group=DATA,
         help="what to learn; auto: as the data set is defined, else by the labels",
     )

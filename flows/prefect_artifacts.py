@@ -21,6 +21,7 @@ from prefect.artifacts import (
 from prefect.settings import PREFECT_CLIENT_MAX_RETRIES, temporary_settings
 
 from cluster import ClusterHandle
+from ikmap.tasks import Figure
 from pipeline.plain_text import printable
 from pipeline.progress import StageState, format_rate, format_seconds
 
@@ -84,14 +85,15 @@ def show_throughput(stages: Sequence[Mapping[str, Any]]) -> None:
 
 
 @_if_possible
-def show_accuracy(learners: Mapping[str, Mapping[str, Any]]) -> None:
-    """Artifact `accuracy`: how good each learner is on rows it has not seen."""
+def show_figures(figure: Figure, learners: Mapping[str, Mapping[str, Any]]) -> None:
+    """Artifact of the name of the task's figure, such as `accuracy`: how good each learner is on rows not seen."""
+    key = figure.key
     table = [
-        {"learner": printable(name), "accuracy": None if figures["accuracy"] is None else round(figures["accuracy"], 4)}
+        {"learner": printable(name), key: None if figures[key] is None else round(figures[key], 4)}
         | {title: round(figures[key], 2) for key, title in _TIMES.items() if key in figures}
         for name, figures in learners.items()
     ]
-    create_table_artifact(key="accuracy", table=table, description="Share of rows with the right class")
+    create_table_artifact(key=key, table=table, description=figure.table)
 
 
 _TIMES = {"train_seconds": "train s", "predict_seconds": "predict s"}

@@ -31,12 +31,13 @@ from flows import run_batch, run_online, run_reproduce, run_score
 from flows._cli import terminated_as_interrupted
 from flows._declare import Options
 from flows.options import BatchOptions, CommonOptions, OnlineOptions
-from flows.prefect_artifacts import link_dashboard, show_accuracy, show_compared, show_report, show_throughput
+from flows.prefect_artifacts import link_dashboard, show_compared, show_figures, show_report, show_throughput
 from flows.prefect_events import RunLog, Tee, is_cancelled
 from flows.prefect_limit import place_on
 from flows.prefect_parameters import Result, takes
 from flows.reproduce_options import ReproduceOptions
 from flows.score_options import ScoreOptions
+from ikmap.tasks import TASKS, task_of
 from pipeline.errors import InputError
 from pipeline.plain_text import printable
 from pipeline.progress import Events, choose_progress
@@ -85,7 +86,7 @@ def _run_directory_flow(run: Callable[..., Result], kind: type[BatchOptions], op
     def work(options: BatchOptions, events: Events) -> Result:
         metrics = run(_resumable(options), call=as_task, events=events, on_cluster=started)
         show_throughput(metrics["stages"])
-        show_accuracy(metrics["learners"])
+        show_figures(task_of(metrics).figure, metrics["learners"])
         path = paths[0] if paths else Path(options.run_dir or "")  # a run that was finished before starts nothing
         show_report(path.absolute(), metrics["run"]["command"])
         return metrics
@@ -101,8 +102,8 @@ def score(**options: Any) -> Any:
     def work(options: ScoreOptions, events: Events) -> Result:
         result = run_score.run(options, call=as_task, events=events, on_cluster=link_dashboard)
         show_throughput(result["stages"])
-        if result["accuracy"] is not None:
-            show_accuracy({result["learner"]: result})
+        if result["said"] is not None:
+            show_figures(TASKS[result["task"]].figure, {result["learner"]: result})
         return result
 
     return _in_flow(work, ScoreOptions, options)

@@ -232,6 +232,7 @@ def find_data(options: BatchOptions, events: Events) -> ResolvedDataset:
             name="stdin" if options.input == "-" else Path(options.input).name.partition(".")[0] or "data",
             train_url=read(options.input),
             test_url=None if options.test_input is None else read(options.test_input),
+            task=options.task,
             format=options.format,
             label=options.label,
             n_columns=options.columns,
@@ -241,6 +242,8 @@ def find_data(options: BatchOptions, events: Events) -> ResolvedDataset:
     spec = load_registry(extra, folder).find(options.dataset or EMBEDDED)
     data = resolve(spec, folder, progress=downloading(events))
     changes: dict[str, Any] = {}
+    if options.task != "auto":
+        changes["task"] = options.task
     if options.label is not None:
         changes["label"] = options.label
     if options.columns is not None:

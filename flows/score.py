@@ -33,8 +33,8 @@ def result_lines(result: dict[str, Any]) -> list[str]:
         f"{result['rows']:,} rows in {result['seconds']:.2f} s, {result['rows_per_second']:,.0f} rows/s",
         f"predictions of {result['learner']}: {result['output']}",
     ]
-    if result["accuracy"] is not None:
-        lines.insert(1, f"accuracy {result['accuracy']:.4f} on {result['rows_labelled']:,} rows with a known label")
+    if result["said"] is not None:
+        lines.insert(1, f"{result['said']} on {result['rows_labelled']:,} rows with a known label")
     return lines
 
 

@@ -58,7 +58,7 @@ class ScoreOptions(CommonOptions):
         Text("COLUMN"),
         group=DATA,
         common=True,
-        help="column that holds the true label, in tables; the accuracy is then printed too",
+        help="column that holds the true label, in tables; how good the predictions are is then printed too",
     )
     output: str = option(
         "predictions.parquet",

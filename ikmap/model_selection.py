@@ -23,9 +23,11 @@ STREAM = 1_000_001
 """Seed path of the shuffle that makes folds, apart from those of partitionings (their numbers)."""
 
 type Predictor = Callable[[Cells], np.ndarray]
-"""Class numbers of rows."""
+"""Predictions of rows."""
 type Learner = Callable[[Cells, np.ndarray], Predictor | Iterable[Predictor]]
-"""Takes cells and class numbers; returns a predictor, or one for each C in ascending order, made when asked for."""
+"""Takes cells and targets; returns a predictor, or one for each C in ascending order, made when asked for."""
+
+type RowScores = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
 def folds(n: int, seed: int, n_folds: int = FOLDS) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -53,20 +55,23 @@ def score_fold(
     y_fit: np.ndarray,
     y_held_out: np.ndarray,
     learners: Mapping[float, Mapping[str, Learner]],
+    row_scores: RowScores,
 ) -> dict[str, dict[float, list[np.ndarray]]]:
-    """Which held-out rows are predicted right: for each learner, for each psi in ascending order, for each C.
+    """How well each held-out row is predicted: for each learner, each psi in ascending order, each C.
 
-    A learner without C has one bool array for each psi; one with C as many as were tried, see :data:`PATIENCE`.
+    A learner without C has one array for each psi; one with C as many as were tried, see :data:`PATIENCE`.
 
     Parameters
     ----------
     path : iterable of (psi, (cells, cells))
         Cells of the rows to learn from and of those held out, for every psi, ascending; of partitionings that were
         drawn from the former only.
-    y_fit, y_held_out : ndarrays of int
-        Class numbers of both.
+    y_fit, y_held_out : ndarrays
+        Targets of both.
     learners : mapping of int to mapping
         For each psi the learners that are scored there, by name.
+    row_scores : callable
+        Of targets and predictions, larger is better: as of :meth:`ikmap.tasks.LearningTask.row_scores`.
     """
     found: dict[str, dict[float, list[np.ndarray]]] = {}
     for psi, (inside, outside) in path:
@@ -75,21 +80,21 @@ def score_fold(
             made = learner(inside.packed(least=np.uint16), y_fit)
             predictors = [made] if callable(made) else made
             # By map, which keeps no predictor while the next one is made: weights may be large.
-            found.setdefault(name, {})[psi] = _climb(map(partial(_right, outside, y_held_out), predictors))
+            found.setdefault(name, {})[psi] = _climb(map(partial(_scored, row_scores, outside, y_held_out), predictors))
     return found
 
 
-def _right(outside: Cells, y: np.ndarray, predict: Predictor) -> np.ndarray:
-    return np.asarray(predict(outside) == y)
+def _scored(row_scores: RowScores, outside: Cells, y: np.ndarray, predict: Predictor) -> np.ndarray:
+    return row_scores(y, predict(outside))
 
 
-def _climb(right: Iterable[np.ndarray]) -> list[np.ndarray]:
+def _climb(scores: Iterable[np.ndarray]) -> list[np.ndarray]:
     """Take them one by one until `PATIENCE` in a row are below the best; what is left is never computed."""
     taken: list[np.ndarray] = []
-    counts: list[int] = []
-    for rows in right:
+    sums: list[float] = []
+    for rows in scores:
         taken.append(rows)
-        counts.append(int(rows.sum()))
-        if len(counts) > PATIENCE and max(counts[-PATIENCE:]) < max(counts):
+        sums.append(rows.sum().item())
+        if len(sums) > PATIENCE and max(sums[-PATIENCE:]) < max(sums):
             break
     return taken

@@ -1,7 +1,8 @@
 """Races: fold by fold, leave out the candidates that the rest of a cross-validation will not make the best.
 
-Every candidate of a fold predicts the same held-out rows, so two are compared on the rows that only one of them has
-right (as in McNemar's test), which is far sharper than comparing two accuracies.
+Every candidate of a fold predicts the same held-out rows, so two are compared row by row: where a row is right or
+wrong, on the rows that only one of them has right (as in McNemar's test), which is far sharper than comparing two
+accuracies. Scores that are no yes or no are compared by their differences in the same way.
 Source: A. W. Moore, M. S. Lee, "Efficient algorithms for minimizing cross validation error", ICML 1994 (races with
 blocking); the rule is that of stochastic curtailment.
 """
@@ -25,13 +26,13 @@ type Candidate = tuple[float, int]
 
 
 class Scores:
-    """What is known of one learner's candidates: which held-out rows each has right, fold by fold."""
+    """What is known of one learner's candidates: the score of each held-out row, fold by fold."""
 
     def __init__(self) -> None:
         self._right: dict[float, dict[int, list[np.ndarray]]] = {}
 
     def add(self, value: float, fold: int, right: Iterable[np.ndarray]) -> None:
-        """Note what one fold says of a value: bool arrays over its held-out rows, one for each C, in order."""
+        """Note what one fold says of a value: arrays over its held-out rows, one for each C, in order."""
         self._right.setdefault(value, {})[fold] = list(right)
 
     @property
@@ -44,7 +45,7 @@ class Scores:
         return frozenset(self._right.get(value, ()))
 
     def on(self, folds: Collection[int], values: Iterable[float] | None = None) -> dict[Candidate, np.ndarray]:
-        """Rows of some folds that each candidate has right, one fold after the other.
+        """Scores of the rows of some folds that each candidate has, one fold after the other.
 
         Only candidates that all of these folds have tried are there, the smaller value and C first.
         """
@@ -63,14 +64,17 @@ class Behind:
 
     Attributes
     ----------
-    rows : int
-        Held-out rows that it has fewer right.
-    apart : int
-        Held-out rows that one of the two has right and the other has not.
+    rows : int or float
+        Held-out rows that it has fewer right; else by how much less the scores of its rows add up to.
+    apart : int or float
+        Held-out rows that one of the two has right and the other has not; else the sum of squared differences.
+    unit : float
+        Squared difference that counts as one row: 1 of right and wrong.
     """
 
-    rows: int
-    apart: int
+    rows: float
+    apart: float
+    unit: float = 1.0
 
     def chance(self, done: int, n_folds: int) -> float:
         """Of having more right than the other after all folds, given `done` of them.
@@ -81,21 +85,29 @@ class Behind:
         """
         if done >= n_folds:
             return 0.0 if self.rows > 0 else 1.0
-        return NormalDist().cdf(-self.rows / math.sqrt((self.apart + ALONE) * (n_folds - done) / n_folds))
+        return NormalDist().cdf(-self.rows / math.sqrt((self.apart + ALONE * self.unit) * (n_folds - done) / n_folds))
 
 
 def best(right: Mapping[Candidate, np.ndarray]) -> Candidate:
-    """The candidate with most rows right; of equals the one with the smaller value, then the smaller C."""
-    return max(sorted(right), key=lambda candidate: int(right[candidate].sum()))
+    """The candidate whose scores add up to most; of equals the one with the smaller value, then the smaller C."""
+    return max(sorted(right), key=lambda candidate: _sum(right[candidate]))
 
 
 def standings(right: Mapping[Candidate, np.ndarray]) -> dict[Candidate, Behind]:
     """How each candidate stands against the best one."""
     leader = right[best(right)]
+    if leader.dtype == np.bool_:
+        return {candidate: Behind(_sum(leader) - _sum(own), _sum(leader != own)) for candidate, own in right.items()}
+    unit = float(leader.var()) or 1.0
     return {
-        candidate: Behind(int(leader.sum()) - int(own.sum()), int((leader != own).sum()))
-        for candidate, own in right.items()
+        candidate: Behind(_sum(leader) - _sum(own), _sum((leader - own) ** 2), unit) for candidate, own in right.items()
     }
+
+
+def _sum(scores: np.ndarray) -> float:
+    """Whole for right and wrong."""
+    total: float = scores.sum().item()
+    return total
 
 
 def survivors(right: Mapping[Candidate, np.ndarray], done: int, n_folds: int, odds: float = ODDS) -> list[Candidate]:

@@ -25,7 +25,7 @@ from pipeline.healing import stage_is_whole, until_whole
 from pipeline.measured import peak_rss_bytes
 from pipeline.params import Params
 from pipeline.plan import largest_value, least_plan, make_plan
-from pipeline.prepared import DATA, class_counts
+from pipeline.prepared import DATA, Preparation, count_targets
 from pipeline.report import write_report
 from pipeline.rundir import RunDirectory
 from pipeline.side_by_side import side_by_side
@@ -153,11 +153,11 @@ def _stages(
     selection = None
     if searches(params):
         check_largest(context, ingested, invocation)
-        compile_for(context, ingested)
+        compile_for(context)
         selection = step("select", partial(select, context))
         say_chosen(context, selection)
     on_cells, values = widths(params, selection)
-    compile_for(context, ingested, on_cells.values())
+    compile_for(context, on_cells.values())
     Cs = (selection or {}).get("chosen_C", {})
     largest = max(on_cells.values(), default=0)
     if not _refused(params, largest, ingested):  # else the next stage says what is wrong
@@ -170,7 +170,7 @@ def _stages(
             explain(context, fitted.values())
         mapped = step("cells", partial(cells, context, list(fitted.values())))
     else:
-        mapped = {"class_counts_train": class_counts(context.store, "train")}
+        mapped = {"counted": count_targets(context.store, "train")}
     # With a worker for each, none waits for another's tasks: then its seconds are its own.
     apart = len(params.learners) <= int(invocation.cluster["workers"]) and not any(
         wants_all_workers(context, name, fitted[value]) for name, value in on_cells.items()
@@ -221,24 +221,24 @@ def call_stage(context: Context, call: Call, done_before: set[str], name: str, w
         return call(name, work)
 
 
-def compile_for(context: Context, ingested: Result, values: Collection[Value] = (), more: str = "batch") -> None:
+def compile_for(context: Context, values: Collection[Value] = (), more: str = "batch") -> None:
     """Have the workers compile, or load, the loops that the next stages need, as far as that is known by now.
 
     Parameters
     ----------
-    ingested : dict
-        What `ingest` has found.
     values : collection of numbers
         Of the map, once they are chosen; before that, what their search needs is compiled.
     more : str
         Another word for the run.
     """
-    attributes = context.store.attributes(DATA)
-    assert attributes is not None
-    dense, classes = bool(attributes["preparation"]["dense"]), len(ingested["classes"])
-    params = context.params
+    about, params = prepared(context), context.params
     n_cells = [params.map.n_cells(params.map_options, value) for value in values]
-    compile_words(context, words_of(params, dense=dense, classes=classes, n_cells=n_cells) | {more})
+    compile_words(context, words_of(params, dense=about.dense, task=about.task.loops, n_cells=n_cells) | {more})
+
+
+def prepared(context: Context) -> Preparation:
+    """What the ingest has found out about the rows."""
+    return Preparation.from_json(context.store.need(DATA)["preparation"])
 
 
 def compile_words(context: Context, words: Collection[str]) -> None:
@@ -304,8 +304,7 @@ def _refused(params: Params, value: Value, ingested: Result) -> bool:
 
 def _plan(context: Context, ingested: Result, value: Value, invocation: Invocation, *, show: bool = False) -> None:
     """Refuse what cannot fit; show the plan when asked."""
-    attributes = context.store.attributes(DATA)
-    assert attributes is not None
+    about = prepared(context)
     plan = make_plan(
         context.params,
         value,
@@ -313,9 +312,9 @@ def _plan(context: Context, ingested: Result, value: Value, invocation: Invocati
         rows_test=ingested["rows_test"],
         columns=ingested["columns"],
         nnz=ingested["nnz"],
-        n_classes=len(ingested["classes"]),
+        outputs=about.task.outputs,
         workers=int(invocation.cluster["workers"]),
-        dense=attributes["preparation"]["dense"],
+        dense=about.dense,
     )
     if show:
         for line in plan.lines:
@@ -355,7 +354,7 @@ def _metrics(
         "data": {
             "name": data.name,
             **ingested,
-            "class_counts_train": mapped["class_counts_train"],
+            **mapped["counted"],
             "sources": [dict(source) for source in invocation.sources],
         },
         "params": {**context.params.plain(), **context.params.as_json(), "psi": psi, "C": C},
@@ -413,6 +412,7 @@ def run_identity(params: Mapping[str, Any], data: ResolvedDataset, sources: list
         "params": dict(params),
         "data": {
             "name": data.name,
+            "task": data.task,
             "sources": sources,
             "format": data.format,
             "label": data.label,

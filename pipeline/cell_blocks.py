@@ -55,7 +55,7 @@ class CellBlocks(Sequence[Block]):
         codes = np.empty((rows, self._offsets.size - 1), dtype=packed_dtype(self._offsets))
         # A type that has a number for "no cell" takes -1 as that; the others are left for a wider one at the first -1.
         room = absent_code(codes.dtype, self._offsets) >= 0
-        labels = np.empty(rows, dtype=np.int32)
+        labels = np.empty(rows, dtype=self._arrays["labels"].dtype)
         at = 0
         for start, stop in joined(ranges, max(1, READ_BYTES // (4 * codes.shape[1]))):
             inside = slice(at, at + stop - start)
@@ -65,7 +65,7 @@ class CellBlocks(Sequence[Block]):
             codes[inside] = stored
             labels[inside] = read(self._arrays["labels"], slice(start, stop))
             at += stop - start
-        self.bytes_read += rows * (4 * codes.shape[1] + 4)
+        self.bytes_read += rows * (4 * codes.shape[1] + labels.itemsize)
         return Block(Cells(codes, self._offsets), labels)
 
 
@@ -92,12 +92,14 @@ class SpooledBlocks(Sequence[Block]):
         self._file = tempfile.TemporaryFile(prefix="ikmap-cells-")  # noqa: SIM115 - lives as long as this object
         weakref.finalize(self, self._file.close)
         self._places: list[tuple[int, int, np.dtype]] = []
-        end = 0
+        self._target, end = np.dtype(np.int32), 0
         self.bytes_read = 0
         with writing(tempfile.gettempdir()):
             for k in range(len(source)):
-                cells, labels, _ = source[k]
+                cells, labels, weight, _ = source[k]
                 assert isinstance(cells, Cells)
+                assert weight is None  # nothing keeps them here
+                self._target = labels.dtype
                 step = visit_rows or labels.size
                 for start in range(0, labels.size, step):
                     rows = slice(start, start + step)
@@ -113,8 +115,8 @@ class SpooledBlocks(Sequence[Block]):
     def __getitem__(self, k: int) -> Block:  # type: ignore[override]
         t = self._offsets.size - 1
         first, rows, dtype = self._places[k]
-        raw = os.pread(self._file.fileno(), rows * (4 + t * dtype.itemsize), first)
+        raw = os.pread(self._file.fileno(), rows * (self._target.itemsize + t * dtype.itemsize), first)
         self.bytes_read += len(raw)
-        labels = np.frombuffer(raw, dtype=np.int32, count=rows)
-        codes = np.frombuffer(raw, dtype=dtype, offset=4 * rows).reshape(rows, t)
+        labels = np.frombuffer(raw, dtype=self._target, count=rows)
+        codes = np.frombuffer(raw, dtype=dtype, offset=labels.nbytes).reshape(rows, t)
         return Block(Cells(codes, self._offsets), labels)

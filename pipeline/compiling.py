@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from ikmap.methods import LEARNERS
+from ikmap.tasks import TASKS
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -53,7 +54,11 @@ class Job:
 
 
 def words_of(
-    params: Params, *, dense: bool | None = None, classes: int | None = None, n_cells: Collection[int] = ()
+    params: Params,
+    *,
+    dense: bool | None = None,
+    task: Collection[str] | None = None,
+    n_cells: Collection[int] = (),
 ) -> frozenset[str]:
     """Words that describe what a run needs; ``None`` stands for all that it may turn out to be.
 
@@ -61,8 +66,8 @@ def words_of(
     ----------
     dense : bool, optional
         How the rows are stored.
-    classes : int, optional
-        Number of classes.
+    task : collection of str, optional
+        Words of the task (:attr:`~ikmap.tasks.LearningTask.loops`).
     n_cells : collection of int
         In a partitioning, as chosen or given; with none they are still to be searched for.
     """
@@ -71,7 +76,7 @@ def words_of(
     if params.on_cells:
         words.add(params.partitioner)
     words |= {"dense", "sparse"} if dense is None else {"dense" if dense else "sparse"}
-    words |= {"binary", "multiclass"} if classes is None else {"binary" if classes == 2 else "multiclass"}
+    words |= set().union(*(kind.compiled for kind in TASKS.values())) if task is None else set(task)
     # A search packs all cells into two bytes each.
     words |= {"narrow" if n <= NARROW else "wide" for n in n_cells} if n_cells else {"wide"}
     return frozenset(words)

@@ -19,6 +19,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from ikmap.tasks import task_named
 from pipeline.dataset_spec import COMPRESSION_SUFFIXES, CSV_KEYS, DatasetSpec, Files, Label, Split, is_web, parse_spec
 from pipeline.download import DownloadError, download
 from pipeline.errors import InputError
@@ -101,8 +102,16 @@ class ResolvedDataset:
         """What is told of CSV files, by key: how they are read where that is not to be found out."""
         return {key: getattr(self, key) for key in CSV_KEYS if getattr(self, key) is not None}
 
+    def _needs_labels(self) -> bool:
+        """Whether nothing can be learned without labels; of a task that there is not, another line says so."""
+        try:
+            return task_named(self.task).needs_labels
+        except ValueError:
+            return True
+
     def _opened(self, url: str, n_columns: int | None) -> Source:
-        source = open_source(url, self.format, self.label, n_columns, **self.csv)
+        needed = self.label is not None or self._needs_labels()
+        source = open_source(url, self.format, self.label, n_columns, require_label=needed, **self.csv)
         if self.csv and source.format != "csv":
             key, value = next(iter(self.csv.items()))
             raise InputError(

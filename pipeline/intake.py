@@ -12,9 +12,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from ikmap.rows import Rows
+from ikmap.tasks import LearningTask, plain_label
 from pipeline.engine import Record
 from pipeline.errors import InputError
-from pipeline.prepared import STREAM_DATA, Preparation, PreparedRows, plain_label
+from pipeline.prepared import STREAM_DATA, Preparation, PreparedRows
 from pipeline.readers.base import other_columns
 from pipeline.readers.feed import Arrival, Feed
 from pipeline.side_by_side import stop_when_told
@@ -44,6 +45,7 @@ class Intake:
     store : Store
     feed : Feed
     block_rows : int
+    kind : type of LearningTask
     say : callable
         Told, in one line, what the user should know.
 
@@ -57,8 +59,10 @@ class Intake:
         Chunks of which records speak already.
     """
 
-    def __init__(self, store: Store, feed: Feed, block_rows: int, say: Callable[[str], None]) -> None:
-        self.store, self.feed, self.block_rows = store, feed, block_rows
+    def __init__(
+        self, store: Store, feed: Feed, block_rows: int, kind: type[LearningTask], say: Callable[[str], None]
+    ) -> None:
+        self.store, self.feed, self.block_rows, self.kind = store, feed, block_rows, kind
         self.chunks = self.rows = self.nnz = self.promised = 0
         self.ended = False
         self._say = say
@@ -239,12 +243,12 @@ class Intake:
     def _same(self, name: str, rows: Sequence[Arrival]) -> bool:
         X, y = joined(rows)
         attributes, arrays = self.store.read_group(name)
-        labels, codes = np.unique(y, return_inverse=True)
-        found = {"labels": codes, "values": X} if isinstance(X, np.ndarray) else {
-            "labels": codes, "values": X.data, "indices": X.indices, "indptr": X.indptr
+        labels, about = self.kind.store(y, X.shape[0])
+        found = {"labels": labels, "values": X} if isinstance(X, np.ndarray) else {
+            "labels": labels, "values": X.data, "indices": X.indices, "indptr": X.indptr
         }  # fmt: skip
         return (
-            [plain_label(label) for label in labels] == attributes["label_values"]
+            dict(about) == attributes["found"]
             and found.keys() == arrays.keys()
             and all(np.array_equal(found[key], arrays[key]) for key in found)
         )
@@ -298,7 +302,9 @@ class Intake:
         origins: dict[str, int] = {}
         for arrival in rows:
             origins[arrival.origin] = origins.get(arrival.origin, 0) + arrival.rows
-        part, written = store_block(self.store, name, X, y, rows[0].url, **more, **{"from": list(origins.items())})
+        part, written = store_block(
+            self.store, name, X, y, rows[0].url, self.kind, **more, **{"from": list(origins.items())}
+        )
         return {**part, "bytes_written": written}
 
 
@@ -346,14 +352,11 @@ def check(arrival: Arrival, preparation: Preparation) -> None:
             f"{arrival.url}: row {arrival.first_row + row}: found index {X.indices[at] + 1}, expected at most "
             f"{preparation.n_columns}, the largest of the initial rows; give --columns"
         )
-    labels, first = np.unique(arrival.y, return_index=True)
-    unknown = [int(row) for label, row in zip(labels, first, strict=True)
-               if preparation.class_of(plain_label(label)) is None]  # fmt: skip
-    if unknown:
-        row = min(unknown)
-        known = ", ".join(repr(label) for label in preparation.classes[:10])
-        more = ", ..." if len(preparation.classes) > 10 else ""
+    task = preparation.task
+    unknown = task.unknown(task.encode(arrival.y, arrival.rows))
+    if unknown.any():
+        row = int(np.argmax(unknown))
         raise InputError(
             f"{arrival.url}: row {arrival.first_row + row}: found label {plain_label(arrival.y[row])!r}, expected one "
-            f"of the initial rows: {known}{more}"
+            f"of the initial rows: {task.known}"
         )

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 from ikmap.methods.map import Value
+from pipeline.asked_task import asked_task
 from pipeline.batch import (
     Call,
     Invocation,
@@ -112,7 +113,9 @@ def run_online(
             begin = partial(_from_files, context, data, invocation, online, step)
             cannot = partial(cannot_be_read_again, data, invocation)
         else:
-            intake = Intake(context.store, feed, online.block_rows, context.events.message)
+            intake = Intake(
+                context.store, feed, online.block_rows, asked_task(context.params, data), context.events.message
+            )
             intake.promised = chunks_in_records(run.records("stream"))
             begin = partial(_from_feed, context, data, invocation, online, step, intake)
             cannot = partial(_cannot_come_again, feed)
@@ -155,23 +158,24 @@ def _stages(
     ingested, taken, arrivals = begin()
     selection = None
     if searches(params):
-        compile_for(context, ingested)
+        compile_for(context)
         selection = step("select", partial(select, context))
         say_chosen(context, selection)
     on_cells, values = widths(params, selection)
-    compile_for(context, ingested, on_cells.values(), "stream")
+    compile_for(context, on_cells.values(), "stream")
     fitted: dict[float, Fitted] = {}
     if on_cells:
         partitioned = step("partition", partial(partition, context, list(on_cells.values())))
         fitted = {model["value"]: Fitted(**model) for model in partitioned["fitted"]}
         if invocation.explain:
             explain(context, fitted.values())
+    task = PreparedRows(context.store, "train").preparation.task
     contestants = [
         Contestant(
             name,
             fitted[on_cells[name]] if name in on_cells else None,
             values.get(name),
-            str((run.path / "predictions" / f"{name}.int32").absolute()),
+            str((run.path / "predictions" / f"{name}.{task.predicted}").absolute()),
             str((run.path / "checkpoints" / f"{name}.npz").absolute()),
             run.manifest["id"],
         )

@@ -74,7 +74,7 @@ def make_plan(
     rows_test: int,
     columns: int,
     nnz: int,
-    n_classes: int,
+    outputs: int,
     workers: int,
     dense: bool,
 ) -> Plan:
@@ -82,17 +82,19 @@ def make_plan(
 
     Parameters
     ----------
+    outputs : int
+        Columns of decisions: one for two classes, else one for each.
     value : int or float
         Of the map, such as psi; where it is still to be chosen, the largest that is tried.
     """
     n = rows_train + rows_test
     per_row = columns * 8 if dense else 12 * nnz / max(1, n)
-    problems = 1 if n_classes == 2 else n_classes
+    problems = outputs
     t = params.t if params.on_cells else 0
     learners = {name: LEARNERS[name] for name in params.learners}
     shapes = {
-        "cells": Shape(rows_train, t, None, n_classes),
-        "rows": Shape(rows_train, columns, None if dense else nnz, n_classes),
+        "cells": Shape(rows_train, t, None, outputs),
+        "rows": Shape(rows_train, columns, None if dense else nnz, outputs),
     }
     own = {name: learner.needed_bytes(params.of(name), shapes[learner.on]) for name, learner in learners.items()}
     # A model with a kernel may keep all rows.
@@ -181,13 +183,13 @@ def least_plan(params: Params, data: ResolvedDataset, workers: int, *, stream: b
         if train.knows_rows:  # a later stage says what is wrong
             return None
         rows = math.ceil(value)  # else it would be wrong
-    # Going block by block needs the least memory, and two classes do; sparse rows may become dense ones.
+    # Going block by block needs the least memory, and one output does; sparse rows may become dense ones.
     asked = params
     for name in params.learners:
         if isinstance(LEARNERS[name], DualLearner) and params.of(name).solver != "memory":
             asked = asked.setting(name, solver="block", parts=None)
     plans = [
-        make_plan(asked, value, rows_train=rows, rows_test=tested, columns=train.n_columns or 1, nnz=0, n_classes=2,
+        make_plan(asked, value, rows_train=rows, rows_test=tested, columns=train.n_columns or 1, nnz=0, outputs=1,
                   workers=workers, dense=dense)
         for dense in ([True, False] if train.sparse else [True])
     ]  # fmt: skip

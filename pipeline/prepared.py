@@ -1,18 +1,20 @@
-"""Prepared rows: what ingested parts hold, as training and test rows with class numbers."""
+"""Prepared rows: what ingested parts hold, as training and test rows with their targets."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
 import zarr
 
+from ikmap.learners.rows import Block
 from ikmap.methods import Sample
 from ikmap.rows import Rows, as_dense
+from ikmap.tasks import LearningTask, task_from
 from pipeline.errors import InputError
 from pipeline.permutation import position_in_shuffle
 from pipeline.store import Store, read
@@ -35,7 +37,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Preparation:
-    """How values and labels as found become features and class numbers; the same for training, test and scoring.
+    """How values and labels as found become features and targets; the same for training, test and scoring.
 
     Attributes
     ----------
@@ -43,10 +45,8 @@ class Preparation:
     column_names : list of str or None
     dense : bool
         Rows are handed out dense, else as CSR.
-    classes : list
-        Labels by class number.
-    two_class : pair of lists of labels, or None
-        Labels that count as +1 and as -1.
+    task : LearningTask
+        What is learned, with what the labels have turned out to be.
     divide : float
         Every value is divided by this.
     scale : {"none", "minmax"}
@@ -55,17 +55,9 @@ class Preparation:
     n_columns: int
     column_names: list[str] | None
     dense: bool
-    classes: list[Any]
-    two_class: list[list[Any]] | None = None
+    task: LearningTask
     divide: float = 1.0
     scale: str = "none"
-
-    def class_of(self, label: Any) -> int | None:
-        """Class number of a label as found; None for one that has none."""
-        if self.two_class is not None:
-            positive, negative = self.two_class
-            return 1 if label in positive else 0 if label in negative else None
-        return self.classes.index(label) if label in self.classes else None
 
     def features(self, X: Rows, scaling: tuple[np.ndarray, np.ndarray] | None) -> Rows:
         """Turn values as found into features."""
@@ -84,15 +76,24 @@ class Preparation:
         return X
 
     def as_json(self) -> dict[str, Any]:
-        return asdict(self)
+        return {**asdict(self), "task": self.task.as_json()}
 
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> Self:
+        """Return the preparation of which :meth:`as_json` made these values.
 
-def plain_label(value: Any) -> Any:
-    """Return a label as a JSON value: 3.0 is the class 3."""
-    if isinstance(value, str):
-        return value
-    number = float(value)
-    return int(number) if number.is_integer() else number
+        Raises
+        ------
+        InputError
+            Its task is not known here.
+        """
+        values = dict(values)
+        if "classes" in values:  # of a run that was made before there were tasks
+            values["task"] = {"labels": values.pop("classes"), "two_class": values.pop("two_class")}
+        try:
+            return cls(**{**values, "task": task_from(values["task"])})
+        except ValueError as error:
+            raise InputError(str(error)) from None
 
 
 @dataclass(frozen=True)
@@ -152,7 +153,7 @@ class PreparedRows:
             attributes = store.need(group or DATA)
         side = attributes["sides"][name]
         self.store = store
-        self.preparation = Preparation(**attributes["preparation"])
+        self.preparation = Preparation.from_json(attributes["preparation"])
         self._parts = [Part(**part) for part in side["parts"]]
         self._split = Split(**side["split"])
         self._url = side.get("url", name)
@@ -163,16 +164,14 @@ class PreparedRows:
         if self.preparation.scale == "minmax":
             self._scaling = load_scaling(store)
 
-    def read(self, start: int, stop: int) -> tuple[Rows, np.ndarray]:
-        """Rows ``start .. stop - 1``: features and int32 class numbers."""
+    def read(self, start: int, stop: int) -> Block:
+        """Rows ``start .. stop - 1``: features and targets."""
         return self.take(np.arange(start, stop))
 
     def sample(self, seed: int, offsets: np.ndarray | None = None) -> Sample:
         """All of them, for a method that looks at some before it begins: read on demand; `offsets` are of cells."""
         about = self.preparation
-        return Sample(
-            self.n_rows, about.n_columns, len(about.classes), lambda numbers: self.take(numbers)[0], seed, offsets
-        )
+        return Sample(self.n_rows, about.n_columns, about.task, lambda numbers: self.take(numbers).rows, seed, offsets)
 
     def where(self, row: int) -> str:
         """File and row of one of these rows, for people: rows that hold data are counted, from 1."""
@@ -186,22 +185,22 @@ class PreparedRows:
         """Bytes of a row in memory; of a sparse one, about."""
         return row_bytes(self.preparation.n_columns)
 
-    def blocks(self, start: int, stop: int) -> Iterator[tuple[int, Rows, np.ndarray]]:
-        """Yield ``(first row, features, class numbers)`` of consecutive rows, a bounded number of bytes each."""
+    def blocks(self, start: int, stop: int) -> Iterator[tuple[int, Block]]:
+        """Yield the first row's number, features and targets of consecutive rows, a bounded number of bytes each."""
         step = max(1, READ_BYTES // self.row_bytes)
         for begin in range(start, stop, step):
-            yield begin, *self.read(begin, min(begin + step, stop))
+            yield begin, self.read(begin, min(begin + step, stop))
 
-    def labels(self) -> Iterator[np.ndarray]:
-        """Yield the class numbers of the rows of one part after the other."""
+    def targets(self) -> Iterator[np.ndarray]:
+        """Yield the targets of the rows of one part after the other."""
         for part, first in zip(self._parts, self._first, strict=False):
             numbers = self._split.of_part(int(first), part.rows)
-            yield read_classes(self.store, part.name, self.preparation)[numbers]
+            yield read_targets(self.store, part.name, self.preparation)[numbers]
 
-    def take(self, rows: np.ndarray) -> tuple[Rows, np.ndarray]:
-        """Rows by ascending number: features and int32 class numbers. One part is in memory at a time."""
+    def take(self, rows: np.ndarray) -> Block:
+        """Rows by ascending number: features and targets. One part is in memory at a time."""
         features: list[Rows] = []
-        labels: list[np.ndarray] = []
+        targets: list[np.ndarray] = []
         part_of = np.searchsorted(self._begin, rows, side="right") - 1
         for p in np.unique(part_of):
             part = self._parts[p]
@@ -211,14 +210,15 @@ class PreparedRows:
             if numbers.size != y.size:
                 X, y = X[numbers - numbers[0]], y[numbers - numbers[0]]
             features.append(self.preparation.features(X, self._scaling))
-            labels.append(y)
+            targets.append(y)
         if not features:
             empty = np.zeros((0, self.preparation.n_columns))
-            return (empty if self.preparation.dense else sp.csr_array(empty)), np.zeros(0, dtype=np.int32)
+            none = np.zeros(0, dtype=self.preparation.task.dtype)
+            return Block(empty if self.preparation.dense else sp.csr_array(empty), none)
         if len(features) == 1:
-            return features[0], labels[0]
+            return Block(features[0], targets[0])
         joined = np.concatenate(features) if self.preparation.dense else sp.csr_array(sp.vstack(features))
-        return joined, np.concatenate(labels)
+        return Block(joined, np.concatenate(targets))
 
 
 def row_bytes(n_columns: int) -> int:
@@ -226,32 +226,44 @@ def row_bytes(n_columns: int) -> int:
     return 8 * min(n_columns, 4096)
 
 
-def class_counts(store: Store, name: str) -> list[int]:
-    """Number of rows of each class on one side, from the labels alone."""
+def count_targets(store: Store, name: str) -> dict[str, Any]:
+    """What the task has to say of all targets of one side (:meth:`~ikmap.tasks.LearningTask.counted`)."""
     rows = PreparedRows(store, name)
-    total = np.zeros(len(rows.preparation.classes), dtype=np.int64)
-    for y in rows.labels():
-        total += np.bincount(y, minlength=total.size)
-    return [int(count) for count in total]
+    task = rows.preparation.task
+    return counted(task, [task.census(y) for y in rows.targets()])
+
+
+def counted(task: LearningTask, censuses: list[Any]) -> dict[str, Any]:
+    """What a task has to say of all targets.
+
+    Raises
+    ------
+    InputError
+        Nothing can be learned from them.
+    """
+    try:
+        return task.counted(censuses)
+    except ValueError as error:
+        raise InputError(str(error)) from None
 
 
 def write_part(
-    store: Store, name: str, X: Rows, labels: Sequence[Any], codes: np.ndarray, more: Mapping[str, Any]
+    store: Store, name: str, X: Rows, labels: np.ndarray, found: Mapping[str, Any], more: Mapping[str, Any]
 ) -> int:
-    """Store rows as they were found; `codes` number the label of each row in `labels`."""
-    arrays: dict[str, np.ndarray] = {"labels": codes}
+    """Store rows as they were found; `labels` and `found` stand for their labels, as the task stores them."""
+    arrays: dict[str, np.ndarray] = {"labels": labels}
     if isinstance(X, np.ndarray):
         arrays["values"] = X
     else:
         arrays |= {"values": X.data, "indices": X.indices, "indptr": X.indptr.astype(np.int64)}
-    return store.write_group(name, arrays, {**more, "label_values": list(labels), "columns": int(X.shape[1])})
+    return store.write_group(name, arrays, {**more, "found": dict(found), "columns": int(X.shape[1])})
 
 
 def read_part(store: Store, name: str, start: int, stop: int, preparation: Preparation) -> tuple[Rows, np.ndarray]:
-    """Read rows of a part: values as found, which are not to be written to, and int32 class numbers."""
+    """Read rows of a part: values as found, which are not to be written to, and targets."""
     attributes = store.need(name)
     arrays = _arrays_of_part(store, name)
-    y = _numbers(attributes["label_values"], preparation)[arrays["labels"][start:stop]]
+    y = preparation.task.targets(arrays["labels"][start:stop], attributes["found"])
     return _values(arrays, start, stop, preparation), y
 
 
@@ -272,19 +284,13 @@ def _values(arrays: Mapping[str, np.ndarray], start: int, stop: int, preparation
     return sp.csr_array(parts, shape=(stop - start, preparation.n_columns))
 
 
-def read_classes(
+def read_targets(
     store: Store, name: str, preparation: Preparation, start: int = 0, stop: int | None = None
 ) -> np.ndarray:
-    """Class numbers of rows of a part: int32."""
+    """Targets of rows of a part."""
     attributes = store.need(name)
-    codes = store.open_arrays(name)["labels"]
-    return _numbers(attributes["label_values"], preparation)[read(codes, slice(start, stop or codes.shape[0]))]
-
-
-def _numbers(labels: Sequence[Any], preparation: Preparation) -> np.ndarray:
-    """Class numbers of labels, -1 where there is none."""
-    numbers = [preparation.class_of(label) for label in labels]
-    return np.array([-1 if k is None else k for k in numbers], dtype=np.int32)
+    labels = store.open_arrays(name)["labels"]
+    return preparation.task.targets(read(labels, slice(start, stop or labels.shape[0])), attributes["found"])
 
 
 def _arrays_of_part(store: Store, name: str) -> dict[str, np.ndarray]:
@@ -311,17 +317,15 @@ def load_scaling(store: Store) -> tuple[np.ndarray, np.ndarray]:
     return arrays["low"], np.where(width > 0, width, 1.0)
 
 
-def unknown_labels(labels: Sequence[Any], preparation: Preparation, url: str) -> None:
-    """Refuse labels that have no class.
+def refuse_strangers(found: list[Mapping[str, Any]], task: LearningTask, url: str) -> None:
+    """Refuse labels that have no target.
 
     Raises
     ------
     InputError
         Naming up to five of them.
     """
-    unknown = [label for label in labels if preparation.class_of(label) is None]
-    if unknown:
-        shown = ", ".join(repr(label) for label in unknown[:5]) + (", ..." if len(unknown) > 5 else "")
-        known = ", ".join(repr(label) for label in preparation.classes[:10])
-        more = ", ..." if len(preparation.classes) > 10 else ""
-        raise InputError(f"{url}: found label {shown}, expected the training labels: {known}{more}")
+    strangers = task.strangers(found)
+    if strangers:
+        shown = ", ".join(repr(label) for label in strangers[:5]) + (", ..." if len(strangers) > 5 else "")
+        raise InputError(f"{url}: found label {shown}, expected the training labels: {task.known}")

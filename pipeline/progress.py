@@ -23,6 +23,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from ikmap.tasks import Figure, task_of
 from pipeline.plain_text import printable
 
 Clock = Callable[[], float]
@@ -372,12 +373,13 @@ def print_result(metrics: Mapping[str, Any], stream: IO[str] | None = None) -> N
 
     learners = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     learners.add_column("learner", no_wrap=True)
-    for title in ("accuracy", "train s", "predict s"):
+    figure = task_of(metrics).figure
+    for title in (figure.key, "train s", "predict s"):
         learners.add_column(title, justify="right", no_wrap=True)
     for name, figures in metrics.get("learners", {}).items():
         learners.add_row(
             Text(printable(name)),
-            _number(figures.get("accuracy"), ".4f"),
+            _number(figures.get(figure.key), ".4f"),
             _number(figures.get("train_seconds"), ".2f"),
             _number(figures.get("predict_seconds"), ".2f"),
         )
@@ -385,8 +387,8 @@ def print_result(metrics: Mapping[str, Any], stream: IO[str] | None = None) -> N
     for table in (stages, learners):
         if table.row_count:
             console.print(table)
-    if learners.row_count and (said := _of_which_rows(metrics)):
-        console.print(Text(f"accuracy: {said}"), soft_wrap=True)
+    if learners.row_count and (said := _of_which_rows(metrics, figure)):
+        console.print(Text(f"{figure.key}: {said}"), soft_wrap=True)
     if times := _of_which_seconds(metrics.get("run", {})):
         console.print(Text(f"time: {times}"), soft_wrap=True)
 
@@ -406,15 +408,15 @@ def _of_which_seconds(run: Mapping[str, Any]) -> str:
     return f"{format_seconds(run['wall_seconds'])}: {shown}"
 
 
-def _of_which_rows(metrics: Mapping[str, Any]) -> str:
-    """What accuracy is the share of; empty where that is not known."""
+def _of_which_rows(metrics: Mapping[str, Any], figure: Figure) -> str:
+    """What the task's figure is, and of which rows; empty where that is not known."""
     from pipeline.report.words import words_for_test_rows
 
     data, online = metrics.get("data", {}), metrics.get("online")
     if online:
-        return "share of the rows of the stream that was predicted right before it was learned from"
+        return figure.of_stream
     which = words_for_test_rows(data)
-    return f"share of {data['rows_test']:,} test rows ({which}) that is predicted right" if which else ""
+    return figure.of_test.format(rows=f"{data['rows_test']:,}", which=which) if which else ""
 
 
 def _number(value: float | None, form: str) -> str:

@@ -80,13 +80,13 @@ class Race:
         n_threads: int,
     ) -> None:
         self.context, self.stream, self.arrivals, self.contestants = context, stream, arrivals, contestants
-        self.limit_seconds, self.n_threads = limit_seconds, n_threads
+        self.limit_seconds, self.n_threads, self.task = limit_seconds, n_threads, stream.task()
         self.fitted = list({c.fitted.label: c.fitted for c in contestants if c.fitted is not None}.values())
         self.stopped: set[str] = set()
         self._mapped: dict[int, Record] = {}
         self._learned: dict[str, list[Record]] = {c.learner: [] for c in contestants}
         self._spent = dict.fromkeys(self._learned, 0.0)
-        self._counts = dict.fromkeys(self._learned, (0, 0))  # rows, and those predicted right
+        self._counts = dict.fromkeys(self._learned, (0, 0))  # rows, and the sum of their scores
         self._models: dict[str, Record] = {}
         self._running: set[str] = set()
         # Each learner goes on where it was: its state is in that worker's memory.
@@ -191,8 +191,8 @@ class Race:
     def _note(self, learner: str, record: Record) -> None:
         self._learned[learner].append(record)
         blocks = record.get("blocks", ())
-        rows, correct = self._counts[learner]
-        self._counts[learner] = rows + sum(b[0] for b in blocks), correct + sum(b[1] for b in blocks)
+        rows, scored = self._counts[learner]
+        self._counts[learner] = rows + sum(b[0] for b in blocks), scored + sum(b[1] for b in blocks)
         self._spent[learner] += record.get("train_seconds", 0.0) + sum(b[2] + b[3] for b in blocks)
         left = not self.arrivals.ended or self.next(learner) < self.arrivals.chunks
         if left and self.limit_seconds is not None and self._spent[learner] > self.limit_seconds:
@@ -213,8 +213,9 @@ class Race:
         return min(racing, default=max(n for n, _ in self._counts.values()))
 
     def standing(self) -> str:
-        """Accuracy of each learner so far, in words."""
-        return ", ".join(f"{name} {correct / n:.4f}" for name, (n, correct) in self._counts.items() if n)
+        """How good each learner has been so far, in words."""
+        score = self.task.score
+        return ", ".join(f"{name} {score(scored, n):.4f}" for name, (n, scored) in self._counts.items() if n)
 
     def result(self, contestant: Contestant) -> dict[str, Any]:
         """What is known of a learner at the end: totals, and the curve block by block."""
@@ -225,16 +226,16 @@ class Race:
         # A chunk's mapping counts in equal parts for its blocks.
         shares = [np.full(len(r["blocks"]), s / len(r["blocks"])) for r, s in zip(records, of_mapping, strict=True)]
         mapping = np.concatenate([np.zeros(0), *shares])
-        seen, correct = np.cumsum(blocks[:, 0]), np.cumsum(blocks[:, 1])
+        seen, scored = np.cumsum(blocks[:, 0]), np.cumsum(blocks[:, 1])
         learning = np.cumsum(blocks[:, 2] + blocks[:, 3])
         n_seen = int(seen[-1]) if seen.size else 0
-        name = contestant.learner
+        name, key = contestant.learner, self.task.figure.key
         parameter = contestant.fitted.as_result() if contestant.fitted else {
             "parameter": method(name).parameter(self.context.params.of(name)), "value": contestant.value
         }  # fmt: skip
         return {
             **parameter,
-            "accuracy": float(correct[-1]) / n_seen if n_seen else None,
+            key: float(self.task.score(scored[-1], n_seen)) if n_seen else None,
             "rows": n_seen,
             "stopped_early": contestant.learner in self.stopped,
             "content_hash": self._models[contestant.learner]["content_hash"],
@@ -245,7 +246,7 @@ class Race:
             "n_support": int(blocks[-1, 4]) if len(blocks) else initial["n_support"],
             "curve": {
                 "rows": seen.astype(int).tolist(),
-                "accuracy": (correct / np.maximum(seen, 1)).round(6).tolist(),
+                key: self.task.score(scored, np.maximum(seen, 1)).round(6).tolist(),
                 "seconds": (learning + np.cumsum(mapping)).round(6).tolist(),
                 "n_support": blocks[:, 4].astype(int).tolist(),
             },

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
-from ikmap.learners.rows import Block
+from ikmap.learners.rows import Block, concatenated
 from pipeline.prepared import PreparedRows
 from pipeline.store import Store
 
@@ -33,9 +32,8 @@ class RowBlocks(Sequence[Block]):
         return len(self._blocks)
 
     def __getitem__(self, k: int) -> Block:  # type: ignore[override]
-        read: list[Any] = [self._rows.read(start, stop) for start, stop in self._blocks[k]]
-        parts = [rows for rows, _ in read]
-        dense = isinstance(parts[0], np.ndarray)
-        rows: Any = parts[0] if len(parts) == 1 else np.concatenate(parts) if dense else sp.csr_array(sp.vstack(parts))
+        block = concatenated([self._rows.read(start, stop) for start, stop in self._blocks[k]])
+        rows: Any = block.rows
+        dense = isinstance(rows, np.ndarray)
         self.bytes_read += rows.nbytes if dense else rows.data.nbytes + rows.indices.nbytes
-        return Block(rows, np.concatenate([y for _, y in read]))
+        return block

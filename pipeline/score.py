@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -18,19 +18,19 @@ import pyarrow as pa
 from distributed import Client
 from fsspec.core import url_to_fs
 
-from ikmap.learners.linear_model import decision_to_index
 from ikmap.model import Model
 from ikmap.partitioners import Partitions
 from ikmap.rows import Rows, as_csr, as_rows
+from ikmap.tasks import LearningTask
 from pipeline.compiling import prepare
 from pipeline.dataset_spec import CSV_KEYS
 from pipeline.engine import Record, Task, run_tasks
 from pipeline.errors import Damaged, InputError, writing
 from pipeline.measured import summarise
 from pipeline.models import load_model
-from pipeline.prepared import DATA, READ_BYTES, STREAM_DATA, Preparation, load_scaling, plain_label
+from pipeline.prepared import DATA, READ_BYTES, STREAM_DATA, Preparation, load_scaling
 from pipeline.progress import Events
-from pipeline.readers import Block, Piece, Source, open_source
+from pipeline.readers import Piece, Source, open_source
 from pipeline.readers.base import is_wide
 from pipeline.rundir import read_manifest_or_copy
 from pipeline.score_output import Output, parquet_writer, sha256_of
@@ -73,11 +73,11 @@ class TrainedModel:
     csv: tuple[tuple[str, Any], ...] = ()
 
     def preparation(self) -> Preparation:
-        """How values and labels become features and class numbers."""
+        """How values and labels become features and targets."""
         attributes = self.store.need(DATA)
         # A stream is stored as prepared, but for the scale: that is found last, by its initial rows.
         scale = (self.store.attributes(STREAM_DATA) or attributes)["preparation"]["scale"]
-        return Preparation(**{**attributes["preparation"], "scale": scale})
+        return Preparation.from_json({**attributes["preparation"], "scale": scale})
 
     def load(self) -> tuple[Partitions | None, Any]:
         """The models, from this process's cache or the store."""
@@ -215,9 +215,9 @@ def score(client: Client, model: TrainedModel, data: NewData, output: Output, ev
     Returns
     -------
     dict
-        rows, seconds, rows_per_second, compile_seconds (not among the seconds), learner, output, and where labels of
-        the model's classes were found,
-        rows_labelled and accuracy (fraction of those rows); stages: the record as in ``metrics.json``.
+        rows, seconds, rows_per_second, compile_seconds (not among the seconds), learner, output, task, rows_labelled
+        (those with a label that the model knows), the figure of the task on these rows, such as accuracy (None where
+        there are none), said (the same in words, else None); stages: the record as in ``metrics.json``.
 
     Raises
     ------
@@ -249,11 +249,12 @@ def score(client: Client, model: TrainedModel, data: NewData, output: Output, ev
             records[task.name] = record
             events.task_done(STAGE, record)
     ordered = [records[task.name] for task in tasks]
-    known, correct = (sum(record[key] for record in ordered) for key in ("known", "correct"))
-    kind = _type_of(model.preparation().classes)
+    learned = model.preparation().task
+    figure, tally = learned.figure, learned.total([record["tally"] for record in ordered])
+    value = learned.figures(tally)[figure.key] if tally.rows else None
     parts = [(task.args[-1], record["sha256"]) for task, record in zip(tasks, ordered, strict=True)]
     with _needing_all_of(model.again):
-        written = output.join(parts, _schema(kind, row=True, label=known > 0), again)
+        written = output.join(parts, _schema(learned, row=True, label=tally.rows > 0), again)
     seconds, late = time.perf_counter() - started, Counter[str]()
     for record in ordered:
         late[record["worker"]] += record.get("compile_seconds", 0.0)
@@ -268,8 +269,10 @@ def score(client: Client, model: TrainedModel, data: NewData, output: Output, ev
         "compile_seconds": round(compile_seconds + compiled_late, 3),
         "learner": model.learner,
         "output": output.url,
-        "rows_labelled": known,
-        "accuracy": correct / known if known else None,
+        "task": learned.name,
+        "rows_labelled": tally.rows,
+        figure.key: value,
+        "said": None if value is None else figure.line(value),
         "stages": [summary],
     }
 
@@ -278,12 +281,12 @@ def score_piece(model: TrainedModel, data: NewData, piece: Piece, url: str) -> R
     """Task: predict the rows of one piece and write them as a Parquet file, one row group per block."""
     preparation = model.preparation()
     scaling = load_scaling(model.store) if preparation.scale == "minmax" else None
-    classes = pa.array(plain_classes(preparation.classes), _type_of(preparation.classes))
-    counts = dict.fromkeys(("rows", "bytes_read", "known", "correct"), 0)
+    task = preparation.task
+    tally, schema = task.tally_from(None), _schema(task)
+    counts = dict.fromkeys(("rows", "bytes_read"), 0)
     fs, path = url_to_fs(url)
     # A task that Dask does twice must not write to a file that the other attempt is writing.
     attempt = f"{path}.{uuid4().hex[:8]}"
-    schema = _schema(classes.type)
     with writing(url), fs.open(attempt, "wb") as stream, parquet_writer(stream, schema) as writer:
         for block in data.source.read(piece):
             counts["bytes_read"] += block.n_bytes
@@ -293,36 +296,28 @@ def score_piece(model: TrainedModel, data: NewData, piece: Piece, url: str) -> R
             X = block.X if data.columns is None else block.X[:, data.columns]
             of = f"{data.source.url}: " + (f"part {piece.index + 1}, " if piece.index else "")
             where = partial(_where, of, counts["rows"] + 1)
-            predicted, decision = _predict(model, preparation.features(X, scaling), preparation, where)
-            true = _class_numbers(block, preparation)
             counts["rows"] += n
-            counts["known"] += int(np.count_nonzero(true >= 0))
-            counts["correct"] += int(np.count_nonzero(true == predicted))
-            label = classes.take(pa.array(true, mask=true < 0))
-            table = pa.table([classes.take(pa.array(predicted)), pa.array(decision), label], schema=schema)
-            writer.write_table(table, row_group_size=n)
+            targets = task.encode(block.y, n)
+            unknown = task.unknown(targets)
+            made: dict[str, list[np.ndarray]] = {name: [] for name in task.columns}
+            for rows, decision in decisions(model, preparation.features(X, scaling), preparation, where):
+                for name, values in task.values(decision).items():
+                    made[name].append(values)
+                known = np.flatnonzero(~unknown[rows])
+                if known.size:
+                    tally = tally + task.tally(targets[rows][known], decision[known])
+            columns = [pa.array(np.concatenate(made[name]), schema.field(name).type) for name in made]
+            label = task.decode(np.where(unknown, np.zeros_like(targets), targets))
+            columns.append(pa.array(label, schema.field("label").type, mask=unknown))
+            writer.write_table(pa.table(columns, schema=schema), row_group_size=n)
     size = int(fs.size(attempt))
     fs.mv(attempt, path)
-    return {**counts, "bytes_written": size, "sha256": sha256_of(fs, path)}
+    return {**counts, "tally": tally.as_json(), "bytes_written": size, "sha256": sha256_of(fs, path)}
 
 
 def _where(of: str, first: int, row: int) -> str:
     """File and row, for people."""
     return f"{of}row {first + row}"
-
-
-def _predict(
-    model: TrainedModel, X: Rows, preparation: Preparation, where: Callable[[int], str]
-) -> tuple[np.ndarray, np.ndarray]:
-    """Class number (int32) and decision value (float64) of each row.
-
-    With two classes the decision value is positive for the second one; with more it is that of the predicted class.
-    """
-    index, score = np.empty(X.shape[0], dtype=np.int32), np.empty(X.shape[0])
-    for rows, decision in decisions(model, X, preparation, where):
-        index[rows] = decision_to_index(decision)
-        score[rows] = decision if decision.ndim == 1 else decision[np.arange(len(decision)), index[rows]]
-    return index, score
 
 
 def decisions(
@@ -342,12 +337,12 @@ def decisions(
     Yields
     ------
     slice, ndarray
-        Decision values, float64: of shape (n,) with two classes, positive for the second one, else (n, classes).
+        Decision values, float64, of shape (n, K).
     """
     partitions, predictor = model.load()
     n = X.shape[0]
     X = X if preparation.dense else as_csr(X)
-    outputs = 1 if len(preparation.classes) == 2 else len(preparation.classes)
+    outputs = preparation.task.outputs
     width = max(8 * min(preparation.n_columns, 4096), 4 * partitions.n_partitions if partitions else 0, 8 * outputs)
     step = max(1, READ_BYTES // width)
     for begin in range(0, n, step):
@@ -358,27 +353,11 @@ def decisions(
         yield rows, predictor.decision_function(given)
 
 
-def _class_numbers(block: Block, preparation: Preparation) -> np.ndarray:
-    """Class number of each row's label, int32; -1 where there is no label, or none that the model knows."""
-    if block.y is None:
-        return np.full(block.X.shape[0], -1, dtype=np.int32)
-    found, codes = np.unique(block.y, return_inverse=True)
-    numbers = [preparation.class_of(plain_label(value)) for value in found]
-    return np.array([-1 if k is None else k for k in numbers], dtype=np.int32)[codes]
-
-
-def _type_of(classes: Sequence[Any]) -> pa.DataType:
-    """Of predictions: whole numbers, numbers or text, as the labels were."""
-    if all(isinstance(label, int) for label in classes):
-        return pa.int64()
-    return pa.string() if any(isinstance(label, str) for label in classes) else pa.float64()
-
-
-def plain_classes(classes: Sequence[Any]) -> list[Any]:
-    """Classes of one type: text if one of them is."""
-    return [str(label) for label in classes] if any(isinstance(label, str) for label in classes) else list(classes)
-
-
-def _schema(kind: pa.DataType, *, row: bool = False, label: bool = True) -> pa.Schema:
-    fields = [("row", pa.int64()), ("prediction", kind), ("score", pa.float64()), ("label", kind)]
-    return pa.schema([fields[i] for i in range(4) if (i != 0 or row) and (i != 3 or label)])
+def _schema(task: LearningTask, *, row: bool = False, label: bool = True) -> pa.Schema:
+    """Columns of the output, in their order."""
+    fields: Mapping[str, str] = {
+        **({"row": "int64"} if row else {}),
+        **task.columns,
+        **({"label": task.label_type} if label else {}),
+    }
+    return pa.schema([(name, pa.type_for_alias(kind)) for name, kind in fields.items()])

@@ -32,7 +32,9 @@ MEMBERS = "members"
 """Attribute with the digest of each array's metadata."""
 
 ABSENT = int(np.iinfo(np.int32).min)
-"""Fill value of sharded arrays: no cell, no class and no target has this number."""
+"""Fill value of sharded arrays of whole numbers: no cell and no class has this number."""
+ABSENT_FRACTION = float(np.nextafter(np.finfo(np.float64).min, 0.0))
+"""The same of fractions, the number next to the lowest: no target is that far out."""
 
 CHUNK_BYTES = 4 << 20
 
@@ -79,9 +81,13 @@ def read(array: zarr.Array, rows: slice) -> np.ndarray:
 
 def _decoded(array: zarr.Array, rows: slice) -> np.ndarray:
     values = np.asarray(array[rows])
-    if array.shards is not None and values.size and values.min() == ABSENT:
+    if array.shards is not None and values.size and _any_absent(values):
         raise ValueError("found none")
     return values
+
+
+def _any_absent(values: np.ndarray) -> bool:
+    return bool((values == ABSENT_FRACTION).any() if values.dtype.kind == "f" else values.min() == ABSENT)
 
 
 def _shards(array: zarr.Array, rows: slice) -> Iterator[tuple[slice, str]]:
@@ -394,7 +400,7 @@ class Store:
             shards=(shard_rows, *rest),
             chunks=(chunk_rows, *rest),
             compressors=compressors(np.dtype(dtype)),
-            fill_value=ABSENT,
+            fill_value=ABSENT_FRACTION if np.dtype(dtype).kind == "f" else ABSENT,
             config=AS_WRITTEN,
             overwrite=True,
         )

@@ -11,9 +11,10 @@ from typing import Any, Self
 
 import numpy as np
 
+from ikmap.tasks import LearningTask
 from pipeline.durable import written
 from pipeline.errors import InputError
-from pipeline.prepared import Preparation, PreparedRows, load_scaling, read_classes, read_values
+from pipeline.prepared import Preparation, PreparedRows, load_scaling, read_targets, read_values
 from pipeline.store import Store
 
 CHUNKS = "stream/chunks"
@@ -25,7 +26,7 @@ def chunk_name(k: int) -> str:
 
 
 class PredictionFile:
-    """Class numbers that a learner has given to the rows of a stream: int32, row after row.
+    """What a learner has predicted of the rows of a stream, a value of the task's type for each, row after row.
 
     Writing the same rows again is harmless: an attempt that is repeated predicts the same.
 
@@ -33,18 +34,19 @@ class PredictionFile:
     ----------
     path : str
         Workers and client must see it.
+    dtype : str
     """
 
-    def __init__(self, path: str) -> None:
-        self.path = path
+    def __init__(self, path: str, dtype: str) -> None:
+        self.path, self.dtype = path, np.dtype(dtype).newbyteorder("<")
 
     def write(self, first: int, predicted: np.ndarray) -> None:
         """Put the predictions of rows ``first, first + 1, ...`` on disk."""
         Path(self.path).parent.mkdir(parents=True, exist_ok=True)
         handle = os.open(self.path, os.O_WRONLY | os.O_CREAT, 0o666)
         try:
-            raw = np.ascontiguousarray(predicted, dtype="<i4").tobytes()
-            if os.pwrite(handle, raw, 4 * first) != len(raw):
+            raw = np.ascontiguousarray(predicted, dtype=self.dtype).tobytes()
+            if os.pwrite(handle, raw, self.dtype.itemsize * first) != len(raw):
                 raise InputError(f"{self.path}: predictions could not be written whole; is the disk full?")
         finally:
             os.close(handle)
@@ -53,24 +55,24 @@ class PredictionFile:
     def read(self, first: int = 0, n: int = -1) -> np.ndarray:
         """Predictions of n rows from row `first` on, or of as many as there are; n = -1: of all."""
         if len(self) <= first:
-            return np.zeros(0, dtype=np.int32)
-        return np.fromfile(self.path, dtype="<i4", offset=4 * first, count=n)
+            return np.zeros(0, dtype=self.dtype)
+        return np.fromfile(self.path, dtype=self.dtype, offset=self.dtype.itemsize * first, count=n)
 
     def __len__(self) -> int:
         """Rows up to the last one that was written."""
-        return Path(self.path).stat().st_size // 4 if Path(self.path).exists() else 0
+        return Path(self.path).stat().st_size // self.dtype.itemsize if Path(self.path).exists() else 0
 
 
-def promise_of_predictions(path: str, first: int, n: int) -> dict[str, Any]:
+def promise_of_predictions(path: str, dtype: str, first: int, n: int) -> dict[str, Any]:
     """What the record of a chunk says of its predictions."""
     file = Path(path)
-    promise = {"file": f"{file.parent.name}/{file.name}", "first": first, "rows": n}
+    promise = {"file": f"{file.parent.name}/{file.name}", "dtype": dtype, "first": first, "rows": n}
     return {**promise, "sha256": digest_of_predictions(file.parent.parent, promise)}
 
 
 def digest_of_predictions(run: Path, promise: Mapping[str, Any]) -> str:
     """SHA-256 of some predictions as they are on the disk."""
-    found = PredictionFile(str(run / promise["file"])).read(promise["first"], promise["rows"])
+    found = PredictionFile(str(run / promise["file"]), promise["dtype"]).read(promise["first"], promise["rows"])
     return hashlib.sha256(found.tobytes()).hexdigest()
 
 
@@ -82,11 +84,11 @@ class HiddenLabels:
     """
 
     def __init__(self, store: Store, chunk: int, first: int, preparation: Preparation, file: PredictionFile) -> None:
-        self._open = lambda start, stop: read_classes(store, chunk_name(chunk), preparation, start, stop)
+        self._open = lambda start, stop: read_targets(store, chunk_name(chunk), preparation, start, stop)
         self._first, self._file = first, file
 
     def reveal(self, start: int, stop: int, predicted: np.ndarray) -> np.ndarray:
-        """Store the predictions of rows ``start .. stop - 1`` of the chunk and return these rows' class numbers.
+        """Store the predictions of rows ``start .. stop - 1`` of the chunk and return these rows' targets.
 
         Raises
         ------
@@ -122,15 +124,20 @@ class Stream:
     def labels(self, k: int, predictions: str) -> HiddenLabels:
         """Labels of chunk k, for a learner whose predictions go to a file of that path."""
         preparation = PreparedRows(self.store, "train").preparation
-        return HiddenLabels(self.store, k, self._about(k, "first"), preparation, PredictionFile(predictions))
+        file = PredictionFile(predictions, preparation.task.predicted)
+        return HiddenLabels(self.store, k, self._about(k, "first"), preparation, file)
+
+    def task(self) -> LearningTask:
+        """What is learned."""
+        return PreparedRows(self.store, "train").preparation.task
 
     def predicted(self, k: int, predictions: str) -> np.ndarray:
         """What a learner has predicted for the rows of chunk k."""
-        return PredictionFile(predictions).read(self._about(k, "first"), self.rows_of(k))
+        return PredictionFile(predictions, self.task().predicted).read(self._about(k, "first"), self.rows_of(k))
 
     def promise(self, k: int, predictions: str) -> dict[str, Any]:
         """What the record of chunk k says of the predictions in a file."""
-        return promise_of_predictions(predictions, self._about(k, "first"), self.rows_of(k))
+        return promise_of_predictions(predictions, self.task().predicted, self._about(k, "first"), self.rows_of(k))
 
     def rows_of(self, k: int) -> int:
         """Number of rows of chunk k."""

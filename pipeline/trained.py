@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from ikmap.learners.linear_model import decision_to_index
 from ikmap.rows import Rows, as_rows, check_finite
 from pipeline.errors import InputError
 from pipeline.prepared import load_scaling
-from pipeline.score import TrainedModel, decisions, open_run, plain_classes
+from pipeline.score import TrainedModel, decisions, open_run
 
 
 class RunModel:
@@ -21,8 +20,10 @@ class RunModel:
     ----------
     learner : str
         Name of the learner.
+    task : LearningTask
+        What it has learned.
     classes_ : ndarray
-        The labels that it can predict, as they stood in the training data.
+        The labels that it can predict, as they stood in the training data; empty where it predicts no classes.
     n_features_in_ : int
         Columns of the training data.
     feature_names_in_ : list of str or None
@@ -33,7 +34,8 @@ class RunModel:
         self._model, self._preparation = model, model.preparation()
         self._scaling = load_scaling(model.store) if self._preparation.scale == "minmax" else None
         self.learner = model.learner
-        self.classes_ = np.array(plain_classes(self._preparation.classes))
+        self.task = self._preparation.task
+        self.classes_ = self.task.decode(np.arange(len(self.task.classes)))
         self.n_features_in_ = self._preparation.n_columns
         self.feature_names_in_ = self._preparation.column_names
 
@@ -49,14 +51,14 @@ class RunModel:
         Returns
         -------
         ndarray, shape (n,)
-            Of :attr:`classes_`.
+            Labels: of :attr:`classes_`, where it predicts classes.
 
         Raises
         ------
         ValueError
             X has other columns, or a value that is not finite.
         """
-        return self.classes_[decision_to_index(self.decision_function(X))]
+        return self.task.decode(self.task.predict(self._decide(X)))
 
     def decision_function(self, X: Any) -> np.ndarray:
         """The decision values from which :meth:`predict` takes the class.
@@ -69,17 +71,21 @@ class RunModel:
         Returns
         -------
         ndarray of float64
-            With two classes of shape (n,), positive for the second one; with more of shape (n, classes), the largest
-            for the one predicted. No probabilities.
+            Of shape (n,) where there is one output: with two classes, positive for the second one. With more classes
+            of shape (n, classes), the largest for the one predicted. No probabilities.
 
         Raises
         ------
         ValueError
             As :meth:`predict`.
         """
+        found = self._decide(X)
+        return found[:, 0] if found.shape[1] == 1 else found
+
+    def _decide(self, X: Any) -> np.ndarray:
+        """Decision values, shape (n, K)."""
         features = self._preparation.features(self._rows(X), self._scaling)
-        n, k = features.shape[0], len(self.classes_)
-        found = np.empty(n if k == 2 else (n, k))
+        found = np.empty((features.shape[0], self.task.outputs))
         for rows, values in decisions(self._model, features, self._preparation, "row {}".format, n_threads=None):
             found[rows] = values
         return found

@@ -11,11 +11,13 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from ikmap.tasks import plain_label
+from ikmap.tasks.classification import Classification
 from pipeline import engine
 from pipeline.engine import Context, Record, Task
 from pipeline.measured import measured
 from pipeline.params import Params
-from pipeline.prepared import DATA, Part, Preparation, PreparedRows, Split, plain_label, write_part
+from pipeline.prepared import DATA, Part, Preparation, PreparedRows, Split, write_part
 from pipeline.progress import QuietProgress
 from pipeline.rundir import RunDirectory
 from pipeline.stages.cells import cells
@@ -77,9 +79,8 @@ def store_rows(
     parts = []
     for k, start in enumerate(range(0, n, part_rows)):
         rows = slice(start, min(start + part_rows, n))
-        found, codes = np.unique(y[rows], return_inverse=True)
         name = f"{DATA}/train/00000-{k:05d}"
-        write_part(store, name, X[rows], [plain_label(v) for v in found], codes.astype(np.int32), {"part": {}})
+        write_part(store, name, X[rows], *Classification.store(y[rows], rows.stop - start), {"part": {}})
         parts.append(Part(name, rows.stop - start))
     n_train = n if n_train is None else n_train
     sides = {}
@@ -94,8 +95,7 @@ def store_rows(
         n_columns=X.shape[1],
         column_names=None,
         dense=isinstance(X, np.ndarray) if dense is None else dense,
-        classes=[-1, 1] if two_class else labels,
-        two_class=two_class,
+        task=Classification([-1, 1] if two_class else labels, two_class),
         divide=divide,
         scale=scale,
     )
@@ -129,5 +129,5 @@ def mapped(
 
 def training_cells(ctx: Context, fitted: Fitted) -> tuple[np.ndarray, np.ndarray]:
     """All training cells and class numbers, by the shortest way."""
-    X, y = PreparedRows(ctx.store, "train").take(np.arange(PreparedRows(ctx.store, "train").n_rows))
-    return fitted.load(ctx.store).cells(X).codes, y
+    block = PreparedRows(ctx.store, "train").take(np.arange(PreparedRows(ctx.store, "train").n_rows))
+    return fitted.load(ctx.store).cells(block.rows).codes, block.y

@@ -113,7 +113,7 @@ def gapped_run(path: Path, params: Params, psi: int, classes: int = 2) -> tuple[
 
 def in_memory(ctx: Any, fitted: Fitted, side: str) -> tuple[Cells, np.ndarray]:
     rows = PreparedRows(ctx.store, side)
-    X, y = rows.take(np.arange(rows.n_rows))
+    X, y, *_ = rows.take(np.arange(rows.n_rows))
     return fitted.load(ctx.store).cells(X), y
 
 
@@ -164,7 +164,7 @@ def test_every_learner_is_trained_and_predicts(learner: str, psi: int, tmp_path:
         state.partial_fit(inside.to_csr(normalize=False), inside_y)
         expected = state.decision_function(test.to_csr(normalize=False))
         np.testing.assert_array_equal(model.decision_function(test), expected)
-    X, _ = PreparedRows(ctx.store, "test").take(np.arange(y.size))
+    X = PreparedRows(ctx.store, "test").take(np.arange(y.size)).rows
     scorer = TrainedModel(ctx.store, learner, record["content_hash"], fitted, None, GAPPED.name)
     preparation = PreparedRows(ctx.store, "test").preparation
     parts = [part for _, part in decisions(scorer, X, preparation, str)]
@@ -200,7 +200,7 @@ def test_a_stream_goes_over_rows_without_cells(
     model: Any = load_model(
         ctx.store, f"models/{learner}", Model, save_state(stream, ctx.params, one, len(chunks))["content_hash"]
     )
-    X, y = PreparedRows(ctx.store, "train").take(np.arange(300))
+    X, y, *_ = PreparedRows(ctx.store, "train").take(np.arange(300))
     parts = [fitted.load(ctx.store).cells(rows) for rows in (X, *map(stream.features, chunks))]
     expected = OGDState.start(parts[0].n_columns, 2, 0.5, T)
     expected.partial_fit(parts[0].to_csr(normalize=False), y)

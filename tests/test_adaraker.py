@@ -113,7 +113,7 @@ def test_ar5_weights_stay_positive_and_finite(flavour, adaptive):
         assert np.isfinite(state._theta).all()
         shares = np.exp(state._log_h - state._log_h.max())
         assert np.isfinite(shares / shares.sum()).all()
-    assert ((state.decision_function(X[:1000]) >= 0) == (X[:1000, 0] > 0)).all()
+    assert ((state.decision_function(X[:1000])[:, 0] >= 0) == (X[:1000, 0] > 0)).all()
 
 
 @pytest.mark.parametrize("flavour", ["published", "script"])
@@ -154,7 +154,7 @@ def test_decisions_are_those_of_the_definition(adaptive, flavour, loss, eta):
     # The frozen ensemble is what a next round would decide, where no interval starts in it: not so in round 151.
     if not adaptive:
         again, _ = naive.adaraker(np.concatenate([z, z[:1]]), np.append(signs(y), 1), **options)
-        np.testing.assert_allclose(state.decision_function(X[:1]), again[-1:], rtol=1e-9, atol=1e-11)
+        np.testing.assert_allclose(state.decision_function(X[:1])[0], again[-1:], rtol=1e-9, atol=1e-11)
 
 
 def test_losses_by_flavour_unless_asked():
@@ -172,7 +172,7 @@ def test_frozen_decisions_are_those_of_the_ensemble(flavour):
     values = np.einsum("jpk,npk->njp", state._theta[0, :levels], z)
     by_interval = (values * state._u[0, :levels]).sum(axis=2) / state._u[0, :levels].sum(axis=1)
     h = np.exp(state._log_h[0, :levels])
-    np.testing.assert_allclose(state.decision_function(X), by_interval @ h / h.sum(), rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(state.decision_function(X)[:, 0], by_interval @ h / h.sum(), rtol=1e-10, atol=1e-12)
     before = state.checkpoint()
     assert (state.decision_function(X) == state.decision_function(X)).all()
     assert all(np.array_equal(before[name], array) for name, array in state.checkpoint().items())
@@ -209,7 +209,7 @@ def test_one_against_the_rest_is_one_run_per_class():
         one, c = started(), (y == k).astype(int)
         for i in range(300):
             stepped[i] |= one.partial_fit(X[i : i + 1], c[i : i + 1]).n_support == 1
-        np.testing.assert_allclose(state.decision_function(X)[:, k], one.decision_function(X), rtol=1e-12, atol=1e-13)
+        np.testing.assert_allclose(state.decision_function(X)[:, [k]], one.decision_function(X), rtol=1e-12, atol=1e-13)
     assert state.n_support == stepped.sum()
 
 

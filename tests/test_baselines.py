@@ -21,6 +21,7 @@ from ikmap.methods.adaraker import LAMBDAS
 from ikmap.model import Model
 from ikmap.model_selection import folds
 from ikmap.seeds import generator
+from ikmap.tasks.classification import Classification
 from pipeline.batch import Invocation, run_batch, weights_of_loss
 from pipeline.datasets import ResolvedDataset
 from pipeline.engine import Context
@@ -30,7 +31,7 @@ from pipeline.models import load_model
 from pipeline.params import Params
 from pipeline.permutation import position_in_shuffle
 from pipeline.plan import make_plan
-from pipeline.prepared import PreparedRows, class_counts
+from pipeline.prepared import PreparedRows, count_targets
 from pipeline.progress import QuietProgress
 from pipeline.rundir import RunDirectory
 from pipeline.score import Output, open_data, open_run, score
@@ -93,8 +94,8 @@ def test_the_three_forms_of_ik_ogd_agree_on_every_test_row(tmp_path: Path) -> No
 @pytest.mark.parametrize("order", ["file", "shuffled"])
 def test_an_online_learner_takes_rows_in_the_order_that_is_asked_for(order: str, tmp_path: Path) -> None:
     ctx, model, _, _ = learned(tmp_path, "kernel-ogd", order=order)
-    X, y = PreparedRows(ctx.store, "train").read(0, 240)
-    sample = Sample(240, X.shape[1], 2, lambda numbers: X[numbers], ctx.params.seed)
+    X, y, *_ = PreparedRows(ctx.store, "train").read(0, 240)
+    sample = Sample(240, X.shape[1], Classification([0, 1]), lambda numbers: X[numbers], ctx.params.seed)
     state = stream_learner("kernel-ogd").start(ctx.params.of("kernel-ogd"), PSI, sample)
     rows = np.arange(240)
     if order == "shuffled":
@@ -145,9 +146,9 @@ def test_pr5_cross_validation_never_builds_on_held_out_rows(monkeypatch: pytest.
         monkeypatch.setattr(state, "partial_fit", lambda rows, labels: (seen.append(rows), learn(rows, labels))[1])
         return state
 
-    def fit(learner: WholeLearner, params: Params, value: float | None, rows: Any, *more: Any) -> Any:
-        seen.append(rows)
-        return fit_fold(learner, params, value, rows, *more)
+    def fit(learner: WholeLearner, params: Params, value: float | None, task: Any, block: Any) -> Any:
+        seen.append(block.rows)
+        return fit_fold(learner, params, value, task, block)
 
     fit_fold = select_rows.fit_fold
     monkeypatch.setattr(select_rows, "stream_learner", lambda name: SimpleNamespace(start=partial(start, name)))
@@ -236,7 +237,7 @@ def test_C_is_told_of_each_learner() -> None:
 def test_a_learner_that_cannot_fit_is_refused_by_name(name: str, least: int, tmp_path: Path) -> None:
     columns = 3_000_000 if name == "adaraker" else 500
     sizes: dict[str, Any] = {"rows_train": 40_000, "rows_test": 10, "columns": columns, "nnz": 4_000_000}
-    plan = make_plan(params_for(learners=(name,)), 8, **sizes, n_classes=2, workers=1, dense=False)
+    plan = make_plan(params_for(learners=(name,)), 8, **sizes, outputs=1, workers=1, dense=False)
     assert plan.worker_bytes > least
     plan.check(int(plan.worker_bytes / USABLE) + 1, tmp_path)
     with pytest.raises(InputError, match=f"training {name} would need about .* without {name}$"):
@@ -254,7 +255,7 @@ def test_a_kernel_svm_with_too_many_support_vectors_is_refused(tmp_path: Path, m
     y = np.where(np.arange(1000) % 3 == 0, 1 - y, y)
     ctx = context(tmp_path, params_for())
     store_rows(ctx.store, X, y)
-    shape, method = Shape(1000, X.shape[1], None, 2), whole_learner("kernel-svm")
+    shape, method = Shape(1000, X.shape[1], None, 1), whole_learner("kernel-svm")
 
     def limit(rows: int) -> int:
         needed = memory.PROCESS_BYTES + method.needed_bytes(ctx.params, shape, rows)
@@ -275,8 +276,8 @@ def test_classes_are_counted_from_labels_alone(tmp_path: Path) -> None:
     X, y = points(100, classes=3)
     ctx = context(tmp_path)
     store_rows(ctx.store, X, y, rule="shuffle", n_train=70, part_rows=33)
-    _, labels = PreparedRows(ctx.store, "train").read(0, 70)
-    assert class_counts(ctx.store, "train") == np.bincount(labels, minlength=3).tolist()
+    labels = PreparedRows(ctx.store, "train").read(0, 70).y
+    assert count_targets(ctx.store, "train") == {"class_counts_train": np.bincount(labels, minlength=3).tolist()}
 
 
 def test_gaussian_kernels_need_a_width_of_their_own() -> None:

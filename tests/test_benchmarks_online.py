@@ -181,7 +181,7 @@ def test_stream_is_predicted_before_it_is_learned() -> None:
 
         def decision_function(self, X: np.ndarray) -> np.ndarray:
             seen.append(("predict", X.shape[0]))
-            return np.ones(X.shape[0])
+            return np.ones((X.shape[0], 1))
 
     rows.follow(Watched(), rows.dense)
     sizes = [block.stop - block.start for block in rows.blocks]

@@ -27,7 +27,7 @@ def stored(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     codes = rng.integers(request.param, size=(N, T), dtype=np.int32)
     codes[0] = request.param - 1
     labels = rng.integers(5, size=N, dtype=np.int32)
-    create_cells(store, "cells", N, T, Layout(1000, 250))
+    create_cells(store, "cells", N, T, Layout(1000, 250), np.dtype(np.int32))
     store.write_shards("cells/codes", 0, codes)
     store.write_shards("cells/labels", 0, labels)
     return store, Cells(codes, np.arange(T + 1, dtype=np.int64) * request.param), labels
@@ -42,12 +42,13 @@ def test_blocks_hold_what_was_stored(stored: tuple[Store, Cells, np.ndarray], bl
     assert len(blocks) == len(ranges) == (3 if block_bytes == 1 else 1)
     for number in [*range(len(ranges)), 0]:
         rows = np.concatenate([np.arange(start, stop) for start, stop in ranges[number]])
-        found, y, weight = blocks[number]
+        found, y, weight, ids = blocks[number]
         assert isinstance(found, Cells)
         assert found.codes.dtype == cells.packed().codes.dtype
         assert np.array_equal(found.codes, cells.codes[rows])
         assert np.array_equal(y, labels[rows])
         assert weight is None
+        assert ids is None
 
 
 def test_neighbouring_ranges_are_read_together() -> None:

@@ -132,10 +132,10 @@ def test_the_line_tells_how_many_are_done_and_the_time_left(monkeypatch: pytest.
 
 def test_words_describe_what_is_known() -> None:
     params = params_for(learners=("svm", "ogd"))
-    words = words_of(params, dense=True, classes=3)
+    words = words_of(params, dense=True, task={"multiclass"})
     assert {"anne", "dense", "multiclass", "svm", "ogd", "cells-batch", "cells-online", "wide"} == words
     assert {"dense", "sparse", "binary", "multiclass"} <= words_of(params)
-    assert words_of(params_for(learners=("ogd",)), dense=False, classes=2, n_cells=[256, 257]) == {
+    assert words_of(params_for(learners=("ogd",)), dense=False, task={"binary"}, n_cells=[256, 257]) == {
         "anne", "sparse", "binary", "ogd", "cells-online", "narrow", "wide",
     }  # fmt: skip
     assert "anne" not in words_of(params_for(learners=("kernel-svm",)))
@@ -241,5 +241,5 @@ def test_the_installation_compiles_what_the_default_run_needs() -> None:
     assert words
     assert words <= compiling.everything()
     asked = {(job.name, job.signatures) for job in needed(words)}
-    default = words_of(params_for(C="auto"), dense=True, classes=10)
+    default = words_of(params_for(C="auto"), dense=True, task={"multiclass"})
     assert {(job.name, job.signatures) for job in needed(default)} <= asked

@@ -12,6 +12,7 @@ import pytest
 from flows.options import BatchOptions
 from flows.run_batch import find_data
 from pipeline import score
+from pipeline.asked_task import asked_word
 from pipeline.batch import run_identity
 from pipeline.datasets import ResolvedDataset, load_registry, resolve
 from pipeline.errors import InputError
@@ -19,7 +20,7 @@ from pipeline.prepared import PreparedRows
 from pipeline.progress import QuietProgress
 from pipeline.readers import open_source
 from pipeline.score import TrainedModel, open_data, open_run
-from pipeline.stages.ingest import ingest, task_of
+from pipeline.stages.ingest import ingest
 from tests.params_for import params_for
 from tests.runs import context, without_cluster  # noqa: F401
 
@@ -47,7 +48,7 @@ def defined(folder: Path, text: str, rows: str = THREE, file: str = "rows.csv") 
     ],
 )
 def test_the_task_is_that_of_the_definition_unless_one_is_asked_for(task: str, asked: str, taken: str) -> None:
-    assert task_of(ResolvedDataset("mine", "rows.csv", task=task), asked)[0] == taken
+    assert asked_word(params_for(task=asked), ResolvedDataset("mine", "rows.csv", task=task))[0] == taken
 
 
 @pytest.mark.usefixtures("without_cluster")
@@ -97,7 +98,7 @@ def test_header_and_delimiter_are_those_of_the_definition(compressed: bool, tmp_
     ctx = context(tmp_path / "run", params_for())
     found = ingest(ctx, data)
     assert (found["rows_train"] + found["rows_test"], found["columns"], found["classes"]) == (20, 2, ["n", "y"])
-    X, _ = PreparedRows(ctx.store, "train").take(np.arange(found["rows_train"]))
+    X = PreparedRows(ctx.store, "train").take(np.arange(found["rows_train"])).rows
     assert set(np.asarray(X)[:, 0]) == {0.5, 1.5}
     # By what its values look like, the label "y" would be the name of the label column.
     assert open_source(data.train_url, label=2, delimiter="|", header=None).column_names == ("1.5", "2")

@@ -62,7 +62,7 @@ def rows(ctx: Context) -> list[Any]:
     found = []
     for side in ROWS:
         prepared = PreparedRows(ctx.store, side)
-        X, y = prepared.read(0, prepared.n_rows)
+        X, y, *_ = prepared.read(0, prepared.n_rows)
         found += [np.asarray(X if isinstance(X, np.ndarray) else X.toarray()).tobytes(), y.tobytes()]
     return found
 

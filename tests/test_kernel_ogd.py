@@ -27,7 +27,7 @@ def row_by_row(state, rows, y):
     """Decision before each row, support set."""
     decisions, support = [], []
     for i in range(y.size):
-        decisions.append(state.decision_function(rows[i : i + 1])[0])
+        decisions.append(state.decision_function(rows[i : i + 1])[0].squeeze())
         if state.partial_fit(rows[i : i + 1], y[i : i + 1]).n_support:
             support.append(i)
     return np.array(decisions), support
@@ -153,7 +153,7 @@ def test_one_against_the_rest_is_one_run_per_class(kernel):
         decisions.append(f)
         rows |= set(support)
         assert state.n_updates[k] == len(support)
-        np.testing.assert_array_equal(state.decision_function(X)[:, k], one.decision_function(X))
+        np.testing.assert_array_equal(state.decision_function(X)[:, [k]], one.decision_function(X))
     np.testing.assert_array_equal(predicted, np.argmax(decisions, axis=0))
     assert state.n_support == len(rows)
 
@@ -185,7 +185,7 @@ def test_margin_of_exactly_one_is_no_update():
     X = np.ones((3, 2))
     state = KernelOGDState(LaplacianKernel(1.0), 2, eta=1.0)
     assert state.partial_fit(X, np.array([1, 1, 1])).n_support == 1
-    assert state.decision_function(X).tolist() == [1.0, 1.0, 1.0]
+    assert state.decision_function(X).tolist() == [[1.0], [1.0], [1.0]]
 
 
 @pytest.mark.parametrize("most", [1, 7, 100, 256, 300])
@@ -227,7 +227,7 @@ def test_model_round_trip(rows, n_classes):
             np.testing.assert_array_equal(m.decision_function(X[:7], 1), state.decision_function(X)[:7])
         assert set(again.predict(X)) <= set(labels)
         assert again.params == {"eta": 0.5, "psi": 4}
-        assert again.decision_function(X[:0]).shape == ((0,) if n_classes == 2 else (0, 3))
+        assert again.decision_function(X[:0]).shape == (0, 1 if n_classes == 2 else 3)
     with pytest.raises(ValueError, match="feature columns, expected"):
         again.decision_function(np.ones((2, 5)))
 

@@ -45,7 +45,7 @@ def test_og1_decisions_of_the_definition():
     expected = naive.ogd_full_product(cells.codes, cells.offsets, signs(y), 0.5, T)
     found = []
     for i in range(300):
-        found.append(state.decision_function(cells[i : i + 1])[0])
+        found.append(state.decision_function(cells[i : i + 1])[0, 0])
         state.partial_fit(cells[i : i + 1], y[i : i + 1])
     np.testing.assert_array_equal(found, expected[0])
     np.testing.assert_array_equal(state.weights[:, 0], expected[2])

@@ -28,7 +28,7 @@ def run(cells, y, *, eta=ETA, scale="kernel", n_classes=2):
     state = OGDState.start(cells.n_columns, n_classes, eta, ogd_divisor(cells, scale))
     decisions, support = [], []
     for i in range(len(cells)):
-        decisions.append(state.decision_function(cells[i : i + 1])[0])
+        decisions.append(state.decision_function(cells[i : i + 1])[0].squeeze())
         if state.partial_fit(cells[i : i + 1], y[i : i + 1]).n_support:
             support.append(i)
     return state, np.array(decisions), support
@@ -158,7 +158,7 @@ def test_margin_of_exactly_one_is_no_update():
     cells = Cells(np.zeros((3, 4), dtype=np.int32), np.arange(5))
     state = OGDState.start(4, 2, eta=1.0, divisor=4)
     assert state.partial_fit(cells, np.array([1, 1, 1])).n_support == 1
-    assert state.decision_function(cells).tolist() == [1.0, 1.0, 1.0]
+    assert state.decision_function(cells).tolist() == [[1.0], [1.0], [1.0]]
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])

@@ -23,6 +23,7 @@ from ikmap.learners.linear_model import decision_to_index
 from ikmap.methods import LEARNERS as ALL_LEARNERS
 from ikmap.methods import Sample, stream_learner
 from ikmap.partitioners import draw_subsamples, fit_partitions
+from ikmap.tasks.classification import Classification
 from pipeline.batch import Invocation
 from pipeline.datasets import ResolvedDataset
 from pipeline.durable import read_json, write_json
@@ -108,7 +109,9 @@ def begun(folder: Path, X: np.ndarray, params: Params, name: str, value: float |
         manifest = json.loads((folder / "manifest.json").read_text())
         model = Fitted(**manifest["stages"]["partition"]["result"]["fitted"][0]).load(Store(folder / "store.zarr"))
         rows, offsets = model.cells(X), model.offsets
-    sample = Sample(INITIAL, X.shape[1], 2, lambda numbers: X[:INITIAL][numbers], params.seed, offsets)
+    sample = Sample(
+        INITIAL, X.shape[1], Classification([0, 1]), lambda numbers: X[:INITIAL][numbers], params.seed, offsets
+    )
     return rows, stream_learner(name).start(params.of(name), value, sample)
 
 
@@ -136,7 +139,7 @@ def test_the_pipeline_is_the_protocol(order: str, two_workers: ClusterHandle, fi
     for name in LEARNERS:
         found = metrics["learners"][name]
         expected, state = by_hand(tmp_path, file, params, name, None if name == "ogd" else 8, BLOCK)
-        assert np.array_equal(PredictionFile(str(tmp_path / "predictions" / f"{name}.int32")).read(), expected)
+        assert np.array_equal(PredictionFile(str(tmp_path / "predictions" / f"{name}.int32"), "int32").read(), expected)
         right = expected == y[INITIAL:]
         assert found["accuracy"] == right.mean()
         assert found["n_support"] == state.n_support
@@ -175,7 +178,7 @@ def test_pr2_the_map_stays_as_it_is(two_workers: ClusterHandle, file: Path, tmp_
     fitted = json.loads((tmp_path / "manifest.json").read_text())["stages"]["partition"]["result"]["fitted"][0]
     before = Fitted(**fitted).load(store)
     X, _ = in_order(file, params)
-    initial, _ = PreparedRows(store, "train").read(0, INITIAL)
+    initial = PreparedRows(store, "train").read(0, INITIAL).rows
     assert np.array_equal(initial, X[:INITIAL])
     assert before.content_hash == fitted["content_hash"]
     # It is what the initial rows alone give.
@@ -233,7 +236,7 @@ def test_the_stream_has_every_row_once(kind: str, tmp_path: Path, monkeypatch: p
     stream = Stream(ctx.store, BLOCK)
     assert result["chunk_rows"] == 2 * BLOCK
     assert result["chunks"] == -(-(N - INITIAL) // (2 * BLOCK))
-    initial, _ = PreparedRows(ctx.store, "train").read(0, INITIAL)
+    initial = PreparedRows(ctx.store, "train").read(0, INITIAL).rows
     parts = [initial, *(stream.features(k) for k in range(result["chunks"]))]
     found = np.concatenate([part if kind == "dense" else part.toarray() for part in parts])
     X = points(N, seed=3)[0]

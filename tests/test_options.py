@@ -22,9 +22,11 @@ from flows.options import BatchOptions, OnlineOptions
 from flows.reproduce_options import ReproduceOptions
 from flows.run_batch import batch_params
 from flows.score_options import ScoreOptions
+from ikmap.learners.rows import Block
 from ikmap.methods import LEARNERS, DualLearner, Sample, Training, methods, plain_options
 from ikmap.methods.sharing import chosen
 from ikmap.partitioners import fit_partitions
+from ikmap.tasks.classification import Classification
 from pipeline.errors import InputError
 from pipeline.params import Params
 from pipeline.stages.train import svm_params
@@ -304,10 +306,10 @@ def test_options_of_a_learner_are_what_it_reads(learner, monkeypatch):
         svm_params(params, learner.name)
         elsewhere |= {"solver", "parts"}
     elif learner.way == "batch":
-        learner.fit(read, Training(rows, y, [0, 1], 0, value))
+        learner.fit(read, Training(Block(rows, y), [0, 1], 0, value))
     else:
         offsets = model.offsets if learner.on == "cells" else None
-        learner.start(read, value, Sample(40, 3, 2, lambda numbers: X[numbers], 0, offsets))
+        learner.start(read, value, Sample(40, 3, Classification([0, 1]), lambda numbers: X[numbers], 0, offsets))
     unread = {"feature_scale"} if learner.name == "ogd-dual" else set()  # it only refuses one
     assert read.names | elsewhere | unread == learner.Options.specs().keys()
 

@@ -155,13 +155,14 @@ import distributed  # as every worker has
 params = params_for(t=t, psi=psi, partitioner=partitioner, learners=("svm", "ogd"))
 fitted = Fitted(partitioner, "psi", psi, psi, fit(store, params, psi)["content_hash"])
 layout = cell_layout(n - 100, t)
-create_cells(store, cells_name(fitted, "train"), n - 100, t, layout)
+create_cells(store, cells_name(fitted, "train"), n - 100, t, layout, np.dtype(np.int32))
 for start in range(0, n - 100, layout.shard_rows):
     map_shard(store, fitted, "train", start, min(start + layout.shard_rows, n - 100))
 solve_classes(store, params, "svm", fitted, classes, [0], 0)
-train_online(store, params, "ogd", fitted, None, list(range(classes)), sys.argv[1] + "/checkpoint.npz")
-plan = make_plan(params, psi, rows_train=n - 100, rows_test=100, columns=d, nnz=n * d, n_classes=classes, workers=1,
-                 dense=True)
+task = PreparedRows(store, "train").preparation.task
+train_online(store, params, "ogd", fitted, None, task, sys.argv[1] + "/checkpoint.npz")
+plan = make_plan(params, psi, rows_train=n - 100, rows_test=100, columns=d, nnz=n * d,
+                 outputs=1 if classes == 2 else classes, workers=1, dense=True)
 print(plan.worker_bytes, peak_rss_bytes())
 """
 
@@ -229,8 +230,8 @@ def test_what_is_refused_before_it_is_read_would_be_refused_after(
     nnz = int(share * columns * (rows_train + rows_test))
     dense = kind == "table" or is_dense(True, rows_train + rows_test, columns, nnz)
     found = make_plan(
-        params, largest, rows_train=rows_train, rows_test=rows_test, columns=columns, nnz=nnz, n_classes=classes,
-        workers=2, dense=dense,
+        params, largest, rows_train=rows_train, rows_test=rows_test, columns=columns, nnz=nnz,
+        outputs=1 if classes == 2 else classes, workers=2, dense=dense,
     )  # fmt: skip
     assert least.worker_bytes <= found.worker_bytes
     assert least.output_bytes <= found.output_bytes

@@ -12,11 +12,13 @@ import pytest
 import scipy.sparse as sp
 
 from ikmap.rows import as_dense
+from ikmap.tasks import plain_label
+from ikmap.tasks.classification import Classification
 from pipeline import prepared
 from pipeline.engine import Stage
 from pipeline.errors import Damaged, InputError
 from pipeline.permutation import position_in_shuffle
-from pipeline.prepared import Preparation, PreparedRows, Split, plain_label, unknown_labels
+from pipeline.prepared import Preparation, PreparedRows, Split, refuse_strangers
 from pipeline.stages.ingest import fit_scaling
 from tests.runs import context, new_store, points, sparse, store_rows, without_cluster  # noqa: F401
 
@@ -68,11 +70,11 @@ def test_rows_are_those_of_the_file(
         same(rows.take(numbers), numbers)
     monkeypatch.setattr(prepared, "READ_BYTES", 8 * 6 * 11)
     at = 2
-    for first, block, labels in rows.blocks(2, rows.n_rows - 1):
+    for first, block in rows.blocks(2, rows.n_rows - 1):
         assert first == at
-        assert 0 < labels.size <= 11
-        same((block, labels), slice(at, at + labels.size))
-        at += labels.size
+        assert 0 < block.y.size <= 11
+        same(block, slice(at, at + block.y.size))
+        at += block.y.size
     assert at == rows.n_rows - 1
 
 
@@ -82,7 +84,7 @@ def test_parts_without_rows(tmp_path: Path) -> None:
     store = new_store(tmp_path)
     store_rows(store, X, y, rule="shuffle", n_train=N - 2, part_rows=10)
     wanted = expected_rows("shuffle", N - 2, 0, "test")
-    found, _ = PreparedRows(store, "test").read(0, 2)
+    found = PreparedRows(store, "test").read(0, 2).rows
     assert np.array_equal(found, X[wanted])
     attributes = store.attributes("data")
     assert attributes is not None
@@ -90,7 +92,7 @@ def test_parts_without_rows(tmp_path: Path) -> None:
     side["parts"].insert(3, {"name": "data/train/none", "rows": 0})
     side["counts"].insert(3, 0)
     store.set_attributes("data", attributes)
-    found, _ = PreparedRows(store, "train").read(0, N - 2)
+    found = PreparedRows(store, "train").read(0, N - 2).rows
     assert np.array_equal(found, X[expected_rows("shuffle", N - 2, 0, "train")])
 
 
@@ -110,7 +112,7 @@ def test_a_part_is_read_once_and_again_when_it_is_another(
     monkeypatch.setattr(prepared, "read", counted)
     rows = PreparedRows(store, "train")
     for start in range(30):  # neighbours, as tasks ask for them
-        found, _ = rows.read(start, start + 1)
+        found = rows.read(start, start + 1).rows
         assert np.array_equal(as_dense(found), X[start : start + 1])
     assert len(taken) == len(set(taken))
     store_rows(store, make(X + 1), y, part_rows=10)
@@ -130,7 +132,7 @@ def test_divide(make: Callable[[Any], Any], tmp_path: Path) -> None:
     X, y = points(N)
     store = new_store(tmp_path)
     store_rows(store, make(X * 255), y, divide=255.0)
-    found, _ = PreparedRows(store, "train").read(0, N)
+    found = PreparedRows(store, "train").read(0, N).rows
     assert np.array_equal(as_array(found), X * 255 / 255.0)
 
 
@@ -138,7 +140,7 @@ def test_two_classes_of_many(tmp_path: Path) -> None:
     X, y = points(N, classes=4)
     store = new_store(tmp_path)
     store_rows(store, X, y, two_class=[[0, 3], [1, 2]])
-    _, found = PreparedRows(store, "train").read(0, N)
+    found = PreparedRows(store, "train").read(0, N).y
     assert np.array_equal(found, np.isin(y, [0, 3]).astype(np.int32))
 
 
@@ -174,13 +176,13 @@ def test_minmax_knows_training_rows_only_and_clips_test_rows(tmp_path: Path) -> 
     store_rows(ctx.store, X, y, rule="first", n_train=96)
     attributes = ctx.store.attributes("data")
     assert attributes is not None
-    fit_scaling(Stage(ctx, "ingest", None), Preparation(**attributes["preparation"]))
+    fit_scaling(Stage(ctx, "ingest", None), Preparation.from_json(attributes["preparation"]))
     attributes["preparation"]["scale"] = "minmax"
     ctx.store.set_attributes("data", attributes)
     low, high = X[:96].min(axis=0), X[:96].max(axis=0)
     width = np.where(high > low, high - low, 1.0)
     for side, rows in (("train", slice(0, 96)), ("test", slice(96, N))):
-        found, _ = PreparedRows(ctx.store, side).read(0, len(X[rows]))
+        found = PreparedRows(ctx.store, side).read(0, len(X[rows])).rows
         assert isinstance(found, np.ndarray)
         assert np.array_equal(found, np.clip((X[rows] - low) / width, 0, 1))
         if side == "train":
@@ -194,7 +196,7 @@ def test_minmax_knows_training_rows_only_and_clips_test_rows(tmp_path: Path) -> 
 def test_minmax_does_not_fill_sparse_data(tmp_path: Path) -> None:
     ctx = context(tmp_path)
     with pytest.raises(InputError, match="found sparse data, which it would fill"):
-        fit_scaling(Stage(ctx, "ingest", None), Preparation(3, None, False, [0, 1]))
+        fit_scaling(Stage(ctx, "ingest", None), Preparation(3, None, False, Classification([0, 1])))
 
 
 def test_nothing_ingested(tmp_path: Path) -> None:
@@ -203,11 +205,15 @@ def test_nothing_ingested(tmp_path: Path) -> None:
 
 
 def test_labels_without_a_class() -> None:
-    classes = Preparation(1, None, True, ["a", "b"])
-    unknown_labels(["b", "a"], classes, "file")
-    with pytest.raises(InputError, match=r"file: found label 'x', 3, expected the training labels: 'a', 'b'$"):
-        unknown_labels(["x", "a", 3], classes, "file")
+    classes = Classification(["a", "b"])
+
+    def found(*labels: Any) -> list[dict[str, Any]]:
+        return [{"labels": list(labels), "label_counts": [1] * len(labels)}]
+
+    refuse_strangers(found("b", "a"), classes, "file")
+    with pytest.raises(InputError, match=r"file: found label 3, 'x', expected the training labels: 'a', 'b'$"):
+        refuse_strangers(found("x", "a", 3), classes, "file")
     with pytest.raises(InputError, match=r"found label 0, 1, 2, 3, 4, \.\.\., expected"):
-        unknown_labels(list(range(9)), classes, "file")
-    two = Preparation(1, None, True, [-1, 1], two_class=[["x"], ["y"]])
+        refuse_strangers(found(*range(9)), classes, "file")
+    two = Classification([-1, 1], [["x"], ["y"]])
     assert [two.class_of(label) for label in ("x", "y", -1)] == [1, 0, None]

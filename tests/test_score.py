@@ -209,10 +209,10 @@ def test_columns_and_scores(
     scaling = pipeline.score.load_scaling(model.store) if name == "table_run" else None
     decision = linear.decision_function(partitions.cells(model.preparation().features(X, scaling)))
     index = decision_to_index(decision)
-    of_class = decision if decision.ndim == 1 else decision[np.arange(len(index)), index]
+    of_class = decision[:, 0] if decision.shape[1] == 1 else decision[np.arange(len(index)), index]
     assert table["score"].to_numpy().tolist() == of_class.tolist()
     assert table["prediction"].to_pylist() == [run.metrics["data"]["classes"][k] for k in index]
-    if decision.ndim == 1:
+    if decision.shape[1] == 1:
         positive = [p == run.metrics["data"]["classes"][1] for p in table["prediction"].to_pylist()]
         assert positive == (table["score"].to_numpy() >= 0).tolist()
 

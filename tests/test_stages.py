@@ -64,14 +64,14 @@ def test_cells_are_those_of_the_model_in_memory(partitioner: str, kind: str, tmp
     fitted = [Fitted(**model) for model in found]
     result = cells(ctx, fitted)
     for side in ("train", "test"):
-        features, labels = PreparedRows(ctx.store, side).read(0, PreparedRows(ctx.store, side).n_rows)
+        features, labels, *_ = PreparedRows(ctx.store, side).read(0, PreparedRows(ctx.store, side).n_rows)
         for model in fitted:
             arrays = ctx.store.open_arrays(cells_name(model, side))
             expected = model.load(ctx.store).cells(features)
             assert np.array_equal(arrays["codes"][...], expected.codes)
             assert np.array_equal(arrays["labels"][...], labels)
         if side == "train":
-            assert result["class_counts_train"] == np.bincount(labels, minlength=3).tolist()
+            assert result["counted"]["class_counts_train"] == np.bincount(labels, minlength=3).tolist()
 
 
 def test_a_shard_written_again_is_the_same(tmp_path: Path) -> None:
@@ -308,7 +308,7 @@ def test_evaluation_counts_every_test_row(name: str, tmp_path: Path) -> None:
     trained = train(ctx, name, fitted)
     found = evaluate(ctx, name, fitted, trained["content_hash"])
     rows = PreparedRows(ctx.store, "test")
-    X, y = rows.read(0, rows.n_rows)
+    X, y, *_ = rows.read(0, rows.n_rows)
     model = learner(ctx, name, trained["content_hash"])
     predicted = model.predict_index(fitted.load(ctx.store).cells(X))
     confusion = np.zeros((3, 3), dtype=int)
@@ -362,7 +362,7 @@ def test_C_is_chosen_with_psi(partitioner: str, psi: int | str, tmp_path: Path) 
     store_rows(ctx.store, *points(300, classes=3))
     psi = found["psi"][k]
     records = [score_cells(ctx.store, ctx.params, fold, {psi: {name: 1}}, 100) for fold in range(FOLDS)]
-    alone = sum(unpacked_rows(record["right"][0][2][0], 20).sum() for record in records) / 100
+    alone = sum(unpacked_rows(record["scores"][0][2][0], 20).sum() for record in records) / 100
     assert found["accuracy_by_C"][name][k][2] == pytest.approx(alone, abs=0.03)
 
 

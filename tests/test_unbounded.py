@@ -22,6 +22,7 @@ from jsonschema import Draft202012Validator
 from cluster import ClusterHandle, connect
 from flows.options import OnlineOptions
 from flows.run_online import check_unbounded, is_unbounded
+from ikmap.tasks.classification import Classification
 from pipeline import intake as intake_module
 from pipeline.batch import Invocation
 from pipeline.datasets import ResolvedDataset
@@ -255,7 +256,7 @@ class Given:
 def begun(path: Path, feed: Any, block_rows: int = BLOCK, n: int = INITIAL) -> tuple[Context, Intake]:
     """A run whose initial rows are there; needs `without_cluster`."""
     ctx = context(path, params_for(learners=("ogd",)))
-    intake = Intake(ctx.store, feed, block_rows, print)
+    intake = Intake(ctx.store, feed, block_rows, Classification, print)
     take_initial(ctx, intake, DATA, n)
     return ctx, intake
 
@@ -326,7 +327,7 @@ def test_rows_that_are_replayed_must_be_those_of_before(again: str, tmp_path: Pa
         "nothing": b"",
     }[again]
     said: list[str] = []
-    resumed = Intake(ctx.store, piped(text), BLOCK, said.append)
+    resumed = Intake(ctx.store, piped(text), BLOCK, Classification, said.append)
     with resumed:
         resumed.start()
         assert resumed.rows == 180

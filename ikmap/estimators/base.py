@@ -107,6 +107,10 @@ class CellClassifier(ClassifierMixin, BaseEstimator):
         """Decision values: shape (n,) for two classes, else (n, n_classes)."""
         raise NotImplementedError
 
+    def _public(self, decision: np.ndarray) -> np.ndarray:
+        """Decisions, shape (n, K), in the shape that scikit-learn has for two classes."""
+        return decision[:, 0] if decision.shape[1] == 1 else decision
+
     def predict(self, X: Any) -> np.ndarray:
         """Class label of every row; 0 counts as positive, ties go to the first class."""
         decision = self.decision_function(X)

@@ -70,7 +70,7 @@ class _DualClassifier(CellClassifier):
         ndarray of float64, shape (n,) for two classes, else (n, n_classes)
         """
         check_is_fitted(self)
-        return self.model_.decision_function(self._rows(X, reset=False))
+        return self._public(self.model_.decision_function(self._rows(X, reset=False)))
 
 
 class CellSVC(_DualClassifier):

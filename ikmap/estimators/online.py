@@ -164,7 +164,7 @@ class CellOGDClassifier(CellClassifier):
     def decision_function(self, X: Any) -> np.ndarray:
         """Decision values: shape (n,) for two classes, else (n, n_classes)."""
         check_is_fitted(self)
-        return self.state_.decision_function(self._state_rows(self._rows(X, reset=False)))
+        return self._public(self.state_.decision_function(self._state_rows(self._rows(X, reset=False))))
 
     @property
     def coef_(self) -> np.ndarray:

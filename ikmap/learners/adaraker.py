@@ -163,7 +163,7 @@ class AdaRakerState:
         return np.einsum("cj,cjp,cjpk->pkc", share, u, self._theta[:, :levels])
 
     def decision_function(self, rows: Rows) -> np.ndarray:
-        """Decision values with all weights frozen: shape (n,) for two classes, else (n, K)."""
+        """Decision values with all weights frozen: shape (n, K), one column for two classes."""
         return self.model(list(range(self.n_classes))).decision_function(rows)
 
     def model(self, classes: list[Any], params: dict[str, Any] | None = None) -> MappedModel:

@@ -61,9 +61,9 @@ class KernelModel(Model):
         return support
 
     def decision_function(self, rows: Rows, n_threads: int | None = None) -> np.ndarray:
-        """Decision values, float64: shape (n,) for two classes, else (n, n_classes). Each row stands for itself.
+        """Decision values, float64: shape (n, K), one column for two classes. Each row stands for itself.
 
-        Of a one-vs-one classifier these are the numbers of votes.
+        Of a one-vs-one classifier of three classes or more these are the numbers of votes, a column for each class.
 
         Raises
         ------
@@ -72,9 +72,7 @@ class KernelModel(Model):
         """
         check_rows(rows, n_columns(self.points))
         out = self.scale * self._support.sums(rows, n_threads) / self._support.unit + self.intercept
-        if len(self.classes) == 2:
-            return out[:, 0]
-        return votes(out, len(self.classes)) if self.one_vs_one else out
+        return votes(out, len(self.classes)) if self.one_vs_one and len(self.classes) > 2 else out
 
     def predict_index(self, rows: Rows) -> np.ndarray:
         """Class number of every row, int32; sign(0) = +1, ties go to the lowest number."""

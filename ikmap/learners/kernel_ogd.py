@@ -112,10 +112,9 @@ class KernelOGDState:
         return OGDProgress(predicted[:done], self.n_support - before)
 
     def decision_function(self, rows: Rows) -> np.ndarray:
-        """Decision values with the support set as it is now: shape (n,) for two classes, else (n, K)."""
+        """Decision values with the support set as it is now: shape (n, K), one column for two classes."""
         check_rows(rows, self._columns)
-        out = self.eta * self.support.sums(rows, self.n_threads) / self.support.unit
-        return out[:, 0] if self.n_classes == 2 else out
+        return self.eta * self.support.sums(rows, self.n_threads) / self.support.unit
 
     def model(self, classes: list[Any], params: dict[str, Any] | None = None) -> KernelModel:
         """The classifier with the support set as it is now; its decisions equal :meth:`decision_function`."""

@@ -52,7 +52,7 @@ class LinearModel(Model):
             )
 
     def decision_function(self, rows: Rows) -> np.ndarray:
-        """Decision values, float64: shape (n,) for two classes, else (n, K). Each row stands for itself.
+        """Decision values, float64: shape (n, K), one column for two classes. Each row stands for itself.
 
         Raises
         ------
@@ -63,7 +63,7 @@ class LinearModel(Model):
         out = np.empty((n_rows(rows), self.coef.shape[1]))
         divisor = self.divisor if isinstance(rows, Cells) else 1.0
         decisions(row_arrays(rows, complete=complete), np.ascontiguousarray(self.coef), divisor, self.intercept, out)
-        return out[:, 0] if out.shape[1] == 1 else out
+        return out
 
     def predict_index(self, rows: Rows) -> np.ndarray:
         """Class number of every row, int32; sign(0) = +1, ties go to the lowest number."""
@@ -75,5 +75,6 @@ class LinearModel(Model):
 
 
 def decision_to_index(decision: np.ndarray) -> np.ndarray:
-    """Class numbers, int32, from decision values of shape (n,) or (n, K)."""
-    return (decision >= 0 if decision.ndim == 1 else decision.argmax(axis=1)).astype(np.int32)
+    """Class numbers, int32, from decision values of shape (n, K), or (n,) for K = 1; sign(0) = +1."""
+    one = decision.ndim == 1 or decision.shape[1] == 1
+    return (decision.reshape(-1) >= 0 if one else decision.argmax(axis=1)).astype(np.int32)

@@ -44,7 +44,7 @@ class MappedModel(Model):
         return self.linear.classes
 
     def decision_function(self, rows: Rows, n_threads: int | None = None) -> np.ndarray:
-        """Decision values, float64: shape (n,) for two classes, else (n, K). Each row stands for itself.
+        """Decision values, float64: shape (n, K), one column for two classes. Each row stands for itself.
 
         Raises
         ------

@@ -43,12 +43,12 @@ class NaiveOGDState(OGDState):
         return np.ascontiguousarray(self.table.T, dtype=np.float64)
 
     def decision_function(self, rows: Rows) -> np.ndarray:
-        """Decision values with the weights as they are now: shape (n,) for two classes, else (n, K)."""
+        """Decision values with the weights as they are now: shape (n, K), one column for two classes."""
         complete = check_rows(_only_cells(rows), self.table.shape[0])
         out = np.empty((n_rows(rows), self.table.shape[1]))
         arrays = row_arrays(rows, complete=complete)
         naive_decisions(arrays, _only_cells(rows).n_partitions, self._steps(), self.eta, self.divisor, out)
-        return out[:, 0] if out.shape[1] == 1 else out
+        return out
 
 
 def _only_cells(rows: Rows) -> Cells:

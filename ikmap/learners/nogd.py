@@ -137,7 +137,7 @@ class NOGDState:
         return MappedModel(self.map, linear)
 
     def decision_function(self, rows: Rows) -> np.ndarray:
-        """Decision values of the model as it is now: shape (n,) for two classes, else (n, K)."""
+        """Decision values of the model as it is now: shape (n, K), one column for two classes."""
         if self._linear is None:
             assert self._dual is not None
             return self._dual.decision_function(rows)

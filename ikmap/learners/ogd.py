@@ -184,14 +184,14 @@ class OGDState:
         return support
 
     def decision_function(self, rows: Rows) -> np.ndarray:
-        """Decision values with the weights as they are now: shape (n,) for two classes, else (n, K)."""
+        """Decision values with the weights as they are now: shape (n, K), one column for two classes."""
         complete = check_rows(rows, self.table.shape[0])
         out, arrays = np.empty((n_rows(rows), self.table.shape[1])), row_arrays(rows, complete=complete)
         if isinstance(rows, Cells) and self._counts:
             integer_decisions(arrays, rows.n_partitions, self.table.reshape(-1), self.eta, self.divisor, out)
         else:
             decisions(arrays, self._float_weights(), self.divisor, np.zeros(out.shape[1]), out)
-        return out[:, 0] if out.shape[1] == 1 else out
+        return out
 
     def checkpoint(self) -> dict[str, np.ndarray]:
         """Copy of the state as plain arrays, for :meth:`restore`."""

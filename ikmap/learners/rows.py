@@ -20,15 +20,18 @@ class Block(NamedTuple):
     Parameters
     ----------
     rows : Cells, dense array (n, d) or CSR matrix (n, d)
-    y : ndarray of int32, shape (n,)
-        Class number of every row.
+    y : ndarray, shape (n,)
+        Target of every row, of the dtype of the task: for classes their numbers, int32.
     sample_weight : ndarray of float64, shape (n,), optional
         Weights >= 0; a row of weight 0 counts as absent.
+    row_id : ndarray, shape (n,), optional
+        What the data calls each row.
     """
 
     rows: Rows
     y: np.ndarray
     sample_weight: np.ndarray | None = None
+    row_id: np.ndarray | None = None
 
 
 #: A training set: ``blocks[k]`` may read from disk, and gives the same rows in the same order each time.
@@ -46,12 +49,14 @@ def concatenated(blocks: Blocks) -> Block:
     elif isinstance(rows[0], np.ndarray):
         together = np.concatenate(rows)
     else:
-        together = sp.vstack(rows, format="csr")
+        together = sp.csr_array(sp.vstack(rows, format="csr"))
     weights = None
     if any(block.sample_weight is not None for block in blocks):
         ones = (np.ones(block.y.size) if block.sample_weight is None else block.sample_weight for block in blocks)
         weights = np.concatenate(list(ones))
-    return Block(together, np.concatenate([block.y for block in blocks]), weights)
+    known = all(block.row_id is not None for block in blocks)
+    ids = np.concatenate([block.row_id for block in blocks if block.row_id is not None]) if known else None
+    return Block(together, np.concatenate([block.y for block in blocks]), weights, ids)
 
 
 def n_rows(rows: Rows) -> int:

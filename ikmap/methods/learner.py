@@ -17,6 +17,9 @@ from ikmap.methods.options import MethodOptions, option
 if TYPE_CHECKING:
     import numpy as np
 
+    from ikmap.learners.rows import Block
+    from ikmap.tasks import LearningTask
+
 
 class OnlineOptions(MethodOptions):
     """Of all learners that learn from one row after the other."""
@@ -72,7 +75,9 @@ class Sample:
 
     Attributes
     ----------
-    n_rows, n_columns, n_classes : int
+    n_rows, n_columns : int
+    task : LearningTask or None
+        None for a map, which sees no labels.
     take : callable
         Rows by ascending number.
     seed : int
@@ -83,10 +88,15 @@ class Sample:
 
     n_rows: int
     n_columns: int
-    n_classes: int
+    task: LearningTask | None
     take: Callable[[np.ndarray], Any]
     seed: int
     offsets: np.ndarray | None = None
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes, where targets are classes, else 0."""
+        return len(self.task.classes) if self.task else 0
 
 
 @dataclass(frozen=True)
@@ -99,13 +109,19 @@ class Shape:
         Rows, and columns; for a learner on cells, integers per row.
     nnz : int or None
         Entries of sparse rows; None: they are dense.
-    n_classes : int
+    outputs : int
+        Columns of decisions: one for two classes, else one for each.
     """
 
     n: int
     d: int
     nnz: int | None
-    n_classes: int
+    outputs: int
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes that have so many outputs."""
+        return 2 if self.outputs == 1 else self.outputs
 
     @property
     def rows_bytes(self) -> int:
@@ -136,6 +152,8 @@ class Learner:
         What it can be told.
     same_as : str or None
         A learner with the very same decisions, cross-validated in its place.
+    tasks : frozenset of str
+        Names of the tasks that it serves (:data:`ikmap.tasks.TASKS`).
     way : {"online", "batch"}
         Learns from one row after the other, or from all at once.
     models : tuple of str
@@ -151,6 +169,7 @@ class Learner:
     title: str
     on: Literal["cells", "rows"]
     same_as: str | None = None
+    tasks: frozenset[str] = frozenset({"classification"})
 
     Options: ClassVar[type[MethodOptions]]
     way: ClassVar[Literal["online", "batch"]]
@@ -200,8 +219,9 @@ class StreamLearner(Learner):
         Returns
         -------
         state
-            With ``partial_fit(rows, y)``, ``decision_function(rows)``, ``model(classes, params)``, ``checkpoint()``,
-            ``restore(arrays)``, ``n_seen``, ``n_support``.
+            With ``partial_fit(rows, y)``, which says in ``predicted`` what it predicted of each row before it learned
+            from it; ``decision_function(rows)``, shape (n, K); ``model(classes, params)``, ``checkpoint()``,
+            ``restore(arrays)``, ``n_seen``, ``n_support``. Where targets are no classes, `classes` is empty.
         """
         raise NotImplementedError
 
@@ -238,11 +258,10 @@ class Training:
 
     Attributes
     ----------
-    rows : Cells, or float64 ndarray or csr_array of shape (n, d)
-    y : ndarray of int, shape (n,)
-        Class numbers.
+    block : Block
+        All rows, with their targets.
     classes : list
-        What they stand for.
+        Labels by class number; empty where targets are no classes.
     seed : int
         Of the run.
     value : float or None
@@ -252,13 +271,22 @@ class Training:
         Rows that fit into memory, for one with a working set.
     """
 
-    rows: Any
-    y: np.ndarray
+    block: Block
     classes: list[Any]
     seed: int
     value: float | None = None
     n_threads: int = 1
     max_working_set: int | None = None
+
+    @property
+    def rows(self) -> Any:
+        """Cells, or float64 ndarray or csr_array of shape (n, d)."""
+        return self.block.rows
+
+    @property
+    def y(self) -> np.ndarray:
+        """Targets, shape (n,)."""
+        return self.block.y
 
 
 class WholeLearner(Learner):

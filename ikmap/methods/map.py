@@ -121,7 +121,7 @@ class Map:
     ) -> Iterator[tuple[Value, list[Cells]]]:
         """Cells of several sets of rows for every value, ascending, all partitionings drawn from `fit_rows`."""
         n, d = fit_rows.shape
-        sample = Sample(n, d, 0, fit_rows.__getitem__, seed)
+        sample = Sample(n, d, None, fit_rows.__getitem__, seed)
         for value in sorted(values):
             fitted = self.fit(options, value, sample, n_threads)
             yield value, [fitted.cells(rows, n_threads) for rows in map_rows]

@@ -20,7 +20,6 @@ class LinearOnMap(WholeLearner):
         from ikmap.learners.certificate import certificate, sum_up
         from ikmap.learners.linear_svm import SVMParams, fit_linear_svm, svm_model
         from ikmap.learners.mapped_model import MappedModel
-        from ikmap.learners.rows import Block
 
         features = self.map(options, training)
         linear = SVMParams(
@@ -31,7 +30,7 @@ class LinearOnMap(WholeLearner):
             fit_intercept=False,
             seed=training.seed,
         )
-        block = Block(features.transform(training.rows, training.n_threads), training.y)
+        block = training.block._replace(rows=features.transform(training.rows, training.n_threads))
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="duality gap")  # ConvergenceWarning: slow to import
             fit = fit_linear_svm([block], len(training.classes), linear)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 
 from pipeline.report.labels import Box, place_labels
@@ -72,6 +73,13 @@ def share_domain(values: Sequence[float]) -> tuple[float, float]:
     step = _nice_step(high - low, 6)
     low, high = _multiple(math.floor(low / step + 1e-9), step), _multiple(math.ceil(high / step - 1e-9), step)
     return max(0.0, min(low, least)), min(1.0, max(high, most))
+
+
+def number_domain(values: Sequence[float]) -> tuple[float, float]:
+    """An interval that holds ``values`` with a little air."""
+    least, most = min(values), max(values)
+    pad = (most - least) * 0.08 or max(abs(most), 1.0) * 0.08
+    return least - pad, most + pad
 
 
 def share_label(ticks: Sequence[float]) -> Callable[[float], str]:
@@ -178,8 +186,11 @@ def line_chart(
     y_label: str,
     log2: bool = False,
     reference: float | None = None,
+    unit: str = "share",
 ) -> str:
-    """Lines of shares (y, in [0, 1]) over counts (x), with axes; marked points are ringed and labelled "name: x".
+    """Lines of shares (y, in [0, 1]) or numbers over counts (x), with axes.
+
+    Marked points are ringed and labelled "name: x".
 
     Parameters
     ----------
@@ -189,10 +200,12 @@ def line_chart(
         Logarithmic x axis with ticks where there are points; every x must be positive.
     reference : float, optional
         Height of a horizontal line to compare with.
+    unit : {"share", "number"}
+        Of y.
     """
     xs = sorted({x for line in series for x, _ in line.points})
     ys = [y for line in series for _, y in line.points] + ([] if reference is None else [reference])
-    y_low, y_high = share_domain(ys)
+    y_low, y_high = share_domain(ys) if unit == "share" else number_domain(ys)
     scale: Callable[[float], float] = math.log2 if log2 else float
     x_low, x_high = (scale(xs[0]), scale(xs[-1])) if log2 else (min(0.0, xs[0]), xs[-1])
     if x_high <= x_low:
@@ -206,7 +219,7 @@ def line_chart(
 
     x_ticks = _named(xs, px) if log2 else nice_ticks(x_low, x_high)
     y_ticks = nice_ticks(y_low, y_high)
-    y_text = share_label(y_ticks)
+    y_text = share_label(y_ticks) if unit == "share" else compact
     floor = HEIGHT - BOTTOM
     parts = []
     for y in y_ticks:
@@ -229,7 +242,7 @@ def line_chart(
             f'<line class="reference" x1="{LEFT}" x2="{WIDTH - RIGHT}" '
             f'y1="{py(reference):.2f}" y2="{py(reference):.2f}"/>'
         )
-    drawn = []
+    drawn, say = [], partial(percent, digits=2) if unit == "share" else brief
     for line in series:
         style = line.style % 4
         shown = _thinned(line.points, _MAX_POINTS)
@@ -239,7 +252,7 @@ def line_chart(
         for x, y in _thinned(shown, _MAX_MARKERS):
             parts.append(
                 f'<path class="marker s{style}" transform="translate({px(x):.2f} {py(y):.2f})" '
-                f'd="{_MARKERS[style]}"><title>{esc(line.name)}: {percent(y, 2)} at {x:,.6g}</title></path>'
+                f'd="{_MARKERS[style]}"><title>{esc(line.name)}: {say(y)} at {x:,.6g}</title></path>'
             )
     marked = [(line, (px(x), py(y))) for line in series for x, y in line.points if x == line.mark]
     parts.append(_marks(marked, drawn, Box(LEFT + 2, TOP + 2, WIDTH - RIGHT - 2, floor - 2)))

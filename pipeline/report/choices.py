@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ikmap.tasks import Figure
 from pipeline.report.charts import STYLES, Series, line_chart, swatch
 from pipeline.report.fields import (
     Metrics,
@@ -14,9 +15,10 @@ from pipeline.report.fields import (
     get_text,
     learners_of,
 )
+from pipeline.report.figure import figure_of, is_possible, shown
 from pipeline.report.markup import scroll, section
 from pipeline.report.search import search_note
-from pipeline.report.text import MISSING, brief, count, esc, percent, plural
+from pipeline.report.text import MISSING, brief, count, esc, plural
 from pipeline.report.words import CHOSEN, meaning_of, settings_of, terms_of
 
 
@@ -50,7 +52,7 @@ def _settings_table(metrics: Metrics) -> str:
     folds, searched = get_number(metrics.get("selection"), "folds"), any(tried.values())
     how = (
         f"Tried by {f'{count(folds)}-fold ' if folds else ''}cross-validation, which trains on part of the training "
-        "rows and counts what is right on the rest; no test row is looked at. The others are as they were set."
+        "rows and looks how good it is on the rest; no test row is looked at. The others are as they were set."
     )
     note = how if searched else "Nothing was searched in this run: all of them are as they were set."
     return f'{scroll(table, "Settings of the learners")}<p class="note">{note}</p>'
@@ -76,34 +78,36 @@ def parameter_of(selection: Mapping[str, object]) -> str:
 
 
 def selection_curves(metrics: Metrics) -> str:
-    """Cross-validated accuracy over each parameter that was chosen so: one chart a parameter, one line a learner."""
-    selection, names = get_mapping(metrics, "selection"), list(learners_of(metrics))
+    """What cross-validation found of each parameter that was chosen so: one chart a parameter, one line a learner."""
+    selection, names, figure = get_mapping(metrics, "selection"), list(learners_of(metrics)), figure_of(metrics)
     parameter = parameter_of(selection)
     searches = [
         (name, parameter, selection.get(parameter), accuracy, get_number(selection.get("chosen"), name))
-        for name, accuracy in get_mapping(selection, "accuracy").items()
+        for name, accuracy in get_mapping(selection, figure.key).items()
     ]
     searches += [
-        (name, get_text(found, "parameter"), get_list(found, "values"), found["accuracy"], get_number(found, "chosen"))
+        (name, get_text(found, "parameter"), get_list(found, "values"), found[figure.key], get_number(found, "chosen"))
         for name, found in get_mapping(selection, "tuned").items()
-        if isinstance(found, Mapping) and "accuracy" in found
+        if isinstance(found, Mapping) and figure.key in found
     ]
     series: dict[str, list[Series]] = {parameter: [] for parameter in CHOSEN}
     for i, (name, parameter, values, accuracy, chosen) in enumerate(searches):
         record = {"x": values, "y": accuracy}
-        points = [(x, y) for x, y in get_points(record, "x", "y") if x > 0 and 0 <= y <= 1]
+        points = [(x, y) for x, y in get_points(record, "x", "y") if x > 0 and is_possible(figure, y)]
         if points and parameter in series:
             own = (names.index(name) if name in names else i) % STYLES
             taken = {line.style for line in series[parameter]}
             # Its style of the whole page, unless another line here has it: there are few.
             style = next((s for s in (own, *range(STYLES)) if s not in taken), own)
             series[parameter].append(Series(str(name), points, style, chosen if chosen in dict(points) else None))
-    return "".join(_selection_curve(selection, parameter, lines) for parameter, lines in series.items() if lines)
+    return "".join(
+        _selection_curve(selection, parameter, lines, figure) for parameter, lines in series.items() if lines
+    )
 
 
-def _selection_curve(selection: Metrics, parameter: str, series: list[Series]) -> str:
+def _selection_curve(selection: Metrics, parameter: str, series: list[Series], figure: Figure) -> str:
     sign, meaning = CHOSEN[parameter]
-    found = {line.name: _found(line, sign) for line in series}
+    found = {line.name: _found(line, sign, figure) for line in series}
     chart = line_chart(
         f"selection-{parameter}",
         series,
@@ -112,8 +116,9 @@ def _selection_curve(selection: Metrics, parameter: str, series: list[Series]) -
             f"{line.name}: {'best' if line.mark is None else 'chosen'} {found[line.name]}" for line in series
         ),
         x_label=f"{sign}, {meaning} (log scale)",
-        y_label="accuracy",
+        y_label=figure.key,
         log2=True,
+        unit=figure.unit,
     )
     legend = "".join(f"<li>{swatch(line.style)}{esc(line.name)}: {found[line.name]}</li>" for line in series)
     folds, rows = get_number(selection, "folds"), get_number(selection, "rows")
@@ -126,8 +131,9 @@ def _selection_curve(selection: Metrics, parameter: str, series: list[Series]) -
     )
 
 
-def _found(line: Series, sign: str) -> str:
-    """What cross-validation found for one learner: accuracy at the chosen value, else the best."""
-    accuracy = dict(line.points)
-    value = max(accuracy, key=lambda x: accuracy[x]) if line.mark is None else line.mark
-    return f"{percent(accuracy[value])} at {sign} = {brief(value)}"
+def _found(line: Series, sign: str, figure: Figure) -> str:
+    """What cross-validation found for one learner: the figure at the chosen value, else the best."""
+    found = dict(line.points)
+    best = max if figure.higher_is_better else min
+    value = best(found, key=lambda x: found[x]) if line.mark is None else line.mark
+    return f"{shown(found[value], figure.unit)} at {sign} = {brief(value)}"

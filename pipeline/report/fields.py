@@ -53,12 +53,6 @@ def get_points(record: Any, x_key: str, y_key: str) -> list[tuple[float, float]]
     return sorted((x, y) for x, y in numbers if x is not None and y is not None)
 
 
-def get_accuracy(record: Any) -> float | None:
-    """``record["accuracy"]`` if it is a number in [0, 1], else None."""
-    accuracy = get_number(record, "accuracy")
-    return accuracy if accuracy is not None and 0 <= accuracy <= 1 else None
-
-
 def stages_of(metrics: Metrics) -> list[Mapping[str, Any]]:
     """The stage records, in order."""
     return [stage for stage in get_list(metrics, "stages") if isinstance(stage, Mapping)]

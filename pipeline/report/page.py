@@ -12,7 +12,8 @@ from string import Template
 from pipeline.report.choices import choices_section
 from pipeline.report.fields import Metrics, get_text, number
 from pipeline.report.provenance import data_section, details_section, reproduce_section
-from pipeline.report.results import accuracy_section, confusion_section, curves_section, headline
+from pipeline.report.results import curves_section, figure_section, headline
+from pipeline.report.sections import task_sections
 from pipeline.report.stream import stream_section
 from pipeline.report.text import esc, shorten
 from pipeline.report.timeline import stages_section
@@ -30,9 +31,9 @@ def render_report(metrics: Metrics, dask_report: str | None = None) -> str:
     """
     sections = (
         headline,
-        accuracy_section,
+        figure_section,
         stream_section,
-        confusion_section,
+        task_sections,
         choices_section,
         curves_section,
         stages_section,

@@ -1,10 +1,11 @@
-"""The result: headline, accuracy, errors, learning curves."""
+"""The result: headline, figures of the learners, learning curves."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
 
+from ikmap.tasks import Figure, task_of
 from pipeline.report.charts import (
     Series,
     interval_strip,
@@ -16,20 +17,19 @@ from pipeline.report.charts import (
     swatch,
 )
 from pipeline.report.choices import selection_curves
-from pipeline.report.confusion import SHARES_UP_TO, confusion_block
 from pipeline.report.fields import (
     Metrics,
-    get_accuracy,
     get_list,
     get_mapping,
     get_number,
-    get_points,
     get_text,
     learners_of,
+    number,
     stages_of,
 )
+from pipeline.report.figure import figure_of, get_curve, get_value, shown
 from pipeline.report.markup import scroll, section
-from pipeline.report.scores import Confusion, class_counts, confusion_of, majority_baseline, wilson_interval
+from pipeline.report.scores import Confusion, confusion_of, majority_baseline, wilson_interval
 from pipeline.report.stream import is_stream, stream_lead
 from pipeline.report.text import (
     MISSING,
@@ -57,14 +57,16 @@ def _baseline(metrics: Metrics) -> float | None:
 
 
 def _intervals(metrics: Metrics) -> dict[str, tuple[float, tuple[float, float] | None]]:
-    """Accuracy and its interval, of each learner that has one."""
+    """The figure of the task, of each learner that has it; of a share, its interval."""
+    figure = figure_of(metrics)
     confusions, rows_test = _confusions(metrics), get_number(metrics.get("data"), "rows_test")
     found = {}
     for name, learner in learners_of(metrics).items():
-        accuracy = get_accuracy(learner)
-        if accuracy is not None:
+        value = get_value(learner, figure)
+        if value is not None:
             n = confusions[name].total if name in confusions else get_number(learner, "rows") or rows_test
-            found[name] = accuracy, wilson_interval(accuracy, n) if n and n > 0 else None
+            known = figure.unit == "share" and n is not None and n > 0
+            found[name] = value, wilson_interval(value, n or 0) if known else None
     return found
 
 
@@ -81,17 +83,19 @@ def _unparted(text: str) -> str:
 def headline(metrics: Metrics) -> str:
     """The result in one sentence and a row of tiles."""
     run, data = get_mapping(metrics, "run"), get_mapping(metrics, "data")
-    accuracies, baseline = _intervals(metrics), _baseline(metrics)
+    accuracies, baseline, figure = _intervals(metrics), _baseline(metrics), figure_of(metrics)
     name = shorten(get_text(data, "name", "unnamed data set"), 80)
     test = words_for_test_rows(data)
     rows_train, rows_test = get_number(data, "rows_train"), get_number(data, "rows_test")
-    best = max(accuracies, key=lambda learner: accuracies[learner][0], default=None)
+    choose = max if figure.higher_is_better else min
+    best = choose(accuracies, key=lambda learner: accuracies[learner][0], default=None)
     if is_stream(metrics):
         said = stream_lead(metrics)
     elif best is not None:
-        said = f"<b>{esc(best)}</b> is right on <b>{percent(accuracies[best][0])}</b> of "
-        said += plural(rows_test, "test row") if rows_test is not None else "the test rows"
-        said += f" ({esc(test)})" if test else ""
+        which = plural(rows_test, "test row") if rows_test is not None else "the test rows"
+        which += f" ({esc(test)})" if test else ""
+        value = f"<b>{esc(shown(accuracies[best][0], figure.unit))}</b>"
+        said = f"<b>{esc(best)}</b> {esc(figure.lead).format(value=value, rows=which)}"
         said += f", after training on {plural(rows_train, 'row')}." if rows_train is not None else "."
     else:
         done = [get_text(stage, "name") for stage in stages_of(metrics) if get_number(stage, "seconds") is not None]
@@ -102,7 +106,7 @@ def headline(metrics: Metrics) -> str:
         notes = [f"95%: {percent(interval[0]).rstrip('%')}–{percent(interval[1])}"] if interval else []
         if baseline is not None:
             notes.append(f"{(accuracy - baseline) * 100:+.1f} points over majority class")
-        tiles.append(_tile(f"accuracy of {learner}", percent(accuracy), notes, "result"))
+        tiles.append(_tile(f"{figure.key} of {learner}", shown(accuracy, figure.unit), notes, "result"))
     if baseline is not None:
         tiles.append(_tile("majority class", percent(baseline), ["always answering the most frequent class"]))
     seconds = get_number(run, "seconds")
@@ -145,15 +149,15 @@ def _where(cluster: Metrics) -> str:
     return ", ".join(parts)
 
 
-def accuracy_section(metrics: Metrics) -> str:
-    """Accuracy with interval, as a picture and, with the time it took, as a table; and what was learned, in words."""
+def figure_section(metrics: Metrics) -> str:
+    """The figure of each learner, of shares as a picture too, and what else is known; what was learned, in words."""
     learners, accuracies, baseline = learners_of(metrics), _intervals(metrics), _baseline(metrics)
     if not learners:
         return ""
     if is_stream(metrics):
         return ""
-    picture = ""
-    if accuracies:
+    picture, figure = "", figure_of(metrics)
+    if accuracies and figure.unit == "share":
         values = [accuracy for accuracy, _ in accuracies.values()]
         values += [end for _, interval in accuracies.values() if interval for end in interval]
         domain = share_domain(values + ([baseline] if baseline is not None else []))
@@ -171,7 +175,7 @@ def accuracy_section(metrics: Metrics) -> str:
         picture = f'<div><ol class="timeline stacked">{rows}</ol><p class="note">{note}</p></div>'
     words = f'<p class="method">{esc(said)}</p>' if (said := method_in_words(metrics)) else ""
     body = f'<div class="pair">{picture}<div>{_learner_table(metrics)}{_not_converged(learners)}</div></div>'
-    return section("accuracy", "Accuracy", body + words)
+    return section(figure.key, figure.title, body + words)
 
 
 def _not_converged(learners: Mapping[str, Metrics]) -> str:
@@ -188,6 +192,8 @@ def _learner_table(metrics: Metrics) -> str:
     learners, accuracies, confusions = learners_of(metrics), _intervals(metrics), _confusions(metrics)
     rows_test = get_number(metrics.get("data"), "rows_test")
     table: dict[str, dict[str, str]] = {}
+    task = task_of(metrics)
+    figure = task.figure
 
     def put(field: str, learner: str, value: str | None) -> None:
         if value is not None:
@@ -197,7 +203,7 @@ def _learner_table(metrics: Metrics) -> str:
         accuracy, interval = accuracies.get(name, (None, None))
         train, predict = get_number(learner, "train_seconds"), get_number(learner, "predict_seconds")
         confusion = confusions.get(name)
-        put("accuracy", name, percent(accuracy, 2) if accuracy is not None else None)
+        put(figure.key, name, shown(accuracy, figure.unit, 2) if accuracy is not None else None)
         put(
             "95% interval",
             name,
@@ -206,6 +212,8 @@ def _learner_table(metrics: Metrics) -> str:
         put("wrong test rows", name, count(confusion.errors) if confusion else None)
         balanced = confusion.balanced_accuracy() if confusion else None
         put("balanced accuracy", name, percent(balanced, 2) if balanced is not None else None)
+        for fact, value, unit in task.facts(learner):
+            put(fact, name, None if (known := number(value)) is None else shown(known, unit, 2))
         put("training time", name, duration(train) if train is not None else None)
         put("prediction time", name, duration(predict) if predict is not None else None)
         put("prediction rate", name, rate(rows_test / predict) if rows_test and predict else None)
@@ -221,47 +229,36 @@ def _learner_table(metrics: Metrics) -> str:
 
 
 def curves_section(metrics: Metrics) -> str:
-    """What cross-validation found, and how accurate the online learners were while they learned."""
-    figures = []
+    """What cross-validation found, and how good the online learners were while they learned."""
+    figures, figure = [], figure_of(metrics)
     learners = {} if is_stream(metrics) else learners_of(metrics)
     for i, (name, learner) in enumerate(learners.items()):
-        points = get_points(get_mapping(learner, "curve"), "rows", "accuracy")
-        points = [(x, y) for x, y in points if 0 <= y <= 1]
-        if points:
-            figures.append(_learning_curve(i, name, points, get_accuracy(learner)))
+        if points := get_curve(learner, figure):
+            figures.append(_learning_curve(i, name, points, get_value(learner, figure), figure))
     body = selection_curves(metrics) + "".join(figures)
     return section("curves", "Curves", f'<div class="pair">{body}</div>') if body else ""
 
 
-def _learning_curve(i: int, name: str, points: list[tuple[float, float]], test: float | None) -> str:
-    end = f"{percent(points[-1][1])} after {count(points[-1][0])} rows"
+def _learning_curve(i: int, name: str, points: list[tuple[float, float]], test: float | None, figure: Figure) -> str:
+    begin, end = (
+        shown(points[0][1], figure.unit),
+        f"{shown(points[-1][1], figure.unit)} after {count(points[-1][0])} rows",
+    )
     chart = line_chart(
         f"curve-{i}",
         [Series(name, points, i)],
         title=f"Learning curve of {name}",
-        description=f"Progressive accuracy, {percent(points[0][1])} after {count(points[0][0])} rows, {end}",
+        description=f"Progressive {figure.key}, {begin} after {count(points[0][0])} rows, {end}",
         x_label="training rows seen",
-        y_label="progressive accuracy",
+        y_label=f"progressive {figure.key}",
         reference=test,
+        unit=figure.unit,
     )
     legend = f"<li>{swatch(i)}{esc(name)}: {end}</li>"
     if test is not None:
         legend += '<li><svg class="swatch" width="30" height="12" aria-hidden="true"><line class="reference" '
-        legend += f'x1="0" x2="30" y1="6" y2="6"/></svg>on the test rows: {percent(test)}</li>'
+        legend += f'x1="0" x2="30" y1="6" y2="6"/></svg>on the test rows: {shown(test, figure.unit)}</li>'
     return (
         f'<figure><h3>Learning curve of {esc(name)}</h3><ul class="legend">{legend}</ul>{chart}'
-        "<figcaption>Of the rows so far, the share predicted right just before it was learned from.</figcaption>"
-        "</figure>"
+        f"<figcaption>{esc(figure.so_far)}.</figcaption></figure>"
     )
-
-
-def confusion_section(metrics: Metrics) -> str:
-    """The errors of every learner that has a confusion matrix."""
-    train = class_counts(get_mapping(metrics, "data"))
-    blocks = [
-        confusion_block(f"confusion-{i}", name, confusion, train)
-        for i, (name, confusion) in enumerate(_confusions(metrics).items())
-    ]
-    few = all(len(confusion.counts) <= SHARES_UP_TO for confusion in _confusions(metrics).values())
-    body = f'<div class="{"pair" if few else "stack"}">{"".join(blocks)}</div>'
-    return section("errors", "Errors", body) if blocks else ""

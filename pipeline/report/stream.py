@@ -1,19 +1,18 @@
-"""A stream: accuracy so far of all learners in one picture, and what it took them."""
+"""A stream: the task's figure so far of all learners in one picture, and what it took them."""
 
 from __future__ import annotations
 
 from pipeline.report.charts import Series, line_chart, swatch
 from pipeline.report.fields import (
     Metrics,
-    get_accuracy,
     get_mapping,
     get_number,
-    get_points,
     get_text,
     learners_of,
 )
+from pipeline.report.figure import figure_of, get_curve, get_value, shown
 from pipeline.report.markup import scroll, section
-from pipeline.report.text import MISSING, count, duration, esc, percent, plural
+from pipeline.report.text import MISSING, count, duration, esc, plural
 from pipeline.report.words import method_in_words
 
 _SECONDS = (
@@ -30,30 +29,33 @@ def is_stream(metrics: Metrics) -> bool:
 
 
 def stream_section(metrics: Metrics) -> str:
-    """Accuracy so far against rows, one line a learner; what each took as a table; and what was learned, in words."""
+    """The figure so far against rows, a line a learner; what each took as a table; what was learned, in words."""
     if not is_stream(metrics):
         return ""
-    learners = learners_of(metrics)
+    learners, figure = learners_of(metrics), figure_of(metrics)
     series = []
     for i, (name, learner) in enumerate(learners.items()):
-        points = [(x, y) for x, y in get_points(get_mapping(learner, "curve"), "rows", "accuracy") if 0 <= y <= 1]
-        if points:
+        if points := get_curve(learner, figure):
             series.append(Series(name, points, i))
     if not series:
         return ""
-    ends = {line.name: f"{percent(line.points[-1][1], 2)} after {count(line.points[-1][0])} rows" for line in series}
+    ends = {
+        line.name: f"{shown(line.points[-1][1], figure.unit, 2)} after {count(line.points[-1][0])} rows"
+        for line in series
+    }
     chart = line_chart(
         "stream",
         series,
-        title="Accuracy so far along the stream",
+        title=f"{figure.title} so far along the stream",
         description="; ".join(f"{name}: {end}" for name, end in ends.items()),
         x_label="rows of the stream",
-        y_label="accuracy so far",
+        y_label=f"{figure.key} so far",
+        unit=figure.unit,
     )
     legend = "".join(f"<li>{swatch(line.style)}{esc(line.name)}: {ends[line.name]}</li>" for line in series)
     online = get_mapping(metrics, "online")
     rows, block = get_number(online, "rows_initial"), get_number(online, "block_rows")
-    how = "Of the rows so far, the share predicted right before it was learned from"
+    how = figure.so_far
     how += f", {plural(block, 'row')} at a time" if block else ""
     how += (
         f". Settings and partitionings were chosen on {plural(rows, 'initial row')} and stay as they are"
@@ -61,10 +63,10 @@ def stream_section(metrics: Metrics) -> str:
         else ""
     )
     how += f". Rows as they arrived: {esc(source)}" if (source := get_text(online, "source")) else ""
-    figure = f'<figure><h3>Accuracy so far</h3><ul class="legend">{legend}</ul>{chart}'
-    figure += f"<figcaption>{how}.</figcaption></figure>"
+    picture = f'<figure><h3>{figure.title} so far</h3><ul class="legend">{legend}</ul>{chart}'
+    picture += f"<figcaption>{how}.</figcaption></figure>"
     head = "".join(f'<th scope="col">{esc(name)}{_mark(learner)}</th>' for name, learner in learners.items())
-    lines = [("accuracy", [percent(get_accuracy(learner), 2) for learner in learners.values()])]
+    lines = [(figure.key, [shown(get_value(learner, figure), figure.unit, 2) for learner in learners.values()])]
     lines += [("rows predicted", [count(get_number(learner, "rows")) for learner in learners.values()])]
     lines += [
         (f"time for {what}", [duration(get_number(learner, key)) for learner in learners.values()])
@@ -78,19 +80,22 @@ def stream_section(metrics: Metrics) -> str:
     table = f'<table class="learners"><thead><tr><td></td>{head}</tr></thead><tbody>{body}</tbody></table>'
     words = f'<p class="method">{esc(said)}</p>' if (said := method_in_words(metrics)) else ""
     facts = scroll(table, "Figures of the learners")
-    return section("stream", "Accuracy", f'<div class="pair">{figure}<div>{facts}</div></div>{words}')
+    return section("stream", figure.title, f'<div class="pair">{picture}<div>{facts}</div></div>{words}')
 
 
 def stream_lead(metrics: Metrics) -> str:
     """The result in one sentence."""
-    learners = {name: learner for name, learner in learners_of(metrics).items() if get_number(learner, "accuracy")}
-    if not learners:
+    figure = figure_of(metrics)
+    values = {name: get_value(learner, figure) for name, learner in learners_of(metrics).items()}
+    known = {name: value for name, value in values.items() if value is not None}
+    if not known:
         return "This stream has no result yet."
-    best = max(learners, key=lambda name: get_number(learners[name], "accuracy") or 0.0)
+    best = (max if figure.higher_is_better else min)(known, key=lambda name: known[name])
     online = get_mapping(metrics, "online")
+    value = f"<b>{esc(shown(known[best], figure.unit))}</b>"
+    rows = plural(get_number(learners_of(metrics)[best], "rows") or 0, "row")
     return (
-        f"<b>{esc(best)}</b> predicted <b>{percent(get_number(learners[best], 'accuracy') or 0.0)}</b> of "
-        f"{plural(get_number(learners[best], 'rows') or 0, 'row')} right before it learned from them, "
+        f"<b>{esc(best)}</b> {esc(figure.lead_of_stream).format(value=value, rows=rows)}, "
         f"after an initial set of {plural(get_number(online, 'rows_initial') or 0, 'row')}."
     )
 

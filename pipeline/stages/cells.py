@@ -9,9 +9,8 @@ import numpy as np
 
 from pipeline.device import DeviceMap, evidence_of, explain_cells, record_of, warning_of
 from pipeline.engine import Context, Record, Stage, Task
-from pipeline.errors import InputError
 from pipeline.layout import Layout, cell_layout
-from pipeline.prepared import PreparedRows
+from pipeline.prepared import PreparedRows, counted
 from pipeline.stages.partition import Fitted
 from pipeline.store import Store
 
@@ -29,17 +28,18 @@ def cells(context: Context, fitted: Sequence[Fitted]) -> dict[str, Any]:
     Returns
     -------
     dict
-        class_counts_train: number of training rows of each class; gpu: where GPUs were used, which, and how their
+        counted: what the task has to say of all training rows; gpu: where GPUs were used, which, and how their
         cells compared with the processor's.
     """
     store, params = context.store, context.params
     tasks: list[Task] = []
     for side in SIDES:
-        n = PreparedRows(store, side).n_rows
+        rows = PreparedRows(store, side)
+        n, dtype = rows.n_rows, np.dtype(rows.preparation.task.dtype)
         layout = cell_layout(n, params.t, params.shard_rows)
         for model in fitted:
             name = cells_name(model, side)
-            create_cells(store, name, n, params.t, layout)
+            create_cells(store, name, n, params.t, layout, dtype)
             tasks += [
                 Task(
                     f"{side}-{model.label}-{start // layout.shard_rows:06d}",
@@ -49,14 +49,14 @@ def cells(context: Context, fitted: Sequence[Fitted]) -> dict[str, Any]:
             ]
     stage = Stage(context, "cells", len(tasks))
     records = stage.run(map_shard, tasks)
-    counts = [record["class_counts"] for record in records if record["side"] == "train"]
-    total = np.sum(counts, axis=0) // len(fitted)
-    if np.count_nonzero(total) < 2:
-        raise InputError("found training rows of one class only, expected at least two; give another --seed or split")
+    # Rows are mapped for each of the models, and counted once.
+    first = fitted[0].label
+    censuses = [record["census"] for record in records if record["side"] == "train" and record["map"] == first]
+    found = counted(PreparedRows(store, "train").preparation.task, censuses)
     gpu = evidence_of(records)
     if warning := warning_of(gpu.get("gpu", {})):
         context.events.message(warning)
-    return stage.finish(class_counts_train=total.tolist(), **gpu)
+    return stage.finish(counted=found, **gpu)
 
 
 def explain(context: Context, fitted: Iterable[Fitted]) -> None:
@@ -71,12 +71,10 @@ def explain_task(store: Store, fitted: Fitted, device: str) -> list[str]:
     return explain_cells(fitted.load(store), device)
 
 
-def create_cells(store: Store, name: str, n: int, t: int, layout: Layout) -> None:
-    """Make the arrays that the tasks fill: cells int32 (n, t), and the class number of each row int32 (n,)."""
-    for array, shape in (("codes", (n, t)), ("labels", (n,))):
-        store.create_sharded(
-            f"{name}/{array}", shape, np.int32, shard_rows=layout.shard_rows, chunk_rows=layout.chunk_rows
-        )
+def create_cells(store: Store, name: str, n: int, t: int, layout: Layout, dtype: np.dtype[Any]) -> None:
+    """Make the arrays that the tasks fill: cells int32 (n, t), and the target of each row (n,)."""
+    for array, shape, kind in (("codes", (n, t), np.dtype(np.int32)), ("labels", (n,), dtype)):
+        store.create_sharded(f"{name}/{array}", shape, kind, shard_rows=layout.shard_rows, chunk_rows=layout.chunk_rows)
 
 
 def map_shard(store: Store, fitted: Fitted, side: str, start: int, stop: int, device: str = "auto") -> Record:
@@ -85,12 +83,14 @@ def map_shard(store: Store, fitted: Fitted, side: str, start: int, stop: int, de
     mapping = DeviceMap(model, device)
     rows = PreparedRows(store, side)
     codes = np.empty((stop - start, model.n_partitions), dtype=np.int32)
-    labels = np.empty(stop - start, dtype=np.int32)
+    task = rows.preparation.task
+    labels = np.empty(stop - start, dtype=task.dtype)
     read = 0
-    for begin, X, y in rows.blocks(start, stop):
-        inside = slice(begin - start, begin - start + len(y))
+    for begin, block in rows.blocks(start, stop):
+        X: Any = block.rows
+        inside = slice(begin - start, begin - start + block.y.size)
         codes[inside] = mapping.codes(X)
-        labels[inside] = y
+        labels[inside] = block.y
         read += X.nbytes if isinstance(X, np.ndarray) else X.data.nbytes + X.indices.nbytes
     name = cells_name(fitted, side)
     outputs = store.write_shards(f"{name}/codes", start, codes) + store.write_shards(f"{name}/labels", start, labels)
@@ -101,5 +101,6 @@ def map_shard(store: Store, fitted: Fitted, side: str, start: int, stop: int, de
         "rows": stop - start,
         "bytes_read": int(read),
         "bytes_written": codes.nbytes + labels.nbytes,
-        "class_counts": np.bincount(labels, minlength=len(rows.preparation.classes)).tolist(),
+        "map": fitted.label,
+        "census": task.census(labels) if side == "train" else None,
     }

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ikmap.cells import Cells
+from ikmap.learners.rows import Block
 from ikmap.model import Model
 from pipeline.engine import Context, Record, Stage, Task
 from pipeline.models import load_model
@@ -27,23 +28,18 @@ def evaluate(context: Context, learner: str, fitted: Fitted | None, content_hash
     Returns
     -------
     dict
-        accuracy (fraction), confusion (rows: true class, columns: predicted), labels.
+        The figures of the task (:meth:`~ikmap.tasks.LearningTask.figures`).
     """
     store = context.store
-    labels = PreparedRows(store, "test").preparation.classes
+    task = PreparedRows(store, "test").preparation.task
     n, step = _tasks_of(store, fitted)
     tasks = [
         Task(f"test-{start:09d}", (store, learner, fitted, content_hash, start, min(start + step, n)))
         for start in range(0, n, step)
     ]
     stage = Stage(context, f"evaluate:{learner}", len(tasks))
-    records = stage.run(confusion_of_rows, tasks)
-    confusion = np.zeros((len(labels), len(labels)), dtype=np.int64)
-    for record in records:
-        true, predicted, count = np.array(record["confusion"], dtype=np.int64).reshape(-1, 3).T
-        confusion[true, predicted] += count
-    accuracy = float(np.trace(confusion)) / max(1, int(confusion.sum()))
-    return stage.finish(accuracy=accuracy, confusion=confusion.tolist(), labels=labels)
+    records = stage.run(tally_of_rows, tasks)
+    return stage.finish(**task.figures(task.total([record["tally"] for record in records])))
 
 
 def _tasks_of(store: Store, fitted: Fitted | None) -> tuple[int, int]:
@@ -57,28 +53,26 @@ def _tasks_of(store: Store, fitted: Fitted | None) -> tuple[int, int]:
     return n, step * max(1, TASK_BYTES // (codes.dtype.itemsize * codes.shape[1] * step))
 
 
-def confusion_of_rows(
+def tally_of_rows(
     store: Store, learner: str, fitted: Fitted | None, content_hash: str, start: int, stop: int
 ) -> Record:
-    """Task: count (true, predicted, rows) over some test rows."""
+    """Task: what some test rows say of the model."""
     model: Any = load_model(store, f"{MODELS}/{learner}", Model, content_hash)
+    test = PreparedRows(store, "test")
     if fitted is None:
-        test = PreparedRows(store, "test")
-        rows, true = test.read(start, stop)
+        block = test.read(start, stop)
+        rows: Any = block.rows
         check_values(learner, rows, test.where, test.preparation.column_names, start)
         size = rows.nbytes if isinstance(rows, np.ndarray) else rows.data.nbytes + rows.indices.nbytes
     else:
         arrays = store.open_arrays(cells_name(fitted, "test"))
-        codes = read(arrays["codes"], slice(start, stop))
-        true, size = read(arrays["labels"], slice(start, stop)), codes.nbytes
-        rows = Cells(codes, fitted.offsets(store)).packed()
-    predicted = model.predict_index(rows)
-    n_classes = len(model.classes)
-    counts = np.bincount(n_classes * true + predicted, minlength=n_classes**2)
-    found = np.flatnonzero(counts)
+        codes, targets = (read(arrays[key], slice(start, stop)) for key in ("codes", "labels"))
+        size = codes.nbytes
+        block = Block(Cells(codes, fitted.offsets(store)).packed(), targets)
+    tally = test.preparation.task.tally(block.y, model.decision_function(block.rows))
     return {
         "rows": stop - start,
-        "bytes_read": int(size) + true.nbytes,
+        "bytes_read": int(size) + block.y.nbytes,
         "bytes_written": 0,
-        "confusion": np.column_stack([*np.divmod(found, n_classes), counts[found]]).tolist(),
+        "tally": tally.as_json(),
     }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, replace
 from typing import Any
@@ -10,9 +9,12 @@ from typing import Any
 import numpy as np
 
 from ikmap.rows import Rows
+from ikmap.tasks import Asked, LearningTask
+from pipeline.asked_task import asked_task, asked_word
 from pipeline.datasets import ResolvedDataset
 from pipeline.engine import Context, Record, Stage, Task
 from pipeline.errors import InputError
+from pipeline.params import Params
 from pipeline.prepared import (
     DATA,
     SCALE,
@@ -20,15 +22,13 @@ from pipeline.prepared import (
     Preparation,
     PreparedRows,
     Split,
-    plain_label,
-    unknown_labels,
+    refuse_strangers,
     write_part,
 )
 from pipeline.readers import Piece, Source
 from pipeline.readers.base import is_wide, other_columns
 from pipeline.store import Store
 
-MOST_LABELS = 1000
 DENSE_SHARE = 0.25
 DENSE_COLUMNS = 8192
 SCALE_ROWS = 1 << 18
@@ -40,7 +40,8 @@ def ingest(context: Context, data: ResolvedDataset) -> dict[str, Any]:
     Returns
     -------
     dict
-        rows_train, rows_test, columns, nnz, classes, test (what the test rows are) - as in ``metrics.json``.
+        rows_train, rows_test, columns, nnz, task, what that says of the labels, test (what the test rows are) - as in
+        ``metrics.json``.
 
     Raises
     ------
@@ -48,7 +49,7 @@ def ingest(context: Context, data: ResolvedDataset) -> dict[str, Any]:
         For anything wrong with a file, labels that cannot be learned, or files that do not fit each other.
     """
     params = context.params
-    task_of(data, params.task)  # before a row is read
+    kind = asked_task(params, data)  # before a row is read
     train, test = data.sources
     n_tasks = len(train.pieces()) + (len(test.pieces()) if test else 0)
     # How many tasks finding the ranges takes is known when the rows are counted.
@@ -57,7 +58,7 @@ def ingest(context: Context, data: ResolvedDataset) -> dict[str, Any]:
     # With the columns known beforehand the files are read side by side, else those of the first are the second's.
     if test is not None and train.n_columns is not None:
         files.append((test, "test"))
-    parts = _ingest_files(stage, files)
+    parts = _ingest_files(stage, files, kind)
     train_parts = parts["train"]
     columns = train.n_columns or max(part["columns"] for part in train_parts)
     rows, nnz = total(train_parts, "rows"), total(train_parts, "nnz")
@@ -69,22 +70,21 @@ def ingest(context: Context, data: ResolvedDataset) -> dict[str, Any]:
         n_columns=columns,
         column_names=list(train.column_names) if train.column_names else None,
         dense=is_dense(train.sparse, rows, columns, nnz),
-        classes=classes_of(train.url, labels_of(train_parts), data, params.task),
-        two_class=[list(side) for side in data.two_class] if data.two_class else None,
+        task=find_task(train.url, train_parts, data, params),
         divide=data.divide,
     )
-    unknown_labels(labels_of(train_parts), preparation, train.url)
+    refuse_strangers([part["found"] for part in train_parts], preparation.task, train.url)
 
     if test is not None:
         if train.column_names and test.column_names and train.column_names != test.column_names:
             raise InputError(other_columns(test.url, test.column_names, train.column_names))
         if "test" not in parts:
-            parts |= _ingest_files(stage, [(replace(test, n_columns=columns), "test")])
+            parts |= _ingest_files(stage, [(replace(test, n_columns=columns), "test")], kind)
         test_parts = parts["test"]
         test_rows = total(test_parts, "rows")
         if test_rows == 0:
             raise InputError(f"{test.url}: found no rows, expected some to test on")
-        unknown_labels(labels_of(test_parts), preparation, test.url)
+        refuse_strangers([part["found"] for part in test_parts], preparation.task, test.url)
         nnz += total(test_parts, "nnz")
         sides = {
             "train": _side(train.url, train_parts, Split("all", rows)),
@@ -108,16 +108,22 @@ def ingest(context: Context, data: ResolvedDataset) -> dict[str, Any]:
         rows_test=sum(sides["test"]["counts"]),
         columns=columns,
         nnz=nnz,
-        classes=preparation.classes,
+        **about_task(preparation.task),
         test=data.test_rows,
         outputs=[DATA, *([SCALE] if params.scale == "minmax" else [])],
     )
 
 
-def _ingest_files(stage: Stage, files: Sequence[tuple[Source, str]]) -> dict[str, list[Record]]:
+def _ingest_files(
+    stage: Stage, files: Sequence[tuple[Source, str]], kind: type[LearningTask]
+) -> dict[str, list[Record]]:
     """Read files side by side; return the parts of each."""
     tasks = [
-        Task(f"{side}-{piece.index:05d}", (stage.context.store, source, piece, f"{DATA}/{side}"), large=is_wide(source))
+        Task(
+            f"{side}-{piece.index:05d}",
+            (stage.context.store, source, piece, f"{DATA}/{side}", kind),
+            large=is_wide(source),
+        )
         for source, side in files
         for piece in source.pieces()
     ]
@@ -127,7 +133,7 @@ def _ingest_files(stage: Stage, files: Sequence[tuple[Source, str]]) -> dict[str
     return parts
 
 
-def ingest_piece(store: Store, source: Source, piece: Piece, folder: str) -> Record:
+def ingest_piece(store: Store, source: Source, piece: Piece, folder: str, kind: type[LearningTask]) -> Record:
     """Task: store each block of a piece as a part. Parts that an interrupted attempt completed are kept."""
     parts: list[Record] = []
     kept = 0
@@ -139,7 +145,7 @@ def ingest_piece(store: Store, source: Source, piece: Piece, folder: str) -> Rec
     read = written = 0
     for number, block in enumerate(source.read(piece, skip=kept), start=kept):
         # An empty part keeps the numbering of blocks, on which resuming relies.
-        part, size = store_block(store, _part_name(folder, piece, number), block.X, block.y, source.url)
+        part, size = store_block(store, _part_name(folder, piece, number), block.X, block.y, source.url, kind)
         written += size
         read += block.n_bytes
         parts.append(part)
@@ -152,32 +158,28 @@ def ingest_piece(store: Store, source: Source, piece: Piece, folder: str) -> Rec
     }
 
 
-def store_block(store: Store, name: str, X: Rows, y: np.ndarray | None, url: str, **more: Any) -> tuple[Record, int]:
+def store_block(
+    store: Store, name: str, X: Rows, y: np.ndarray | None, url: str, kind: type[LearningTask], **more: Any
+) -> tuple[Record, int]:
     """Store rows as they were found; return what is known of them, and the bytes written.
 
     Raises
     ------
     InputError
-        Too many different labels.
+        The labels are none of this kind of task.
     """
-    if X.shape[0] == 0:
-        y = np.zeros(0)
-    assert y is not None
-    found_values, codes = np.unique(y, return_inverse=True)
-    if found_values.size > MOST_LABELS:
-        raise InputError(
-            f"{url}: found more than {MOST_LABELS} different labels, expected classes (regression is not available yet)"
-        )
-    labels = [plain_label(value) for value in found_values]
+    try:
+        labels, found = kind.store(y, X.shape[0])
+    except ValueError as error:
+        raise InputError(f"{url}: {error}") from None
     part = {
         "name": name,
         "rows": int(X.shape[0]),
         "columns": int(X.shape[1]),
         "nnz": int(np.count_nonzero(X)) if isinstance(X, np.ndarray) else int(X.nnz),
-        "labels": labels,
-        "label_counts": np.bincount(codes, minlength=len(labels)).tolist(),
+        "found": dict(found),
     }
-    return part, write_part(store, name, X, labels, codes.astype(np.int32), {"part": part, **more})
+    return part, write_part(store, name, X, labels, found, {"part": part, **more})
 
 
 def _part_name(folder: str, piece: Piece, block: int) -> str:
@@ -189,46 +191,24 @@ def total(parts: Iterable[Record], key: str) -> int:
     return sum(int(part[key]) for part in parts)
 
 
-def labels_of(parts: Iterable[Record]) -> list[Any]:
-    """Labels found in any of the parts: numbers, then text."""
-    counts: Counter[Any] = Counter()
-    for part in parts:
-        counts.update(dict(zip(part["labels"], part["label_counts"], strict=True)))
-    return sorted(counts, key=lambda label: (isinstance(label, str), label))
-
-
-def task_of(data: ResolvedDataset, asked: str) -> tuple[str, str]:
-    """What is learned, and who says so: the option, else the data set's definition.
+def find_task(url: str, parts: list[Record], data: ResolvedDataset, params: Params) -> LearningTask:
+    """What is learned, by the labels of all parts.
 
     Raises
     ------
     InputError
-        The definition has a task that is not available yet.
+        Nothing can be learned from them.
     """
-    if asked != "auto":
-        return asked, f"--task {asked}"
-    said = f'data set {data.name} is defined with task = "{data.task}"'
-    if data.task not in ("auto", "binary", "multiclass"):
-        raise InputError(f"{said}, which is not available yet; --task multiclass takes each label for a class")
-    return data.task, said
+    try:
+        asked = Asked(*asked_word(params, data), data.two_class)
+        return asked_task(params, data).find([part["found"] for part in parts], asked)
+    except ValueError as error:
+        raise InputError(f"{url}: {error}") from None
 
 
-def classes_of(url: str, labels: list[Any], data: ResolvedDataset, task: str) -> list[Any]:
-    """Labels by class number, checked against what can be learned."""
-    task, said = task_of(data, task)
-    if data.two_class is not None:
-        return [-1, 1]
-    if len(labels) < 2:
-        raise InputError(f"{url}: found one class only ({labels[0]!r}), expected at least two")
-    if task == "binary" and len(labels) > 2:
-        raise InputError(f"{url}: {said}: found {len(labels)} classes, expected two")
-    fractional = [label for label in labels if isinstance(label, float)]
-    if len(labels) > MOST_LABELS or (fractional and len(labels) > 20 and task == "auto"):
-        raise InputError(
-            f"{url}: found {len(labels)} different labels such as {(fractional or labels)[0]!r}, expected classes; "
-            "regression is not available yet (--task multiclass takes each number for a class)"
-        )
-    return labels
+def about_task(task: LearningTask) -> dict[str, Any]:
+    """What ``data`` in ``metrics.json`` says of a task."""
+    return {"task": task.name, **task.about()}
 
 
 def is_dense(sparse: bool, rows: int, columns: int, nnz: int) -> bool:
@@ -278,7 +258,8 @@ def fit_scaling(stage: Stage, preparation: Preparation) -> None:
 def column_ranges(store: Store, start: int, stop: int) -> Record:
     """Task: lowest and highest value of each column over some training rows."""
     low, high = [], []
-    for _, X, _ in PreparedRows(store, "train").blocks(start, stop):
+    for _, block in PreparedRows(store, "train").blocks(start, stop):
+        X: Any = block.rows
         low.append(X.min(axis=0))
         high.append(X.max(axis=0))
     return {"low": np.min(low, axis=0).tolist(), "high": np.max(high, axis=0).tolist()}

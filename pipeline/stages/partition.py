@@ -145,7 +145,8 @@ class _Seen:
 
     def take(self, numbers: np.ndarray) -> Rows:
         """Rows by ascending number."""
-        rows, _ = self._of.take(numbers)
+        rows: Any = self._of.take(numbers).rows
         self.rows += rows.shape[0]
         self.bytes += rows.nbytes if isinstance(rows, np.ndarray) else 2 * rows.data.nbytes
-        return rows
+        found: Rows = rows
+        return found

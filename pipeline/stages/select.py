@@ -11,6 +11,7 @@ from ikmap.methods import LEARNERS
 from ikmap.methods.map import Value
 from ikmap.model_selection import FOLDS, values_of_C
 from ikmap.racing import ODDS
+from ikmap.tasks import LearningTask
 from pipeline.engine import Context, Record, Stage, Task
 from pipeline.params import Params
 from pipeline.prepared import PreparedRows
@@ -41,11 +42,12 @@ def select(context: Context) -> dict[str, Any]:
     Returns
     -------
     dict
-        psi (values tried), accuracy (of each learner, by psi), chosen (for each learner the psi of its best accuracy;
-        ties go to the smaller), rows, folds. Where C is searched too: C (values tried), accuracy_by_C (of each learner
-        that has a C, by psi, then by C, as far as every fold tried them), chosen_C (ties go to the smaller psi, then to
-        the smaller C); accuracy is then that of the best C. tuned: the same of each learner on rows.
-        search: how it was searched. folds_tried (of each learner, by psi): how many folds its accuracy is of; race:
+        psi (values tried), FIGURE (of each learner, by psi; the key of the task's figure, such as accuracy), chosen
+        (for each learner the psi of its best FIGURE; ties go to the smaller), rows, folds. Where C is searched too: C
+        (values tried), FIGURE_by_C (of each learner that has a C, by psi, then by C, as far as every fold tried them),
+        chosen_C (ties go to the smaller psi, then to the smaller C); FIGURE is then that of the best C. tuned: the
+        same of each learner on rows. search: how it was searched. folds_tried (of each learner, by psi): how many
+        folds its FIGURE is of; race:
         what was left out after which folds, and why. budget: where there was one, what came of it.
     """
     params = context.params
@@ -56,7 +58,7 @@ def select(context: Context) -> dict[str, Any]:
     if used < n:
         verb = "is" if len(wanted) == 1 else "are"
         context.events.message(f"{' and '.join(wanted)} {verb} chosen on {used:,} of {n:,} training rows (--cv-rows)")
-    search = Search(Stage(context, "select", None, used), used, len(rows.preparation.classes))
+    search = Search(Stage(context, "select", None, used), used, rows.preparation.task)
     search.run()
     return search.stage.finish(rows=used, folds=FOLDS, search=params.search, **search.found())
 
@@ -98,16 +100,16 @@ class Search:
     What is scored next depends on what has been scored, and on nothing else: not on workers, nor on interruptions.
     """
 
-    def __init__(self, stage: Stage, used: int, n_classes: int) -> None:
-        self.stage, self.used = stage, used
+    def __init__(self, stage: Stage, used: int, task: LearningTask) -> None:
+        self.stage, self.used, self.task = stage, used, task
         self.params = params = stage.context.params
-        psis, Cs = cell_values(params, used), values_of_C(n_classes)
+        psis, Cs = cell_values(params, used), values_of_C(len(task.classes))
         on_cells = cell_learners(params)
         has_C = {name for name in on_cells if LEARNERS[name].searches_C(params.of(name))}
         self.parameter = params.map.parameter(params.map_options) if on_cells else ""
-        self.cells = {name: Entrant(name, self.parameter, psis, Cs if name in has_C else ()) for name in on_cells}
+        self.cells = {name: Entrant(name, self.parameter, psis, task, Cs if name in has_C else ()) for name in on_cells}
         self.rows = {
-            name: Entrant(name, search.parameter, list(search.values))
+            name: Entrant(name, search.parameter, list(search.values), task)
             for name, search in searches_of_rows(params, used).items()
         }
         self.entrants = {**self.cells, **self.rows}
@@ -168,7 +170,7 @@ class Search:
     def done(self, task: Task, record: Record, skipped: bool) -> Record:
         """Take in a task; how the search stands, and how long it will go on."""
         unit = self.units[task.name]
-        for name, value, path in record["right"]:
+        for name, value, path in record["scores"]:
             rows = [unpacked_rows(text, record["held_out"]) for text in path]
             self.entrants[name].scores.add(value, unit.fold, rows)
         self.costs.setdefault(unit.kind, Costs()).add(unit.work, record["seconds"])
@@ -270,24 +272,25 @@ class Search:
         return found
 
     def _found_on_cells(self) -> dict[str, Any]:
-        params, entrants = self.params, self.cells.values()
+        params, entrants, key = self.params, self.cells.values(), self.task.figure.key
         psis = [psi for psi in next(iter(entrants)).values if any(psi in entrant.tried for entrant in entrants)]
-        by_C = {entrant.name: [entrant.accuracies(psi) for psi in psis] for entrant in entrants}
+        by_C = {entrant.name: [entrant.figures(psi) for psi in psis] for entrant in entrants}
         best = {entrant.name: entrant.chosen() for entrant in entrants}
         given = params.map.given(params.map_options)
         of = {name: psi if given is None else given for name, (psi, _) in best.items()}
         same = {name: params.compared_as(name) for name in params.learners}
+        best_of = max if self.task.figure.higher_is_better else min
         found: dict[str, Any] = {
             "parameter": self.parameter,
             self.parameter: psis,
-            "accuracy": {name: [max(by_psi) for by_psi in found] for name, found in by_C.items()},
+            key: {name: [best_of(by_psi) for by_psi in found] for name, found in by_C.items()},
             "folds_tried": {e.name: [len(e.scores.folds(psi)) for psi in psis] for e in entrants},
             "chosen": {name: of[known] for name, known in same.items() if known in of},
         }
         if with_C := [entrant for entrant in entrants if entrant.Cs]:
             found |= {
                 "C": list(with_C[0].Cs),
-                "accuracy_by_C": {entrant.name: by_C[entrant.name] for entrant in with_C},
+                f"{key}_by_C": {entrant.name: by_C[entrant.name] for entrant in with_C},
                 "chosen_C": {entrant.name: entrant.Cs[best[entrant.name][1]] for entrant in with_C},
             }
         return found
@@ -296,7 +299,7 @@ class Search:
         return {
             "parameter": entrant.parameter,
             "values": entrant.tried,
-            "accuracy": [entrant.accuracies(value)[0] for value in entrant.tried],
+            self.task.figure.key: [entrant.figures(value)[0] for value in entrant.tried],
             "folds_tried": [len(entrant.scores.folds(value)) for value in entrant.tried],
             "chosen": entrant.chosen()[0],
         }

@@ -17,11 +17,11 @@ from ikmap.methods import LEARNERS, Sample, StreamLearner, WholeLearner
 from ikmap.methods.map import Value
 from ikmap.model_selection import Learner, Predictor, folds, score_fold, values_of_C
 from ikmap.seeds import generator
+from ikmap.tasks import LearningTask
 from pipeline.engine import Record
 from pipeline.foreign import checked_path
 from pipeline.params import Params
-from pipeline.prepared import PreparedRows
-from pipeline.stages.select_rows import cv_sample, fit_fold, packed_rows, some_of
+from pipeline.stages.select_rows import cv_sample, fit_fold, packed_rows, predictor, some_of
 from pipeline.stages.train import PASS_STREAM, svm_params
 from pipeline.store import Store
 
@@ -70,60 +70,57 @@ def score_cells(
     store: Store, params: Params, fold: int, wanted: Mapping[int, Mapping[str, int]], n_rows: int
 ) -> Record:
     """Task: one fold of learners on cells; `wanted` has for each psi the learners, with how many C to try."""
-    X, y = cv_sample(store, params, n_rows)
+    task, X, y = cv_sample(store, params, n_rows)
     fit, held_out = folds(n_rows, params.seed)[fold]
-    n_classes = len(PreparedRows(store, "train").preparation.classes)
     learners: dict[float, dict[str, Learner]] = {
-        psi: {name: _learner(name, params, n_classes, n_Cs) for name, n_Cs in of.items()} for psi, of in wanted.items()
+        psi: {name: _learner(name, params, task, n_Cs) for name, n_Cs in of.items()} for psi, of in wanted.items()
     }
     inside = X[fit]
     path = params.map.path(params.map_options, list(learners), params.seed, inside, [inside, X[held_out]])
-    found = score_fold(checked_path(path, params.partitioner), y[fit], y[held_out], learners)
+    found = score_fold(checked_path(path, params.partitioner), y[fit], y[held_out], learners, task.row_scores)
     read = X.nbytes if isinstance(X, np.ndarray) else X.data.nbytes + X.indices.nbytes
-    right = [
+    scores = [
         [name, psi, [packed_rows(rows) for rows in path]] for name, of in found.items() for psi, path in of.items()
     ]
-    return {"bytes_read": int(read), "held_out": int(held_out.size), "right": right}
+    return {"bytes_read": int(read), "held_out": int(held_out.size), "scores": scores}
 
 
-def _learner(name: str, params: Params, n_classes: int, n_Cs: int) -> Learner:
+def _learner(name: str, params: Params, task: LearningTask, n_Cs: int) -> Learner:
     """The learner of the run, on rows in memory."""
-    classes = list(range(n_classes))
-
-    learner = LEARNERS[name]
+    learner, classes = LEARNERS[name], task.classes
 
     def stream(cells: Cells, y: np.ndarray) -> Predictor:
         assert isinstance(learner, StreamLearner)
-        sample = Sample(len(cells), cells.n_partitions, n_classes, cells.__getitem__, params.seed, cells.offsets)
+        sample = Sample(len(cells), cells.n_partitions, task, cells.__getitem__, params.seed, cells.offsets)
         state = learner.start(params.of(name), None, sample)
         order = np.arange(y.size)
         if params.order == "shuffled":
             order = generator(params.seed, PASS_STREAM, 0).permutation(y.size)
         state.partial_fit(cells[order], y[order])
-        return state.model(classes).predict_index
+        return predictor(task, state.model(classes))
 
     def batch(cells: Cells, y: np.ndarray) -> Predictor:
         asked = svm_params(params, name)
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="duality gap")  # ConvergenceWarning: slow to import
-            fit = fit_linear_svm([Block(cells, y)], n_classes, asked)
-        return svm_model(fit, classes, asked, divisor=math.sqrt(params.t)).predict_index
+            fit = fit_linear_svm([Block(cells, y)], len(classes), asked)
+        return predictor(task, svm_model(fit, classes, asked, divisor=math.sqrt(params.t)))
 
     def path(cells: Cells, y: np.ndarray) -> Iterator[Predictor]:
         # From the smallest C on, whichever are still of interest: each solution depends on where it started.
-        Cs = values_of_C(n_classes)[:n_Cs]
+        Cs = values_of_C(len(classes))[:n_Cs]
         asked = svm_params(params.setting(name, C=Cs[0], tol=max(params.of(name).tol, PATH_TOL)), name)
         asked = replace(asked, max_iter=PATH_SWEEPS)
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="duality gap")
-            for fit in fit_linear_svm_path([Block(cells, y)], n_classes, asked, Cs):
-                yield svm_model(fit, classes, asked, divisor=math.sqrt(params.t)).predict_index
+            for fit in fit_linear_svm_path([Block(cells, y)], len(classes), asked, Cs):
+                yield predictor(task, svm_model(fit, classes, asked, divisor=math.sqrt(params.t)))
                 del fit  # Nobody needs the weights of two C at a time.
 
     def whole(cells: Cells, y: np.ndarray) -> Predictor:
         assert isinstance(learner, WholeLearner)
         some = some_of(np.arange(y.size), learner.compared_on)
-        return fit_fold(learner, params, None, cells[some], y[some])
+        return fit_fold(learner, params, None, task, Block(cells[some], y[some]))
 
     if isinstance(learner, WholeLearner):
         return whole

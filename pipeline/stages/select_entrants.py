@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from ikmap.racing import Candidate, Scores, best, standings, survivors
+from ikmap.tasks import LearningTask
 
 
 @dataclass
@@ -23,6 +25,7 @@ class Entrant:
         All that there are to try, ascending.
     Cs : tuple of float
         Values of C to try at each, ascending; empty where C is not searched.
+    task : LearningTask
     scores : Scores
     left : dict
         Values that are still in the race, and how many C are to be tried at each: a path to a C begins at the smallest.
@@ -35,6 +38,7 @@ class Entrant:
     name: str
     parameter: str
     values: list[Any]
+    task: LearningTask
     Cs: tuple[float, ...] = ()
     scores: Scores = field(default_factory=Scores)
     left: dict[Any, int] = field(default_factory=dict)
@@ -57,7 +61,7 @@ class Entrant:
 
     @property
     def right(self) -> dict[Candidate, Any]:
-        """Held-out rows of those folds that each candidate in the race has right."""
+        """Scores of the held-out rows of those folds, of each candidate in the race."""
         found = self.scores.on(self.folds, self.left)
         return {(value, place): rows for (value, place), rows in found.items() if place < self.left[value]}
 
@@ -87,21 +91,24 @@ class Entrant:
         )
         self.decided = len(kept) == 1
 
-    def accuracies(self, value: Any) -> list[float]:
-        """Share of held-out rows right with each C, as far as every fold that has scored the value tried them."""
-        return [float(rows.mean()) for rows in self.scores.on(self.scores.folds(value), [value]).values()]
+    def figures(self, value: Any) -> list[float]:
+        """The task's figure with each C, as far as every fold that has scored the value tried them."""
+        return [self._figure(rows) for rows in self.scores.on(self.scores.folds(value), [value]).values()]
 
     def chosen(self) -> Candidate:
         """The best candidate on the folds that all in the race have in common."""
         return best(self.right)
 
     def standing(self) -> str:
-        """The best so far, for people: with half the width of the 95% interval of a share of so many rows."""
+        """The best so far, for people: with half the width of its 95% interval over so many rows."""
         right = self.right
         candidate = best(right)
-        share, n = float(right[candidate].mean()), right[candidate].size
-        half = 1.96 * math.sqrt(share * (1 - share) / n)
-        return f"{describe(self._named(candidate))}: {share:.4f} +- {half:.4f} for {self.name}"
+        rows = right[candidate]
+        figure, half = self._figure(rows), self.task.spread(rows)
+        return f"{describe(self._named(candidate))}: {figure:.4f} +- {half:.4f} for {self.name}"
+
+    def _figure(self, rows: np.ndarray) -> float:
+        return float(self.task.score(rows.sum(), rows.size))
 
     def _named(self, candidate: Candidate) -> dict[str, Any]:
         value, place = candidate

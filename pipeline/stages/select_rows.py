@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from ikmap.learners.rows import Rows as AnyRows
+from ikmap.learners.rows import Block
 from ikmap.learners.rows import n_rows as count_rows
 from ikmap.methods import LEARNERS, Sample, Search, Training, WholeLearner, method, stream_learner
 from ikmap.model_selection import folds
 from ikmap.rows import Rows
 from ikmap.seeds import generator
+from ikmap.tasks import LearningTask
 from pipeline.engine import Record
 from pipeline.params import Params
 from pipeline.prepared import PreparedRows
@@ -22,6 +23,8 @@ from pipeline.store import Store
 
 STREAM = 2_000_004
 """Seed path of the rows that are looked at."""
+FRACTIONS = "f8:"
+"""Before scores that are not only 0 and 1; no base64 has a colon."""
 
 
 def searches_of_rows(params: Params, n_rows: int) -> dict[str, Search]:
@@ -30,49 +33,55 @@ def searches_of_rows(params: Params, n_rows: int) -> dict[str, Search]:
     return {name: search for name, search in found.items() if search is not None}
 
 
-def cv_sample(store: Store, params: Params, n_rows: int) -> tuple[Rows, np.ndarray]:
-    """The rows that cross-validation looks at: all, or a seeded sample in the order of the file."""
+def cv_sample(store: Store, params: Params, n_rows: int) -> tuple[LearningTask, Rows, np.ndarray]:
+    """The task, and the rows that cross-validation looks at: all, or a seeded sample in the order of the file."""
     train = PreparedRows(store, "train")
     rows = np.arange(train.n_rows)
     if n_rows < train.n_rows:
         drawn = generator(params.seed, STREAM).choice(train.n_rows, n_rows, replace=False, shuffle=False)
         rows = np.sort(drawn)
-    return train.take(rows)
+    block: Any = train.take(rows)
+    return train.preparation.task, block.rows, block.y
 
 
 def score_rows(store: Store, params: Params, name: str, value: float, fold: int, n_rows: int) -> Record:
-    """Task: held-out rows of one fold that are predicted right with one value."""
-    X, y = cv_sample(store, params, n_rows)
+    """Task: how well each held-out row of one fold is predicted with one value."""
+    task, X, y = cv_sample(store, params, n_rows)
     fit, held_out = folds(n_rows, params.seed)[fold]
-    classes = list(range(len(PreparedRows(store, "train").preparation.classes)))
     learner = LEARNERS[name]
     if isinstance(learner, WholeLearner):
         fit = some_of(fit, learner.compared_on)
-        predict = fit_fold(learner, params, value, X[fit], y[fit])
+        predict = fit_fold(learner, params, value, task, Block(X[fit], y[fit]))
     else:
         inside = X[fit]
-        sample = Sample(fit.size, X.shape[1], len(classes), lambda numbers: inside[numbers], params.seed)
+        sample = Sample(fit.size, X.shape[1], task, lambda numbers: inside[numbers], params.seed)
         state = stream_learner(name).start(params.of(name), value, sample)
         order = np.arange(fit.size)
         if params.order == "shuffled":
             order = generator(params.seed, STREAM, fold).permutation(fit.size)
         state.partial_fit(inside[order], y[fit][order])
-        predict = state.model(classes).predict_index
-    right = predict(X[held_out]) == y[held_out]
+        predict = predictor(task, state.model(task.classes))
+    scores = task.row_scores(y[held_out], predict(X[held_out]))
     read = X.nbytes if isinstance(X, np.ndarray) else X.data.nbytes + X.indices.nbytes
-    return {"bytes_read": int(read), "held_out": int(held_out.size), "right": [[name, value, [packed_rows(right)]]]}
+    return {"bytes_read": int(read), "held_out": int(held_out.size), "scores": [[name, value, [packed_rows(scores)]]]}
 
 
 def fit_fold(
-    learner: WholeLearner, params: Params, value: float | None, rows: AnyRows, y: np.ndarray
+    learner: WholeLearner, params: Params, value: float | None, task: LearningTask, block: Block
 ) -> Callable[[Any], np.ndarray]:
-    """Predictor of the classes that these rows have, however few they are: for a comparison."""
-    present = np.unique(y)
-    if present.size == 1:
-        return lambda tested: np.full(count_rows(tested), present[0])
-    training = Training(rows, np.searchsorted(present, y), present.tolist(), params.seed, value)
+    """Predictor that has learned from these rows, even where some classes are not among them: for a comparison."""
+    small, targets, ours = task.narrowed(block.y)
+    constant = small.constant
+    if constant is not None:
+        return lambda tested: np.repeat(ours(constant), count_rows(tested))
+    training = Training(block._replace(y=targets), small.classes, params.seed, value)
     model, _ = learner.fit(params.of(learner.name), training)
-    return lambda tested: present[model.predict_index(tested)]
+    return lambda tested: ours(small.predict(model.decision_function(tested)))
+
+
+def predictor(task: LearningTask, model: Any) -> Callable[[Any], np.ndarray]:
+    """What a model predicts of rows."""
+    return lambda tested: task.predict(model.decision_function(tested))
 
 
 def some_of(rows: np.ndarray, at_most: int | None) -> np.ndarray:
@@ -81,11 +90,21 @@ def some_of(rows: np.ndarray, at_most: int | None) -> np.ndarray:
     return rows[np.linspace(0, rows.size - 1, n).astype(np.int64)] if n < rows.size else rows
 
 
-def packed_rows(right: np.ndarray) -> str:
-    """Which rows are right, as the text that a record holds: those that are wrong, mostly few, compressed."""
-    return base64.b64encode(zlib.compress(np.packbits(~right).tobytes(), 9)).decode()
+def packed_rows(scores: np.ndarray) -> str:
+    """Scores of rows as the text that a record holds. Of right and wrong: those that are wrong, mostly few."""
+    if scores.dtype == np.bool_:
+        return _text(np.packbits(~scores))
+    return FRACTIONS + _text(np.ascontiguousarray(scores, dtype="<f8"))
 
 
 def unpacked_rows(text: str, n: int) -> np.ndarray:
-    """The bool array of length n that :func:`packed_rows` has put into text."""
-    return ~np.unpackbits(np.frombuffer(zlib.decompress(base64.b64decode(text)), np.uint8), count=n).astype(bool)
+    """The array of length n that :func:`packed_rows` has put into text: bool or float64."""
+    fractions = text.startswith(FRACTIONS)
+    raw = zlib.decompress(base64.b64decode(text.removeprefix(FRACTIONS)))
+    if fractions:
+        return np.frombuffer(raw, "<f8", count=n)
+    return ~np.unpackbits(np.frombuffer(raw, np.uint8), count=n).astype(bool)
+
+
+def _text(array: np.ndarray) -> str:
+    return base64.b64encode(zlib.compress(array.tobytes(), 9)).decode()

@@ -63,7 +63,7 @@ def shuffle(context: Context, n_initial: int, block_rows: int, order: str) -> di
     stage = Stage(context, "shuffle", None)
     stage.run(write_parts, tasks)
     found = sides[0].preparation
-    preparation = replace(found, two_class=None, divide=1.0, scale="none")
+    preparation = replace(found, task=found.task.settled(), divide=1.0, scale="none")
     rows = [stop - start for _, start, stop in starts]
     side = {
         "parts": [{"name": name, "rows": count} for (name, _, _), count in zip(starts, rows, strict=True)],
@@ -95,17 +95,16 @@ def write_parts(store: Store, parts: list[tuple[str, int, int]], n: int, n_initi
     wanted = np.flatnonzero((place >= first) & (place < end))
     cut = np.searchsorted(wanted, sides[0].n_rows)
     read = [side.take(rows) for side, rows in zip(sides, (wanted[:cut], wanted[cut:] - sides[0].n_rows), strict=True)]
-    X: Any = [rows for rows, _ in read]
+    X: Any = [block.rows for block in read]
     X = np.concatenate(X) if isinstance(X[0], np.ndarray) else sp.csr_array(sp.vstack(X, format="csr"))
-    y = np.concatenate([classes for _, classes in read])
+    y = np.concatenate([block.y for block in read])
     order = np.argsort(place[wanted])
-    classes = sides[0].preparation.classes
+    task = sides[0].preparation.task
     written = 0
     for name, start, stop in parts:
         rows = order[start - first : stop - first]
-        written += write_part(
-            store, name, X[rows], classes, y[rows], {"rows": stop - start, "first": start - n_initial}
-        )
+        more = {"rows": stop - start, "first": start - n_initial}
+        written += write_part(store, name, X[rows], *task.store_targets(y[rows]), more)
     return {
         "rows": end - first,
         "bytes_read": int(X.nbytes if isinstance(X, np.ndarray) else X.data.nbytes + X.indices.nbytes),

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from ikmap.cells import Cells
-from ikmap.learners.linear_model import decision_to_index
 from ikmap.methods import stream_learner
 from pipeline.device import DeviceMap, record_of
 from pipeline.durable import read_arrays, write_arrays
@@ -102,21 +101,21 @@ def learn_chunk(stream: Stream, params: Params, contestant: Contestant, k: int, 
         return _record(stream, contestant, k, blocks)
     rows = _rows(stream, contestant, k)
     labels = stream.labels(k, contestant.predictions)
-    n = stream.rows_of(k)
+    n, task = stream.rows_of(k), stream.task()
     blocks = []
     for start in range(0, n, stream.block_rows):
         stop = min(start + stream.block_rows, n)
         block = rows[start:stop]
         began = working_clock()
-        predicted = decision_to_index(state.decision_function(block))
+        predicted = task.predict(state.decision_function(block))
         between = working_clock()
         y = labels.reveal(start, stop, predicted)
         shown = working_clock()
         state.partial_fit(block, y)
         end = working_clock()
-        correct = int((predicted == y).sum())
+        scored = task.row_scores(y, predicted).sum().item()
         seconds = (round(between - began, 6), round(end - shown, 6))
-        blocks.append([stop - start, correct, *seconds, int(state.n_support)])
+        blocks.append([stop - start, scored, *seconds, int(state.n_support)])
     spent = sum(block[2] + block[3] for block in blocks)
     saved = _checkpoint_if_due(contestant, k + 1, state, blocks, spent, saved)
     _keep(contestant, k + 1, state, saved)
@@ -126,8 +125,8 @@ def learn_chunk(stream: Stream, params: Params, contestant: Contestant, k: int, 
 def save_state(stream: Stream, params: Params, contestant: Contestant, k: int, n_threads: int = 1) -> Record:
     """Task: save what a learner is after k chunks, as a model to score with."""
     state, _, _ = _state_before(stream, params, contestant, k, n_threads)
-    classes = PreparedRows(stream.store, "train").preparation.classes
-    model = state.model(classes, {**params.methods[contestant.learner], "order": params.order, "seed": params.seed})
+    asked = {**params.methods[contestant.learner], "order": params.order, "seed": params.seed}
+    model = state.model(stream.task().classes, asked)
     output = f"{MODELS}/{contestant.learner}"
     content_hash = save_model(stream.store, output, model)
     return {"bytes_written": model.nbytes, "outputs": [output], "content_hash": content_hash}
@@ -136,7 +135,8 @@ def save_state(stream: Stream, params: Params, contestant: Contestant, k: int, n
 def _record(stream: Stream, contestant: Contestant, k: int, blocks: list[list[Any]]) -> Record:
     n = sum(block[0] for block in blocks)
     predicted = stream.promise(k, contestant.predictions)
-    return {"rows": n, "bytes_read": 0, "bytes_written": 4 * n, "blocks": blocks, "predicted": predicted}
+    written = n * np.dtype(predicted["dtype"]).itemsize
+    return {"rows": n, "bytes_read": 0, "bytes_written": written, "blocks": blocks, "predicted": predicted}
 
 
 def _rows(stream: Stream, contestant: Contestant, k: int) -> Any:
@@ -155,9 +155,10 @@ def _after_initial(stream: Stream, params: Params, contestant: Contestant, n_thr
     began = working_clock()
     state = _begin(params, contestant, train, offsets, n_threads)
     seconds = working_clock() - began
-    for _, X, y in train.blocks(0, train.n_rows):
+    for _, block in train.blocks(0, train.n_rows):
         began = working_clock()
-        state.partial_fit(X if model is None else model.cells(X, n_threads).packed(), y)
+        rows: Any = block.rows
+        state.partial_fit(rows if model is None else model.cells(rows, n_threads).packed(), block.y)
         seconds += working_clock() - began
     return state, seconds
 
@@ -215,7 +216,7 @@ def _state_before(
     if first > k + 1:
         raise Damaged(contestant.checkpoint, "it is ahead of the records of the run")
     if first == k + 1:
-        whole = [[int(v) for v in block[:2]] + [float(v) for v in block[2:4]] + [int(block[4])] for block in blocks]
+        whole = [[int(rows), _plain(scored), float(a), float(b), int(kept)] for rows, scored, a, b, kept in blocks]
         return state, _Saved(), whole
     for done in range(first, k):
         rows, labels = _rows(stream, contestant, done), stream.labels(done, contestant.predictions)
@@ -227,6 +228,11 @@ def _state_before(
             stop = min(start + stream.block_rows, n)
             state.partial_fit(rows[start:stop], labels.reveal(start, stop, predicted[start:stop]))
     return state, _Saved(), None
+
+
+def _plain(scored: float) -> float:
+    """A sum of scores as a record has it: whole where it is."""
+    return int(scored) if float(scored).is_integer() else float(scored)
 
 
 def _checkpoint_if_due(

@@ -11,7 +11,7 @@ from pipeline.errors import InputError
 from pipeline.intake import Intake
 from pipeline.measured import measured
 from pipeline.prepared import DATA, STREAM_DATA, Preparation, row_bytes
-from pipeline.stages.ingest import classes_of, fit_scaling, is_dense, labels_of, task_of, total
+from pipeline.stages.ingest import about_task, find_task, fit_scaling, is_dense, total
 from pipeline.stages.shuffle import chunk_rows_of
 
 
@@ -21,7 +21,7 @@ def take_initial(context: Context, intake: Intake, data: ResolvedDataset, n_init
     Returns
     -------
     dict
-        rows_train, rows_test (0), columns, nnz, classes.
+        rows_train, rows_test (0), columns, nnz, task, what that says of the labels.
 
     Raises
     ------
@@ -29,7 +29,6 @@ def take_initial(context: Context, intake: Intake, data: ResolvedDataset, n_init
         There are too few, or something is wrong with them.
     """
     store, params, url = context.store, context.params, intake.feed.url
-    task_of(data, params.task)  # before a row is taken
     stage = Stage(context, "ingest", None, n_initial)
 
     def told(rows: int) -> None:
@@ -54,7 +53,7 @@ def take_initial(context: Context, intake: Intake, data: ResolvedDataset, n_init
         n_columns=columns,
         column_names=list(names) if names else None,
         dense=is_dense(sparse, n_initial, columns, nnz),
-        classes=classes_of(url, labels_of(parts), data, params.task),
+        task=find_task(url, parts, data, params),
     )
     rows = [part["rows"] for part in parts]
     side = {
@@ -71,4 +70,4 @@ def take_initial(context: Context, intake: Intake, data: ResolvedDataset, n_init
     if params.scale == "minmax":
         fit_scaling(stage, preparation)
         prepared(replace(preparation, scale="minmax"))
-    return stage.finish(rows_train=n_initial, rows_test=0, columns=columns, nnz=nnz, classes=preparation.classes)
+    return stage.finish(rows_train=n_initial, rows_test=0, columns=columns, nnz=nnz, **about_task(preparation.task))

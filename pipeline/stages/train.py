@@ -75,7 +75,7 @@ def _train_online(
     rows = PreparedRows(context.store, "train")
     stage = Stage(context, f"train:{learner}", 1, rows.n_rows)
     checkpoint = str(context.run.task_record(stage.name, "checkpoint").with_suffix(".npz"))
-    args = (context.store, context.params, learner, fitted, value, rows.preparation.classes, checkpoint, n_threads)
+    args = (context.store, context.params, learner, fitted, value, rows.preparation.task, checkpoint, n_threads)
     (record,) = stage.run(train_online, [Task("pass", args)])
     Path(checkpoint).unlink(missing_ok=True)
     return stage.finish(**of, content_hash=record["content_hash"], **record["learner"])
@@ -86,7 +86,7 @@ def _train_rows(
 ) -> dict[str, Any]:
     rows = PreparedRows(context.store, "train")
     stage = Stage(context, f"train:{learner}", 1, rows.n_rows)
-    args = (context.store, context.params, learner, fitted, value, rows.preparation.classes, n_threads)
+    args = (context.store, context.params, learner, fitted, value, rows.preparation.task, n_threads)
     (record,) = stage.run(fit_rows, [Task("fit", args)])
     return stage.finish(**of, content_hash=record["content_hash"], **record["learner"])
 
@@ -97,12 +97,12 @@ def _train_batch(
     assert fitted is not None
     store, params = context.store, context.params
     rows = PreparedRows(store, "train")
-    classes, n = rows.preparation.classes, rows.n_rows
+    classes, n = rows.preparation.task.classes, rows.n_rows
     cells_bytes = packed_bytes(n, params.t, fitted.most_cells)
     asked = params.of(learner)
     solver = choose_solver(cells_bytes, asked.solver)
     details: dict[str, Any] = {"solver": solver}
-    k = 1 if len(classes) == 2 else len(classes)
+    k = rows.preparation.task.outputs
     most = CLASS_GROUPS
     if solver == "distributed":
         most = -(-k // PROBLEMS_AT_ONCE)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from ikmap._threads import ahead
 from ikmap.methods import stream_learner
 from ikmap.seeds import generator
+from ikmap.tasks import LearningTask
 from pipeline.cell_blocks import CellBlocks
 from pipeline.durable import read_arrays, write_arrays
 from pipeline.engine import Record
@@ -34,7 +34,7 @@ def train_online(
     learner: str,
     fitted: Fitted | None,
     value: float | None,
-    classes: list[Any],
+    task: LearningTask,
     checkpoint: str,
     n_threads: int = 1,
 ) -> Record:
@@ -55,30 +55,33 @@ def train_online(
         blocks = RowBlocks(store, ranges)
     method = stream_learner(learner)
     state = method.start(params.of(learner), value, train.sample(params.seed, offsets), n_threads)
-    first, mistakes = 0, np.zeros(0, dtype=np.int64)
+    first, scores = 0, np.zeros(0)
     per_point = max(1, -(-n_rows // CURVE_POINTS))
     if Path(checkpoint).exists():
         arrays = read_arrays(checkpoint)
-        first, mistakes = int(arrays.pop("next_block")), arrays.pop("mistakes")
+        first, scores = int(arrays.pop("next_block")), arrays.pop("scores")
         state = state.restore(arrays)
     todo = range(first, len(blocks))
-    for k, (rows, y, _) in zip(todo, ahead(blocks.__getitem__, todo), strict=True):
+    for k, block in zip(todo, ahead(blocks.__getitem__, todo), strict=True):
+        rows, y = block.rows, block.y
         order = np.arange(y.size, dtype=np.int32)
         if params.order == "shuffled":
             order = generator(params.seed, PASS_STREAM, k).permutation(order)
         for start in range(0, y.size, AT_ONCE):
             now = order[start : start + AT_ONCE]
             seen = state.n_seen
-            wrong = state.partial_fit(rows[now], y[now]).predicted != y[now]
+            row_scores = task.row_scores(y[now], state.partial_fit(rows[now], y[now]).predicted)
             point = (seen + np.arange(now.size)) // per_point
-            mistakes = np.concatenate([mistakes, np.zeros(point[-1] + 1 - mistakes.size, dtype=np.int64)])
-            mistakes += np.bincount(point, weights=wrong, minlength=mistakes.size).astype(np.int64)
+            scores = np.concatenate([scores, np.zeros(point[-1] + 1 - scores.size)])
+            scores += np.bincount(point, weights=row_scores, minlength=scores.size)
         if k + 1 < len(blocks):
-            write_arrays(checkpoint, {**state.checkpoint(), "next_block": np.array(k + 1), "mistakes": mistakes})
-    model = state.model(classes, {**params.methods[learner], "order": params.order, "seed": params.seed})
+            write_arrays(checkpoint, {**state.checkpoint(), "next_block": np.array(k + 1), "scores": scores})
+    asked = {**params.methods[learner], "order": params.order, "seed": params.seed}
+    model = state.model(task.classes, asked)
     output = f"{MODELS}/{learner}"
     content_hash = save_model(store, output, model)
-    ends = np.minimum(np.arange(1, mistakes.size + 1) * per_point, n_rows)
+    ends = np.minimum(np.arange(1, scores.size + 1) * per_point, n_rows)
+    so_far = task.score(np.cumsum(scores), ends)
     return {
         "rows": n_rows,
         "bytes_read": blocks.bytes_read,
@@ -88,6 +91,6 @@ def train_online(
         "learner": {
             **method.facts(state),
             "n_support": int(state.n_support),
-            "curve": {"rows": ends.tolist(), "accuracy": (1 - np.cumsum(mistakes) / ends).round(6).tolist()},
+            "curve": {"rows": ends.tolist(), task.figure.key: so_far.round(6).tolist()},
         },
     }

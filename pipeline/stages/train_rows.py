@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 
 from ikmap.cells import Cells
+from ikmap.learners.rows import Block
 from ikmap.learners.working_set import WorkingSetTooLarge
 from ikmap.methods import Shape, Training, whole_learner
+from ikmap.tasks import LearningTask
 from pipeline.engine import Record
 from pipeline.errors import InputError
 from pipeline.memory import PROCESS_BYTES, USABLE, refusal, worker_limit
@@ -29,7 +31,7 @@ def fit_rows(
     learner: str,
     fitted: Fitted | None,
     value: float | None,
-    classes: list[Any],
+    task: LearningTask,
     n_threads: int = 1,
 ) -> Record:
     """Task: train on all training rows, or cells, and store the model.
@@ -44,23 +46,23 @@ def fit_rows(
         arrays = store.open_arrays(cells_name(fitted, "train"))
         every = slice(0, train.n_rows)
         rows: Any = Cells(read(arrays["codes"], every), fitted.offsets(store)).packed()
-        y, size = read(arrays["labels"], every), rows.codes.nbytes
+        block, size = Block(rows, read(arrays["labels"], every)), rows.codes.nbytes
     else:
-        rows, y = train.read(0, train.n_rows)
+        block = train.read(0, train.n_rows)
+        rows = block.rows
         size = rows.nbytes if isinstance(rows, np.ndarray) else rows.data.nbytes + rows.indices.nbytes
     check_values(learner, rows, train.where, train.preparation.column_names)
-    if missing := sorted(set(range(len(classes))) - set(np.unique(y).tolist())):
-        named = ", ".join(repr(classes[k]) for k in missing[:5])
-        raise InputError(f"--learner {learner}: found no training row of class {named}; give another --seed or split")
+    if missing := task.lacking(block.y):
+        raise InputError(f"--learner {learner}: found no training row of {missing}; give another --seed or split")
     limit, most = worker_limit(), None
     method, options = whole_learner(learner), params.of(learner)
     columns, nnz = (params.t, None) if fitted is not None else (train.preparation.n_columns, getattr(rows, "nnz", None))
-    shape = Shape(train.n_rows, columns, nnz, len(classes))
+    shape = Shape(train.n_rows, columns, nnz, task.outputs)
     if limit is not None and method.working_set:
         memory = USABLE * limit - PROCESS_BYTES
         most = bisect_right(range(train.n_rows + 1), memory, key=partial(method.needed_bytes, options, shape)) - 1
     try:
-        model, facts = method.fit(options, Training(rows, y, classes, params.seed, value, n_threads, most))
+        model, facts = method.fit(options, Training(block, task.classes, params.seed, value, n_threads, most))
     except WorkingSetTooLarge as error:
         assert limit is not None
         in_all = PROCESS_BYTES + method.needed_bytes(options, shape, error.needed)

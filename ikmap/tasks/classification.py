@@ -1,0 +1,309 @@
+"""Classification: two classes or more."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+
+from ikmap.tasks.sections import Confusion, Section
+from ikmap.tasks.task import Asked, Figure, Found, LearningTask, Tally, plain_label
+
+if TYPE_CHECKING:
+    import numpy as np
+
+MOST_LABELS = 1000
+MOST_FRACTIONS = 20
+"""More different labels, of which one is no whole number, are hardly classes, unless the user says so."""
+BINARY, MULTICLASS = "binary", "multiclass"
+
+
+@dataclass(frozen=True, eq=False)
+class ConfusionTally:
+    """How many rows of each class were predicted as which."""
+
+    counts: np.ndarray
+
+    @property
+    def rows(self) -> int:
+        return int(self.counts.sum())
+
+    @property
+    def right(self) -> int:
+        """Rows predicted as the class that they are of."""
+        return int(self.counts.trace())
+
+    def __add__(self, other: Self) -> Self:
+        return type(self)(self.counts + other.counts)
+
+    def as_json(self) -> list[list[int]]:
+        """(true, predicted, rows), for those pairs that occur."""
+        import numpy as np
+
+        true, predicted = np.nonzero(self.counts)
+        found: list[list[int]] = np.column_stack([true, predicted, self.counts[true, predicted]]).tolist()
+        return found
+
+
+@dataclass(frozen=True)
+class Classification(LearningTask):
+    """Labels are classes; a target is a class number, int32, or -1.
+
+    A decision has one column with two classes, at least 0 for the second, else a column for each, of which the largest
+    wins, ties to the lowest number.
+
+    Attributes
+    ----------
+    labels : list
+        By class number, as JSON values.
+    two_class : pair of lists of labels, or None
+        Labels that count as +1 and as -1, which then are the classes.
+    """
+
+    name: ClassVar[str] = "classification"
+    words: ClassVar[tuple[str, ...]] = (BINARY, MULTICLASS)
+    dtype: ClassVar[str] = "int32"
+    predicted: ClassVar[str] = "int32"
+    compiled: ClassVar[frozenset[str]] = frozenset({BINARY, MULTICLASS})
+    figure: ClassVar[Figure] = Figure(
+        key="accuracy",
+        unit="share",
+        of_test="share of {rows} test rows ({which}) that is predicted right",
+        of_stream="share of the rows of the stream that was predicted right before it was learned from",
+        so_far="Of the rows so far, the share predicted right just before it was learned from",
+        lead="is right on {value} of {rows}",
+        lead_of_stream="predicted {value} of {rows} right before it learned from them",
+        table="Share of rows with the right class",
+    )
+
+    labels: list[Any] = field(default_factory=list)
+    two_class: list[list[Any]] | None = None
+
+    # What labels become.
+
+    @classmethod
+    def store(cls, labels: np.ndarray | None, n: int) -> tuple[np.ndarray, Found]:
+        """Number of each label among those of the part, and these labels with the rows of each."""
+        import numpy as np
+
+        if n == 0:
+            labels = np.zeros(0)
+        assert labels is not None
+        values, codes = np.unique(labels, return_inverse=True)
+        if values.size > MOST_LABELS:
+            raise ValueError(f"found more than {MOST_LABELS} different labels, expected classes{_or_numbers()}")
+        plain = [plain_label(value) for value in values]
+        return codes.astype(np.int32), {
+            "labels": plain,
+            "label_counts": np.bincount(codes, minlength=len(plain)).tolist(),
+        }
+
+    @classmethod
+    def find(cls, found: Sequence[Found], asked: Asked) -> Self:
+        if asked.two_class is not None:
+            return cls([-1, 1], [list(side) for side in asked.two_class])
+        labels = _all_labels(found)
+        if len(labels) < 2:
+            raise ValueError(f"found one class only ({labels[0]!r}), expected at least two")
+        if asked.word == BINARY and len(labels) > 2:
+            raise ValueError(f"{asked.said}: found {len(labels)} classes, expected two")
+        fractional = [label for label in labels if isinstance(label, float)]
+        if len(labels) > MOST_LABELS or (fractional and len(labels) > MOST_FRACTIONS and asked.word == "auto"):
+            raise ValueError(
+                f"found {len(labels)} different labels such as {(fractional or labels)[0]!r}, expected classes"
+                f"{_or_numbers(f'--task {MULTICLASS} takes each number for a class')}"
+            )
+        return cls(labels)
+
+    def class_of(self, label: Any) -> int | None:
+        """Class number of a label as found; None for one that has none."""
+        if self.two_class is not None:
+            positive, negative = self.two_class
+            return 1 if label in positive else 0 if label in negative else None
+        return self.labels.index(label) if label in self.labels else None
+
+    def targets(self, stored: np.ndarray, found: Found) -> np.ndarray:
+        import numpy as np
+
+        numbers = [self.class_of(label) for label in found["labels"]]
+        by_code: np.ndarray = np.array([-1 if k is None else k for k in numbers], dtype=np.int32)
+        return by_code[stored]
+
+    def settled(self) -> Self:
+        return type(self)(self.labels)
+
+    def store_targets(self, targets: np.ndarray) -> tuple[np.ndarray, Found]:
+        return targets, {"labels": self.labels}
+
+    def encode(self, labels: np.ndarray | None, n: int) -> np.ndarray:
+        import numpy as np
+
+        if labels is None:
+            return np.full(n, -1, dtype=np.int32)
+        values, codes = np.unique(labels, return_inverse=True)  # however many
+        return self.targets(codes, {"labels": [plain_label(value) for value in values]})
+
+    def unknown(self, targets: np.ndarray) -> np.ndarray:
+        return targets < 0
+
+    def strangers(self, found: Sequence[Found]) -> list[Any]:
+        return [label for label in _all_labels(found) if self.class_of(label) is None]
+
+    @property
+    def known(self) -> str:
+        return ", ".join(repr(label) for label in self.labels[:10]) + (", ..." if len(self.labels) > 10 else "")
+
+    @property
+    def classes(self) -> list[Any]:
+        return self.labels
+
+    @property
+    def outputs(self) -> int:
+        return len(self.labels) if len(self.labels) > 2 else 1
+
+    @property
+    def loops(self) -> frozenset[str]:
+        return frozenset({BINARY if len(self.labels) == 2 else MULTICLASS})
+
+    def about(self) -> dict[str, Any]:
+        return {"classes": self.labels}
+
+    def census(self, targets: np.ndarray) -> list[int]:
+        """Rows of each class."""
+        import numpy as np
+
+        counts: list[int] = np.bincount(targets, minlength=len(self.labels)).tolist()
+        return counts
+
+    def counted(self, censuses: Sequence[Any]) -> dict[str, Any]:
+        total = [sum(counts) for counts in zip(*censuses, strict=True)]
+        if sum(count > 0 for count in total) < 2:
+            raise ValueError(
+                "found training rows of one class only, expected at least two; give another --seed or split"
+            )
+        return {"class_counts_train": total}
+
+    def lacking(self, targets: np.ndarray) -> str:
+        missing = [label for label, count in zip(self.labels, self.census(targets), strict=True) if not count]
+        return f"class {', '.join(repr(label) for label in missing[:5])}" if missing else ""
+
+    # What decisions mean.
+
+    def predict(self, decision: np.ndarray) -> np.ndarray:
+        """Class numbers."""
+        from ikmap.learners.linear_model import decision_to_index
+
+        return decision_to_index(decision)
+
+    def decode(self, predictions: np.ndarray) -> np.ndarray:
+        import numpy as np
+
+        return np.array(self.plain_labels)[predictions]
+
+    @property
+    def plain_labels(self) -> list[Any]:
+        """Labels of one type: text if one of them is."""
+        texts = any(isinstance(label, str) for label in self.labels)
+        return [str(label) for label in self.labels] if texts else list(self.labels)
+
+    @property
+    def label_type(self) -> Literal["int64", "float64", "string"]:
+        if all(isinstance(label, int) for label in self.labels):
+            return "int64"
+        return "string" if any(isinstance(label, str) for label in self.labels) else "float64"
+
+    @property
+    def columns(self) -> dict[str, str]:
+        return {"prediction": self.label_type, "score": "float64"}
+
+    def values(self, decision: np.ndarray) -> dict[str, np.ndarray]:
+        """The class, and its decision value: with two classes positive for the second one."""
+        import numpy as np
+
+        index = self.predict(decision)
+        score = decision[:, 0] if decision.shape[1] == 1 else decision[np.arange(len(decision)), index]
+        return {"prediction": self.decode(index), "score": score}
+
+    # How good they are.
+
+    def tally(self, target: np.ndarray, decision: np.ndarray) -> ConfusionTally:
+        import numpy as np
+
+        n = len(self.labels)
+        counts = np.bincount(n * target.astype(np.int64) + self.predict(decision), minlength=n * n)
+        return ConfusionTally(counts.reshape(n, n))
+
+    def tally_from(self, values: Any) -> Tally:
+        import numpy as np
+
+        counts = np.zeros((len(self.labels), len(self.labels)), dtype=np.int64)
+        for true, predicted, rows in values or ():
+            counts[true, predicted] = rows
+        return ConfusionTally(counts)
+
+    def figures(self, tally: ConfusionTally) -> dict[str, Any]:
+        """Accuracy as a fraction; the confusion matrix (rows: true class, columns: predicted) and its labels."""
+        accuracy = float(tally.right) / tally.rows if tally.rows else None
+        return {"accuracy": accuracy, "confusion": tally.counts.tolist(), "labels": self.labels}
+
+    def row_scores(self, target: np.ndarray, predicted: np.ndarray) -> np.ndarray:
+        """Which predictions are right."""
+        right: np.ndarray = predicted == target
+        return right
+
+    def score(self, total: Any, rows: Any) -> Any:
+        return total / rows
+
+    def spread(self, row_scores: np.ndarray) -> float:
+        share = float(row_scores.mean())
+        return float(1.96 * (share * (1 - share) / row_scores.size) ** 0.5)
+
+    def narrowed(self, targets: np.ndarray) -> tuple[Self, np.ndarray, Callable[[np.ndarray], np.ndarray]]:
+        """The same with those classes only that are there."""
+        import numpy as np
+
+        present = np.unique(targets)
+        small = type(self)([self.labels[k] for k in present])
+        return small, np.searchsorted(present, targets), lambda predicted: present[predicted]
+
+    @property
+    def constant(self) -> np.ndarray | None:
+        import numpy as np
+
+        return np.zeros(1, dtype=np.int32) if len(self.labels) < 2 else None
+
+    # How it is reported.
+
+    @classmethod
+    def sections(cls, metrics: Mapping[str, Any]) -> Sequence[Section]:
+        """The errors of every learner that has a confusion matrix."""
+        data, learners = metrics.get("data"), metrics.get("learners")
+        data = data if isinstance(data, Mapping) else {}
+        of = learners.items() if isinstance(learners, Mapping) else ()
+        parts = [
+            Confusion(str(name), _listed(about.get("labels")) or _listed(data.get("classes")), about["confusion"])
+            for name, about in of
+            if isinstance(about, Mapping) and "confusion" in about
+        ]
+        return [Section("errors", "Errors", parts)] if parts else ()
+
+
+def _listed(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, list | tuple) else []
+
+
+def _all_labels(found: Sequence[Found]) -> list[Any]:
+    """Labels in any of the parts: numbers, then text."""
+    counts: Counter[Any] = Counter()
+    for part in found:
+        counts.update(dict(zip(part["labels"], part["label_counts"], strict=True)))
+    return sorted(counts, key=lambda label: (isinstance(label, str), label))
+
+
+def _or_numbers(more: str = "") -> str:
+    """What to do with labels that may be numbers to predict, in brackets."""
+    from ikmap.tasks import TASKS
+
+    known = "--task regression predicts them as numbers" if "regression" in TASKS else "regression is not available yet"
+    return f" ({known})" if not more else f"; {known} ({more})"

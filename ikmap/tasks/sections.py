@@ -1,0 +1,55 @@
+"""Parts of a report as plain data: a task says what is to be seen, the report how it looks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Text:
+    """A paragraph."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table: names of the columns, and rows of text or numbers. The first column is what a row is about."""
+
+    title: str
+    head: Sequence[str]
+    rows: Sequence[Sequence[Any]]
+
+
+@dataclass(frozen=True)
+class Lines:
+    """A chart of lines, one for each name, each a list of (x, y)."""
+
+    title: str
+    x_label: str
+    y_label: str
+    lines: dict[str, Sequence[tuple[float, float]]]
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Confusion:
+    """The confusion matrix of a learner: ``counts[i][j]`` rows of ``labels[i]``, predicted as ``labels[j]``."""
+
+    learner: str
+    labels: Sequence[Any]
+    counts: Any
+
+
+type Part = Text | Table | Lines | Confusion
+
+
+@dataclass(frozen=True)
+class Section:
+    """Parts under one heading; `key` is its address on the page."""
+
+    key: str
+    title: str
+    parts: Sequence[Part]

@@ -1,0 +1,323 @@
+"""What is learned from labels: what a label becomes, what a decision means, how good it is, and how that is said.
+
+A run asks its task for everything that has to do with labels, and knows none by name. A task has two sides: the class
+says what holds before a label was seen; an object of it holds what the labels have turned out to be (such as the
+classes), is small, and travels with what is prepared from the data. Nothing heavy is imported before it is used, so
+that ``--help`` answers at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Self
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from ikmap.tasks.sections import Section
+
+type Found = Mapping[str, Any]
+"""JSON values that stand for the labels of some rows, beside an array of one value a row."""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """The figure of a task that comes first: in tables, curves, one-line results, and what a search goes by.
+
+    Attributes
+    ----------
+    key : str
+        In ``metrics.json``.
+    unit : {"share", "number"}
+        A share lies in [0, 1]; a number is shown as it is.
+    of_test, of_stream : str
+        What it is, after "accuracy: ", of {rows} test rows ({which}) and of a stream.
+    so_far : str
+        A sentence on what its curve along the rows shows.
+    lead, lead_of_stream : str
+        What a learner did, after its name: with {value} and {rows}, as "12 test rows".
+    table : str
+        For the heading of a table.
+    higher_is_better : bool
+    """
+
+    key: str
+    unit: Literal["share", "number"]
+    of_test: str
+    of_stream: str
+    so_far: str
+    lead: str
+    lead_of_stream: str
+    table: str
+    higher_is_better: bool = True
+
+    @property
+    def title(self) -> str:
+        """For a heading."""
+        return self.key[:1].upper() + self.key[1:]
+
+    def line(self, value: float) -> str:
+        """Name and value: "accuracy 0.8412"."""
+        return f"{self.key} {value:.4f}"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What was asked of the labels, by option or in the description of a data set.
+
+    Attributes
+    ----------
+    word : str
+        As of ``--task``: "auto", the name of a task, or one of its :attr:`LearningTask.words`.
+    said : str
+        Who says so, for messages: an option, or the description of a data set.
+    two_class : pair of sequences of labels, or None
+        Labels that count as +1 and as -1.
+    """
+
+    word: str = "auto"
+    said: str = ""
+    two_class: Sequence[Sequence[Any]] | None = None
+
+
+class Tally(Protocol):
+    """What some rows say of a learner: adds up over blocks, shards and pieces, in any grouping for whole numbers."""
+
+    @property
+    def rows(self) -> int:
+        """How many rows are in it."""
+
+    def __add__(self, other: Self) -> Self: ...
+
+    def as_json(self) -> Any:
+        """For the record of a task; :meth:`LearningTask.tally_from` takes it back."""
+
+
+@dataclass(frozen=True)
+class LearningTask:
+    """Base of all tasks.
+
+    Attributes
+    ----------
+    name : str
+        For ``--task``, and in a store.
+    words : tuple of str
+        What ``--task`` takes beside the name.
+    dtype : str
+        Of targets, in memory and in the store.
+    predicted : str
+        Of predictions.
+    needs_labels : bool
+        Whether there is nothing to learn without labels.
+    figure : Figure
+    compiled : frozenset of str
+        All words for :mod:`ikmap._compiled` that it may turn out to need; :attr:`loops` are those that it does.
+    """
+
+    name: ClassVar[str]
+    words: ClassVar[tuple[str, ...]] = ()
+    dtype: ClassVar[str]
+    predicted: ClassVar[str]
+    needs_labels: ClassVar[bool] = True
+    figure: ClassVar[Figure]
+    compiled: ClassVar[frozenset[str]] = frozenset()
+
+    # What labels become.
+
+    @classmethod
+    def store(cls, labels: np.ndarray | None, n: int) -> tuple[np.ndarray, Found]:
+        """What stands for the labels of n rows in the store: a value a row, and what there is to know of these values.
+
+        Parameters
+        ----------
+        labels : float64 ndarray or object ndarray of str, or None
+            As read; None where the source has none.
+
+        Raises
+        ------
+        ValueError
+            They cannot be labels of this task.
+        """
+        raise NotImplementedError
+
+    @classmethod
+    def find(cls, found: Sequence[Found], asked: Asked) -> Self:
+        """The task that the labels of all parts make.
+
+        Raises
+        ------
+        ValueError
+            Nothing can be learned from them.
+        """
+        raise NotImplementedError
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> Self:
+        """Return the task of which :meth:`as_json` made these values."""
+        return cls(**{key: value for key, value in values.items() if key != "name"})
+
+    def as_json(self) -> dict[str, Any]:
+        """Name, and what was found."""
+        return {"name": self.name, **asdict(self)}
+
+    def targets(self, stored: np.ndarray, found: Found) -> np.ndarray:
+        """Targets of rows of which :meth:`store` made these; of a label that has none, the one of :meth:`unknown`."""
+        raise NotImplementedError
+
+    def settled(self) -> Self:
+        """The same task for rows of which the store holds targets, made by :meth:`store_targets`."""
+        return self
+
+    def store_targets(self, targets: np.ndarray) -> tuple[np.ndarray, Found]:
+        """What :meth:`targets` of the settled task takes back."""
+        return targets, {}
+
+    def encode(self, labels: np.ndarray | None, n: int) -> np.ndarray:
+        """Targets of n rows by their labels as read."""
+        return self.targets(*self.store(labels, n))
+
+    def unknown(self, targets: np.ndarray) -> np.ndarray:
+        """Mask of the targets that are none: of rows without a label, or with one that was not there before."""
+        raise NotImplementedError
+
+    def strangers(self, found: Sequence[Found]) -> list[Any]:  # noqa: ARG002
+        """Labels in these parts that have no target."""
+        return []
+
+    @property
+    def known(self) -> str:
+        """What labels may be, for people."""
+        return "numbers"
+
+    @property
+    def classes(self) -> list[Any]:
+        """Labels by class number, as JSON values; empty where targets are no classes."""
+        return []
+
+    @property
+    def outputs(self) -> int:
+        """Columns of decisions."""
+        return 1
+
+    @property
+    def loops(self) -> frozenset[str]:
+        """Words for :mod:`ikmap._compiled`."""
+        return frozenset()
+
+    def about(self) -> dict[str, Any]:
+        """What ``data`` in ``metrics.json`` says of the labels."""
+        return {}
+
+    def census(self, targets: np.ndarray) -> Any:  # noqa: ARG002
+        """What there is to know of the targets of some training rows, beside their number: JSON."""
+        return None
+
+    def counted(self, censuses: Sequence[Any]) -> dict[str, Any]:  # noqa: ARG002
+        """What ``data`` in ``metrics.json`` says of all training rows.
+
+        Raises
+        ------
+        ValueError
+            Nothing can be learned from them.
+        """
+        return {}
+
+    def lacking(self, targets: np.ndarray) -> str:  # noqa: ARG002
+        """What a learner that sees these rows only would miss, after "found no training row of "; mostly nothing."""
+        return ""
+
+    # What decisions mean.
+
+    def predict(self, decision: np.ndarray) -> np.ndarray:
+        """Predictions, shape (n,), from decisions, shape (n, K)."""
+        raise NotImplementedError
+
+    def decode(self, predictions: np.ndarray) -> np.ndarray:
+        """Predictions, or targets, as labels of one type, that of :attr:`label_type`."""
+        return predictions
+
+    @property
+    def label_type(self) -> Literal["int64", "float64", "string"]:
+        """Of labels as users see them."""
+        return "float64"
+
+    @property
+    def columns(self) -> dict[str, str]:
+        """Columns that scoring writes for each row: name and type, the prediction first."""
+        return {"prediction": self.label_type}
+
+    def values(self, decision: np.ndarray) -> dict[str, np.ndarray]:
+        """What these columns hold."""
+        return {"prediction": self.decode(self.predict(decision))}
+
+    # How good they are.
+
+    def tally(self, target: np.ndarray, decision: np.ndarray) -> Tally:
+        """What some rows say of the learner that made these decisions, shape (n, K)."""
+        raise NotImplementedError
+
+    def tally_from(self, values: Any) -> Tally:
+        """Return the tally of which :meth:`Tally.as_json` made this; of None that of no rows."""
+        raise NotImplementedError
+
+    def total(self, tallies: Sequence[Any]) -> Any:
+        """The sum of what :meth:`Tally.as_json` has made of some tallies, in their order."""
+        total = self.tally_from(None)
+        for values in tallies:
+            total = total + self.tally_from(values)
+        return total
+
+    def figures(self, tally: Any) -> dict[str, Any]:
+        """What ``learners.NAME`` in ``metrics.json`` says, the value of :attr:`figure` among it, which may be None."""
+        raise NotImplementedError
+
+    def row_scores(self, target: np.ndarray, predicted: np.ndarray) -> np.ndarray:
+        """How good each prediction is, bool or float64: larger is better, and they add up.
+
+        A race of candidates compares them row by row.
+        """
+        raise NotImplementedError
+
+    def score(self, total: Any, rows: Any) -> Any:
+        """The value of :attr:`figure` for rows whose scores add up to `total`; both may be arrays."""
+        raise NotImplementedError
+
+    def spread(self, row_scores: np.ndarray) -> float:
+        """Half the width of a 95% interval of :meth:`score` over so many rows."""
+        raise NotImplementedError
+
+    def narrowed(self, targets: np.ndarray) -> tuple[Self, np.ndarray, Callable[[np.ndarray], np.ndarray]]:
+        """The task that these rows make by themselves, their targets there, and what turns predictions there into ours.
+
+        A fold may not have every class.
+        """
+        return self, targets, lambda predicted: predicted
+
+    @property
+    def constant(self) -> np.ndarray | None:
+        """The one prediction that there is, shape (1,), where there is nothing to learn."""
+        return None
+
+    # How it is reported.
+
+    @classmethod
+    def facts(cls, figures: Mapping[str, Any]) -> Sequence[tuple[str, Any, str]]:  # noqa: ARG003
+        """Name, value and unit of what a table of learners shows beside :attr:`figure`, of what ``learners.NAME`` has.
+
+        Units are those of a :class:`Figure`; what is no finite number is left out.
+        """
+        return ()
+
+    @classmethod
+    def sections(cls, metrics: Mapping[str, Any]) -> Sequence[Section]:  # noqa: ARG003
+        """What a report shows beside the figures of the learners; any part of the metrics may be missing."""
+        return ()
+
+
+def plain_label(value: Any) -> Any:
+    """Return a label as a JSON value: 3.0 is 3."""
+    if isinstance(value, str):
+        return value
+    number = float(value)
+    return int(number) if number.is_integer() else number

@@ -1,0 +1,219 @@
+"""A throwaway task, numbers to predict, with two throwaway learners: what a stranger would write, in a file of its own.
+
+Proof that the pipeline and the command lines know no task: :func:`known` makes them known, and nothing else does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+
+from ikmap.cells import Cells
+from ikmap.methods import LEARNERS, Sample, StreamLearner, Training, WholeLearner
+from ikmap.model import Model
+from ikmap.tasks import TASKS, Asked, Figure, LearningTask
+from ikmap.tasks.sections import Lines, Section, Table, Text
+from ikmap.tasks.task import Found
+
+
+@dataclass(frozen=True)
+class Errors:
+    """Sums over rows: of squared and of absolute errors, of targets and of their squares."""
+
+    rows: int = 0
+    squared: float = 0.0
+    absolute: float = 0.0
+    total: float = 0.0
+    squares: float = 0.0
+
+    def __add__(self, other: Self) -> Self:
+        return type(self)(*(a + b for a, b in zip(self.as_json(), other.as_json(), strict=True)))
+
+    def as_json(self) -> list[Any]:
+        return [self.rows, self.squared, self.absolute, self.total, self.squares]
+
+
+@dataclass(frozen=True)
+class Numbers(LearningTask):
+    """Labels are numbers; a target is a float64, or NaN."""
+
+    name: ClassVar[str] = "numbers"
+    dtype: ClassVar[str] = "float64"
+    predicted: ClassVar[str] = "float64"
+    figure: ClassVar[Figure] = Figure(
+        key="rmse",
+        unit="number",
+        of_test="root of the mean squared error on {rows} test rows ({which})",
+        of_stream="root of the mean squared error on the rows of the stream",
+        so_far="Root of the mean squared error on the rows so far, each before it was learned from",
+        lead="is off by {value} (rmse) on {rows}",
+        lead_of_stream="was off by {value} (rmse) on {rows} right before it learned from them",
+        table="Root of the mean squared error",
+        higher_is_better=False,
+    )
+
+    mean: float = 0.0
+
+    @classmethod
+    def store(cls, labels: np.ndarray | None, n: int) -> tuple[np.ndarray, Found]:
+        if labels is None:
+            return np.full(n, np.nan), {"rows": 0, "total": 0.0}
+        if labels.dtype == object:
+            raise ValueError(f"found label {labels[0]!r}, expected numbers")
+        return labels.astype(np.float64), {"rows": n, "total": float(labels.sum())}
+
+    @classmethod
+    def find(cls, found: Sequence[Found], asked: Asked) -> Self:  # noqa: ARG003
+        return cls(sum(part["total"] for part in found) / sum(part["rows"] for part in found))
+
+    def targets(self, stored: np.ndarray, found: Found) -> np.ndarray:  # noqa: ARG002
+        return stored
+
+    def unknown(self, targets: np.ndarray) -> np.ndarray:
+        return np.isnan(targets)
+
+    def census(self, targets: np.ndarray) -> list[float]:
+        return [float(targets.min()), float(targets.max())]
+
+    def counted(self, censuses: Sequence[Any]) -> dict[str, Any]:
+        return {"target_range": [min(low for low, _ in censuses), max(high for _, high in censuses)]}
+
+    def predict(self, decision: np.ndarray) -> np.ndarray:
+        return decision[:, 0]
+
+    def tally(self, target: np.ndarray, decision: np.ndarray) -> Errors:
+        off = target - decision[:, 0]
+        sums = ((off**2).sum(), np.abs(off).sum(), target.sum(), (target**2).sum())
+        return Errors(target.size, *map(float, sums))
+
+    def tally_from(self, values: Any) -> Errors:
+        return Errors(*values or ())
+
+    def figures(self, tally: Errors) -> dict[str, Any]:
+        around = tally.squares - tally.total**2 / tally.rows
+        return {
+            "rmse": (tally.squared / tally.rows) ** 0.5,
+            "mae": tally.absolute / tally.rows,
+            "r2": 1 - tally.squared / around,
+        }
+
+    def row_scores(self, target: np.ndarray, predicted: np.ndarray) -> np.ndarray:
+        return -((target - predicted) ** 2)
+
+    def score(self, total: Any, rows: Any) -> Any:
+        return np.sqrt(-total / rows)
+
+    def spread(self, row_scores: np.ndarray) -> float:
+        return float(1.96 * row_scores.std() / row_scores.size**0.5 / max(2 * np.sqrt(-row_scores.mean()), 1e-12))
+
+    @classmethod
+    def facts(cls, figures: Mapping[str, Any]) -> Sequence[tuple[str, Any, str]]:
+        return [("mean absolute error", figures.get("mae"), "number"), ("R2", figures.get("r2"), "share")]
+
+    @classmethod
+    def sections(cls, metrics: Mapping[str, Any]) -> Sequence[Section]:
+        learners = metrics.get("learners", {})
+        rows = [(name, about["mae"]) for name, about in learners.items() if "mae" in about]
+        line = Lines("Off by", "learner", "mae", {"all": [(k, mae) for k, (_, mae) in enumerate(rows)]})
+        return [
+            Section(
+                "off", "Off by how much", [Text("Errors <of> the learners."), Table("Off", ("", "mae"), rows), line]
+            )
+        ]
+
+
+@dataclass(frozen=True, eq=False)
+class CellSums(Model):
+    """A weight for each cell: the prediction is the base and the mean weight of a row's cells."""
+
+    kind: ClassVar[str] = "throwaway-cell-sums"
+
+    weights: np.ndarray
+    base: float
+    learner: str
+
+    def decision_function(self, rows: Cells) -> np.ndarray:
+        return self.base + self.weights[columns_of(rows)].mean(axis=1)[:, None]
+
+
+def columns_of(rows: Cells) -> np.ndarray:
+    return rows.codes + rows.offsets[:-1]
+
+
+class ByCounts(WholeLearner):
+    """Means of cells, drawn towards the mean of all rows, as ridge regression does with so many rows in each."""
+
+    def fit(self, options: Any, training: Training) -> tuple[Any, dict[str, Any]]:  # noqa: ARG002
+        rows, y = training.rows, training.y
+        base, columns = float(y.mean()), columns_of(rows)
+        size = int(rows.offsets[-1])
+        sums = np.bincount(columns.ravel(), weights=np.repeat(y - base, columns.shape[1]), minlength=size)
+        counts = np.bincount(columns.ravel(), minlength=size)
+        return CellSums(sums / (counts + 1.0), base, self.name), {"cells_seen": int((counts > 0).sum())}
+
+
+class Step(NamedTuple):
+    predicted: np.ndarray
+
+
+@dataclass
+class Following:
+    """Gradient steps on the squared error, row after row."""
+
+    weights: np.ndarray
+    base: float
+    n_seen: int = 0
+
+    @property
+    def n_support(self) -> int:
+        return 0
+
+    def partial_fit(self, rows: Cells, y: np.ndarray) -> Step:
+        predicted = np.empty(y.size)
+        for i, columns in enumerate(columns_of(rows)):
+            predicted[i] = self.base + self.weights[columns].mean()
+            self.weights[columns] += 0.5 * (y[i] - predicted[i])
+        self.n_seen += y.size
+        return Step(predicted)
+
+    def decision_function(self, rows: Cells) -> np.ndarray:
+        return self.model([]).decision_function(rows)
+
+    def model(self, classes: list[Any], params: Any = None) -> CellSums:  # noqa: ARG002
+        assert classes == []
+        return CellSums(self.weights.copy(), self.base, "following")
+
+    def checkpoint(self) -> dict[str, np.ndarray]:
+        return {"weights": self.weights.copy(), "n_seen": np.array(self.n_seen)}
+
+    def restore(self, arrays: Mapping[str, np.ndarray]) -> Self:
+        return replace(self, weights=arrays["weights"], n_seen=int(arrays["n_seen"]))
+
+
+class Follows(StreamLearner):
+    def start(self, options: Any, value: float | None, sample: Sample, n_threads: int = 1) -> Following:  # noqa: ARG002
+        assert sample.offsets is not None
+        assert isinstance(sample.task, Numbers)
+        return Following(np.zeros(int(sample.offsets[-1])), sample.task.mean)
+
+
+SERVES = frozenset({Numbers.name})
+BY_COUNTS = ByCounts(name="by-counts", title="means of cells", on="cells", tasks=SERVES)
+FOLLOWS = Follows(name="follows", title="means of cells that follow the rows", on="cells", tasks=SERVES)
+
+
+@contextmanager
+def known() -> Iterator[None]:
+    """The task and its learners can be named."""
+    TASKS[Numbers.name] = Numbers
+    LEARNERS.update({one.name: one for one in (BY_COUNTS, FOLLOWS)})
+    try:
+        yield
+    finally:
+        del TASKS[Numbers.name]
+        for one in (BY_COUNTS, FOLLOWS):
+            del LEARNERS[one.name]
