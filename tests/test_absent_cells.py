@@ -239,7 +239,7 @@ def test_svm_with_the_isolation_kernel(packed: bool) -> None:
     K = (X @ X.T).toarray()
     expected = SVC(C=2.0, kernel="precomputed", tol=1e-9).fit(K, y)
     model = fit_kernel_svm(rows, y, 2, IsolationKernel(T), KernelSVMParams(C=2.0, tol=1e-9))
-    np.testing.assert_allclose(model.decision_function(rows), expected.decision_function(K), atol=1e-6)
+    np.testing.assert_allclose(model.decision_function(rows)[:, 0], expected.decision_function(K), atol=1e-6)
 
 
 @pytest.mark.parametrize("k", [1, 3])

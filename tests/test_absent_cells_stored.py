@@ -234,7 +234,7 @@ def test_a_fold_is_scored_as_in_the_one_hot_form() -> None:
 
     learners = {psi: {"cells": of(lambda rows: rows), "one-hot": of(Cells.to_csr)} for psi in (8, 256)}
     path = GAPPED.path(params().map_options, [8, 256], 0, X[fit], [X[fit], X[held_out]])
-    found = score_fold(path, y[fit], y[held_out], learners)
+    found = score_fold(path, y[fit], y[held_out], learners, np.equal)
     for psi in (8, 256):
         np.testing.assert_array_equal(found["cells"][psi], found["one-hot"][psi])
 
@@ -247,7 +247,7 @@ def test_blocks_and_spooled_blocks_keep_rows_without_cells(psi: int, tmp_path: P
     codes[:, 0] = psi - 1
     codes[5000, 1:3], codes[5001] = -1, -1
     offsets = np.arange(T + 1, dtype=np.int64) * psi
-    create_cells(store, "cells", n, T, Layout(1000, 250))
+    create_cells(store, "cells", n, T, Layout(1000, 250), np.dtype(np.int32))
     store.write_shards("cells/codes", 0, codes)
     store.write_shards("cells/labels", 0, np.zeros(n, dtype=np.int32))
     ranges = learning_blocks(n, packed_row_bytes(offsets), 0, shuffled=False, block_bytes=1)
