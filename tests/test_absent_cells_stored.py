@@ -212,7 +212,7 @@ def test_a_stream_goes_over_rows_without_cells(
             rows = part[start : start + BLOCK].to_csr(normalize=False)
             predicted.append(decision_to_index(expected.decision_function(rows)))
             expected.partial_fit(rows, labels.reveal(start, start + rows.shape[0], predicted[-1]))
-    np.testing.assert_array_equal(PredictionFile(one.predictions).read(), np.concatenate(predicted))
+    np.testing.assert_array_equal(PredictionFile(one.predictions, "int32").read(), np.concatenate(predicted))
     for part in parts:
         np.testing.assert_array_equal(
             model.decision_function(part), expected.decision_function(part.to_csr(normalize=False))
