@@ -210,7 +210,7 @@ def test_pr1_labels_are_given_in_exchange_for_stored_predictions(
 
 class Watched(PredictionFile):
     def __init__(self, path: str, order: list[str]) -> None:
-        super().__init__(path)
+        super().__init__(path, "int32")
         self.order = order
 
     def write(self, first: int, predicted: np.ndarray) -> None:  # noqa: ARG002
