@@ -129,7 +129,7 @@ def test_a_run_of_another_version_is_refused_without_the_names_that_have_changed
     with pytest.raises(InputError) as refused:
         make(tmp_path, {"params": {"methods": {}}, "layout": 6})
     assert str(refused.value) == (
-        f"{tmp_path} was made by another version of this software (found layout 5, expected 6); give another --run-dir, "
+        f"{tmp_path} was made by another version (found layout 5, expected 6); give another --run-dir, "
         "or --fresh to do it again"
     )
 
