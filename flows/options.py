@@ -122,7 +122,12 @@ class BatchOptions(CommonOptions):
     )
     format: str = option("auto", FORMATS, group=DATA, help="format of the files; auto goes by the name")
     label: str | None = option(
-        None, Text("COLUMN"), group=DATA, common=True, help="column that holds the label, in tables (csv, parquet)"
+        None,
+        Text("COLUMN"),
+        group=DATA,
+        common=True,
+        help="column that holds the label, in tables (csv, parquet): a name, or a position from 0, or -1 for the last "
+        "(default: label, target, class or y; without names the last)",
     )
     columns: int | None = option(
         None, Integer(1), group=DATA, help="number of columns of libsvm data (default: the largest index)"

@@ -36,7 +36,7 @@ def run(options: BatchOptions, **how: Any) -> dict[str, Any]:
 
         return run_batch(*given, **more)
 
-    return run_pipeline(options, pipeline, {}, **how)
+    return run_pipeline(options, pipeline, {}, **{**how, "events": starting(options, how.get("events"))})
 
 
 def run_pipeline(
@@ -77,11 +77,6 @@ def run_pipeline(
         With the command that resumes the run.
     """
     began = time.time() if began is None else began
-    prepare(options.cluster)  # before the imports that take long
-    from pipeline.progress import choose_progress
-
-    events = events or choose_progress(options.quiet)
-    say_starting(options, events)
     from datetime import datetime
 
     from pipeline.batch import call_directly, default_run_directory
@@ -90,11 +85,12 @@ def run_pipeline(
     from pipeline.errors import writing
     from pipeline.healing import check_models
     from pipeline.monitoring import told_to_scheduler
+    from pipeline.progress import choose_progress
     from pipeline.rundir import RunDirectory
     from pipeline.warm import WarmUp
 
     params = batch_params(options)
-    with events:
+    with events or choose_progress(options.quiet) as events:
         data = find_data(options, events)
         sources = sources_of(data) if sources is None else sources
         path = (
@@ -138,11 +134,29 @@ def run_pipeline(
             directory.close()
 
 
-def say_starting(options: CommonOptions, events: Events) -> None:
-    """Tell what goes on before there is anything to count: seconds, and on a busy machine half a minute."""
+def starting(options: CommonOptions, events: Events | None = None) -> Events:
+    """Begin what a cluster needs, and tell that a command has begun; to be called before the imports that take long.
+
+    They, the processes and the data take seconds, on a busy machine half a minute, and there is nothing yet to count.
+
+    Parameters
+    ----------
+    events : Events, optional
+        Where progress goes; default: bars on a terminal, log lines elsewhere.
+
+    Returns
+    -------
+    Events
+        Those given, or the default.
+    """
+    prepare(options.cluster)
+    from pipeline.progress import choose_progress
+
+    events = events or choose_progress(options.quiet)
     events.message(
         f"starting: loads the code, looks at the data, starts or finds workers (--cluster {options.cluster})"
     )
+    return events
 
 
 def imported_meanwhile(module: str) -> Thread:

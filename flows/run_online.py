@@ -8,9 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cluster import prepare
 from flows.options import OnlineOptions
-from flows.run_batch import run_pipeline
+from flows.run_batch import run_pipeline, starting
 from pipeline.errors import InputError
 
 if TYPE_CHECKING:
@@ -25,7 +24,7 @@ def run(options: OnlineOptions, **how: Any) -> dict[str, Any]:
 
     Parameters and exceptions are those of :func:`~flows.run_batch.run_pipeline`.
     """
-    prepare(options.cluster)  # before the imports that take long
+    how["events"] = starting(options, how.get("events"))
     from pipeline.online import run_online
 
     asked = online_params(options)

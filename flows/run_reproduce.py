@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from flows.reproduce_options import ReproduceOptions
+from flows.run_batch import starting
 
 # --help needs none of the rest: heavy imports stand in functions.
 if TYPE_CHECKING:
@@ -43,11 +44,11 @@ def run(
     KeyboardInterrupt
         With the command that goes on.
     """
+    events = starting(options, events)
     from flows.reproduce_data import LocalData
     from flows.reproduce_runs import Runs
     from pipeline.batch import call_directly
     from pipeline.durable import write_json
-    from pipeline.progress import choose_progress
     from pipeline.reproduce.page import write_page
     from pipeline.reproduce.paper import load_paper
     from pipeline.reproduce.results import collect
@@ -55,7 +56,7 @@ def run(
 
     began = time.perf_counter()
     path = Path(options.run_dir or DEFAULT)
-    with events or choose_progress(options.quiet) as events:
+    with events:
         paper = load_paper()
         experiments = asked_of(options, paper)
         data = LocalData(options)

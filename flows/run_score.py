@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from cluster import connect, prepare
-from flows.run_batch import cluster_arguments, downloading, say_starting
+from cluster import connect
+from flows.run_batch import cluster_arguments, downloading, starting
 from flows.score_options import ScoreOptions
 
 # Workers import this module when they start, and --help needs none of the rest: heavy imports stand in functions.
@@ -45,11 +45,7 @@ def run(
     KeyboardInterrupt
         With the command that does it again.
     """
-    prepare(options.cluster)  # before the imports that take long
-    from pipeline.progress import choose_progress
-
-    events = events or choose_progress(options.quiet)
-    say_starting(options, events)
+    events = starting(options, events)
     from pipeline.batch import call_directly
     from pipeline.datasets import default_data_dir
     from pipeline.download import readable

@@ -289,13 +289,14 @@ def check_least(context: Context, data: ResolvedDataset, invocation: Invocation,
 
 def say_chosen(context: Context, selection: Result) -> None:
     """Tell what cross-validation has chosen."""
+    cut_short = selection.get("budget", {}).get("reached", False)
+    how = "cross-validation that --budget cut short" if cut_short else f"{selection['folds']}-fold cross-validation"
     for what, key in ((selection.get("parameter"), "chosen"), ("C", "chosen_C")):
         if what in searches(context.params) and selection.get(key):
             chosen = ", ".join(f"{value:g} for {name}" for name, value in selection[key].items())
-            context.events.message(f"{what} by {selection['folds']}-fold cross-validation: {chosen}")
+            context.events.message(f"{what} by {how}: {chosen}")
     for name, found in selection.get("tuned", {}).items():
-        said = f"{found['parameter']} by {selection['folds']}-fold cross-validation: {found['chosen']:g} for {name}"
-        context.events.message(said)
+        context.events.message(f"{found['parameter']} by {how}: {found['chosen']:g} for {name}")
 
 
 def _refused(params: Params, value: Value, ingested: Result) -> bool:

@@ -45,6 +45,8 @@ def stage_is_whole(run: RunDirectory, name: str) -> bool:
 def check_models(run: RunDirectory, say: Callable[[str], None]) -> None:
     """Read what a batch run that is taken up again holds to score with; what is damaged counts as not done.
 
+    That is models, partitionings, and what the columns and classes are.
+
     No stage reads a model again once it is evaluated. So damage would show only to those who score with it, and they
     could but name it.
 
@@ -56,9 +58,11 @@ def check_models(run: RunDirectory, say: Callable[[str], None]) -> None:
     if "online" in run.manifest["identity"]:  # those of a stream are learned from rows that may be gone
         return
     stages = [name for name in run.manifest["stages"] if name == "partition" or name.startswith("train:")]
+    prepared = (run.stage("ingest") or {}).get("outputs", ())
     records = [record for name in stages for record in run.records(name).values()]
     kept = [record for record in records if record is not None and not record.get("temporary")]
-    for output in (output for record in kept for output in record.get("outputs", ()) if "/c/" not in output):
+    models = [output for record in kept for output in record.get("outputs", ()) if "/c/" not in output]
+    for output in (*prepared, *models):
         try:
             run.store.read_group(output)
         except Damaged as damaged:

@@ -85,6 +85,12 @@ class RunDirectory:
             there = False
         if there:
             self.manifest, self.repaired = read_manifest_or_copy(self.path)
+            was, now = (held.get("layout") for held in (self.manifest["identity"], identity))
+            if was != now:  # then nearly all of it has another name, which would only hide why
+                raise InputError(
+                    f"{self.path} was made by another version (found layout {was}, expected {now}); give "
+                    "another --run-dir, or --fresh to do it again"
+                )
             changed = _differences(with_options_known_since(self.manifest["identity"]), identity)
             if changed:
                 raise InputError(

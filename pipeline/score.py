@@ -100,8 +100,8 @@ def open_run(folder: str, learner: str | None = None) -> TrainedModel:
     """
     path = Path(folder).expanduser().absolute()
     if not path.is_dir():
-        found = "found a file, expected the directory" if path.exists() else "no such directory, expected that"
-        raise InputError(f"--model {folder}: {found} of a finished run")
+        said = "found a file, expected the directory" if path.exists() else "no such directory, expected that"
+        raise InputError(f"--model {folder}: {said} of a finished run")
     manifest, _ = read_manifest_or_copy(path)
     online = "online" in manifest["identity"]
     again = f"python -m flows.{'online' if online else 'batch'} --config {path / 'run.toml'} --run-dir {path}"
@@ -118,7 +118,7 @@ def open_run(folder: str, learner: str | None = None) -> TrainedModel:
         models = [Fitted(**model) for model in stages["partition"]["result"]["fitted"]]
         fitted = next(model for model in models if model.label == trained["cells"])
     store = Store(path / "store.zarr")
-    again = f"{again} --fresh"
+    again = f"{again} --fresh" if online else again
     with _needing_all_of(again):
         for name in (DATA, *([fitted.name] if fitted else []), f"{MODELS}/{learner}"):
             store.need(name)

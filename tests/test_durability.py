@@ -207,7 +207,9 @@ def test_rows_whose_file_is_gone_or_another_cannot_be_made_again(gone: bool, tmp
 
 
 @pytest.mark.parametrize("when", ["finished", "evaluate:svm"])
-@pytest.mark.parametrize("pattern", ["models/svm/zarr.json", "models/svm/coef/c/0/0", "partitions/*/members/c/0/0"])
+@pytest.mark.parametrize(
+    "pattern", ["models/svm/zarr.json", "models/svm/coef/c/0/0", "partitions/*/members/c/0/0", "data/zarr.json"]
+)
 def test_a_damaged_model_is_made_again_by_the_same_command_though_no_stage_reads_it(
     pattern: str, when: str, made: dict[str, Snapshots], tmp_path: Path
 ) -> None:
@@ -231,7 +233,10 @@ def test_a_finished_model_that_is_damaged_is_named_with_what_to_do(made: dict[st
         shutil.copytree(made["batch"].taken["finished"], run)
         damaged(run, pattern)
         asked = ScoreOptions(model=str(run), input=str(made["batch"].directory.parent / "rows.libsvm"), output="x")
-        with pytest.raises(InputError, match=r"models/svm is damaged .*; restore it .* or make the run again: .*--fr"):
+        with pytest.raises(
+            InputError,
+            match=r"models/svm is damaged .*; restore it .* or make the run again: python -m flows.batch --config",
+        ):
             score(asked)
 
 

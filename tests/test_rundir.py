@@ -124,6 +124,16 @@ def test_another_run_is_refused_and_every_difference_named(tmp_path: Path, now: 
     assert make(tmp_path).stage("ingest") is not None
 
 
+def test_a_run_of_another_version_is_refused_without_the_names_that_have_changed_since(tmp_path: Path) -> None:
+    make(tmp_path, {**IDENTITY, "layout": 5}).close()
+    with pytest.raises(InputError) as refused:
+        make(tmp_path, {"params": {"methods": {}}, "layout": 6})
+    assert str(refused.value) == (
+        f"{tmp_path} was made by another version (found layout 5, expected 6); give another --run-dir, "
+        "or --fresh to do it again"
+    )
+
+
 def test_an_option_that_is_new_since_refuses_no_run_and_one_that_differs_does(tmp_path: Path) -> None:
     """What a run of before did not know has the value that the option declares for it, or its default."""
     options = method("nogd").Options(b=30).as_json()

@@ -15,6 +15,7 @@ from cluster import connect
 from flows.options import BatchOptions
 from ikmap.tasks.classification import Classification
 from pipeline import engine
+from pipeline.batch import say_chosen
 from pipeline.engine import Context, Record, Stage, Task
 from pipeline.params import Params
 from pipeline.progress import LogProgress, QuietProgress
@@ -233,6 +234,10 @@ def test_a_budget_that_is_reached_takes_the_best_of_what_is_known_on_equal_terms
     assert len(said) == found["budget"]["reached"]
     if said and found["budget"]["not_tried"]["svm"]:
         assert "svm was chosen on 1 of 5 folds, without psi" in said[0]
+    say_chosen(ctx, found)
+    how = "cross-validation that --budget cut short" if said else "5-fold cross-validation"
+    assert f"psi by {how}: " in ctx.events.lines[-2]  # type: ignore[attr-defined]
+    assert f"C by {how}: " in ctx.events.lines[-1]  # type: ignore[attr-defined]
 
 
 def test_a_resumed_search_counts_the_seconds_before(seconds_each: Callable[..., None], tmp_path: Path) -> None:
