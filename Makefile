@@ -22,10 +22,9 @@ venv: .venv/.installed
 run: venv
 	@$(PY) -m flows.batch $(ARGS)
 
-# Three files of tests at a time, on two cores: many wait for processes to start. Those with the most tests come first: the
-# loops that these compile, the pipelines load.
+# Four files of tests at a time, on two cores: many wait for processes to start. Their order is that of tests/conftest.py.
 test: venv
-	@$(PY) -m pytest -n 3 --dist loadfile $(ARGS)
+	@$(PY) -m pytest -n 4 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 bench: .venv/.bench
 	@$(PY) -m benchmarks $(ARGS)

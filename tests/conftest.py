@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +14,29 @@ from hypothesis import HealthCheck, settings
 # Another file of tests, or another user, has the processors for as long as it takes: no example is too slow.
 settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("patient")
+
+LONGEST = (
+    "prefect_deployments", "batch", "slurm", "voronoi", "prefect", "device", "search", "online", "reproduce",
+    "compiling", "train_distributed", "second_user", "durability", "two_hosts", "plan", "full_disk", "warm",
+    "unbounded", "compiled", "baselines", "pinned", "stages", "plain_text", "prefect_offline",
+)  # fmt: skip
+"""Files of tests, in the order in which `make test` gives them out.
+
+Long ones come first, so that none is left alone at the end; beside those that mostly wait, for servers and for other
+processes, come some that compute. What the waiting ones run has been compiled by `make venv`. All other files follow,
+those with the most tests first: the loops that these compile, the pipelines load.
+"""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the tests in that order, file by file; tests of a file stay in theirs."""
+    place = {name: k for k, name in enumerate(LONGEST)}
+    tests = Counter(item.path for item in items)
+
+    def key(item: pytest.Item) -> tuple[int, int, str]:
+        return place.get(item.path.stem.removeprefix("test_"), len(place)), -tests[item.path], str(item.path)
+
+    items.sort(key=key)
 
 
 @pytest.fixture(scope="session")

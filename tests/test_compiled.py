@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import ast
+import json
 import os
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from uuid import uuid4
 
 import numpy as np
 import pytest
@@ -29,14 +32,66 @@ def total(values):
         sum += step(value)
     return sum
 """
-USE = """
-import sys
+# Reads requests, one a line, and answers each from a process of its own, forked when Numba is ready to compile: that is
+# what takes long, and it is the same for all.
+FORKS = """
+import json, os, signal, sys
+import numba
 import numpy as np
-from loops_of_a_test._total_loops import total
-for kind in sys.argv[1:]:
-    print(total(np.ones(3, dtype=kind)), end=" ")
-print(sum(total.stats.cache_hits.values()), sum(total.stats.cache_misses.values()))
+import ikmap._compiled
+
+numba.njit(lambda values: values[0] + len(values))(np.ones(1))
+
+def use(folder, cache, kinds):
+    os.environ["NUMBA_CACHE_DIR"] = cache
+    sys.path.insert(0, folder)
+    from loops_of_a_test._total_loops import total
+    values = [str(total(np.ones(3, dtype=kind))) for kind in kinds]
+    return [*values, *(str(sum(of.values())) for of in (total.stats.cache_hits, total.stats.cache_misses))]
+
+sys.dont_write_bytecode = True
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody asks how they end
+for line in sys.stdin:
+    answer, *request = json.loads(line)
+    if os.fork() == 0:
+        try:
+            said = use(*request)
+        except BaseException as error:
+            said = repr(error)
+        with open(answer + ".part", "w") as file:
+            json.dump(said, file)
+        os.rename(answer + ".part", answer)
+        os._exit(0)
 """
+
+
+@pytest.fixture(scope="module")
+def forks() -> Iterator[subprocess.Popen[str]]:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OPENBLAS_NUM_THREADS": "1"}  # no threads in what is forked
+    with subprocess.Popen([sys.executable, "-c", FORKS], env=environment, stdin=subprocess.PIPE, text=True) as process:
+        yield process
+
+
+class Use:
+    """A process of its own that has loops of a package compiled, or loads them."""
+
+    def __init__(self, forks: subprocess.Popen[str], folder: Path, cache: Path, *kinds: str) -> None:
+        self._forks = forks
+        self._answer = folder / f"{uuid4()}.json"
+        assert forks.stdin is not None
+        forks.stdin.write(json.dumps([str(self._answer), str(folder), str(cache), kinds]) + "\n")
+        forks.stdin.flush()
+
+    def found(self) -> list[str]:
+        """What comes out, then how many signatures were loaded and how many compiled."""
+        deadline = time.monotonic() + 300
+        while not self._answer.exists():
+            assert time.monotonic() < deadline
+            assert self._forks.poll() is None
+            time.sleep(0.005)
+        found = json.loads(self._answer.read_text())
+        assert isinstance(found, list), found
+        return found
 
 
 def package(folder: Path, add: int = 1) -> Path:
@@ -49,19 +104,9 @@ def package(folder: Path, add: int = 1) -> Path:
     return folder
 
 
-def using(folder: Path, cache: Path, *kinds: str) -> subprocess.Popen[str]:
-    environment = {**os.environ, "NUMBA_CACHE_DIR": str(cache), "PYTHONPATH": f"{folder}{os.pathsep}{ROOT}"}
-    environment["PYTHONDONTWRITEBYTECODE"] = "1"
-    command = [sys.executable, "-c", USE, *kinds]
-    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-
-
-def used(folder: Path, cache: Path, *kinds: str) -> list[str]:
-    """What comes out, then how many signatures were loaded and how many compiled."""
-    process = using(folder, cache, *kinds)
-    out, err = process.communicate()
-    assert process.returncode == 0, err
-    return out.split()
+@pytest.fixture
+def used(forks: subprocess.Popen[str]) -> Callable[..., list[str]]:
+    return lambda *asked: Use(forks, *asked).found()
 
 
 def test_a_run_needs_what_all_words_of_a_declaration_describe() -> None:
@@ -104,7 +149,9 @@ def test_loops_that_are_stored_stand_in_files_of_loops() -> None:
                         assert path.match("_*_loops.py"), (path, node.name)
 
 
-def test_another_checkout_compiles_nothing_and_a_changed_helper_is_noticed(tmp_path: Path) -> None:
+def test_another_checkout_compiles_nothing_and_a_changed_helper_is_noticed(
+    used: Callable[..., list[str]], tmp_path: Path
+) -> None:
     cache = tmp_path / "cache"
     first = package(tmp_path / "first")
     assert used(first, cache, "int64", "float64") == ["6", "6.0", "0", "2"]
@@ -113,7 +160,7 @@ def test_another_checkout_compiles_nothing_and_a_changed_helper_is_noticed(tmp_p
     assert used(first, cache, "int64") == ["6", "1", "0"], "what others compile takes nothing away"
 
 
-def test_a_damaged_file_is_compiled_anew(tmp_path: Path) -> None:
+def test_a_damaged_file_is_compiled_anew(used: Callable[..., list[str]], tmp_path: Path) -> None:
     folder, cache = package(tmp_path), tmp_path / "cache"
     assert used(folder, cache, "int64") == ["6", "0", "1"]
     files = sorted((cache / "ikmap").glob("*.total-*"))
@@ -126,20 +173,19 @@ def test_a_damaged_file_is_compiled_anew(tmp_path: Path) -> None:
         assert used(folder, cache, "int64") == ["6", "1", "0"]
 
 
-def test_processes_at_the_same_time_do_not_exchange_signatures(tmp_path: Path) -> None:
+def test_processes_at_the_same_time_do_not_exchange_signatures(forks: subprocess.Popen[str], tmp_path: Path) -> None:
     folder, cache = package(tmp_path), tmp_path / "cache"
     kinds = ("int64", "float64", "float32", "uint8")
-    for process in [using(folder, cache, kind) for kind in kinds] + [using(folder, cache, kinds[0])]:
-        _, err = process.communicate()
-        assert process.returncode == 0, err
-    found = used(folder, cache, *kinds)
+    for use in [Use(forks, folder, cache, kind) for kind in (*kinds, kinds[0])]:
+        use.found()
+    found = Use(forks, folder, cache, *kinds).found()
     assert [float(value) for value in found[:4]] == [6.0] * 4
     assert found[4:] == ["4", "0"]
     assert not list((cache / "ikmap").glob(".*")), "half-written files are left"
 
 
 @pytest.mark.parametrize("mode", [0o777, 0o770])
-def test_a_folder_that_others_can_write_is_not_used(tmp_path: Path, mode: int) -> None:
+def test_a_folder_that_others_can_write_is_not_used(used: Callable[..., list[str]], tmp_path: Path, mode: int) -> None:
     """What is in it would be run."""
     folder, cache = package(tmp_path), tmp_path / "cache"
     assert used(folder, cache, "int64")[1:] == ["0", "1"]
@@ -150,14 +196,14 @@ def test_a_folder_that_others_can_write_is_not_used(tmp_path: Path, mode: int) -
     assert used(folder, cache, "int64")[1:] == ["1", "0"]
 
 
-def test_without_a_place_to_store_it_everything_works(tmp_path: Path) -> None:
+def test_without_a_place_to_store_it_everything_works(used: Callable[..., list[str]], tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     folder = package(tmp_path)
     for _ in range(2):
         assert used(folder, tmp_path / "file" / "cache", "int64") == ["6", "0", "1"]
 
 
-def test_what_nobody_has_loaded_for_long_goes(tmp_path: Path) -> None:
+def test_what_nobody_has_loaded_for_long_goes(used: Callable[..., list[str]], tmp_path: Path) -> None:
     folder, cache = package(tmp_path), tmp_path / "cache"
     used(folder, cache, "int64")
     old = time.time() - 100 * 86400

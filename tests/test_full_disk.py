@@ -14,8 +14,9 @@ from pathlib import Path
 
 import pytest
 
+from cluster import connect
 from pipeline.errors import writing
-from tests.test_batch import command, environment, results, write_libsvm
+from tests.test_batch import command, environment, results, run, write_libsvm
 
 
 def no_room(filename: str | None = None) -> OSError:
@@ -118,19 +119,20 @@ def test_the_same_command_goes_on_when_there_is_room(small_disk: Path, tmp_path:
     file = write_libsvm(tmp_path / "train.libsvm", 3000)
     options = ["--input", str(file), "--t", "40", "--psi", "8", "--workers", "1", "--run-dir"]
 
-    def run(folder: Path) -> subprocess.CompletedProcess[str]:
+    def again(folder: Path) -> subprocess.CompletedProcess[str]:
         return subprocess.run(command(*options, str(folder)), env=environment(), capture_output=True, text=True)
 
     run_directory = small_disk / "run"
     for room in ("200k", "400k"):
         subprocess.run(["mount", "-o", f"remount,size={room}", str(small_disk)], check=True)
-        done = run(run_directory)
+        done = again(run_directory)
         assert done.returncode == 2
         assert done.stderr.splitlines()[-1].startswith(f"error: {run_directory}"), done.stderr
         manifest = run_directory / "manifest.json"
         assert not manifest.exists() or json.loads(manifest.read_text())["status"] == "unfinished"
     subprocess.run(["mount", "-o", "remount,size=50m", str(small_disk)], check=True)
-    done = run(run_directory)
+    done = again(run_directory)
     assert done.returncode == 0, done.stderr
-    assert run(tmp_path / "other").returncode == 0
+    with connect("local", workers=1) as cluster:
+        run(cluster, tmp_path / "other", input=str(file), t=40, psi=8)
     assert results(run_directory) == results(tmp_path / "other")

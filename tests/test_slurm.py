@@ -18,9 +18,10 @@ from typing import Any
 
 import pytest
 
+from cluster import connect
 from cluster.tls import KEY
 from tests.slurm_host import missing, one_host_slurm
-from tests.test_batch import environment, results, write_libsvm
+from tests.test_batch import environment, results, run, write_libsvm
 
 ROOT = Path(__file__).parents[1]
 WAIT_SECONDS = 240
@@ -69,9 +70,9 @@ def words(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 def expected(words: list[str], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """The result of the same run on this host alone."""
     folder = tmp_path_factory.mktemp("local")
-    command = [sys.executable, "-m", "flows.batch", *words, "--run-dir", str(folder / "run"), "--workers", "2"]
-    subprocess.run(command, env=environment(), cwd=folder, check=True, capture_output=True)
-    return results(folder / "run")
+    with connect("local", workers=2) as cluster:
+        run(cluster, folder, input=words[1], t=100, psi=256, shard_rows=100)
+    return results(folder)
 
 
 def files_of(folder: Path) -> list[Path]:

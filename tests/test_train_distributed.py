@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from pipeline import engine, layout
 from pipeline.engine import Context
 from pipeline.layout import learning_parts
 from pipeline.models import load_model
+from pipeline.params import Params
 from pipeline.stages import train_distributed
 from pipeline.stages.partition import Fitted
 from pipeline.stages.train import train
@@ -38,6 +40,34 @@ def _nothing_held() -> None:
     train_distributed.forget()
 
 
+type Mapped = Callable[[Path, Params], tuple[Context, Fitted]]
+
+
+@pytest.fixture(scope="module")
+def mapped_once(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Mapped]:
+    """Runs up to their cells, mapped once each: ``mapped_once(n, classes)(path, params)`` gives a copy of one."""
+
+    @cache
+    def of(n: int, classes: int = 2) -> Mapped:
+        made = tmp_path_factory.mktemp("mapped") / "run"
+        with pytest.MonkeyPatch.context() as patch:
+            in_this_process(patch)
+            fitted = mapped(made, n, params_for(t=PARAMS["t"]), classes=classes)[1]
+
+        def copied(path: Path, params: Params) -> tuple[Context, Fitted]:
+            shutil.copytree(made, path)
+            return context(path, params), fitted
+
+        return copied
+
+    return of
+
+
+def in_this_process(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(engine, "run_tasks", at_once)
+    patch.setattr("pipeline.stages.partition.cores_of_a_host", lambda context: 2)  # noqa: ARG005
+
+
 def learner(ctx: Context, name: str, content_hash: str) -> LinearModel:
     return load_model(ctx.store, f"models/{name}", LinearModel, content_hash)
 
@@ -50,38 +80,61 @@ def parts_in_memory(ctx: Context, fitted: Fitted) -> list[list[Block]]:
     return [[Block(Cells(codes[part], offsets), y[part])] for part in rows]
 
 
+BALANCED = params_for(**PARAMS, class_weight="balanced")
+GROUPS = {2: [[0]], 10: [[0, 1, 2, 3, 4], [5, 6, 7, 8, 9]]}
+
+
+@pytest.fixture(scope="module")
+def fits_of(mapped_once: Callable[..., Mapped], tmp_path_factory: pytest.TempPathFactory) -> Callable[..., list[Any]]:
+    """What one process finds in memory, each once."""
+
+    @cache
+    def of(classes: int, name: str) -> list[Any]:
+        ctx, fitted = mapped_once(500, classes)(tmp_path_factory.mktemp("in-memory") / "run", BALANCED)
+        parts, asked = parts_in_memory(ctx, fitted), svm_params(ctx.params, name)
+        return [fit_cocoa(parts, classes, asked, classes_subset=group) for group in GROUPS[classes]]
+
+    return of
+
+
 @pytest.mark.parametrize("held_bytes", [0, 1 << 30])
 @pytest.mark.parametrize("name", ["svm", "logistic"])
 @pytest.mark.parametrize("classes", [2, 10])
 @pytest.mark.usefixtures("without_cluster")
 def test_the_stage_solves_as_one_process_does(
-    classes: int, name: str, held_bytes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    classes: int,
+    name: str,
+    held_bytes: int,
+    mapped_once: Callable[..., Mapped],
+    fits_of: Callable[..., list[Any]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Whether parts are held in memory or in files; ten classes are solved in two groups."""
     monkeypatch.setattr(train_distributed, "HELD_BYTES", held_bytes)
-    ctx, fitted = mapped(tmp_path, 500, params_for(**PARAMS, class_weight="balanced"), classes=classes)
+    ctx, fitted = mapped_once(500, classes)(tmp_path / "run", BALANCED)
     result = train(ctx, name, fitted)
     found = learner(ctx, name, result["content_hash"])
-    groups = [[0]] if classes == 2 else [[0, 1, 2, 3, 4], [5, 6, 7, 8, 9]]
-    asked = svm_params(ctx.params, name)
-    fits = [fit_cocoa(parts_in_memory(ctx, fitted), classes, asked, classes_subset=group) for group in groups]
+    fits = fits_of(classes, name)
     assert np.array_equal(found.coef, np.column_stack([fit.coef for fit in fits]))
     assert result["solver"] == "distributed"
     assert result["parts"] == 3
     assert result["rounds"] == result["iterations"] == max(fit.n_iter.max() for fit in fits)
     assert result["duality_gap"] == max(fit.gap.max() for fit in fits) <= 1e-3
     assert ("n_support" in result) == (classes == 2)
-    assert not list((tmp_path / "records").rglob("*.npz"))
-    assert not list((tmp_path / "store.zarr" / "models").glob("*-solved/*"))
+    assert not list((tmp_path / "run" / "records").rglob("*.npz"))
+    assert not list((tmp_path / "run" / "store.zarr" / "models").glob("*-solved/*"))
 
 
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
 @pytest.mark.parametrize("C", [0.01, 0.1, 1.0, 5.0])
 @pytest.mark.usefixtures("without_cluster")
-def test_the_three_solvers_reach_the_same_objective(C: float, loss: str, tmp_path: Path) -> None:
+def test_the_three_solvers_reach_the_same_objective(
+    C: float, loss: str, mapped_once: Callable[..., Mapped], tmp_path: Path
+) -> None:
     objectives = {}
     for solver in layout.SOLVERS:
-        ctx, fitted = mapped(tmp_path / solver, 1000, params_for(t=9, solver=solver, C=C, loss=loss))
+        ctx, fitted = mapped_once(1000)(tmp_path / solver, params_for(t=9, solver=solver, C=C, loss=loss))
         result = train(ctx, "svm", fitted)
         assert result["solver"] == solver
         assert result["duality_gap"] <= 1e-3
@@ -123,6 +176,29 @@ def interrupted(call: int, work: Callable[..., Any]) -> Callable[..., Any]:
     return counted
 
 
+KILLED = params_for(**{**PARAMS, "C": 0.1})
+
+
+@pytest.fixture(scope="module")
+def undisturbed(
+    mapped_once: Callable[..., Mapped], tmp_path_factory: pytest.TempPathFactory
+) -> tuple[dict[str, Any], int]:
+    """The result of a solve that nobody kills, and how often it improves a part."""
+    calls = []
+    improve = cocoa.improve
+
+    def counted(*args: Any) -> Any:
+        calls.append(1)
+        return improve(*args)
+
+    train_distributed.forget()
+    ctx, fitted = mapped_once(300, 10)(tmp_path_factory.mktemp("whole") / "run", KILLED)
+    with pytest.MonkeyPatch.context() as patch:
+        in_this_process(patch)
+        patch.setattr(cocoa, "improve", counted)
+        return train(ctx, "svm", fitted), len(calls)
+
+
 @pytest.mark.parametrize(
     ("where", "call"),
     [
@@ -133,9 +209,14 @@ def interrupted(call: int, work: Callable[..., Any]) -> Callable[..., Any]:
 )  # fmt: skip
 @pytest.mark.usefixtures("without_cluster")
 def test_a_killed_solve_goes_on_to_the_same_bits(
-    where: str, call: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    where: str,
+    call: int,
+    mapped_once: Callable[..., Mapped],
+    undisturbed: tuple[dict[str, Any], int],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    params = params_for(**{**PARAMS, "C": 0.1})
+    expected, total = undisturbed
     improve, calls = cocoa.improve, 0
 
     def counted(*args: Any) -> Any:
@@ -143,12 +224,7 @@ def test_a_killed_solve_goes_on_to_the_same_bits(
         calls += 1
         return improve(*args)
 
-    whole, fitted = mapped(tmp_path / "whole", 300, params, classes=10)
-    with monkeypatch.context() as patch:
-        patch.setattr(cocoa, "improve", counted)
-        expected = train(whole, "svm", fitted)
-    total, calls = calls, 0
-    ctx, fitted = mapped(tmp_path / "killed", 300, params, classes=10)
+    ctx, fitted = mapped_once(300, 10)(tmp_path / "killed", KILLED)
     train_distributed.forget()
     owner = cocoa if where == "improve" else train_distributed
     with monkeypatch.context() as patch:
@@ -168,10 +244,9 @@ def test_a_killed_solve_goes_on_to_the_same_bits(
 
 
 def test_the_same_bits_on_workers_of_which_one_dies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    params = params_for(**{**PARAMS, "C": 0.1})
+    params = KILLED
     with monkeypatch.context() as patch:
-        patch.setattr(engine, "run_tasks", at_once)
-        patch.setattr("pipeline.stages.partition.cores_of_a_host", lambda context: 2)  # noqa: ARG005
+        in_this_process(patch)
         here, fitted = mapped(tmp_path / "here", 4000, params, classes=3)
         shutil.copytree(tmp_path / "here", tmp_path / "there")
         expected = train(here, "svm", fitted)

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from cluster import tls
-from tests.test_batch import environment, results, write_libsvm
+from cluster import connect, tls
+from tests.test_batch import environment, results, run, write_libsvm
 
 ROOT = Path(__file__).parents[1]
 ONE, TWO, PORT = "10.213.77.1", "10.213.77.2", 8786
@@ -135,8 +135,8 @@ def test_a_run_across_hosts_has_the_same_bits(hosts: tuple[Host, Host]) -> None:
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert "tls cluster: 2 workers, 2 threads, 0.93 GiB each, dashboard http://127.0.0.1:8787/status" in done.stderr
-    near = one.run("flows.batch", *words, "--run-dir", "near", "--workers", "1")
-    assert near.returncode == 0, near.stderr
+    with connect("local", workers=1) as cluster:
+        run(cluster, folder / "near", input=str(file), t=13, psi=16, shard_rows=100)
     assert results(folder / "far") == results(folder / "near")
 
     secret = (folder / "tls" / tls.KEY).read_text().splitlines()[2]

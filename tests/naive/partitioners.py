@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from math import ceil, log2
 
 import numpy as np
@@ -32,7 +33,20 @@ def squared_distances(X: np.ndarray, Z: np.ndarray) -> np.ndarray:
 
 
 def voronoi_cells(X: np.ndarray, fit_rows: np.ndarray, draws: np.ndarray) -> np.ndarray:
-    """Number of the nearest point of each subsample; ties go to the lowest number."""
+    """Number of the nearest point of each subsample; ties go to the lowest number.
+
+    Many tests ask for those of the same numbers: an answer is kept, for reading.
+    """
+    asked = [np.ascontiguousarray(array) for array in (X, fit_rows, draws)]
+    return _voronoi_cells(*((array.tobytes(), array.dtype.str, array.shape) for array in asked))
+
+
+type Numbers = tuple[bytes, str, tuple[int, ...]]
+
+
+@lru_cache(maxsize=1000)
+def _voronoi_cells(*asked: Numbers) -> np.ndarray:
+    X, fit_rows, draws = (np.frombuffer(data, dtype).reshape(shape) for data, dtype, shape in asked)
     codes = np.empty((X.shape[0], draws.shape[0]), dtype=np.int32)
     for i, draw in enumerate(draws):
         for r, distances in enumerate(squared_distances(X, fit_rows[draw])):
@@ -41,6 +55,7 @@ def voronoi_cells(X: np.ndarray, fit_rows: np.ndarray, draws: np.ndarray) -> np.
                 if distances[k] < distances[nearest]:
                     nearest = k
             codes[r, i] = nearest
+    codes.flags.writeable = False
     return codes
 
 
