@@ -30,7 +30,7 @@ BASE: dict[str, Any] = {
     "rows_test": 10_000,
     "columns": 100,
     "nnz": 3_000_000,
-    "n_classes": 2,
+    "outputs": 1,
     "workers": 2,
     "dense": True,
 }
@@ -60,7 +60,7 @@ sizes = st.fixed_dictionaries(
     solver=st.sampled_from(SOLVERS),
     parts=st.integers(2, 64),
     factor=st.floats(1, 50),
-    name=st.sampled_from(["psi", "t", "rows_train", "rows_test", "columns", "nnz", "n_classes"]),
+    name=st.sampled_from(["psi", "t", "rows_train", "rows_test", "columns", "nnz", "outputs"]),
 )
 def test_more_needs_no_less(sizes: dict[str, Any], solver: str, parts: int, factor: float, name: str) -> None:
     """By the same solver, in as many parts, in shards of as many rows; those for larger data need less memory."""
@@ -138,6 +138,7 @@ from pathlib import Path
 import numpy as np
 from pipeline.plan import make_plan
 from pipeline.measured import peak_rss_bytes
+from pipeline.prepared import PreparedRows
 from pipeline.stages.cells import cells_name, map_shard
 from pipeline.stages.train_batch import solve_classes
 from pipeline.stages.train_online import train_online
