@@ -265,11 +265,11 @@ def test_a_kernel_svm_with_too_many_support_vectors_is_refused(tmp_path: Path, m
     hashes = []
     for enough in (None, limit(1000)):
         monkeypatch.setattr(train_rows, "worker_limit", lambda enough=enough: enough)
-        hashes.append(fit_rows(ctx.store, ctx.params, "kernel-svm", None, 16, [0, 1])["content_hash"])
+        hashes.append(fit_rows(ctx.store, ctx.params, "kernel-svm", None, 16, Classification([0, 1]))["content_hash"])
     assert len(set(hashes)) == 1
     monkeypatch.setattr(train_rows, "worker_limit", lambda: limit(150))
     with pytest.raises(DoesNotFit, match=r"^training kernel-svm would need about .* without kernel-svm$"):
-        fit_rows(ctx.store, ctx.params, "kernel-svm", None, 16, [0, 1])
+        fit_rows(ctx.store, ctx.params, "kernel-svm", None, 16, Classification([0, 1]))
 
 
 def test_classes_are_counted_from_labels_alone(tmp_path: Path) -> None:
