@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -9,7 +11,7 @@ import numpy as np
 import pytest
 
 from ikmap.learners.ogd import OGDState
-from ikmap.methods import methods, option
+from ikmap.methods import memory_checks, methods, option
 from ikmap.methods.anne import _Anne
 from ikmap.methods.checks import Check, check_method, checks_of, main
 from ikmap.methods.kinds import Integer
@@ -128,3 +130,19 @@ def test_a_task_that_is_not_there_is_found() -> None:
 def test_the_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([NOGD.name]) == 0
     assert capsys.readouterr().out == "nogd: passed\n"
+
+
+def test_memory_is_what_a_method_says_it_is() -> None:
+    """One of them, of one size; the command does all of them."""
+    words = [sys.executable, "-m", "ikmap.methods.memory_checks", "--measure", "fourier-linear", "40000"]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    said, took = map(int, done.stdout.split())
+    assert 0.5 * said < took < said + memory_checks.SLACK
+
+
+def test_a_method_that_takes_more_memory_than_it_says_is_found(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(memory_checks, "measured", lambda _: iter([(1000, 10**6, 10**9)]))
+    assert memory_checks.main([NOGD.name]) == 1
+    assert capsys.readouterr().out == "nogd, 1,000 rows: says 1 MB, took 1,000 MB, which is more\n"
