@@ -20,12 +20,13 @@ from flows.run_batch import batch_params, find_data, identity, sources_of
 from flows.run_online import online_identity, online_params
 from flows.score_options import ScoreOptions
 from pipeline import durable, engine, models, prepared, store
-from pipeline.batch import Call, Invocation, call_directly, run_batch
+from pipeline.batch import Call, call_directly, run_batch
 from pipeline.durable import read_json
 from pipeline.engine import Context as RunContext
 from pipeline.engine import Record, Task
 from pipeline.healing import check_models
 from pipeline.measured import measured
+from pipeline.metrics import Invocation
 from pipeline.online import run_online
 from pipeline.progress import QuietProgress
 from pipeline.rundir import RunDirectory

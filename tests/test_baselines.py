@@ -22,11 +22,12 @@ from ikmap.model import Model
 from ikmap.model_selection import folds
 from ikmap.seeds import generator
 from ikmap.tasks.classification import Classification
-from pipeline.batch import Invocation, run_batch, weights_of_loss
+from pipeline.batch import run_batch
 from pipeline.datasets import ResolvedDataset
 from pipeline.engine import Context
 from pipeline.errors import DoesNotFit, InputError
 from pipeline.memory import USABLE
+from pipeline.metrics import Invocation, weights_of_loss
 from pipeline.models import load_model
 from pipeline.params import Params
 from pipeline.permutation import position_in_shuffle

@@ -24,11 +24,11 @@ from flows.options import OnlineOptions
 from flows.run_online import check_unbounded, is_unbounded
 from ikmap.tasks.classification import Classification
 from pipeline import intake as intake_module
-from pipeline.batch import Invocation
 from pipeline.datasets import ResolvedDataset
 from pipeline.engine import Context
 from pipeline.errors import InputError
 from pipeline.intake import Intake
+from pipeline.metrics import Invocation
 from pipeline.online import OnlineParams, run_online
 from pipeline.params import Params
 from pipeline.prepared import PreparedRows, read_part
