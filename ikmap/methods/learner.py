@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from ikmap.methods.kinds import Choice, Real
-from ikmap.methods.options import MethodOptions, option
+from ikmap.methods.options import MethodOptions, Setting, option
 
 if TYPE_CHECKING:
     import numpy as np
@@ -24,7 +24,16 @@ if TYPE_CHECKING:
 class OnlineOptions(MethodOptions):
     """Of all learners that learn from one row after the other."""
 
-    eta: float = option(0.5, Real(0), help="step size of the online learners")
+    eta: float = option(
+        0.5,
+        Real(0),
+        help="step size of the online learners",
+        setting=Setting(
+            "η",
+            "step size",
+            "How far one row that is predicted badly moves the weights of a learner that sees row after row.",
+        ),
+    )
 
 
 class BatchOptions(MethodOptions):
@@ -36,6 +45,12 @@ class BatchOptions(MethodOptions):
         help="weight of the loss of the batch learners, for features scaled so that K(x, x) = 1; auto chooses "
         "that of svm and logistic by cross-validation, with psi (default: for these two auto with --psi auto, else 5; "
         "for others 1)",
+        setting=Setting(
+            "C",
+            "weight of errors",
+            "How much a training row on the wrong side counts against a simple boundary: a large C follows the "
+            "training rows closely, a small one keeps the boundary simple.",
+        ),
     )
     tol: float = option(
         1e-3, Real(0), help="tolerance to stop at; for linear learners the certified relative duality gap"
