@@ -209,7 +209,7 @@ def _begin(
 
 
 def _save(contestant: Contestant, next_chunk: int, state: Any, blocks: list[list[Any]]) -> None:
-    more = {"next_chunk": np.array(next_chunk), "blocks": np.array(blocks, dtype=np.float64).reshape(len(blocks), -1)}
+    more = {"next_chunk": np.array(next_chunk), "blocks": np.array(blocks, dtype=np.float64)}
     write_arrays(contestant.checkpoint, {**state.checkpoint(), **more})
 
 
