@@ -74,7 +74,7 @@ def run(folder: Path, file: Path, *, block_rows: int | None = None, **options: A
     identity = {"params": params.as_json(), "data": {"label": 0}, **({"online": {}} if online else {})}
     with closing(RunDirectory(folder, identity)) as held:
         context: Any = Context(NoWorkers(), held, params, Heard())  # type: ignore[arg-type]
-        how = Invocation("test", "", {"kind": "local", "workers": 1}, dask_report=False)
+        how = Invocation("test", "", {"kind": "local", "workers": 1, "threads": 1}, dask_report=False)
         if online:
             return run_online(context, data, how, online)
         return run_batch(context, data, how)

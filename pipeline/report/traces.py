@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ikmap.methods import LEARNERS, StreamLearner
 from ikmap.tasks.sections import Lines
 from pipeline.report.fields import Metrics, get_list, get_mapping, get_points, learners_of
@@ -12,7 +14,7 @@ from pipeline.report.stream import is_stream
 
 def traces_section(metrics: Metrics) -> str:
     """A picture for each title, with a line for each learner that has it; nothing where none has."""
-    found: dict[str, dict[str, list[tuple[float, float]]]] = {}
+    found: dict[str, dict[str, Sequence[tuple[float, float]]]] = {}
     for learner, about in learners_of(metrics).items():
         rows = get_list(get_mapping(about, "curve"), "rows")
         for name, values in get_mapping(about, "traces").items():
