@@ -38,7 +38,7 @@ def test_schema_is_a_schema() -> None:
     Draft202012Validator.check_schema(SCHEMA)
 
 
-@pytest.mark.parametrize("example", ["binary", "shared_psi", "ten_classes", "many_classes", "stream"])
+@pytest.mark.parametrize("example", ["binary", "shared_psi", "ten_classes", "many_classes", "stream", "traced"])
 def test_finished_runs_are_accepted(example: str) -> None:
     assert faults(getattr(report_examples, example)()) == []
 
