@@ -122,6 +122,8 @@ def run_online(
     if feed is not None:
         ingested = {**ingested, "rows_test": streamed["rows_stream"], "nnz": ingested["nnz"] + streamed["nnz"]}
         taken |= {"rows_stream": streamed["rows_stream"], "chunks": streamed["chunks"]}
+    if "cells_grown" in streamed:
+        taken = {**taken, "cells_grown": streamed["cells_grown"]}
     sources = [dict(source) for source in invocation.sources] if feed is None else []
     return finish_run(
         context,
@@ -252,5 +254,6 @@ def _stream(
         rows_stream=arrivals.rows,
         chunks=arrivals.chunks,
         nnz=arrivals.nnz,
+        **race.grown(),
         learners={contestant.learner: race.result(contestant) for contestant in contestants},
     )

@@ -31,7 +31,7 @@ from pipeline.online import run_online
 from pipeline.progress import QuietProgress
 from pipeline.rundir import RunDirectory
 from pipeline.score import Output, open_data, open_run, score
-from pipeline.stages import stream, train_distributed
+from pipeline.stages import grow, stream, train_distributed
 
 
 class NoWorkers:
@@ -89,6 +89,7 @@ def one_process() -> Iterator[None]:
         patch.setattr("pipeline.online.run_ready", _run_ready)
         patch.setattr("pipeline.score.run_tasks", _run_tasks)
         patch.setattr(stream, "CHECKPOINT_SHARE", float("inf"))  # a checkpoint after every chunk
+        patch.setattr(grow, "CHECKPOINT_SHARE", float("inf"))
         yield
 
 
@@ -98,6 +99,7 @@ def forget() -> None:
     models._cache.clear()
     prepared._latest = None
     stream._kept.clear()
+    grow.forget()
     train_distributed.forget()
     durable._on_disk.clear()
 
