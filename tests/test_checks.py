@@ -11,18 +11,48 @@ import numpy as np
 import pytest
 
 from ikmap.learners.ogd import OGDState
-from ikmap.methods import memory_checks, methods, option
+from ikmap.methods import methods, option
 from ikmap.methods.anne import _Anne
-from ikmap.methods.checks import Check, check_method, checks_of, main
+from ikmap.methods.checks import Check, check_method, checks_of, main, memory
 from ikmap.methods.kinds import Integer
 from ikmap.methods.learner import OnlineOptions, Sample, Search, StreamLearner
 from ikmap.methods.nogd import NOGD
 from ikmap.partitioners import fit_voronoi
+from tests.throwaway import forgetting, growing_bins
 
 
 @pytest.mark.parametrize("check", [check for one in methods().values() for check in checks_of(one)], ids=str)
 def test_methods_do_what_all_have_to(check: Check) -> None:
     check.run()
+
+
+# It knows two classes only.
+THROWAWAY = [
+    *checks_of(growing_bins.METHOD),
+    *(check for check in checks_of(forgetting.METHOD) if "three labels" not in check.title),
+]
+
+
+@pytest.mark.parametrize("check", THROWAWAY, ids=str)
+def test_throwaway_methods_do_too(check: Check) -> None:
+    check.run()
+
+
+def test_a_map_that_grows_otherwise_by_pieces_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    def extend(options: Any, model: Any, rows: Any, n_threads: int = 1) -> Any:  # noqa: ARG001
+        whole = model.extended(rows[::-1])  # the last row first
+        return whole, whole.cells(rows)
+
+    monkeypatch.setattr(type(growing_bins.METHOD), "extend", staticmethod(extend))
+    assert any("of the map that grew by pieces: found" in line for line in check_method(growing_bins.METHOD))
+
+
+def test_a_learner_that_forgets_what_it_learned_as_the_map_grows_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    def grow(state: Any, old: Any, new: Any) -> None:  # noqa: ARG001
+        state.weights = np.zeros(int(new[-1]))
+
+    monkeypatch.setattr(forgetting.Forgetting, "grow", grow)
+    assert any("after the map has grown: found" in line for line in check_method(forgetting.METHOD))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,15 +164,15 @@ def test_the_command(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_memory_is_what_a_method_says_it_is() -> None:
     """One of them, of one size; the command does all of them."""
-    words = [sys.executable, "-m", "ikmap.methods.memory_checks", "--measure", "fourier-linear", "40000"]
+    words = [sys.executable, "-m", "ikmap.methods.checks.memory", "--measure", "fourier-linear", "40000"]
     done = subprocess.run(words, capture_output=True, text=True, check=True)
     said, took = map(int, done.stdout.split())
-    assert 0.5 * said < took < said + memory_checks.SLACK
+    assert 0.5 * said < took < said + memory.SLACK
 
 
 def test_a_method_that_takes_more_memory_than_it_says_is_found(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(memory_checks, "measured", lambda _: iter([(1000, 10**6, 10**9)]))
-    assert memory_checks.main([NOGD.name]) == 1
+    monkeypatch.setattr(memory, "measured", lambda _: iter([(1000, 10**6, 10**9)]))
+    assert memory.main([NOGD.name]) == 1
     assert capsys.readouterr().out == "nogd, 1,000 rows: says 1 MB, took 1,000 MB, which is more\n"

@@ -1,4 +1,4 @@
-"""Whether methods need as much memory as they say: ``python -m ikmap.methods.memory_checks NAME ...``, a minute or two.
+"""Whether methods need as much memory as they say: ``python -m ikmap.methods.checks.memory NAME ...``, a minute or two.
 
 A run refuses what will not fit before it begins, by what its methods say of themselves (`needed_bytes`). Here each is
 fitted in a process of its own, on three sizes of data, and the most memory that it took is held against what it said.
@@ -77,7 +77,7 @@ def _status(field: str) -> int:
 def measured(name: str) -> Iterator[tuple[int, int, int]]:
     """Yield rows, what a method says, and what it took, each of a process of its own."""
     for n in SIZES["map" if isinstance(method(name), Map) else "learner"]:
-        words = [sys.executable, "-m", "ikmap.methods.memory_checks", "--measure", name, str(n)]
+        words = [sys.executable, "-m", "ikmap.methods.checks.memory", "--measure", name, str(n)]
         done = subprocess.run(words, capture_output=True, text=True, check=True)
         said, took = map(int, done.stdout.split())
         yield n, said, took

@@ -1,0 +1,5 @@
+import sys
+
+from ikmap.methods.checks import main
+
+sys.exit(main(sys.argv[1:]))

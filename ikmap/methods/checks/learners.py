@@ -1,0 +1,163 @@
+"""What every learner has to do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ikmap.cells import Cells
+from ikmap.learners.rows import Block
+from ikmap.methods.anne import ANNE
+from ikmap.methods.checks.common import (
+    SEED,
+    D,
+    N,
+    json_values,
+    round_trip,
+    rows_to_check,
+    same,
+    small_value,
+    targets_of,
+    tasks_of,
+    true,
+)
+from ikmap.methods.learner import Learner, Sample, Shape, StreamLearner, Training, WholeLearner
+from ikmap.tasks import LearningTask
+
+
+def checks_of_learner(one: Learner) -> Iterator[tuple[str, Callable[[], None]]]:
+    """Yield what a learner has to do: title, and how to find out."""
+    yield "memory grows with the rows", partial(_memory, one)
+    for title, task in tasks_of(one):
+        if isinstance(one, StreamLearner):
+            yield f"stream of {title}", partial(_stream, one, task)
+            yield f"checkpoint on {title}", partial(_checkpoint, one, task)
+            if one.grows:
+                yield f"growing on {title}", partial(_growing, one, task)
+        elif isinstance(one, WholeLearner):
+            yield f"fit to {title}", partial(_whole, one, task)
+
+
+def _seen(one: Learner) -> tuple[Any, np.ndarray | None]:
+    """What the learner learns from: cells and their offsets, or rows."""
+    X = rows_to_check()
+    if one.on == "rows":
+        return X, None
+    options = ANNE.Options(t=5, psi=4)
+    cells: Cells = ANNE.fit(options, 4, Sample(N, D, None, X.__getitem__, SEED)).cells(X, 1)
+    return cells.packed(), cells.offsets
+
+
+def _given(one: Any) -> tuple[Any, Any]:
+    """Options, and the value of what would be chosen."""
+    options = one.resolved(one.Options(), searching=False)
+    return options, small_value(one, options)
+
+
+def _sample(rows: Any, offsets: np.ndarray | None, task: LearningTask) -> Sample:
+    columns = D if offsets is None else offsets.size - 1
+    return Sample(N, columns, task, rows.__getitem__, SEED, offsets)
+
+
+def _memory(one: Learner) -> None:
+    options, before = _given(one)[0], 0
+    for n in (1_000, 10_000, 100_000):
+        needed = one.needed_bytes(options, Shape(n, 20, None, 1))
+        true(needed >= before, f"needed_bytes: found {needed} of {n} rows, less than of fewer")
+        before = needed
+
+
+def _stream(one: StreamLearner, task: LearningTask) -> None:
+    rows, offsets = _seen(one)
+    y = targets_of(task)
+    options, value = _given(one)
+    sample = _sample(rows, offsets, task)
+
+    def learned(cuts: Sequence[int], n_threads: int = 1) -> tuple[Any, np.ndarray]:
+        state, predicted = one.start(options, value, sample, n_threads), []
+        for start, stop in zip([0, *cuts], [*cuts, N], strict=True):
+            predicted.append(np.asarray(state.partial_fit(rows[start:stop], y[start:stop]).predicted))
+        return state, np.concatenate(predicted)
+
+    whole, predicted = learned([])
+    true(whole.n_seen == N, f"n_seen: found {whole.n_seen}, expected {N}")
+    decided = whole.decision_function(rows)
+    true(decided.shape == (N, task.outputs), f"decisions: found the shape {decided.shape}, expected (rows, outputs)")
+    for cuts in ([1, 2, 3, 50], [64]):
+        state, others = learned(cuts)
+        same(others, predicted, f"predictions while learning from pieces that begin at {cuts}")
+        same(state.decision_function(rows), decided, f"decisions after pieces that begin at {cuts}")
+    same(learned([40], 2)[0].decision_function(rows), decided, "decisions of two threads")
+    first = one.start(options, value, sample, 1)
+    same(task.predict(first.decision_function(rows[:1])), predicted[:1], "prediction of the first row")
+    json_values(one.facts(whole), "facts")
+    json_values(int(whole.n_support), "n_support")
+    traces = whole.traces() if one.traced else {}
+    true(list(traces) == list(one.traced), f"traces: found {list(traces)}, expected {list(one.traced)}")
+    json_values(traces, "traces")
+    model = whole.model(task.classes, {})
+    given = round_trip(model)
+    same(given.decision_function(rows), model.decision_function(rows), "decisions of the model from a store")
+    same(given.decision_function(rows[10:20]), given.decision_function(rows)[10:20], "decisions of some rows alone")
+
+
+def _checkpoint(one: StreamLearner, task: LearningTask) -> None:
+    rows, offsets = _seen(one)
+    y = targets_of(task)
+    options, value = _given(one)
+    sample = _sample(rows, offsets, task)
+    state = one.start(options, value, sample, 1)
+    state.partial_fit(rows[:37], y[:37])
+    arrays = {name: np.array(array) for name, array in state.checkpoint().items()}
+    for name, array in arrays.items():
+        true(array.dtype.kind in "biuf", f"array {name!r} of the checkpoint: found {array.dtype}, expected numbers")
+    state.partial_fit(rows[37:], y[37:])
+    again = one.start(options, value, sample, 1).restore(arrays)
+    true(again.n_seen == 37, f"n_seen of a restored state: found {again.n_seen}, expected 37")
+    again.partial_fit(rows[37:], y[37:])
+    for name, array in state.checkpoint().items():
+        same(again.checkpoint()[name], array, f"array {name!r} after going on from a checkpoint")
+    same(again.decision_function(rows), state.decision_function(rows), "decisions after going on from a checkpoint")
+
+
+def _whole(one: WholeLearner, task: LearningTask) -> None:
+    rows, _ = _seen(one)
+    options, value = _given(one)
+    block = Block(rows, targets_of(task))
+    model, facts = one.fit(options, Training(block, task.classes, SEED, value, 1))
+    json_values(facts, "facts")
+    decided = model.decision_function(rows)
+    true(decided.shape == (N, task.outputs), f"decisions: found the shape {decided.shape}, expected (rows, outputs)")
+    by_two, _ = one.fit(options, Training(block, task.classes, SEED, value, 2))
+    true(by_two.content_hash == model.content_hash, "a fit by two threads gives another model")
+    given = round_trip(model)
+    same(given.decision_function(rows), decided, "decisions of the model from a store")
+
+
+def _growing(one: StreamLearner, task: LearningTask) -> None:
+    rows, offsets = _seen(one)
+    assert offsets is not None
+    y, (options, value) = targets_of(task), _given(one)
+    wider = offsets + 2 * np.arange(offsets.size)  # two cells more in each partitioning, in which there is no row
+    codes = rows.codes.astype(np.int32)
+
+    def learned(first: np.ndarray, then: np.ndarray) -> Any:
+        state = one.start(options, value, _sample(rows, first, task), 1)
+        state.partial_fit(Cells(codes[:50], first).packed(), y[:50])
+        if first is not then:
+            state.grow(first, then)
+            state = one.start(options, value, _sample(rows, first, task), 1).restore(state.checkpoint())
+        state.partial_fit(Cells(codes[50:], then).packed(), y[50:])
+        return state
+
+    grown, wide = learned(offsets, wider), learned(wider, wider)
+    all_rows = Cells(codes, wider).packed()
+    same(grown.decision_function(all_rows), wide.decision_function(all_rows), "decisions after the map has grown")
+    model, other = (state.model(task.classes, {}) for state in (grown, wide))
+    true(
+        model.content_hash == other.content_hash,
+        "a learner that has grown makes another model than one that had not to",
+    )
