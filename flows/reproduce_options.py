@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from flows._methods import with_options_of
 from flows.options import CLUSTER, DATA, OUTPUT, RUN, STREAM, CommonOptions
@@ -106,12 +106,14 @@ class ReproduceOptions(CommonOptions):
     )
     fresh: bool = option(False, Flag(), group=RUN, common=True, session=True, help="do all runs again")
 
-    def __post_init__(self) -> None:
+    @classmethod
+    def parse(cls, argv: Sequence[str] | None = None) -> Self:
+        """As of all commands; where an option is not known, with what is wrong with packages that offer papers."""
         try:
-            super().__post_init__()
+            return super().parse(argv)
         except InputError as error:
             # It may be for want of a package that is at fault.
-            faults = FAULTS if str(error).startswith("--paper") else []
+            faults = FAULTS if str(error).startswith(("--paper", "unknown option")) else []
             raise InputError("; ".join((str(error), *faults))) from None
 
     def check_together(self) -> None:

@@ -1,4 +1,4 @@
-"""All papers by name: those of this folder, one folder each, and those of packages with the entry point ``ikmap.papers``."""
+"""All papers by name: those of this folder, a folder each, and those of packages that offer some."""
 
 from __future__ import annotations
 
