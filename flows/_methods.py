@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ikmap.methods import Learner, Map, option, plain_options
+from ikmap.methods import option, plain_options
 from ikmap.methods.kinds import joined
 from ikmap.methods.options import Spec
 
 
-def with_options_of[C: type](methods: Mapping[str, Map | Learner]) -> Callable[[C], C]:
-    """Give a class of options a field for each option that any of the methods has; to be made a dataclass then."""
+def with_options_of[C: type](methods: Mapping[str, Any]) -> Callable[[C], C]:
+    """Give a class of options a field for each option that any of the methods has; to be made a dataclass then.
+
+    What stands for a method may be anything with options of its own in ``Options``, such as a paper.
+    """
     plain = plain_options(methods)
 
     def declare(cls: C) -> C:

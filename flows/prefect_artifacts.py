@@ -101,21 +101,22 @@ _TIMES = {"train_seconds": "train s", "predict_seconds": "predict s"}
 
 @_if_possible
 def show_compared(results: Mapping[str, Any]) -> None:
-    """Artifact `compared`: our accuracies beside the printed ones."""
+    """Artifact `compared`: our numbers beside the printed ones."""
+    measure = results["measure"]
     table = [
         {
             "table": experiment["name"],
             "data set": row["dataset"],
             "system": row["title"],
-            "ours": row["accuracy"] if row["status"] == "finished" else row["status"],
-            "printed": row["published_accuracy"],
+            "ours": row[measure] if row["status"] == "finished" else row["status"],
+            "printed": row[f"published_{measure}"],
             "difference": row["difference"],
         }
         for experiment in results["experiments"]
         for row in experiment["rows"]
         if row.get("shown")
     ]
-    create_table_artifact(key="compared", table=table, description="Test accuracies, ours and printed")
+    create_table_artifact(key="compared", table=table, description=f"{measure.capitalize()}, ours and printed")
 
 
 @_if_possible

@@ -117,7 +117,7 @@ def reproduce(**options: Any) -> Any:
     def work(options: ReproduceOptions, events: Events) -> Result:
         results = run_reproduce.run(options, call=as_task, events=events, on_cluster=link_dashboard)
         show_compared(results)
-        path = Path(options.run_dir or run_reproduce.DEFAULT)
+        path = Path(options.directory)
         show_report(path.absolute(), results["run"]["command"])
         return results
 

@@ -1,4 +1,4 @@
-"""``python -m flows.reproduce``: tables and figures of the paper, ours beside what was printed."""
+"""``python -m flows.reproduce``: tables and figures of a paper, ours beside what was printed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         found = run(options)
     from pipeline.reproduce.text import print_results
 
-    print_results(found)
+    print_results(options.the_paper, found)
     rows = (row for experiment in found["experiments"] for row in experiment["rows"])
     return DEFECT if any(row.get("status") == "defect" for row in rows) else DONE
 

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar, Self
 
+from flows._methods import with_options_of
 from flows.options import CLUSTER, DATA, OUTPUT, RUN, STREAM, CommonOptions
 from ikmap.methods import option
-from ikmap.methods.kinds import Choice, Flag, Integer, Names, Real, Several, Text
+from ikmap.methods.kinds import Choice, Flag, Integer, Names, Real, Text
+from ikmap.methods.options import OptionError
 from pipeline.errors import InputError
+from pipeline.papers import DEFAULT, FAULTS, PAPERS
+from pipeline.reproduce.paper import KINDS, READINGS, Experiment, Paper
 
-EXPERIMENTS, READINGS = "Experiments", "Readings"
+EXPERIMENTS = "Experiments"
 
 
 @dataclass(frozen=True, kw_only=True)
+@with_options_of(PAPERS)
 class ReproduceOptions(CommonOptions):
-    """Options of ``python -m flows.reproduce``: the tables and figures of the paper, ours beside what was printed.
+    """Options of ``python -m flows.reproduce``: tables and figures of a paper, ours beside what was printed.
 
     Raises
     ------
@@ -25,23 +31,26 @@ class ReproduceOptions(CommonOptions):
 
     PROGRAM: ClassVar[str] = "flows.reproduce"
     DESCRIPTION: ClassVar[str] = (
-        "Run tables and figures of the Isolation Kernel paper on the data sets that are there, and write a page with "
-        "our numbers beside the printed ones. Runs that are finished are not done again: give the same --run-dir."
+        "Run tables and figures of a paper on the data sets that are there, and write a page with our numbers beside "
+        "the printed ones. Runs that are finished are not done again: give the same --run-dir."
     )
     GROUPS: ClassVar[tuple[str, ...]] = (EXPERIMENTS, READINGS, DATA, STREAM, RUN, CLUSTER, OUTPUT)
 
-    table: tuple[str, ...] | None = option(
-        None, Several(Choice(("3", "4", "5", "6", "7", "8"))), group=EXPERIMENTS, common=True, help="tables to run"
-    )
-    figure: tuple[str, ...] | None = option(
-        None, Several(Choice(("1", "2", "3", "4", "5"))), group=EXPERIMENTS, common=True, help="figures to draw"
-    )
-    section: tuple[str, ...] | None = option(
-        None,
-        Several(Choice(("8.1.1",))),
+    paper: str = option(
+        DEFAULT,
+        Choice(tuple(PAPERS)),
         group=EXPERIMENTS,
         common=True,
-        help="sections whose claim to measure; 8.1.1: primal against dual prediction",
+        help=f"what to reproduce: {'; '.join(f'{name}, the {one.short}' for name, one in PAPERS.items())}",
+    )
+    table: tuple[str, ...] | None = option(
+        None, Names(), group=EXPERIMENTS, common=True, help="tables to run, by their numbers"
+    )
+    figure: tuple[str, ...] | None = option(
+        None, Names(), group=EXPERIMENTS, common=True, help="figures to draw, by their numbers"
+    )
+    section: tuple[str, ...] | None = option(
+        None, Names(), group=EXPERIMENTS, common=True, help="sections whose claim to measure, by their numbers"
     )
     datasets: tuple[str, ...] | None = option(
         None,
@@ -56,32 +65,6 @@ class ReproduceOptions(CommonOptions):
         group=EXPERIMENTS,
         common=True,
         help="systems to run, by their names on the page (default: all of a table)",
-    )
-
-    depth: str = option(
-        "all", Choice(("all", "none", "log2")), group=READINGS, help="depth of the iForest trees, which is open"
-    )
-    score_scale: str = option(
-        "all", Choice(("all", "kernel", "raw")), group=READINGS, help="scale of the score of IK-OGD: 1/t or none"
-    )
-    svm_scale: str = option(
-        "all", Choice(("all", "kernel", "raw")), group=READINGS, help="scale of the features of the IK_a-SVM"
-    )
-    svm_C: str = option(
-        "all", Choice(("all", "1", "0.01", "0.1", "10", "100")), group=READINGS, help="C of the linear SVMs"
-    )
-    svm_loss: str = option(
-        "all", Choice(("all", "squared_hinge", "hinge")), group=READINGS, help="loss of the linear SVMs"
-    )
-    nogd: str = option(
-        "all",
-        Choice(("all", "averaged", "last", "violators", "library")),
-        group=READINGS,
-        help="NOGD: points drawn, weights averaged or those of the last step; or points that violate the margin, "
-        "weights of the last step or (library) averaged",
-    )
-    adaraker: str = option(
-        "all", Choice(("all", "published", "script")), group=READINGS, help="AdaRaker as published or as in its script"
     )
 
     data_dir: str | None = option(
@@ -110,7 +93,7 @@ class ReproduceOptions(CommonOptions):
         Real(0),
         group=RUN,
         common=True,
-        help="stop a run that has taken so long, and mark it; the paper: 12 hours for SVMs",
+        help="stop a run that has taken so long, and mark it",
     )
     run_dir: str | None = option(
         None,
@@ -119,18 +102,78 @@ class ReproduceOptions(CommonOptions):
         common=True,
         session=True,
         environment="IKMAP_RUN_DIR",
-        help="directory of all runs and of the page (default: runs/isolation-kernel)",
+        help="directory of all runs and of the page (default: runs/ and the name of the paper)",
     )
     fresh: bool = option(False, Flag(), group=RUN, common=True, session=True, help="do all runs again")
 
+    @classmethod
+    def parse(cls, argv: Sequence[str] | None = None) -> Self:
+        """As of all commands; where an option is not known, with what is wrong with packages that offer papers."""
+        try:
+            return super().parse(argv)
+        except InputError as error:
+            # It may be for want of a package that is at fault.
+            faults = FAULTS if str(error).startswith(("--paper", "unknown option")) else []
+            raise InputError("; ".join((str(error), *faults))) from None
+
     def check_together(self) -> None:
-        """Refuse a command that asks for nothing."""
+        """Refuse a command that asks for nothing, or for what the paper does not have."""
+        super().check_together()
         if not (self.table or self.figure or self.section):
             raise InputError("--table, --figure, --section: found none of them, expected what to reproduce")
         if self.systems and not self.table:
             raise InputError("--systems: found without --table, expected both")
+        self._refuse_options_of_others()
+        _ = self.experiments, self.readings
 
     @property
-    def readings(self) -> dict[str, str]:
-        """What to take of each reading: a value or "all"."""
-        return {name: getattr(self, name) for name, spec in self.specs().items() if spec.group == READINGS}
+    def the_paper(self) -> Paper:
+        """The paper that is reproduced."""
+        return PAPERS[self.paper]
+
+    @property
+    def directory(self) -> str:
+        """Where all runs and the page go."""
+        return self.run_dir or self.the_paper.run_dir
+
+    @property
+    def experiments(self) -> list[Experiment]:
+        """Tables, figures and sections to reproduce.
+
+        Raises
+        ------
+        InputError
+            The paper has none of that name.
+        """
+        return [self.the_paper.find(kind, name) for kind in KINDS for name in getattr(self, kind) or ()]
+
+    @property
+    def readings(self) -> Mapping[str, Any]:
+        """The options of the paper: of each reading a value or "all".
+
+        Raises
+        ------
+        InputError
+            A value is not for this paper, or contradicts another.
+        """
+        specs = self.the_paper.Options.specs()
+        given = {name: getattr(self, name) for name in specs if name not in self.at_default}
+        try:
+            return self.the_paper.Options(**{**given, **self.scoped.get(self.paper, {})}).as_json()
+        except OptionError as error:
+            raise InputError(f"{error} (--paper {self.paper})") from None
+
+    @property
+    def unused(self) -> frozenset[str]:
+        """Options of other papers."""
+        return super().unused | (frozenset(self.METHOD_OPTIONS) - self.the_paper.Options.specs().keys())
+
+    def _refuse_options_of_others(self) -> None:
+        specs = self.specs()
+        given = [(specs[name].flag, name) for name in self.unused - self.at_default]
+        given += [(f"--{of}.{name}", name) for of, table in self.scoped.items() if of != self.paper for name in table]
+        for flag, name in sorted(given):
+            owners = [one.name for one in PAPERS.values() if name in one.Options.specs() and one.name != self.paper]
+            scope = flag[2:].partition(".")
+            owner = scope[0] if scope[1] else " or ".join(owners)
+            raise InputError(f"{flag}: --paper {self.paper} does not use it; give --paper {owner}, or leave {flag} out")

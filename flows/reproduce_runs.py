@@ -34,8 +34,8 @@ from pipeline.online import in_file_order, run_online
 from pipeline.params import Params
 from pipeline.prepared import DATA
 from pipeline.progress import Events, QuietProgress
-from pipeline.reproduce.paper import Entry, load_paper
-from pipeline.reproduce.results import Outcome
+from pipeline.reproduce.form import Outcome
+from pipeline.reproduce.paper import Entry, Paper
 from pipeline.reproduce.text import one_line
 from pipeline.rundir import RunDirectory, discard
 from pipeline.side_by_side import TimeLimitReached, side_by_side, time_limit
@@ -110,7 +110,7 @@ class Runs:
         options, too_large = self.options, deque[Entry]()
         if options.fresh:  # all at once: if this command is interrupted, the one that goes on must not keep some
             for entry in todo:
-                for way, _ in _ways(entry):
+                for way, _ in _ways(entry, self.options.the_paper):
                     discard(self.path / way.key)
         self.events.stage_started("runs", len(todo) or None)
         with connect(options.cluster, **cluster_arguments(options, self.events)) as cluster:
@@ -137,6 +137,7 @@ class Runs:
 
     def _lane(self, todo: deque[Entry], too_large: deque[Entry] | None, cluster: ClusterHandle, share: int) -> None:
         """Make one run after the other until there are no more; where it is given, put by what does not fit."""
+        measure = self.options.the_paper.measure
         while True:
             try:
                 entry = todo.popleft()
@@ -151,7 +152,7 @@ class Runs:
                     continue
                 outcome = self._ended(entry, "memory", str(error))
             self.outcomes[_what(entry)] = outcome
-            self.events.message(one_line(entry.key, outcome, time.perf_counter() - began))
+            self.events.message(one_line(entry.key, outcome, time.perf_counter() - began, measure))
             self.events.task_done("runs", {})
 
     def _outcome(self, entry: Entry, cluster: ClusterHandle, share: int) -> Outcome:
@@ -163,7 +164,7 @@ class Runs:
             A worker is too small for it.
         """
         refused = ""
-        for way, why in _ways(entry):
+        for way, why in _ways(entry, self.options.the_paper):
             try:
                 return replace(self._run(way, cluster, share), message=why)
             except NegativeValues as error:
@@ -326,9 +327,9 @@ class _Quiet(QuietProgress):
             self._events.message(f"{self._name}: {name} done, {summary['seconds']:.0f} s")
 
 
-def _ways(entry: Entry) -> list[tuple[Entry, str]]:
+def _ways(entry: Entry, paper: Paper) -> list[tuple[Entry, str]]:
     """A run as asked for, and in the way that its system names for negative values; and why."""
-    system = load_paper().systems.get(entry.system)
+    system = paper.systems.get(entry.system)
     if system is None or system.negative is None:
         return [(entry, "")]
     scaled = replace(entry, key=f"{entry.key}-scaled", options={**entry.options, **system.negative})

@@ -16,9 +16,7 @@ if TYPE_CHECKING:
     from cluster import ClusterHandle
     from flows.reproduce_data import LocalData
     from pipeline.progress import Events
-    from pipeline.reproduce.paper import Entry, Experiment, Paper
-
-DEFAULT = "runs/isolation-kernel"
+    from pipeline.reproduce.paper import Entry, Experiment
 
 
 def run(
@@ -50,15 +48,14 @@ def run(
     from pipeline.batch import call_directly
     from pipeline.durable import write_json
     from pipeline.reproduce.page import write_page
-    from pipeline.reproduce.paper import load_paper
     from pipeline.reproduce.results import collect
     from pipeline.rundir import hold
 
     began = time.perf_counter()
-    path = Path(options.run_dir or DEFAULT)
+    path = Path(options.directory)
     with events:
-        paper = load_paper()
-        experiments = asked_of(options, paper)
+        paper, experiments = options.the_paper, options.experiments
+        check_systems(options)
         data = LocalData(options)
         for experiment in experiments:
             for name in options.datasets or paper.datasets_of(experiment):
@@ -67,15 +64,15 @@ def run(
             events.message(f"skipped: {reason}")
         lock = hold(path)
         try:
-            entries = {e.label: entries_for(e, paper, options, data) for e in experiments}
+            entries = {e.label: entries_for(e, options, data) for e in experiments}
             runs = Runs(options, path, data, call or call_directly, events, on_cluster)
-            sizes = any(experiment.label == "table 4" for experiment in experiments)
+            sizes = any(paper.form(experiment).sized for experiment in experiments)
             runs.make([entry for listed in entries.values() for entry in listed], list(data.there) if sizes else [])
             results = collect(paper, experiments, entries, runs.found, options.readings, runs.sizes, path)
             results["run"] = runs.about(options.command(session=False), time.perf_counter() - began)
             results["skipped"] = data.skipped
             write_json(path / "results.json", results)
-            write_page(results, path / "report.html")
+            write_page(paper, results, path / "report.html")
             events.message(f"report: {path / 'report.html'}")
             return results
         except KeyboardInterrupt:
@@ -85,30 +82,29 @@ def run(
             lock.close()
 
 
-def asked_of(options: ReproduceOptions, paper: Paper) -> list[Experiment]:
-    """Tables, figures and sections to reproduce.
+def check_systems(options: ReproduceOptions) -> None:
+    """Refuse what is no system of the paper.
 
     Raises
     ------
     InputError
-        A system is named that there is not.
+        With those that it has.
     """
     from pipeline.errors import InputError
 
+    systems = options.the_paper.systems
     for name in options.systems or ():
-        if name not in paper.systems:
-            raise InputError(f"--systems: found {name!r}, expected some of {', '.join(paper.systems)}")
-    found = [paper.find("table", name) for name in options.table or ()]
-    found += [paper.find("figure", name) for name in options.figure or ()]
-    return found + [paper.find("section", name) for name in options.section or ()]
+        if name not in systems:
+            raise InputError(f"--systems: found {name!r}, expected some of {', '.join(systems)}")
 
 
-def entries_for(experiment: Experiment, paper: Paper, options: ReproduceOptions, data: LocalData) -> list[Entry]:
+def entries_for(experiment: Experiment, options: ReproduceOptions, data: LocalData) -> list[Entry]:
     """Runs of an experiment on the data sets that are there."""
-    from pipeline.reproduce.paper import entries_of
+    from pipeline.reproduce.paper import Asked
 
+    paper = options.the_paper
     names = data.those_of(options.datasets or paper.datasets_of(experiment))
     stream: dict[str, Any] = {} if options.order == "shuffled" else {"order": options.order}
     if options.initial is not None:
         stream["initial"] = options.initial
-    return list(entries_of(paper, experiment, names, options.readings, stream, options.systems))
+    return list(paper.form(experiment).entries(Asked(names, options.readings, stream, options.systems)))

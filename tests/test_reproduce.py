@@ -20,12 +20,13 @@ from flows.reproduce_options import ReproduceOptions
 from flows.run_reproduce import run
 from pipeline.durable import read_json
 from pipeline.errors import InputError
+from pipeline.papers import PAPERS
 from pipeline.progress import QuietProgress
-from pipeline.reproduce.paper import Entry, load_paper
+from pipeline.reproduce.paper import Entry
 from pipeline.reproduce.text import print_results
 from tests.runs import points
 
-PAPER = load_paper()
+PAPER = PAPERS["isolation-kernel"]
 TABLES = ("5", "6", "7", "8")
 N, COLUMNS = 260, 4
 
@@ -186,7 +187,7 @@ def test_page_and_terminal_show_both_numbers(made: Any, capsys: pytest.CaptureFi
     assert read_json(path / "results.json") == json.loads(json.dumps(results))
     assert "nowhere.csv not found" in page
     assert 'href="clouds/nogd-nogd-averaged/report.html"' in page
-    print_results(results)
+    print_results(PAPER, results)
     printed_out = capsys.readouterr().out
     accuracy = next(r["accuracy"] for r in rows_of(results, "table 5") if r["dataset"] == "clouds")
     assert f"{accuracy:.4f}" in page
@@ -195,7 +196,9 @@ def test_page_and_terminal_show_both_numbers(made: Any, capsys: pytest.CaptureFi
     assert printed_out.count("broken: failed: ") == 1  # once for all its runs
     assert "broken.csv" in printed_out
     assert "Nothing of it is there." not in printed_out
-    print_results({**results, "experiments": [{**experiment, "rows": []} for experiment in results["experiments"]]})
+    print_results(
+        PAPER, {**results, "experiments": [{**experiment, "rows": []} for experiment in results["experiments"]]}
+    )
     assert capsys.readouterr().out.count("Nothing of it is there.") == 2  # Tables 5 and 8
 
 
@@ -339,7 +342,7 @@ def drawn(declared: Path, scheduler: str, tmp_path_factory: pytest.TempPathFacto
     figures = ("1", "2", "3", "4", "5")
     with pytest.MonkeyPatch.context() as patch:
         # Contours of few points, and few partitionings and rows, show the same.
-        patch.setattr("pipeline.reproduce.pictures.GRID", 9)
+        patch.setattr("pipeline.papers.isolation_kernel.pictures.GRID", 9)
         patch.setitem(PAPER.find("figure", "5").about, "sizes", SIZES)  # type: ignore[arg-type]
         asked = options(
             declared, path, figure=figures, section=("8.1.1",), table=("3",), initial=120, cluster=scheduler

@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
+from pipeline.papers import PAPERS
+from pipeline.reproduce.form import Outcome
 from pipeline.reproduce.page import write_page
-from pipeline.reproduce.paper import Entry, Experiment, entries_of, load_paper
-from pipeline.reproduce.results import Outcome, collect
+from pipeline.reproduce.paper import Asked, Entry, Experiment
+from pipeline.reproduce.results import collect
 from tests.test_report_browser import Open, chrome, pytestmark, show, visible_text  # noqa: F401
 
 WAYS = ("finished", "stopped", "memory", "failed")
@@ -45,10 +47,10 @@ def outcome(entry: Entry) -> Outcome:
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder: Path = tmp_path_factory.mktemp("reproduced")
-    paper = load_paper()
+    paper = PAPERS["isolation-kernel"]
     labels = ("table 3", "table 4", "table 5", "table 6", "table 7", "table 8", "figure 3", "section 8.1.1")
     experiments: list[Experiment] = [paper.experiments[tuple(label.split())] for label in labels]  # type: ignore[index]
-    entries = {e.label: list(entries_of(paper, e, ["a9a", "news20.binary"], {}, {})) for e in experiments}
+    entries = {e.label: list(paper.form(e).entries(Asked(["a9a", "news20.binary"]))) for e in experiments}
     size = {"rows_train": 10, "rows_test": 5, "columns": 4, "nnz": 30}
     results = collect(paper, experiments, entries, outcome, {}, {"a9a": size, "ijcnn1": "could not be read"}, folder)
     results["skipped"] = {"url": "url: url_combined not found in /some/where"}
@@ -57,7 +59,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "machine": {"processor": "A processor", "cores": 2, "memory_bytes": 1 << 34, "system": "Linux"},
         "cluster": {"kind": "local", "workers": 2, "threads": 2}, "versions": {"python": "3.12.1"},
     }  # fmt: skip
-    write_page(results, folder / "report.html")
+    write_page(paper, results, folder / "report.html")
     return folder / "report.html"
 
 

@@ -131,12 +131,12 @@ def map_of(name: str) -> Map:
 
 def load_packages() -> None:
     """Make the methods of other packages known, once those of ours are."""
-    for point in sorted(_offered(), key=lambda point: (point.name, point.value)):
+    for point in sorted(offered(GROUP), key=lambda point: (point.name, point.value)):
         _load(point)
 
 
-def _offered() -> Iterator[EntryPoint]:
-    """Entry points of installed packages that offer methods.
+def offered(group: str) -> Iterator[EntryPoint]:
+    """Entry points of installed packages in a group.
 
     importlib.metadata takes longer to import, and to look at all packages, than all of ``--help`` does otherwise: it
     is asked about those only whose file of entry points has the group.
@@ -150,7 +150,7 @@ def _offered() -> Iterator[EntryPoint]:
         for name in names:
             place = Path(folder, name)
             try:
-                offers = f"[{GROUP}]" in (place / "entry_points.txt").read_text(encoding="utf-8", errors="replace")
+                offers = f"[{group}]" in (place / "entry_points.txt").read_text(encoding="utf-8", errors="replace")
             except OSError:
                 continue
             package = name.partition("-")[0]
@@ -158,7 +158,7 @@ def _offered() -> Iterator[EntryPoint]:
                 from importlib.metadata import Distribution
 
                 seen.add(package)
-                yield from Distribution.at(place).entry_points.select(group=GROUP)
+                yield from Distribution.at(place).entry_points.select(group=group)
 
 
 def _load(point: EntryPoint) -> None:

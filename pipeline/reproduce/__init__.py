@@ -1,6 +1,7 @@
-"""The experiments of the Isolation Kernel paper: what is run for each table and figure, and the page that shows it.
+"""Papers, reproduced: what is run for each table and figure, and the page that shows ours beside what was printed.
 
-``experiments.toml`` says what the systems are, in options of our commands; ``published.toml`` what was printed.
-``paper`` reads both and lists the runs; ``results`` lays what they gave beside what was printed; ``pictures`` draws the
-figures; ``page`` and ``text`` show all of it. Making the runs is the command's matter (``flows/reproduce_runs.py``).
+Nothing here knows a paper: each is a folder of ``pipeline/papers/`` that says everything about itself. ``paper`` is
+what a paper is, ``form`` how one of its experiments is made and shown; ``compared``, ``sizes`` and ``streams`` are
+forms that many papers share. ``results`` lays what the runs gave beside what was printed; ``page`` and ``text`` show
+all of it. Making the runs is the command's matter (``flows/reproduce_runs.py``).
 """

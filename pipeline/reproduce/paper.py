@@ -1,15 +1,27 @@
-"""The paper as data: its systems, tables and figures, what it leaves open, and the runs that each of them takes."""
+"""A paper that describes itself: what it is, its systems, readings and experiments, its printed numbers, its forms.
+
+Commands load the declarations of all papers to answer ``--help``: only the standard library is imported here, and a
+paper's TOML files are read when somebody asks for what stands in them.
+"""
 
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
-from importlib import resources
-from typing import Any, Literal
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from ikmap.methods.options import MethodOptions
+from pipeline.errors import InputError
+
+if TYPE_CHECKING:
+    from pipeline.reproduce.form import Form
 
 Kind = Literal["table", "figure", "section"]
+KINDS: tuple[Kind, ...] = ("table", "figure", "section")
+READINGS = "Readings"
+"""Group of the options that say how to read a paper."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +36,7 @@ class System:
     negative : mapping or None
         In their place where the data has negative values, and `why`.
     within : float
-        Difference from a printed accuracy that counts as the same.
+        Difference from a printed number that counts as the same.
     """
 
     name: str
@@ -108,131 +120,158 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Paper:
-    """Systems, readings, experiments and printed numbers."""
+class Measure:
+    """What a paper's printed numbers are about.
 
-    systems: Mapping[str, System]
-    readings: Mapping[str, Reading]
-    experiments: Mapping[tuple[str, str], Experiment]
-    published: Mapping[str, Any]
-
-    @property
-    def datasets(self) -> tuple[str, ...]:
-        """Data sets of Table 4, in its order."""
-        return tuple(self.published["table4"])
-
-    def find(self, kind: Kind, name: str) -> Experiment:
-        return self.experiments[kind, name]
-
-    def datasets_of(self, experiment: Experiment) -> tuple[str, ...]:
-        """Data sets that the paper has in an experiment."""
-        return tuple(experiment.about.get("datasets", self.datasets))
-
-
-@cache
-def load_paper() -> Paper:
-    """Read what ships with the package."""
-    here = resources.files("pipeline.reproduce")
-    about = tomllib.loads((here / "experiments.toml").read_text(encoding="utf-8"))
-    experiments: list[Experiment] = []
-    kinds: tuple[Kind, ...] = ("table", "figure", "section")
-    for kind in kinds:
-        for name, told in about[kind].items():
-            experiments.append(Experiment(kind, name, told["title"], told))
-    return Paper(
-        systems={name: System(name, **told) for name, told in about["system"].items()},
-        readings={
-            name: Reading(name, told["title"], told["why"], tuple(told["systems"]), told["values"])
-            for name, told in about["reading"].items()
-        },
-        experiments={(experiment.kind, experiment.name): experiment for experiment in experiments},
-        published=tomllib.loads((here / "published.toml").read_text(encoding="utf-8")),
-    )
-
-
-def entries_of(
-    paper: Paper,
-    experiment: Experiment,
-    datasets: Iterable[str],
-    chosen: Mapping[str, str],
-    stream: Mapping[str, Any],
-    systems: Sequence[str] | None = None,
-) -> Iterator[Entry]:
-    """Yield the runs of an experiment, those that the printed numbers are compared with first.
-
-    Parameters
+    Attributes
     ----------
-    datasets : iterable of str
-    chosen : mapping
-        By name of a reading: the one value to take, or "all".
+    key : str
+        Its name in ``metrics.json``, and in rows of ``results.json``.
+    many : str
+        More than one of it.
+    what : str
+        What it is, for people.
+    form, printed : str
+        How ours and the printed numbers are written.
+    """
+
+    key: str = "accuracy"
+    many: str = "accuracies"
+    what: str = "accuracy on the test set"
+    form: str = ".4f"
+    printed: str = ".2f"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a command asks of an experiment.
+
+    Attributes
+    ----------
+    datasets : sequence of str
+        Those that are there.
+    readings : mapping
+        Values of the paper's options by name; where the option is a reading, the one to take or "all".
     stream : mapping
         Options of ``flows.online`` for what runs on a stream.
     systems : sequence of str, optional
         Only these.
     """
-    for dataset in datasets:
-        if experiment.kind == "table":
-            wanted = [name for name in experiment.systems if systems is None or name in systems]
-            for name in wanted:
-                yield _main(paper, dataset, paper.systems[name], chosen)
-            for name in wanted:
-                yield from _otherwise(paper, dataset, paper.systems[name], chosen)
-        elif experiment.label == "figure 5":
-            yield from _growing(dataset, experiment)
-        elif "streams" in experiment.about:
-            yield from _streams(dataset, experiment, stream)
+
+    datasets: Sequence[str]
+    readings: Mapping[str, Any] = field(default_factory=dict)
+    stream: Mapping[str, Any] = field(default_factory=dict)
+    systems: Sequence[str] | None = None
 
 
-def shown(reading: Reading, chosen: Mapping[str, str]) -> str:
+class Paper:
+    """A paper to reproduce: a subclass in a folder of its own, with ``experiments.toml`` and ``published.toml``.
+
+    Attributes
+    ----------
+    name : str
+        What ``--paper`` calls it.
+    short : str
+        What people call it, as in "Isolation Kernel paper".
+    title, source : str
+        Its title; who wrote it, where and when it appeared.
+    package : str
+        The package whose folder has the TOML files: ``__name__`` of the module that declares the paper.
+    Options : type
+        Its options: readings, and whatever else only this paper needs.
+    measure : Measure
+        What its printed numbers are about.
+    """
+
+    name: ClassVar[str]
+    short: ClassVar[str]
+    title: ClassVar[str]
+    source: ClassVar[str]
+    package: ClassVar[str]
+    Options: ClassVar[type[MethodOptions]] = MethodOptions
+    measure: ClassVar[Measure] = Measure()
+
+    def form(self, experiment: Experiment) -> Form:
+        """What makes and shows an experiment; of a table with systems the one that holds ours against what was printed.
+
+        Raises
+        ------
+        LookupError
+            There is none: the paper has to bring it.
+        """
+        from pipeline.reproduce.compared import Compared
+
+        if experiment.kind != "table" or not experiment.systems:
+            raise LookupError(f"{self.name}: {experiment.label} has no form; {type(self).__name__}.form must give one")
+        return Compared(self, experiment)
+
+    @property
+    def run_dir(self) -> str:
+        """Where its runs go, if nobody says."""
+        return f"runs/{self.name}"
+
+    @property
+    def datasets(self) -> tuple[str, ...]:
+        """Data sets of experiments that do not name their own."""
+        return tuple(self._about.get("datasets", ()))
+
+    def datasets_of(self, experiment: Experiment) -> tuple[str, ...]:
+        """Data sets that the paper has in an experiment."""
+        return tuple(experiment.about.get("datasets", self.datasets))
+
+    @cached_property
+    def systems(self) -> dict[str, System]:
+        return {name: System(name, **told) for name, told in self._about.get("system", {}).items()}
+
+    @cached_property
+    def readings(self) -> dict[str, Reading]:
+        return {
+            name: Reading(name, told["title"], told["why"], tuple(told["systems"]), told["values"])
+            for name, told in self._about.get("reading", {}).items()
+        }
+
+    @cached_property
+    def experiments(self) -> dict[tuple[str, str], Experiment]:
+        return {
+            (kind, name): Experiment(kind, name, told["title"], told)
+            for kind in KINDS
+            for name, told in self._about.get(kind, {}).items()
+        }
+
+    @cached_property
+    def published(self) -> dict[str, Any]:
+        """What was printed, by "table5" and the like; a paper need not have any."""
+        return self._toml("published.toml", missing={})
+
+    def find(self, kind: Kind, name: str) -> Experiment:
+        """The experiment of that name.
+
+        Raises
+        ------
+        InputError
+            The paper has none.
+        """
+        found = self.experiments.get((kind, name))
+        if found is None:
+            there = ", ".join(other for of, other in self.experiments if of == kind)
+            expected = f"some of {there}" if there else "none"
+            raise InputError(f"--{kind}: found {name!r}, expected {expected} (--paper {self.name})")
+        return found
+
+    @cached_property
+    def _about(self) -> dict[str, Any]:
+        return self._toml("experiments.toml")
+
+    def _toml(self, name: str, missing: dict[str, Any] | None = None) -> dict[str, Any]:
+        from importlib import resources
+
+        file = resources.files(self.package) / name
+        if missing is not None and not file.is_file():
+            return missing
+        return tomllib.loads(file.read_text(encoding="utf-8"))
+
+
+def shown(reading: Reading, chosen: Mapping[str, Any]) -> str:
     """The value of a reading that the printed numbers are compared with."""
     asked = chosen.get(reading.name, "all")
-    return next(iter(reading.values)) if asked == "all" else asked
-
-
-def _main(paper: Paper, dataset: str, system: System, chosen: Mapping[str, str]) -> Entry:
-    """The run whose result is held against the printed one."""
-    options, parts = dict(system.options), [system.name]
-    factors: dict[str, float] = {}
-    for reading in paper.readings.values():
-        value = shown(reading, chosen)
-        if system.name in reading.systems and reading.values[value]:
-            options |= {name: given for name, given in reading.values[value].items() if name != "times"}
-            factors |= reading.values[value].get("times", {})
-            parts.append(f"{reading.name}-{value}")
-    for name, factor in factors.items():  # whatever another reading has made of the option
-        options[name] *= factor
-    return Entry(f"{dataset}/{'-'.join(parts)}", dataset, system.name, "batch", options)
-
-
-def _otherwise(paper: Paper, dataset: str, system: System, chosen: Mapping[str, str]) -> Iterator[Entry]:
-    """Yield the runs that read the paper otherwise in one point."""
-    for reading in paper.readings.values():
-        if system.name not in reading.systems or chosen.get(reading.name, "all") != "all":
-            continue
-        for value in list(reading.values)[1:]:
-            main = _main(paper, dataset, system, {**chosen, reading.name: value})
-            yield Entry(main.key, dataset, system.name, "batch", main.options, (reading.name, value))
-
-
-def _growing(dataset: str, experiment: Experiment) -> Iterator[Entry]:
-    """Figure 5: one run for each t and each b."""
-    psi = experiment.about["psi"]
-    for size in experiment.about["sizes"]:
-        options = {"learner": ["ogd"], "partitioner": "iforest", "psi": psi, "t": size}
-        yield Entry(f"{dataset}/figure5-t-{size}", dataset, f"t={size}", "batch", options)
-    for size in experiment.about["sizes"]:
-        options = {"learner": ["nogd"], "psi": psi, "b": size}
-        yield Entry(f"{dataset}/figure5-b-{size}", dataset, f"b={size}", "batch", options)
-
-
-def _streams(dataset: str, experiment: Experiment, stream: Mapping[str, Any]) -> Iterator[Entry]:
-    """Runs on a stream: one, or one for each psi."""
-    label = experiment.label.replace(" ", "")
-    changed = "".join(f"-{name}-{value}" for name, value in stream.items())
-    for asked in experiment.about["streams"]:
-        name = f"{label}-{asked['partitioner']}{changed}"
-        if "psi" not in experiment.about:
-            yield Entry(f"{dataset}/{name}", dataset, asked["partitioner"], "online", {**asked, **stream})
-        for psi in experiment.about.get("psi", ()):
-            options = {**asked, **stream, "psi": psi}
-            yield Entry(f"{dataset}/{name}-psi-{psi}", dataset, f"psi={psi}", "online", options)
+    return next(iter(reading.values)) if asked == "all" else str(asked)

@@ -12,18 +12,21 @@ from rich.table import Table
 
 from pipeline.plain_text import printable
 from pipeline.report.text import MISSING, duration
-from pipeline.reproduce.results import Outcome
+from pipeline.reproduce.form import Outcome
+from pipeline.reproduce.paper import Measure, Paper
 
 MARKS = {"stopped": "stopped", "memory": "-ME-", "failed": "failed", "defect": "failed"}
 """In place of a number, for a run that has none."""
 
+ACCURACY = Measure()
 
-def one_line(key: str, outcome: Outcome, seconds: float) -> str:
+
+def one_line(key: str, outcome: Outcome, seconds: float, measure: Measure = ACCURACY) -> str:
     """What is said when a run has ended."""
     if outcome.metrics is None:
         return f"{key}: {outcome.message}"
-    accuracies = [f"{learner['accuracy']:.4f}" for learner in outcome.metrics["learners"].values()]
-    return f"{key}: accuracy {', '.join(accuracies)}, {seconds:.0f} s"
+    found = [number(learner[measure.key], measure.form) for learner in outcome.metrics["learners"].values()]
+    return f"{key}: {measure.key} {', '.join(found)}, {seconds:.0f} s"
 
 
 def number(value: Any, form: str = ".4f") -> str:
@@ -36,14 +39,14 @@ def seconds(value: Any) -> str:
     return duration(value) if isinstance(value, int | float) else MISSING if value is None else str(value)
 
 
-def difference(row: Mapping[str, Any]) -> str:
+def difference(row: Mapping[str, Any], measure: Measure = ACCURACY) -> str:
     """Ours less printed, with its sign."""
-    return MISSING if row["difference"] is None else f"{row['difference']:+.4f}"
+    return MISSING if row["difference"] is None else format(row["difference"], f"+{measure.form}")
 
 
-def accuracy(row: Mapping[str, Any]) -> str:
-    """The accuracy of a run, or how it ended."""
-    return number(row["accuracy"]) if row["status"] == "finished" else MARKS[row["status"]]
+def measured(row: Mapping[str, Any], measure: Measure = ACCURACY) -> str:
+    """What was measured of a run, or how it ended."""
+    return number(row[measure.key], measure.form) if row["status"] == "finished" else MARKS[row["status"]]
 
 
 def how(row: Mapping[str, Any]) -> str:
@@ -51,15 +54,15 @@ def how(row: Mapping[str, Any]) -> str:
     return "" if row["shown"] else ", ".join(f"{k}: {v}" for k, v in row["other"].items())
 
 
-def print_results(results: Mapping[str, Any], stream: IO[str] | None = None) -> None:
+def print_results(paper: Paper, results: Mapping[str, Any], stream: IO[str] | None = None) -> None:
     """Print what is compared, by default on stdout."""
     target = sys.stdout if stream is None else stream
     console = Console(file=target, highlight=False, width=None if target.isatty() else 120)
     for experiment in results["experiments"]:
-        table = _table(experiment)
-        if table is not None:
+        lines = paper.form(paper.find(experiment["kind"], experiment["name"])).printed_out(experiment["rows"])
+        if lines is not None:
             console.print(f"\n{experiment['kind'].title()} {experiment['name']}: {experiment['title']}")
-            console.print(table if experiment["rows"] else "Nothing of it is there.")
+            console.print(_filled(*lines) if experiment["rows"] else "Nothing of it is there.")
     ended = dict.fromkeys(
         f"{row['dataset']}: {MARKS[row['status']]}: {row['message']}"
         for experiment in results["experiments"]
@@ -68,31 +71,6 @@ def print_results(results: Mapping[str, Any], stream: IO[str] | None = None) -> 
     )
     for line in [*(f"skipped: {reason}" for reason in results["skipped"].values()), *ended]:
         console.print(printable(line), soft_wrap=True, markup=False)
-
-
-def _table(experiment: Mapping[str, Any]) -> Table | None:
-    rows = experiment["rows"]
-    cells: Iterable[tuple[str, ...]]
-    if experiment["kind"] == "table" and experiment["name"] not in ("3", "4"):
-        cells = (
-            (row["dataset"], row["title"], how(row), accuracy(row), number(row["published_accuracy"], ".2f"),
-             difference(row), seconds(row["seconds"]))
-            for row in rows
-        )  # fmt: skip
-        return _filled(("data set", "system", "read otherwise", "ours", "printed", "difference", "seconds"), cells)
-    if experiment["kind"] == "section" or (experiment["name"] in ("3", "4") and experiment["kind"] == "figure"):
-        cells = (
-            (row["dataset"], row["part"], row["learner"], accuracy(row), seconds(row.get("seconds")),
-             number(row.get("share"), ".1f"), number(row.get("n_support"), ",d"))
-            for row in rows
-        )  # fmt: skip
-        return _filled(("data set", "part", "learner", "accuracy", "seconds", "share of f, %", "support"), cells)
-    if experiment["kind"] == "figure" and experiment["name"] == "5":
-        cells = (
-            (row["dataset"], row["parameter"], str(row["size"]), accuracy(row), seconds(row["seconds"])) for row in rows
-        )
-        return _filled(("data set", "grows", "size", "accuracy", "seconds"), cells)
-    return None
 
 
 def _filled(head: Iterable[str], rows: Iterable[Iterable[str]]) -> Table:

@@ -1,1 +1,1 @@
-"""Methods as strangers would write them, one file each: fixtures of tests, which make them known and nothing else."""
+"""Methods and papers as strangers write them, fixtures of tests: each is carried without an edit elsewhere."""

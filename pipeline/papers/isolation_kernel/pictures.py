@@ -1,10 +1,8 @@
-"""The figures of the paper, drawn from our numbers: SVG and PNG."""
+"""The figures of the Isolation Kernel paper, drawn from our numbers."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,58 +11,15 @@ from ikmap.kernels import LaplacianKernel
 from ikmap.partitioners import fit_partitions
 from ikmap.partitioners.subsample import draw_subsamples
 from ikmap.seeds import generator
-from pipeline.reproduce.paper import Experiment
+from pipeline.reproduce.drawing import panels, style
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Row = Mapping[str, Any]
 
-COLOURS = ("#1f5fb0", "#b3500a", "#0b7368", "#7b3fa0", "#8a6d00", "#a3244b")
-MARKERS = ("o", "s", "^", "D", "v", "P")
 GRID = 61
 """Points in each direction where contours are computed."""
-
-
-def draw(experiment: Experiment, rows: Sequence[Row], folder: Path) -> list[str]:
-    """Draw the pictures of a figure into a folder; return the names of the SVG files, which have PNGs beside them."""
-    if experiment.label in ("figure 1", "figure 2"):
-        make: Callable[[Mapping[str, Any]], Figure] = {"1": _uniform, "2": _real}[experiment.name]
-        return [_save(make(experiment.about), folder, f"figure{experiment.name}")]
-    by_dataset: dict[str, list[Row]] = defaultdict(list)
-    for row in rows:
-        if experiment.kind == "figure" and row["accuracy"] is not None:
-            by_dataset[row["dataset"]].append(row)
-    kinds: dict[str, Callable[[str, Sequence[Row]], Figure]] = {"3": _online, "4": _naive, "5": _growing}
-    return [
-        _save(kinds[experiment.name](dataset, found), folder, f"figure{experiment.name}-{dataset}")
-        for dataset, found in by_dataset.items()
-    ]
-
-
-def _save(figure: Figure, folder: Path, name: str) -> str:
-    import matplotlib
-
-    # Text as text, and the same bytes for the same numbers.
-    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": name}):
-        figure.savefig(folder / f"{name}.svg", metadata={"Date": None})
-    figure.savefig(folder / f"{name}.png", dpi=150)
-    return f"{name}.svg"
-
-
-def _panels(n: int, title: str) -> tuple[Figure, list[Any]]:
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(4.8 * n, 4.2), layout="constrained", facecolor="white")
-    figure.suptitle(title, fontsize=11)
-    axes = figure.subplots(1, n, squeeze=False)[0]
-    for ax in axes:
-        ax.spines[["top", "right"]].set_visible(False)
-    return figure, list(axes)
-
-
-def _style(i: int) -> dict[str, Any]:
-    return {"color": COLOURS[i % len(COLOURS)], "marker": MARKERS[i % len(MARKERS)], "markersize": 4, "linewidth": 1.6}
 
 
 def isolation_values(
@@ -99,13 +54,13 @@ def _contours(ax: Any, x: np.ndarray, y: np.ndarray, values: np.ndarray, name: s
     ax.set_aspect("equal")
 
 
-def _uniform(about: Mapping[str, Any]) -> Figure:
+def uniform(about: Mapping[str, Any]) -> Figure:
     """Figure 1: on uniform data the two kernels are nearly the same."""
     psi, t = about["psi"], about["t"]
     points = generator(0, 1).uniform(-0.5, 0.5, (10_000, 2))
     centre = np.zeros(2)
     x, y, grid = _grid_of(np.full(2, -0.5), np.full(2, 0.5))
-    figure, axes = _panels(2, f"Kernel with (0, 0), 10,000 uniform points in a unit square, psi = {psi}")
+    figure, axes = panels(2, f"Kernel with (0, 0), 10,000 uniform points in a unit square, psi = {psi}")
     laplacian = LaplacianKernel.of_psi(psi, 2).matrix(grid, centre[None, :])[:, 0]
     _contours(axes[0], x, y, laplacian, "Laplacian")
     found = isolation_values(points, centre, grid, "iforest", psi, t)
@@ -113,7 +68,7 @@ def _uniform(about: Mapping[str, Any]) -> Figure:
     return figure
 
 
-def _real(about: Mapping[str, Any]) -> Figure:
+def real(about: Mapping[str, Any]) -> Figure:
     """Figure 2: contours are long where data is sparse and short where it is dense."""
     from sklearn.datasets import load_wine
 
@@ -124,7 +79,7 @@ def _real(about: Mapping[str, Any]) -> Figure:
     centre = points[np.argmin(np.abs(points - np.median(points, axis=0)).sum(axis=1))]
     x, y, grid = _grid_of(np.full(2, -0.05), np.full(2, 1.05))
     title = f"Isolation Kernel with the red point, psi = {psi}, t = {t}: wine data, flavanoids and colour intensity"
-    figure, axes = _panels(2, title)
+    figure, axes = panels(2, title)
     for ax, (method, name) in zip(axes, (("anne", "aNNE (Voronoi)"), ("iforest", "iForest")), strict=True):
         _contours(ax, x, y, isolation_values(points, centre, grid, method, psi, t), name)
         ax.plot(points[:, 0], points[:, 1], ".", color="black", markersize=2.5)
@@ -137,44 +92,44 @@ NAMES = {
 }  # fmt: skip
 
 
-def _online(dataset: str, rows: Sequence[Row]) -> Figure:
+def online(dataset: str, rows: Sequence[Row]) -> Figure:
     """Figure 3: accuracy and seconds against rows of the stream."""
-    figure, (left, right) = _panels(2, f"{dataset}, online: every block predicted before it is learned from")
+    figure, (left, right) = panels(2, f"{dataset}, online: every block predicted before it is learned from")
     for i, row in enumerate(rows):
         kernel = {"iforest": "IK_i-OGD", "anne": "IK_a-OGD"}[row["part"]]
         name = kernel if row["learner"] == "ogd" else str(NAMES.get(row["learner"], row["learner"]))
         name += " (stopped)" if row["stopped_early"] else ""
         curve = row["curve"]
-        style = {**_style(i), "markevery": max(1, len(curve["rows"]) // 12)}
-        left.plot(curve["rows"], curve["accuracy"], label=name, **style)
-        right.plot(curve["rows"], curve["seconds"], label=name, **style)
+        line = {**style(i), "markevery": max(1, len(curve["rows"]) // 12)}
+        left.plot(curve["rows"], curve["accuracy"], label=name, **line)
+        right.plot(curve["rows"], curve["seconds"], label=name, **line)
     left.set(xlabel="rows of the stream", ylabel="accuracy so far")
     right.set(xlabel="rows of the stream", ylabel="seconds so far", yscale="log")
     left.legend(fontsize=8, frameon=False)
     return figure
 
 
-def _naive(dataset: str, rows: Sequence[Row]) -> Figure:
+def naive(dataset: str, rows: Sequence[Row]) -> Figure:
     """Figure 4: seconds against psi."""
-    figure, (ax,) = _panels(1, f"{dataset}, online: mapping, predicting and learning")
+    figure, (ax,) = panels(1, f"{dataset}, online: mapping, predicting and learning")
     for i, learner in enumerate(dict.fromkeys(row["learner"] for row in rows)):
         found = sorted((row["psi"], row["seconds"]) for row in rows if row["learner"] == learner)
-        ax.plot(*zip(*found, strict=True), label=NAMES.get(learner, learner), **_style(i))
+        ax.plot(*zip(*found, strict=True), label=NAMES.get(learner, learner), **style(i))
     ax.set_xscale("log", base=2)
     ax.set(xlabel="psi", ylabel="seconds", yscale="log")
     ax.legend(fontsize=8, frameon=False)
     return figure
 
 
-def _growing(dataset: str, rows: Sequence[Row]) -> Figure:
+def growing(dataset: str, rows: Sequence[Row]) -> Figure:
     """Figure 5: accuracy and seconds against t of IK_i-OGD and b of NOGD."""
-    figure, (left, right) = _panels(2, f"{dataset}, batch: IK_i-OGD with growing t, NOGD with growing b, psi = 8")
+    figure, (left, right) = panels(2, f"{dataset}, batch: IK_i-OGD with growing t, NOGD with growing b, psi = 8")
     for i, (parameter, name) in enumerate((("t", "IK_i-OGD"), ("b", "NOGD"))):
         found = sorted((row["size"], row["accuracy"], row["seconds"]) for row in rows if row["parameter"] == parameter)
         if found:
             sizes, accuracies, seconds = zip(*found, strict=True)
-            left.plot(sizes, accuracies, label=f"{name}, {parameter}", **_style(i))
-            right.plot(sizes, seconds, label=f"{name}, {parameter}", **_style(i))
+            left.plot(sizes, accuracies, label=f"{name}, {parameter}", **style(i))
+            right.plot(sizes, seconds, label=f"{name}, {parameter}", **style(i))
     left.set(xlabel="t, b", ylabel="accuracy", xscale="log")
     right.set(xlabel="t, b", ylabel="seconds", xscale="log", yscale="log")
     left.legend(fontsize=8, frameon=False)

@@ -1,0 +1,60 @@
+"""All papers by name: those of this folder, a folder each, and those of packages that offer some."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from ikmap.methods.registry import offered
+from pipeline.reproduce.paper import Paper
+
+GROUP = "ikmap.papers"
+"""Entry points of packages with more papers; each names a :class:`~pipeline.reproduce.paper.Paper`."""
+DEFAULT = "isolation-kernel"
+
+PAPERS: dict[str, Paper] = {}
+FAULTS: list[str] = []
+"""What is wrong with packages that offer papers: a line each, that says what to type."""
+
+
+def register(paper: Any, package: str = "") -> None:
+    """Make a paper known.
+
+    Raises
+    ------
+    ValueError
+        It is none, or its name is taken.
+    """
+    if not isinstance(paper, Paper):
+        raise ValueError(
+            f"package {package}: found {type(paper).__name__} in its entry point, expected a Paper of "
+            f"pipeline.reproduce.paper; pip uninstall {package}, or mend it"
+        )
+    if paper.name in PAPERS:
+        raise ValueError(
+            f"package {package}: its paper {paper.name!r} has a name that is taken; pip uninstall {package}, or give "
+            "the paper another name there"
+        )
+    PAPERS[paper.name] = paper
+
+
+def _load() -> None:
+    """Make known what is in this folder, ours first, then what packages offer."""
+    for folder in sorted(Path(__file__).parent.glob("*/__init__.py")):
+        register(import_module(f"{__name__}.{folder.parent.name}").PAPER)
+    for point in sorted(offered(GROUP), key=lambda point: (point.name, point.value)):
+        package = point.dist.name if point.dist is not None else point.value.partition(":")[0]
+        try:
+            register(point.load(), package)
+        except ValueError as error:
+            FAULTS.append(str(error))
+        except Exception as error:  # whatever a stranger's package does wrong
+            reason = f"{type(error).__name__}: {error}".splitlines()[0]
+            FAULTS.append(
+                f"package {package}: its paper {point.name!r} cannot be imported ({reason}); pip install --upgrade "
+                f"{package}, or pip uninstall {package}"
+            )
+
+
+_load()

@@ -1,0 +1,204 @@
+"""Tables whose cells are systems on data sets: ours beside what was printed, the paper read in every way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Any
+
+from pipeline.report.scores import confusion_of, majority_baseline
+from pipeline.report.text import MISSING, esc
+from pipeline.reproduce.form import Form, Made, Outcome, Row, link, table
+from pipeline.reproduce.paper import Asked, Entry, Paper, System, shown
+from pipeline.reproduce.text import difference, how, measured, number, seconds
+
+PARTS = {"build": "partition", "map": "cells", "train": "train:", "test": "evaluate:"}
+"""Parts of a batch run's time, and the stages that they are."""
+
+
+class Compared(Form):
+    """A table of systems; ``seconds`` in ``experiments.toml`` are the parts of the time that its printed ones count."""
+
+    def entries(self, asked: Asked) -> Iterator[Entry]:
+        """Yield for each data set the runs to compare, then those that read the paper otherwise in one point."""
+        paper = self.paper
+        names = [name for name in self.experiment.systems if asked.systems is None or name in asked.systems]
+        for dataset in asked.datasets:
+            for name in names:
+                yield main_entry(paper, dataset, paper.systems[name], asked.readings)
+            for name in names:
+                yield from _otherwise(paper, dataset, paper.systems[name], asked.readings)
+
+    def printed(self, dataset: str, system: str) -> tuple[Any, Any]:
+        """What the paper prints, and its seconds: numbers, its mark for what there is none of, or None."""
+        tables = self.paper.published
+        value = tables.get(f"table{self.experiment.name}", {}).get(dataset, {}).get(system)
+        return (value[0], value[1]) if isinstance(value, list) else (value, None)
+
+    def rows(self, made: Made) -> list[Row]:
+        """One for each run."""
+        return [self._row(entry, made.outcome(entry), made.readings) for entry in made.entries]
+
+    def _row(self, entry: Entry, outcome: Outcome, chosen: Mapping[str, Any]) -> Row:
+        system, key = self.paper.systems[entry.system], self.paper.measure.key
+        was, was_seconds = self.printed(entry.dataset, entry.system)
+        of_run: Row = {key: None, "seconds": None, "parts": {}, "chosen": "", "larger_class": None}
+        if outcome.metrics is not None:
+            of_run = batch_result(outcome.metrics, self.experiment.about.get("seconds", tuple(PARTS)), key)
+        ours = of_run[key]
+        apart = ours - was if ours is not None and isinstance(was, int | float) else None
+        return {
+            "dataset": entry.dataset,
+            "system": entry.system,
+            "title": system.title,
+            "reading": readings_of(self.paper, entry, chosen),
+            "shown": entry.reading is None,
+            "other": dict([entry.reading] if entry.reading else []),
+            **of_run,
+            f"published_{key}": was,
+            "published_seconds": was_seconds,
+            "difference": None if apart is None else round(apart, 6),
+            "within": None if apart is None else abs(apart) <= system.within,
+            "tolerance": system.within,
+            **outcome.told(),
+            "message": remark(of_run, outcome),
+        }
+
+    def html(self, rows: Sequence[Row]) -> str:
+        """For each data set the systems, and below them the other readings."""
+        parts = []
+        for dataset, found in groupby(rows, key=lambda row: row["dataset"]):
+            listed = list(found)
+            head = (
+                "system", "ours", "printed", "difference", "chosen", "seconds", "printed", "build, map, train, test",
+            )  # fmt: skip
+            parts.append(f"<h3>{esc(dataset)}</h3>")
+            if (share := next((row["larger_class"] for row in listed if row["larger_class"]), None)) is not None:
+                parts.append(
+                    f'<p class="note">Of the test rows {number(share)} are of the class that most training rows have.'
+                    "</p>"
+                )
+            parts.append(table(head, [self._cells(row, row["title"]) for row in listed if row["shown"]], dataset))
+            other = [row for row in listed if not row["shown"]]
+            if other:
+                lines = [self._cells(row, f"{row['title']}, {how(row)}") for row in other]
+                parts.append("<details open><summary>read otherwise</summary>")
+                parts.append(table(head, lines, f"{dataset}, read otherwise") + "</details>")
+            notes = [
+                f"{row['title']}{', ' * bool(how(row))}{how(row)}: {row['message']}" for row in listed if row["message"]
+            ]
+            parts += [f'<p class="note">{esc(note)}.</p>' for note in notes]
+        counted = ", ".join(self.experiment.about.get("seconds", PARTS))
+        parts.append(
+            f'<p class="note">Ours: {esc(self.paper.measure.what)}, seconds of the tasks on one worker, less '
+            f"cross-validation. Seconds are those of {counted}, as printed; printed seconds are those of the authors' "
+            "machine. Chosen: by 5-fold cross-validation on at most 20,000 training rows, of which SVMs with a kernel "
+            "see 4,000.</p>"
+        )
+        return "".join(parts)
+
+    def _cells(self, row: Row, title: str) -> list[str]:
+        measure = self.paper.measure
+        apart = difference(row, measure)
+        if row["within"] is not None:
+            apart = f"{apart} ✓" if row["within"] else f"<b>{apart}</b>"
+        parts = ", ".join(seconds(value) for value in row["parts"].values()) or MISSING
+        return [
+            link(row, title),
+            esc(measured(row, measure)),
+            esc(number(row[f"published_{measure.key}"], measure.printed)),
+            apart,
+            esc(row["chosen"] or MISSING),
+            esc(seconds(row["seconds"])),
+            esc(seconds(row["published_seconds"])),
+            esc(parts),
+        ]
+
+    def printed_out(self, rows: Sequence[Row]) -> tuple[Sequence[str], list[Sequence[str]]]:
+        """A line for each run."""
+        measure = self.paper.measure
+        cells: list[Sequence[str]] = [
+            (row["dataset"], row["title"], how(row), measured(row, measure),
+             number(row[f"published_{measure.key}"], measure.printed), difference(row, measure),
+             seconds(row["seconds"]))
+            for row in rows
+        ]  # fmt: skip
+        return ("data set", "system", "read otherwise", "ours", "printed", "difference", "seconds"), cells
+
+
+def main_entry(paper: Paper, dataset: str, system: System, chosen: Mapping[str, Any]) -> Entry:
+    """The run whose result is held against the printed one."""
+    options, parts = dict(system.options), [system.name]
+    factors: dict[str, float] = {}
+    for reading in paper.readings.values():
+        value = shown(reading, chosen)
+        if system.name in reading.systems and reading.values[value]:
+            options |= {name: given for name, given in reading.values[value].items() if name != "times"}
+            factors |= reading.values[value].get("times", {})
+            parts.append(f"{reading.name}-{value}")
+    for name, factor in factors.items():  # whatever another reading has made of the option
+        options[name] *= factor
+    return Entry(f"{dataset}/{'-'.join(parts)}", dataset, system.name, "batch", options)
+
+
+def _otherwise(paper: Paper, dataset: str, system: System, chosen: Mapping[str, Any]) -> Iterator[Entry]:
+    """Yield the runs that read the paper otherwise in one point."""
+    for reading in paper.readings.values():
+        if system.name not in reading.systems or chosen.get(reading.name, "all") != "all":
+            continue
+        for value in list(reading.values)[1:]:
+            main = main_entry(paper, dataset, system, {**chosen, reading.name: value})
+            yield Entry(main.key, dataset, system.name, "batch", main.options, (reading.name, value))
+
+
+def remark(of_run: Row, outcome: Outcome) -> str:
+    """What is to be said of a run, if there is something."""
+    if of_run.get("gap") is not None:
+        return f"not converged, duality gap {of_run['gap']:.2g}"
+    return outcome.message
+
+
+def batch_result(metrics: Mapping[str, Any], counted: Sequence[str], measure: str = "accuracy") -> Row:
+    """What was measured of a run with one learner, its seconds and its choice.
+
+    Parameters
+    ----------
+    counted : sequence of str
+        The parts that make up the seconds.
+    measure : str
+        What the learner is measured by, as ``metrics.json`` calls it.
+    """
+    ((name, learner),) = metrics["learners"].items()
+    busy = {stage["name"]: sum(worker["seconds_busy"] for worker in stage["workers"]) for stage in metrics["stages"]}
+    parts = {part: round(busy.get(stage + name * stage.endswith(":"), 0.0), 4) for part, stage in PARTS.items()}
+    larger = None
+    if "confusion" in learner:
+        larger = majority_baseline(metrics["data"], confusion_of(learner, metrics["data"]["classes"]))
+    return {
+        measure: learner[measure],
+        "seconds": round(sum(parts[part] for part in counted), 4),
+        "parts": parts,
+        "selection_seconds": round(busy.get("select", 0.0), 4),
+        "chosen": choice(metrics, name),
+        "larger_class": larger,
+        "gap": None if learner.get("converged", True) else learner["duality_gap"],
+    }
+
+
+def choice(metrics: Mapping[str, Any], name: str) -> str:
+    """What cross-validation has chosen for a learner, for people."""
+    selection = metrics["selection"] or {}
+    if name in selection.get("tuned", {}):
+        tuned = selection["tuned"][name]
+        return f"{tuned['parameter']} {tuned['chosen']:g}"
+    return (
+        f"{selection.get('parameter', 'psi')} {selection['chosen'][name]}"
+        if name in selection.get("chosen", {})
+        else ""
+    )
+
+
+def readings_of(paper: Paper, entry: Entry, chosen: Mapping[str, Any]) -> dict[str, str]:
+    """How the paper was read in all that concerns a run."""
+    values = {r.name: shown(r, chosen) for r in paper.readings.values() if entry.system in r.systems}
+    return values | dict([entry.reading] if entry.reading else [])
