@@ -1,3 +1,5 @@
+"""``python -m ikmap.methods.checks NAME ...``."""
+
 import sys
 
 from ikmap.methods.checks import main
