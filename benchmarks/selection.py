@@ -13,8 +13,9 @@ from distributed import Client
 
 from benchmarks.data import find
 from benchmarks.harness import Case, Options, Row
-from pipeline.batch import Invocation, run_batch
+from pipeline.batch import run_batch
 from pipeline.engine import Context
+from pipeline.metrics import Invocation
 from pipeline.params import Params
 from pipeline.progress import QuietProgress
 from pipeline.rundir import RunDirectory

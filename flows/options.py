@@ -16,7 +16,7 @@ from ikmap.methods import LEARNERS, MAPS, OptionError, methods, option
 from ikmap.methods.kinds import Choice, Flag, Integer, Real, Several, Text
 from ikmap.methods.options import BASELINES, FEATURES, LEARNING
 from ikmap.methods.registry import FAULTS
-from ikmap.methods.sharing import Program, chosen, searches_anything, shared_out
+from ikmap.methods.sharing import Program, chosen, refuse_growth, searches_anything, shared_out
 from ikmap.tasks import LATER, TASKS, task_words
 from pipeline.errors import InputError
 
@@ -293,7 +293,7 @@ class OnlineOptions(BatchOptions):
     PROGRAM: ClassVar[str] = "flows.online"
     DESCRIPTION: ClassVar[str] = (
         "Predict and then learn from one block of rows after the other, with several learners on one stream. "
-        "The first rows choose parameters and the map, which then stays as it is."
+        "The first rows choose parameters and the map, which then stays as it is, unless it is one that grows."
     )
 
     learner: tuple[str, ...] = option(
@@ -343,3 +343,7 @@ class OnlineOptions(BatchOptions):
         super().check_together()
         if self.initial is not None and self.test_size != self.specs()["test_size"].default:
             raise InputError("--initial and --test-size: found both, expected one of them")
+        try:
+            refuse_growth(chosen(self.partitioner, self.learner), self.methods)
+        except OptionError as error:
+            raise InputError(str(error)) from None

@@ -21,13 +21,14 @@ from flows.reproduce_data import LocalData
 from flows.reproduce_options import ReproduceOptions
 from flows.run_batch import batch_params, cluster_arguments, identity, invocation, sources_of
 from flows.run_online import online_identity, online_params
-from pipeline.batch import Call, run_batch, versions
+from pipeline.batch import Call, run_batch
 from pipeline.datasets import ResolvedDataset
 from pipeline.durable import read_json, write_json
 from pipeline.engine import Context
 from pipeline.errors import Damaged, DoesNotFit, InputError, NegativeValues
 from pipeline.healing import ATTEMPTS, stage_is_whole, until_whole, withdraw
 from pipeline.machine import describe_machine
+from pipeline.metrics import versions
 from pipeline.monitoring import told_to_scheduler
 from pipeline.online import in_file_order, run_online
 from pipeline.params import Params

@@ -19,8 +19,8 @@ from ikmap.methods.registry import FAULTS
 # Workers import this module when they start, and --help needs none of the rest: heavy imports stand in functions.
 if TYPE_CHECKING:
     from cluster import ClusterHandle
-    from pipeline.batch import Invocation
     from pipeline.datasets import ResolvedDataset
+    from pipeline.metrics import Invocation
     from pipeline.params import Params
     from pipeline.progress import Events
 
@@ -196,7 +196,7 @@ def identity(params: Params, data: ResolvedDataset, sources: Sequence[Mapping[st
 
 def invocation(options: BatchOptions, sources: Sequence[Mapping[str, Any]], cluster: ClusterHandle) -> Invocation:
     """How a run is started, for its records."""
-    from pipeline.batch import Invocation
+    from pipeline.metrics import Invocation
 
     return Invocation(
         command=options.command(session=False),

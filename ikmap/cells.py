@@ -139,6 +139,28 @@ class Cells:
         return cls(codes, offsets), float(X.data[0])
 
 
+def in_wider_layout(values: np.ndarray, old: np.ndarray, new: np.ndarray) -> np.ndarray:
+    """Values by feature column, in a layout of which some partitionings have more cells: those of new cells are 0.
+
+    Parameters
+    ----------
+    values : ndarray, shape (old[-1], ...)
+    old, new : ndarray of int64, shape (t + 1,)
+        Offsets of both layouts. A cell that was there keeps its number within its partitioning.
+
+    Raises
+    ------
+    ValueError
+        A partitioning has fewer cells than before.
+    """
+    widths = np.diff(old)
+    if old.shape != new.shape or (np.diff(new) < widths).any():
+        raise ValueError("found fewer cells in a partitioning than before, expected at least as many")
+    found = np.zeros((int(new[-1]), *values.shape[1:]), values.dtype)
+    found[np.arange(int(old[-1])) + np.repeat(new[:-1] - old[:-1], widths)] = values
+    return found
+
+
 def packed_dtype(offsets: np.ndarray, gaps: bool = False) -> np.dtype:
     """Smallest unsigned integer type that holds every cell number of these blocks, and one for "no cell" with `gaps`.
 

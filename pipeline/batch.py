@@ -2,32 +2,26 @@
 
 from __future__ import annotations
 
-import platform
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
-
-from distributed import performance_report
 
 from ikmap.methods import LEARNERS
 from ikmap.methods.map import Value
 from pipeline.compiling import prepare, words_of
 from pipeline.datasets import ResolvedDataset
-from pipeline.durable import promised, write_json, write_text
+from pipeline.durable import promised, write_text
 from pipeline.engine import Context
 from pipeline.errors import InputError
 from pipeline.healing import stage_is_whole, until_whole
-from pipeline.measured import peak_rss_bytes
+from pipeline.metrics import Invocation, finish_run, records_of_stages
 from pipeline.params import Params
 from pipeline.plan import largest_value, least_plan, make_plan
 from pipeline.prepared import DATA, Preparation, count_targets
-from pipeline.report import write_report
-from pipeline.rundir import RunDirectory
 from pipeline.side_by_side import side_by_side
 from pipeline.stages.cells import cells, explain
 from pipeline.stages.evaluate import evaluate
@@ -35,8 +29,6 @@ from pipeline.stages.ingest import ingest
 from pipeline.stages.partition import Fitted, cores_of_a_host, partition
 from pipeline.stages.select import searches, select
 from pipeline.stages.train import train, wants_all_workers
-
-PACKAGES = ("ikmap", "numpy", "scipy", "numba", "scikit-learn", "dask", "distributed", "zarr", "pyarrow")
 
 Result = dict[str, Any]
 Call = Callable[[str, Callable[[], Result]], Result]
@@ -46,47 +38,6 @@ Call = Callable[[str, Callable[[], Result]], Result]
 def call_directly(name: str, work: Callable[[], Result]) -> Result:  # noqa: ARG001
     """Call a stage, and nothing else."""
     return work()
-
-
-@dataclass(frozen=True)
-class Invocation:
-    """What `metrics.json` says of how a run was started.
-
-    Attributes
-    ----------
-    command : str
-        The command line that reproduces the run.
-    config_toml : str
-        The options as a TOML file, which is also written to ``run.toml``.
-    cluster : mapping
-        kind, workers, threads, and where it has one, dashboard.
-    sources : sequence of mappings
-        url, size and checksum of the files.
-    memory_limit : int or None
-        Bytes each worker may use.
-    explain : bool
-        Whether the plan is to be shown.
-    dask_report : bool
-        Whether to keep Dask's own report of what its workers did.
-    start_seconds : float
-        From the beginning of the command until the cluster was there: imports, looking for the data, processes.
-    stop : callable
-        Stops the cluster, where this run is the last to use it; called when all work is done.
-    """
-
-    command: str
-    config_toml: str
-    cluster: Mapping[str, Any]
-    sources: Sequence[Mapping[str, Any]] = ()
-    memory_limit: int | None = None
-    explain: bool = False
-    dask_report: bool = True
-    start_seconds: float = 0.0
-    stop: Callable[[], None] = lambda: None
-
-    def watched(self, run: RunDirectory) -> AbstractContextManager[Any]:
-        """What the work of a run is done in."""
-        return performance_report(filename=str(run.path / "dask-report.html")) if self.dask_report else nullcontext()
 
 
 def run_batch(
@@ -118,12 +69,32 @@ def run_batch(
             context, partial(_stages, context, data, invocation, step), partial(cannot_be_read_again, data, invocation)
         )
 
-    metrics = _metrics(context, data, invocation, *found, done_before)
-    write_json(run.path / "metrics.json", metrics)
-    write_report(metrics, run.path / "report.html")
-    run.manifest["status"] = "finished"
-    run.save()
-    return metrics
+    ingested, mapped, selection, learners = found
+    # Learners side by side end in any order; each is shown whole.
+    last = [f"{what}:{name}" for name in learners for what in ("train", "evaluate")]
+    stages = records_of_stages(run, done_before, last)
+    seconds = {record["name"]: record["seconds"] for record in stages}
+    return finish_run(
+        context,
+        invocation,
+        data={
+            "name": data.name,
+            **ingested,
+            **mapped["counted"],
+            "sources": [dict(source) for source in invocation.sources],
+        },
+        stages=stages,
+        selection=selection,
+        learners={
+            name: {
+                **result,
+                "train_seconds": seconds[f"train:{name}"],
+                "predict_seconds": seconds[f"evaluate:{name}"],
+            }
+            for name, result in learners.items()
+        },
+        gpu=mapped,
+    )
 
 
 @contextmanager
@@ -261,18 +232,6 @@ def widths(params: Params, selection: Result | None) -> tuple[dict[str, Value], 
     return on_cells, values
 
 
-def weights_of_loss(params: Params, selection: Result | None) -> dict[str, float]:
-    """C of each learner that has one: as chosen, else as given."""
-    chosen = (selection or {}).get("chosen_C", {})
-    of = {name: params.methods[name].get("C") for name in params.learners}
-    return {name: chosen.get(name, C) for name, C in of.items() if C is not None}
-
-
-def psi_used(psis: Mapping[str, Value]) -> Any:
-    """psi of the learners on cells as ``metrics.json`` has it: one number where they agree, else by learner."""
-    return dict(psis) if len(set(psis.values())) > 1 else next(iter(psis.values()), None)
-
-
 def check_largest(context: Context, ingested: Result, invocation: Invocation, *, show: bool = False) -> None:
     """Refuse, before cross-validation, what the largest psi that it may choose cannot fit."""
     largest = largest_value(context.params, ingested["rows_train"])
@@ -321,85 +280,6 @@ def _plan(context: Context, ingested: Result, value: Value, invocation: Invocati
         for line in plan.lines:
             context.events.message(f"plan: {line}")
     plan.check(invocation.memory_limit, context.run.path)
-
-
-def _metrics(
-    context: Context,
-    data: ResolvedDataset,
-    invocation: Invocation,
-    ingested: Result,
-    mapped: Result,
-    selection: Result | None,
-    learners: dict[str, Result],
-    done_before: set[str],
-) -> dict[str, Any]:
-    manifest = context.run.manifest
-    stages = []
-    # Learners side by side end in any order; each is shown whole.
-    last = [f"{what}:{name}" for name in learners for what in ("train", "evaluate")]
-    for name in [*(name for name in manifest["stages"] if name not in last), *last]:
-        record = dict(manifest["stages"][name]["record"])
-        if name in done_before:
-            record["tasks_skipped"] = record["tasks"]
-        stages.append(record)
-    psis = {name: result["psi"] for name, result in learners.items() if "psi" in result}
-    # One number where the learners agree, as they do unless cross-validation chose for each.
-    psi = psi_used(psis)
-    Cs = weights_of_loss(context.params, selection)
-    C = Cs if len(set(Cs.values())) > 1 else next(iter(Cs.values()), None)
-    seconds = {record["name"]: record["seconds"] for record in stages}
-    return {
-        **({"gpu": mapped["gpu"]} if "gpu" in mapped else {}),
-        "schema_version": 1,
-        "run": about_run(context, invocation),
-        "data": {
-            "name": data.name,
-            **ingested,
-            **mapped["counted"],
-            "sources": [dict(source) for source in invocation.sources],
-        },
-        "params": {**context.params.plain(), **context.params.as_json(), "psi": psi, "C": C},
-        "stages": stages,
-        "selection": selection,
-        "learners": {
-            name: {
-                **result,
-                "train_seconds": seconds[f"train:{name}"],
-                "predict_seconds": seconds[f"evaluate:{name}"],
-            }
-            for name, result in learners.items()
-        },
-    }
-
-
-def about_run(context: Context, invocation: Invocation) -> dict[str, Any]:
-    """The entry `run` of ``metrics.json``: what was run, where, and where the time of the clock on the wall went."""
-    manifest = context.run.manifest
-    parts = {name: manifest[name] for name in ("start_seconds", "seconds", "stop_seconds")}
-    return {
-        "id": manifest["id"],
-        "command": invocation.command,
-        "seed": context.params.seed,
-        "started": manifest["started"],
-        **parts,
-        "compile_seconds": manifest.get("compile_seconds", 0.0),
-        "wall_seconds": round(sum(parts.values()), 3),
-        "versions": versions(),
-        "cluster": dict(invocation.cluster),
-        "config_toml": invocation.config_toml,
-        "client_peak_rss_bytes": peak_rss_bytes(),
-    }
-
-
-def versions() -> dict[str, str]:
-    """Versions of Python and of the packages that decide results."""
-    found = {"python": platform.python_version()}
-    for package in PACKAGES:
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            continue
-    return found
 
 
 LAYOUT = 6

@@ -1,6 +1,7 @@
 """Compile what a run needs before it begins: each loop once on a host, shared out over the host's workers.
 
 Which loops those are stands beside the loops (:mod:`ikmap._compiled`), by words that describe a run: :func:`words_of`.
+Methods say which words are theirs, and in which modules of their own there are loops.
 What is in the cache on the disk is only loaded. A loop that nobody declared for some type is compiled by the task that
 calls it; the time is told by :mod:`pipeline.working_clock` and counts for no stage.
 """
@@ -17,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from ikmap.methods import LEARNERS
+from ikmap.methods import LEARNERS, methods
 from ikmap.tasks import TASKS
 
 if TYPE_CHECKING:
@@ -71,10 +72,9 @@ def words_of(
     n_cells : collection of int
         In a partitioning, as chosen or given; with none they are still to be searched for.
     """
-    learners = [LEARNERS[name] for name in params.learners]
-    words = {word for one in learners for word in (one.name, f"{one.on}-{one.way}", *(one.same_as or "").split())}
+    words = set[str]().union(*(LEARNERS[name].compiled(params.of(name)) for name in params.learners))
     if params.on_cells:
-        words.add(params.partitioner)
+        words |= params.map.compiled(params.map_options)
     words |= {"dense", "sparse"} if dense is None else {"dense" if dense else "sparse"}
     words |= set().union(*(kind.compiled for kind in TASKS.values())) if task is None else set(task)
     # A search packs all cells into two bytes each.
@@ -265,6 +265,7 @@ def _modules() -> Iterator[str]:
         root = Path(import_module(package).__path__[0])
         for file in sorted(root.rglob("_*_loops.py")):
             yield ".".join((package, *file.relative_to(root).with_suffix("").parts))
+    yield from sorted({module for one in methods().values() for module in one.loops})
 
 
 def _import_module_of(name: str) -> None:

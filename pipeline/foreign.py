@@ -44,6 +44,28 @@ def checked(model: Partitions, codes: np.ndarray) -> np.ndarray:
     return codes
 
 
+def checked_growth(model: Partitions, before: np.ndarray) -> None:
+    """Refuse a map that has lost cells as it was extended.
+
+    Raises
+    ------
+    InputError
+        Naming the package and the partitioning.
+    """
+    package = type(model).__module__.partition(".")[0]
+    widths, now = np.diff(before), np.diff(model.offsets)
+    if widths.shape == now.shape and not (now < widths).any():
+        return
+    found = f"{now.size} partitionings after {widths.size}"
+    if widths.shape == now.shape:
+        i = int(np.argmax(now < widths))
+        found = f"{now[i]} cells in partitioning {i} after {widths[i]}"
+    raise InputError(
+        f"package {package}: its map has {found}, expected no fewer as it grows; pip install --upgrade {package}, or "
+        "give another --partitioner"
+    )
+
+
 def checked_path(path: Iterable[tuple[float, Sequence[Cells]]], name: str) -> Iterator[tuple[float, Sequence[Cells]]]:
     """The cells that a map's path gives, checked where it comes from another package."""
     for value, sides in path:

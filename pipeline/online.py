@@ -8,13 +8,10 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any
 
-from ikmap.methods.map import Value
 from pipeline.asked_task import asked_task
 from pipeline.batch import (
     Call,
-    Invocation,
     Result,
-    about_run,
     call_directly,
     call_stage,
     cannot_be_read_again,
@@ -22,21 +19,20 @@ from pipeline.batch import (
     check_least,
     compile_for,
     compile_words,
-    psi_used,
     say_chosen,
     stopped_after,
     widths,
 )
 from pipeline.datasets import ResolvedDataset
 from pipeline.device import evidence_of, warning_of
-from pipeline.durable import write_json, write_text
+from pipeline.durable import write_text
 from pipeline.engine import Context, Record, Stage, run_ready
 from pipeline.healing import until_whole
 from pipeline.intake import Intake
+from pipeline.metrics import Invocation, finish_run, records_of_stages
 from pipeline.prepared import DATA, PreparedRows
 from pipeline.race import Arrivals, Race, chunks_in_records
 from pipeline.readers.feed import Feed
-from pipeline.report import write_report
 from pipeline.stages.cells import explain
 from pipeline.stages.ingest import ingest, refuse_sparse_scaling
 from pipeline.stages.partition import Fitted, cores_of_a_host, partition
@@ -120,40 +116,32 @@ def run_online(
             begin = partial(_from_feed, context, data, invocation, online, step, intake)
             cannot = partial(_cannot_come_again, feed)
         work = partial(_stages, context, invocation, online, begin, step)
-        ingested, taken, selection, on_cells, streamed = until_whole(context, work, cannot)
+        ingested, taken, selection, streamed = until_whole(context, work, cannot)
     shutil.rmtree(run.path / "checkpoints", ignore_errors=True)  # the models stand in the store
 
     if feed is not None:
         ingested = {**ingested, "rows_test": streamed["rows_stream"], "nnz": ingested["nnz"] + streamed["nnz"]}
         taken |= {"rows_stream": streamed["rows_stream"], "chunks": streamed["chunks"]}
+    if "cells_grown" in streamed:
+        taken = {**taken, "cells_grown": streamed["cells_grown"]}
     sources = [dict(source) for source in invocation.sources] if feed is None else []
-    stages = []
-    for name, stage in run.manifest["stages"].items():
-        record = dict(stage["record"])
-        stages.append({**record, "tasks_skipped": record["tasks"]} if name in done_before else record)
-    metrics = {
-        **({"gpu": streamed["gpu"]} if "gpu" in streamed else {}),
-        "schema_version": 1,
-        "run": about_run(context, invocation),
+    return finish_run(
+        context,
+        invocation,
         # All rows are of the stream: whatever file they came in, none is a test row.
-        "data": {"name": data.name, **{k: v for k, v in ingested.items() if k != "test"}, "sources": sources},
-        "params": {**context.params.plain(), **context.params.as_json(), "psi": psi_used(on_cells)},
-        "online": {**asdict(online), **taken},
-        "stages": stages,
-        "selection": selection,
-        "learners": streamed["learners"],
-    }
-    write_json(run.path / "metrics.json", metrics)
-    write_report(metrics, run.path / "report.html")
-    run.manifest["status"] = "finished"
-    run.save()
-    return metrics
+        data={"name": data.name, **{k: v for k, v in ingested.items() if k != "test"}, "sources": sources},
+        stages=records_of_stages(run, done_before),
+        selection=selection,
+        learners=streamed["learners"],
+        gpu=streamed,
+        online={**asdict(online), **taken},
+    )
 
 
 def _stages(
     context: Context, invocation: Invocation, online: OnlineParams, begin: Callable[[], _Begun], step: Any
-) -> tuple[Result, Result, Result | None, dict[str, Value], Result]:
-    """All stages: what taking in, cross-validation and the stream have found, and psi of each learner on cells."""
+) -> tuple[Result, Result, Result | None, Result]:
+    """All stages: what taking in, cross-validation and the stream have found."""
     run, params = context.run, context.params
     ingested, taken, arrivals = begin()
     selection = None
@@ -182,7 +170,7 @@ def _stages(
         for name in params.learners
     ]
     streamed = step("stream", partial(_stream, context, online, arrivals, contestants, taken.get("rows_stream")))
-    return ingested, taken, selection, on_cells, streamed
+    return ingested, taken, selection, streamed
 
 
 def _cannot_come_again(feed: Feed, within: str) -> str | None:
@@ -266,5 +254,6 @@ def _stream(
         rows_stream=arrivals.rows,
         chunks=arrivals.chunks,
         nnz=arrivals.nnz,
+        **race.grown(),
         learners={contestant.learner: race.result(contestant) for contestant in contestants},
     )

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Protocol, Self
 
 import numpy as np
 
-from ikmap.methods import method
+from ikmap.methods import method, stream_learner
 from pipeline.engine import Context, Record, Task
 from pipeline.healing import is_whole
+from pipeline.stages.grow import Growing, map_and_grow, save_grown
+from pipeline.stages.partition import Fitted
 from pipeline.stages.stream import Contestant, learn_chunk, learn_initial, map_chunk, save_state
 from pipeline.stream_data import Stream
+from pipeline.traces import as_result
 
 AHEAD = 4
 """Chunks that are mapped before the slowest learner needs them."""
-MODEL = "model"
+MAP, MODEL, GROWN = "map", "model", "grown"
 
 
 class Arrivals(Protocol):
@@ -82,6 +86,8 @@ class Race:
         self.context, self.stream, self.arrivals, self.contestants = context, stream, arrivals, contestants
         self.limit_seconds, self.n_threads, self.task = limit_seconds, n_threads, stream.task()
         self.fitted = list({c.fitted.label: c.fitted for c in contestants if c.fitted is not None}.values())
+        self.growing = self._growing()
+        self._grown: dict[str, Record] = {}
         self.stopped: set[str] = set()
         self._mapped: dict[int, Record] = {}
         self._learned: dict[str, list[Record]] = {c.learner: [] for c in contestants}
@@ -91,6 +97,14 @@ class Race:
         self._running: set[str] = set()
         # Each learner goes on where it was: its state is in that worker's memory.
         self._home: dict[str, str] = {}
+
+    def _growing(self) -> Growing | None:
+        """The maps, if they grow with the stream."""
+        run, params = self.context.run, self.context.params
+        if not self.fitted or not params.map.grows(params.map_options):
+            return None
+        folder = (run.path / "checkpoints").absolute()
+        return Growing(params, tuple(self.fitted), str(folder), run.manifest["id"])
 
     def resume(self) -> Iterator[Record]:
         """Take up what earlier processes have finished; yield their records."""
@@ -134,8 +148,9 @@ class Race:
         racing = [c for c in self.contestants if c.learner not in self.stopped]
         at = [self.next(c.learner) for c in racing if c.fitted is not None and self.next(c.learner) < n_chunks]
         for k in range(min(n_chunks, max(0, min(at)) + AHEAD) if at else 0):
-            if k not in self._mapped and self._begin(_map_name(k)):
-                yield map_chunk, Task(_map_name(k), (self.stream, self.fitted, k, self.context.device))
+            if k not in self._mapped and self._may_map(k) and self._begin(_map_name(k)):
+                yield self._mapping(k)
+        yield from self._save_grown(ended, n_chunks)
         for contestant in self.contestants:
             name, k = contestant.learner, self.next(contestant.learner)
             given = (self.stream, params, contestant)
@@ -145,6 +160,10 @@ class Race:
             if name in self.stopped or (ended and k == n_chunks):
                 if name in self._models:
                     continue
+                if self.growing is not None and contestant.fitted is not None:
+                    if contestant.fitted.label not in self._grown:
+                        continue
+                    args = (*args, self.grown_of(contestant.fitted))
                 function, what = save_state, f"{name}-{MODEL}"
             elif k == -1:
                 function, args = learn_initial, (*given, self.n_threads)
@@ -152,6 +171,41 @@ class Race:
                 continue
             if self._begin(what):
                 yield function, Task(what, args, self._at_home(name))
+
+    def _may_map(self, k: int) -> bool:
+        """Whether nothing is in the way of chunk k: a map that grows goes on from the chunk before."""
+        return self.growing is None or k == 0 or k - 1 in self._mapped
+
+    def _mapping(self, k: int) -> tuple[Callable[..., Record], Task]:
+        if self.growing is None:
+            return map_chunk, Task(_map_name(k), (self.stream, self.fitted, k, self.context.device))
+        args = (self.stream, self.growing, k, self.n_threads)
+        return map_and_grow, Task(_map_name(k), args, self._at_home(MAP))
+
+    def _save_grown(self, ended: bool, n_chunks: int) -> Iterator[tuple[Callable[..., Record], Task]]:
+        """Yield what stores the maps that have grown, once no learner goes on: as they are where the last one ended."""
+        on_cells = [c for c in self.contestants if c.fitted is not None]
+        over = all(c.learner in self.stopped or (ended and self.next(c.learner) == n_chunks) for c in on_cells)
+        if self.growing is None or not over:
+            return
+        last = max(0, *(self.next(c.learner) for c in on_cells))
+        for fitted in self.fitted:
+            what = f"{fitted.label}-{GROWN}"
+            if fitted.label not in self._grown and self._begin(what):
+                args = (self.stream, self.growing, fitted, last, self.n_threads)
+                yield save_grown, Task(what, args, self._at_home(MAP))
+
+    def grown_of(self, fitted: Fitted) -> Fitted:
+        """A map as it is at the end of the stream."""
+        record = self._grown[fitted.label]
+        return replace(fitted, grown=True, most_cells=record["most_cells"], content_hash=record["content_hash"])
+
+    def grown(self) -> dict[str, Any]:
+        """What is known of maps that have grown: nothing where none does."""
+        if self.growing is None:
+            return {}
+        cells = {fitted.label: self._grown[fitted.label]["cells"] for fitted in self.fitted}
+        return {"grown": [asdict(self.grown_of(fitted)) for fitted in self.fitted], "cells_grown": cells}
 
     def lost(self, task: Task) -> None:
         """A worker is gone: its learners move to others, which take up their checkpoints."""
@@ -180,10 +234,12 @@ class Race:
         """Note that a task is done."""
         self._running.discard(name)
         learner, _, k = name.rpartition("-")
-        if learner == "map":
+        if learner == MAP:
             self._mapped[int(k)] = record
         elif k == MODEL:
             self._models[learner] = record
+        elif k == GROWN:
+            self._grown[learner] = record
         else:
             self._note(learner, record)
         self._tell()
@@ -220,7 +276,10 @@ class Race:
     def result(self, contestant: Contestant) -> dict[str, Any]:
         """What is known of a learner at the end: totals, and the curve block by block."""
         initial, *records = self._learned[contestant.learner]
-        blocks = np.array([block for record in records for block in record["blocks"]]).reshape(-1, 5)
+        # Rows, their scores, seconds of predicting and of learning, support points, and what it traces.
+        width = 5 + len(stream_learner(contestant.learner).traced)
+        of_blocks = [block for record in records for block in record["blocks"]]
+        blocks = np.array(of_blocks, dtype=np.float64).reshape(-1, width)
         label = contestant.fitted.label if contestant.fitted else None
         of_mapping = [self._mapped[k]["map_seconds"][label] if label else 0.0 for k in range(len(records))]
         # A chunk's mapping counts in equal parts for its blocks.
@@ -250,11 +309,12 @@ class Race:
                 "seconds": (learning + np.cumsum(mapping)).round(6).tolist(),
                 "n_support": blocks[:, 4].astype(int).tolist(),
             },
+            **as_result(name, blocks[:, 5:]),
         }
 
 
 def _map_name(k: int) -> str:
-    return f"map-{k:06d}"
+    return f"{MAP}-{k:06d}"
 
 
 def _learn_name(learner: str, k: int) -> str:

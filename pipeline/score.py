@@ -18,6 +18,7 @@ import pyarrow as pa
 from distributed import Client
 from fsspec.core import url_to_fs
 
+from ikmap.methods import LEARNERS, MAPS, Learner, Map
 from ikmap.model import Model
 from ikmap.partitioners import Partitions
 from ikmap.rows import Rows, as_csr, as_rows
@@ -61,6 +62,8 @@ class TrainedModel:
         The command that trains it anew.
     csv : tuple of (key, value)
         What the definition of the run's data set tells of CSV files (:attr:`~pipeline.datasets.ResolvedDataset.csv`).
+    loops : frozenset of str
+        Words of the loops that mapping and predicting need.
     """
 
     store: Store
@@ -71,6 +74,7 @@ class TrainedModel:
     partitioner: str
     again: str = ""
     csv: tuple[tuple[str, Any], ...] = ()
+    loops: frozenset[str] = frozenset()
 
     def preparation(self) -> Preparation:
         """How values and labels become features and targets."""
@@ -115,7 +119,9 @@ def open_run(folder: str, learner: str | None = None) -> TrainedModel:
     trained = stages["stream"]["result"]["learners"][learner] if online else stages[f"train:{learner}"]["result"]
     fitted = None
     if "cells" in trained:
-        models = [Fitted(**model) for model in stages["partition"]["result"]["fitted"]]
+        # A map that grew with its stream is the one of its end.
+        grown = stages["stream"]["result"].get("grown", []) if online else []
+        models = [Fitted(**model) for model in (*grown, *stages["partition"]["result"]["fitted"])]
         fitted = next(model for model in models if model.label == trained["cells"])
     store = Store(path / "store.zarr")
     again = f"{again} --fresh" if online else again
@@ -124,7 +130,22 @@ def open_run(folder: str, learner: str | None = None) -> TrainedModel:
             store.need(name)
     partitioner, data = identity["params"]["partitioner"], identity["data"]
     csv = tuple((key, data[key]) for key in CSV_KEYS if key in data)
-    return TrainedModel(store, learner, trained["content_hash"], fitted, data["label"], partitioner, again, csv)
+    return TrainedModel(
+        store, learner, trained["content_hash"], fitted, data["label"], partitioner, again, csv,
+        _loops(identity["params"], learner, fitted),
+    )  # fmt: skip
+
+
+def _loops(params: Mapping[str, Any], learner: str, fitted: Fitted | None) -> frozenset[str]:
+    """Words of the loops that a method needs to score with; none of one that is not known here."""
+
+    def options(of: Learner | Map) -> Any:
+        return of.Options.of_record(params.get("methods", {}).get(of.name, {}))
+
+    known = LEARNERS.get(learner)
+    words = known.compiled(options(known), scoring=True) if known else frozenset[str]()
+    mapping = MAPS.get(fitted.map) if fitted else None
+    return words | (mapping.compiled(options(mapping)) if mapping else frozenset())
 
 
 @contextmanager
@@ -205,8 +226,7 @@ def _same_names(url: str, found: Sequence[str] | None, expected: Sequence[str]) 
 def words_of_scoring(model: TrainedModel, data: NewData) -> frozenset[str]:
     """What scoring needs compiled: reading, mapping to cells, decisions."""
     rows = "dense" if model.preparation().dense else "sparse"
-    mapped = {model.partitioner, "cells-online"} if model.fitted else set()
-    return frozenset({data.source.format, rows, *mapped})
+    return frozenset({data.source.format, rows, *model.loops})
 
 
 def score(client: Client, model: TrainedModel, data: NewData, output: Output, events: Events) -> dict[str, Any]:

@@ -25,6 +25,7 @@ MODULES = (
     "pipeline.stages.train_online",
     "pipeline.stages.train_rows",
     "pipeline.stages.stream",
+    "pipeline.stages.grow",
     "pipeline.stages.take_initial",
     "pipeline.stages.evaluate",
     "pipeline.score",

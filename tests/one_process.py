@@ -20,17 +20,18 @@ from flows.run_batch import batch_params, find_data, identity, sources_of
 from flows.run_online import online_identity, online_params
 from flows.score_options import ScoreOptions
 from pipeline import durable, engine, models, prepared, store
-from pipeline.batch import Call, Invocation, call_directly, run_batch
+from pipeline.batch import Call, call_directly, run_batch
 from pipeline.durable import read_json
 from pipeline.engine import Context as RunContext
 from pipeline.engine import Record, Task
 from pipeline.healing import check_models
 from pipeline.measured import measured
+from pipeline.metrics import Invocation
 from pipeline.online import run_online
 from pipeline.progress import QuietProgress
 from pipeline.rundir import RunDirectory
 from pipeline.score import Output, open_data, open_run, score
-from pipeline.stages import stream, train_distributed
+from pipeline.stages import grow, stream, train_distributed
 
 
 class NoWorkers:
@@ -88,6 +89,7 @@ def one_process() -> Iterator[None]:
         patch.setattr("pipeline.online.run_ready", _run_ready)
         patch.setattr("pipeline.score.run_tasks", _run_tasks)
         patch.setattr(stream, "CHECKPOINT_SHARE", float("inf"))  # a checkpoint after every chunk
+        patch.setattr(grow, "CHECKPOINT_SHARE", float("inf"))
         yield
 
 
@@ -97,6 +99,7 @@ def forget() -> None:
     models._cache.clear()
     prepared._latest = None
     stream._kept.clear()
+    grow.forget()
     train_distributed.forget()
     durable._on_disk.clear()
 

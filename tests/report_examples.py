@@ -265,6 +265,15 @@ def stream() -> dict[str, Any]:
     return metrics
 
 
+def traced() -> dict[str, Any]:
+    """A stream with which the map grew, and a learner that tells of itself; once it had nothing to tell."""
+    metrics = stream()
+    metrics["online"]["cells_grown"] = {"anne-psi-64": [6400, 12345]}
+    norm = [3.0 + 0.1 * k * (-1) ** k for k in range(17)]
+    metrics["learners"]["ogd"]["traces"] = {"norm": [*norm[:5], None, *norm[6:]], "rho": [-0.5] * 17}
+    return metrics
+
+
 def unfinished() -> dict[str, Any]:
     """A run that stopped while it computed the cells."""
     metrics = binary()

@@ -22,11 +22,12 @@ from ikmap.model import Model
 from ikmap.model_selection import folds
 from ikmap.seeds import generator
 from ikmap.tasks.classification import Classification
-from pipeline.batch import Invocation, run_batch, weights_of_loss
+from pipeline.batch import run_batch
 from pipeline.datasets import ResolvedDataset
 from pipeline.engine import Context
 from pipeline.errors import DoesNotFit, InputError
 from pipeline.memory import USABLE
+from pipeline.metrics import Invocation, weights_of_loss
 from pipeline.models import load_model
 from pipeline.params import Params
 from pipeline.permutation import position_in_shuffle
@@ -265,11 +266,11 @@ def test_a_kernel_svm_with_too_many_support_vectors_is_refused(tmp_path: Path, m
     hashes = []
     for enough in (None, limit(1000)):
         monkeypatch.setattr(train_rows, "worker_limit", lambda enough=enough: enough)
-        hashes.append(fit_rows(ctx.store, ctx.params, "kernel-svm", None, 16, [0, 1])["content_hash"])
+        hashes.append(fit_rows(ctx.store, ctx.params, "kernel-svm", None, 16, Classification([0, 1]))["content_hash"])
     assert len(set(hashes)) == 1
     monkeypatch.setattr(train_rows, "worker_limit", lambda: limit(150))
     with pytest.raises(DoesNotFit, match=r"^training kernel-svm would need about .* without kernel-svm$"):
-        fit_rows(ctx.store, ctx.params, "kernel-svm", None, 16, [0, 1])
+        fit_rows(ctx.store, ctx.params, "kernel-svm", None, 16, Classification([0, 1]))
 
 
 def test_classes_are_counted_from_labels_alone(tmp_path: Path) -> None:

@@ -25,10 +25,11 @@ from cluster import ClusterHandle, connect
 from flows._cli import run_command
 from flows.options import BatchOptions
 from flows.run_batch import batch_params, find_data
-from pipeline.batch import Invocation, run_batch, run_identity
+from pipeline.batch import run_batch, run_identity
 from pipeline.durable import read_json, write_json
 from pipeline.engine import Context
 from pipeline.errors import InputError
+from pipeline.metrics import Invocation
 from pipeline.progress import QuietProgress
 from pipeline.readers import open_source
 from pipeline.rundir import RunDirectory

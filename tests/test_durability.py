@@ -15,12 +15,12 @@ import pytest
 
 from flows.score_options import ScoreOptions
 from pipeline import durable
-from pipeline.batch import Invocation
 from pipeline.datasets import ResolvedDataset
 from pipeline.durable import read_arrays, read_json, write_arrays, write_json
 from pipeline.engine import Stage, Task
 from pipeline.errors import Damaged, InputError
 from pipeline.healing import until_whole
+from pipeline.metrics import Invocation
 from pipeline.online import OnlineParams, run_online
 from pipeline.readers.feed import Arrival
 from pipeline.score import _needing_all_of, open_data, open_run

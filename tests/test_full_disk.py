@@ -56,6 +56,7 @@ import resource, sys
 import numpy as np
 from pathlib import Path
 from ikmap.cells import Cells
+from ikmap.learners.rows import Block
 from pipeline.cell_blocks import SpooledBlocks
 from pipeline.durable import write_arrays
 from pipeline.stages.train_distributed import _write_array
@@ -74,7 +75,7 @@ for work in (
     lambda: store.write_shards("cells", 0, noise),
     lambda: write_arrays(folder / "checkpoint.npz", {"noise": noise}),
     lambda: _write_array(folder / "part.npy", noise),
-    lambda: SpooledBlocks([(Cells(codes, offsets), noise.astype(np.int32), None)], offsets),
+    lambda: SpooledBlocks([Block(Cells(codes, offsets), noise.astype(np.int32))], offsets),
 ):
     try:
         work()

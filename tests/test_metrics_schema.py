@@ -38,7 +38,7 @@ def test_schema_is_a_schema() -> None:
     Draft202012Validator.check_schema(SCHEMA)
 
 
-@pytest.mark.parametrize("example", ["binary", "shared_psi", "ten_classes", "many_classes", "stream"])
+@pytest.mark.parametrize("example", ["binary", "shared_psi", "ten_classes", "many_classes", "stream", "traced"])
 def test_finished_runs_are_accepted(example: str) -> None:
     assert faults(getattr(report_examples, example)()) == []
 
@@ -138,7 +138,7 @@ def put(*path: Any) -> Callable[[dict[str, Any]], None]:
         (put("learners", "svm", "psi", {"svm": 8}), "learners/svm/psi"),
         (put("learners", "svm", "content_hash", "5f70"), "learners/svm/content_hash"),
         (put("run", "client_peak_rss_bytes", -1), "run/client_peak_rss_bytes"),
-        (put("params", "partitioner", "voronoi"), "params/partitioner"),
+        (put("params", "partitioner", ""), "params/partitioner"),
         (put("params", "t", 0), "params/t"),
         (put("data", "classes", [1, 1]), "data/classes"),
         (put("data", "test", "mine"), "data/test"),

@@ -24,11 +24,11 @@ from ikmap.methods import LEARNERS as ALL_LEARNERS
 from ikmap.methods import Sample, stream_learner
 from ikmap.partitioners import draw_subsamples, fit_partitions
 from ikmap.tasks.classification import Classification
-from pipeline.batch import Invocation
 from pipeline.datasets import ResolvedDataset
 from pipeline.durable import read_json, write_json
 from pipeline.engine import Context
 from pipeline.errors import InputError
+from pipeline.metrics import Invocation
 from pipeline.online import OnlineParams, run_online
 from pipeline.params import Params
 from pipeline.permutation import position_in_shuffle

@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from flows import options_page
 from flows._cli import run_command
 from flows.options import BatchOptions, OnlineOptions
 from flows.reproduce_options import ReproduceOptions
@@ -33,7 +34,7 @@ from pipeline.stages.train import svm_params
 from tests.params_for import params_for
 
 ROOT = Path(__file__).parents[1]
-COMMANDS = (BatchOptions, OnlineOptions, ReproduceOptions, ScoreOptions)
+COMMANDS = options_page.COMMANDS
 
 # Every option of both commands, none of them at its default.
 BATCH = BatchOptions(
@@ -445,21 +446,20 @@ def test_options_load_no_heavy_package():
     assert done.stdout.splitlines()[-1] == "[]"
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_documentation_lists_exactly_the_options(command):
-    page = (ROOT / "docs/options.md").read_text()
-    section = page.split(f"## `python -m {command.PROGRAM}`\n")[1].split("\n## ")[0]
-    rows = re.findall(r"^\| (\**)`(--[\w-]+) ?(.*?)`\1 \| (.*?) \| .+ \|$", section, re.MULTILINE)
-    documented = {flag: (value.replace("\\|", "|"), default, bold == "**") for bold, flag, value, default in rows}
-    assert len(rows) == len(documented)
+def test_the_page_of_options_is_as_they_are_declared():
+    found = options_page.PAGE.read_text()
+    assert options_page.page(found) == found, "type: python -m flows.options_page"
+    for command in COMMANDS:
+        section = found.split(f"## `python -m {command.PROGRAM}`\n")[1].split("\n## ")[0]
+        assert set(re.findall(r"`(--[\w-]+)[ `]", "\n".join(re.findall(r"^\| .*?`\** \|", section, re.MULTILINE)))) == {
+            "--config", *(spec.flag for spec in command.specs().values())
+        }  # fmt: skip
 
-    expected = {"--config": ("FILE", "", True)}
-    for spec in command.specs().values():
-        shown = ",".join(spec.default) if isinstance(spec.default, tuple) else spec.default
-        default = "" if shown in (None, "") else "off" if shown is False else f"`{shown}`"
-        default = "required" if spec.required else default
-        expected[spec.flag] = (spec.kind.metavar or "", default, spec.common)
-    assert documented == expected
+
+def test_a_change_of_the_page_is_noticed():
+    found = options_page.PAGE.read_text()
+    assert options_page.page(found.replace("| `0.5` | Step size", "| `0.6` | Step size")) == found
+    assert options_page.page("Before.\n\n" + found) == "Before.\n\n" + found
 
 
 # --- exit statuses -------------------------------------------------------------------------------------

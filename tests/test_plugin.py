@@ -71,6 +71,12 @@ def test_help_lists_it(site: Path) -> None:
         assert word in text
 
 
+def test_it_does_what_all_methods_have_to(site: Path) -> None:
+    status, text, err = finished(start(site, ["simhash", "perceptron"], "ikmap.methods.checks"))
+    assert (status, err) == (0, "")
+    assert text == "simhash: passed\nperceptron: passed\n"
+
+
 def test_it_is_chosen_for_trained_killed_resumed_and_scores(site: Path, tmp_path: Path) -> None:
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     status, _, err = finished(start(site, [*WORDS, "--run-dir", str(whole)]))

@@ -16,6 +16,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 
+from ikmap.methods import MAPS, option
+from ikmap.methods.kinds import Integer, Real
+from ikmap.methods.map import MapOptions, PsiMap
+from ikmap.methods.options import Setting
 from pipeline.report import render_report, scores, text, write_report
 from pipeline.report.charts import nice_ticks, share_domain
 from pipeline.report.labels import Box, place_labels
@@ -265,6 +269,30 @@ def test_settings_say_which_of_them_were_searched() -> None:
     assert "5-fold cross-validation, which trains on part of the training rows" in seen
     metrics["selection"] = None
     assert "Nothing was searched in this run" in Page(render_report(metrics)).text
+
+
+def test_the_map_of_a_stranger_is_told_by_what_it_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its parameter is no psi; it says of it what its option's help says, or more."""
+
+    class Options(MapOptions):
+        bits: int = option(3, Integer(1), help="planes of it")
+        spread: float = option(
+            1.5, Real(0), help="x", setting=Setting("σ<", "how far planes spread", "A wide one is &.")
+        )
+
+    kind = type("Planes", (PsiMap,), {"Options": Options})
+    monkeypatch.setitem(MAPS, "planes", kind(name="planes", title="sides of planes", about="planes are drawn"))
+    metrics = report_examples.binary()
+    metrics["params"] |= {"partitioner": "planes", "spread": 2.5}
+    metrics["selection"] |= {"parameter": "bits", "bits": metrics["selection"].pop("psi")}
+    for learner in metrics["learners"].values():
+        learner |= {"parameter": "bits", "value": learner.pop("psi"), "cells": "planes-bits-8"}
+    page = render_report(metrics)
+    assert "planes are drawn" in page
+    assert "<b>bits</b>, planes of it" in page
+    assert "Choice of bits" in page
+    assert "<b>σ&lt;</b>, how far planes spread<small>A wide one is &amp;.</small>" in page
+    assert "ψ, cells per partitioning" not in page
 
 
 def test_kernels_on_rows_need_no_word_of_cells() -> None:

@@ -34,7 +34,7 @@ ARGUMENTS = [
     "--disable-dev-shm-usage",
     "--hide-scrollbars",
 ]
-EXAMPLES = ("binary", "shared_psi", "tuned", "ten_classes", "many_classes", "stream", "unfinished")
+EXAMPLES = ("binary", "shared_psi", "tuned", "ten_classes", "many_classes", "stream", "traced", "unfinished")
 Open = Callable[..., webdriver.Chrome]
 
 

@@ -23,11 +23,12 @@ from flows.score import main
 from ikmap.learners.linear_model import decision_to_index
 from ikmap.rows import as_dense
 from pipeline import load_run
-from pipeline.batch import Invocation, run_batch
+from pipeline.batch import run_batch
 from pipeline.datasets import ResolvedDataset
 from pipeline.durable import read_json, write_json
 from pipeline.engine import Context
 from pipeline.errors import InputError
+from pipeline.metrics import Invocation
 from pipeline.progress import QuietProgress
 from pipeline.rundir import RunDirectory
 from pipeline.score import Output, open_data, open_run, score

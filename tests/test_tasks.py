@@ -17,12 +17,13 @@ from ikmap.racing import standings, survivors
 from ikmap.tasks import LATER, TASKS, Asked, LearningTask, task_from, task_named, task_of, task_words
 from ikmap.tasks.classification import Classification
 from pipeline.asked_task import asked_task
-from pipeline.batch import Invocation, run_batch, run_identity
+from pipeline.batch import run_batch, run_identity
 from pipeline.dataset_spec import Split
 from pipeline.datasets import ResolvedDataset
 from pipeline.durable import read_json
 from pipeline.engine import Context
 from pipeline.errors import InputError
+from pipeline.metrics import Invocation
 from pipeline.online import OnlineParams, run_online
 from pipeline.params import Params
 from pipeline.prepared import Preparation

@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 
-from ikmap.cells import Cells
+from ikmap.cells import Cells, in_wider_layout
 from ikmap.learners._ogd_loops import binary_pass, integer_decisions, integer_pass, weighted_pass
 from ikmap.learners._rows_loops import decisions
 from ikmap.learners.linear_model import LinearModel
@@ -192,6 +192,12 @@ class OGDState:
         else:
             decisions(arrays, self._float_weights(), self.divisor, np.zeros(out.shape[1]), out)
         return out
+
+    def grow(self, old: np.ndarray, new: np.ndarray) -> None:
+        """Go on with more cells in some partitionings, of which all weights are 0: offsets before and from now on."""
+        self.table = in_wider_layout(self.table, old, new)
+        if self.total is not None:
+            self.total = in_wider_layout(self.total, old, new)
 
     def checkpoint(self) -> dict[str, np.ndarray]:
         """Copy of the state as plain arrays, for :meth:`restore`."""

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from ikmap.methods.fourier import FeaturesOptions
 from ikmap.methods.kinds import Choice, Real
 from ikmap.methods.learner import OnlineOptions, Sample, Search, Shape, StreamLearner
-from ikmap.methods.options import BASELINES, MethodOptions, option
+from ikmap.methods.options import BASELINES, MethodOptions, Setting, option
 
 LAMBDAS = tuple(sorted(10.0**m / half for m in (-2, -3, -4, -5) for half in (1, 2)))
 """Search range of lambda, the paper's Table 3."""
@@ -22,6 +22,12 @@ class RakerOptions(FeaturesOptions, OnlineOptions):
         Real(0, words=("auto",)),
         group=BASELINES,
         help="lambda of adaraker and raker; auto chooses it by cross-validation",
+        setting=Setting(
+            "λ",
+            "factor of the penalty",
+            "How much large weights count against a solution that follows the rows closely.",
+            parameter="lambda",
+        ),
     )
     flavour: str = option(
         "published",

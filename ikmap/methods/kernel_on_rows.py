@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from ikmap.methods.kinds import Choice, Real
 from ikmap.methods.learner import Learner, Search
-from ikmap.methods.options import BASELINES, MethodOptions, OptionError, option
+from ikmap.methods.options import BASELINES, MethodOptions, OptionError, Setting, option
 from ikmap.methods.psi import psi_option, psis_to_try
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ GAMMAS = tuple(2.0**m for m in range(-10, 6))
 class KernelOptions(MethodOptions):
     """Which kernel, and how wide."""
 
-    psi: int | str = psi_option()
+    psi: int | str = psi_option("The width of a kernel on the rows themselves is given by it: γ = ln ψ / columns.")
     kernel: str = option(
         "laplacian",
         Choice(("laplacian", "gaussian")),
@@ -32,6 +32,11 @@ class KernelOptions(MethodOptions):
         Real(0, words=("psi", "auto")),
         group=BASELINES,
         help="inverse width of that kernel: psi means ln(psi) / columns, auto chooses it by cross-validation",
+        setting=Setting(
+            "γ",
+            "inverse width of the kernel",
+            "How quickly the similarity of two rows falls with their distance: a large γ lets only near rows count.",
+        ),
     )
 
     def check_together(self) -> None:

@@ -7,12 +7,13 @@ so that ``--help`` answers at once.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from ikmap.methods.kinds import Choice, Real
-from ikmap.methods.options import MethodOptions, option
+from ikmap.methods.options import MethodOptions, Setting, option
 
 if TYPE_CHECKING:
     import numpy as np
@@ -24,7 +25,16 @@ if TYPE_CHECKING:
 class OnlineOptions(MethodOptions):
     """Of all learners that learn from one row after the other."""
 
-    eta: float = option(0.5, Real(0), help="step size of the online learners")
+    eta: float = option(
+        0.5,
+        Real(0),
+        help="step size of the online learners",
+        setting=Setting(
+            "η",
+            "step size",
+            "How far one row that is predicted badly moves the weights of a learner that sees row after row.",
+        ),
+    )
 
 
 class BatchOptions(MethodOptions):
@@ -36,6 +46,12 @@ class BatchOptions(MethodOptions):
         help="weight of the loss of the batch learners, for features scaled so that K(x, x) = 1; auto chooses "
         "that of svm and logistic by cross-validation, with psi (default: for these two auto with --psi auto, else 5; "
         "for others 1)",
+        setting=Setting(
+            "C",
+            "weight of errors",
+            "How much a training row on the wrong side counts against a simple boundary: a large C follows the "
+            "training rows closely, a small one keeps the boundary simple.",
+        ),
     )
     tol: float = option(
         1e-3, Real(0), help="tolerance to stop at; for linear learners the certified relative duality gap"
@@ -164,6 +180,8 @@ class Learner:
     working_set : bool
         It keeps kernel values of as many rows as it turns out to need: :meth:`needed_bytes` is then the least that
         training takes, unless it is told how many rows these are.
+    loops : tuple of str
+        Modules of compiled loops of its own, outside `ikmap`; those within it are found by their names.
     """
 
     name: str
@@ -177,6 +195,13 @@ class Learner:
     runner: ClassVar[Literal["stream", "dual", "whole", "counts"]]
     models: ClassVar[tuple[str, ...]] = ("ikmap.learners.linear_model",)
     working_set: ClassVar[bool] = False
+    loops: ClassVar[tuple[str, ...]] = ()
+
+    def compiled(self, options: Any, *, scoring: bool = False) -> frozenset[str]:
+        """Words by which loops say who needs them (:mod:`ikmap._compiled`): to learn, or to score with its model."""
+        if scoring:
+            return frozenset({"cells-online"} if self.on == "cells" else ())
+        return frozenset({self.name, f"{self.on}-{self.way}", *(self.same_as or "").split()})
 
     def resolved(self, options: Any, *, searching: bool) -> Any:
         """The options with what follows from those of the map: `searching`, whether its own is to be chosen."""
@@ -208,10 +233,20 @@ class Learner:
 
 
 class StreamLearner(Learner):
-    """Learns from one row after the other."""
+    """Learns from one row after the other.
+
+    Attributes
+    ----------
+    grows : bool
+        On cells: it goes on where the map gets more of them as a stream runs (:meth:`ikmap.methods.Map.extend`).
+    traced : mapping of str to str
+        What its states tell of themselves as they learn, by name: the title of each in the report.
+    """
 
     way = "online"
     runner = "stream"
+    grows: ClassVar[bool] = False
+    traced: ClassVar[Mapping[str, str]] = MappingProxyType({})
     Options: ClassVar[type[MethodOptions]] = OnlineOptions
 
     def start(self, options: Any, value: float | None, sample: Sample, n_threads: int = 1) -> Any:
@@ -223,6 +258,14 @@ class StreamLearner(Learner):
             With ``partial_fit(rows, y)``, which says in ``predicted`` what it predicted of each row before it learned
             from it; ``decision_function(rows)``, shape (n, K); ``model(classes, params)``, ``checkpoint()``,
             ``restore(arrays)``, ``n_seen``, ``n_support``. Where targets are no classes, `classes` is empty.
+
+            Of a learner with :attr:`grows`, also ``grow(old, new)``: offsets of the cells before and from now on, each
+            int64 of shape (t + 1,). A cell keeps its number within its partitioning, and what was learned of it; new
+            ones are as if there had been no row in them (:func:`ikmap.cells.in_wider_layout`). Sizes are not part of
+            the options: ``restore`` takes them from the arrays.
+
+            Of a learner with :attr:`traced`, also ``traces()``: for each of its names a number, as it is now. They are
+            recorded after each block of a stream, and at the points of the curve of a pass over a training set.
         """
         raise NotImplementedError
 

@@ -18,7 +18,9 @@ class LossOptions(MethodOptions):
 class DualOptions(BatchOptions):
     """Of learners that :class:`~ikmap.methods.learner.DualLearner` solves."""
 
-    C: float | str | None = option(None, Real(0, words=("auto",)), help=BatchOptions.specs()["C"].help)
+    C: float | str | None = option(
+        None, Real(0, words=("auto",)), help=BatchOptions.specs()["C"].help, setting=BatchOptions.specs()["C"].setting
+    )
     solver: str = option(
         "auto",
         Choice(("auto", "memory", "block", "distributed")),

@@ -72,6 +72,8 @@ class Map:
         Modules of the kinds of models that it makes.
     nested : bool
         One search for the largest value has the cells of all smaller ones: cross-validation does them together.
+    loops : tuple of str
+        Modules of compiled loops of its own, outside `ikmap`; those within it are found by their names.
     """
 
     name: str
@@ -81,6 +83,12 @@ class Map:
 
     Options: ClassVar[type[MethodOptions]]
     models: ClassVar[tuple[str, ...]] = ("ikmap.partitioners",)
+    loops: ClassVar[tuple[str, ...]] = ()
+
+    def compiled(self, options: Any) -> frozenset[str]:
+        """Words by which loops say who needs them (:mod:`ikmap._compiled`)."""
+        # As it grows, its cells may need two bytes each instead of one.
+        return frozenset({self.name} | ({"narrow", "wide"} if self.grows(options) else set()))
 
     def parameter(self, options: Any) -> str:
         """Name of the number that is chosen or given for it."""
@@ -108,6 +116,23 @@ class Map:
 
     def fit(self, options: Any, value: Value, sample: Sample, n_threads: int = 1) -> Partitions:
         """The partitionings, the same for any number of threads."""
+        raise NotImplementedError
+
+    def grows(self, options: Any) -> bool:
+        """Whether it gets new cells for the rows of a stream (:meth:`extend`). For a training set it never does."""
+        return False
+
+    def extend(self, options: Any, model: Any, rows: Rows, n_threads: int = 1) -> tuple[Partitions, Cells]:
+        """The map with the cells that some more rows call for, and the cells of these rows in it.
+
+        It grows by one row after the other, so that nothing depends on how rows are cut into calls. A cell keeps its
+        number within its partitioning, and a row that was mapped its cells; new cells have the numbers that follow.
+
+        Parameters
+        ----------
+        model : Partitions
+            As :meth:`fit` or this method gave it. It is not changed: others may hold it.
+        """
         raise NotImplementedError
 
     def path(

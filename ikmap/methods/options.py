@@ -17,6 +17,28 @@ FEATURES, LEARNING, BASELINES = "Features", "Learning", "Baselines"
 
 
 @dataclass(frozen=True)
+class Setting:
+    """How a report tells of an option that a result depends on, such as psi, C or a step size.
+
+    Attributes
+    ----------
+    sign : str
+        As papers write it.
+    words : str
+        What it is, in a few words.
+    meaning : str
+        What it does, for somebody who may have to choose it.
+    parameter : str
+        Its name in the papers, where that is not the name of the option.
+    """
+
+    sign: str
+    words: str
+    meaning: str = ""
+    parameter: str = ""
+
+
+@dataclass(frozen=True)
 class Spec:
     """Everything known of one option.
 
@@ -24,7 +46,8 @@ class Spec:
     option is on the second (``--help-all``). ``session`` marks what belongs to one invocation (where it runs, how
     much it prints), not to the result; ``flag_only`` what must be known before a TOML file is read; ``environment``
     names a variable that is asked where neither a flag nor a TOML file says anything; ``before`` is the value that
-    runs have which were begun before there was the option (MISSING: its default).
+    runs have which were begun before there was the option (MISSING: its default); ``setting`` is how reports tell of
+    it, where a result depends on it.
     """
 
     name: str
@@ -37,6 +60,7 @@ class Spec:
     flag_only: bool
     environment: str | None
     before: Any = MISSING
+    setting: Setting | None = None
 
     @property
     def flag(self) -> str:
@@ -65,10 +89,11 @@ def option(
     flag_only: bool = False,
     environment: str | None = None,
     before: Any = MISSING,
+    setting: Setting | None = None,
 ) -> Any:
     """A dataclass field that declares one option; ``default=MISSING`` makes it required."""
     page = {"group": group, "help": help, "common": common}
-    use = {"session": session, "flag_only": flag_only, "environment": environment, "before": before}
+    use = {"session": session, "flag_only": flag_only, "environment": environment, "before": before, "setting": setting}
     return field(default=default, metadata={"kind": kind, **page, **use})
 
 

@@ -5,17 +5,23 @@ from __future__ import annotations
 from typing import Any
 
 from ikmap.methods.kinds import Integer
-from ikmap.methods.options import FEATURES, option
+from ikmap.methods.options import FEATURES, Setting, option
+
+OF_CELLS = (
+    "Few cells are large and tell rows apart only coarsely; many are small and tell them apart finely, and with "
+    "too many the learner begins to know single training rows by heart. Of all settings, this matters most."
+)
 
 
-def psi_option() -> Any:
-    """The field ``psi`` of a method's options."""
+def psi_option(meaning: str = OF_CELLS) -> Any:
+    """The field ``psi`` of a method's options; `meaning` is what it does there, for the report."""
     return option(
         "auto",
         Integer(1, words=("auto",)),
         group=FEATURES,
         common=True,
         help="cells per partitioning; auto: by cross-validation",
+        setting=Setting("ψ", "cells per partitioning", meaning),
     )
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ikmap.methods.kinds import AnyOf, Integer, Kind, Real, differ_in_words
-from ikmap.methods.learner import Learner
+from ikmap.methods.learner import Learner, StreamLearner
 from ikmap.methods.map import Map
 from ikmap.methods.options import OptionError, Spec
 from ikmap.methods.registry import LEARNERS, MAPS, map_of, method, methods, plain_options
@@ -51,6 +51,24 @@ def chosen(partitioner: str, learners: Sequence[str]) -> dict[str, Map | Learner
             of = {partitioner: map_of(partitioner), **of}
         of[name] = one
     return of
+
+
+def refuse_growth(of: Methods, values: Mapping[str, Mapping[str, Any]]) -> None:
+    """Refuse learners that cannot go on as a map of a stream gets more cells.
+
+    Raises
+    ------
+    OptionError
+    """
+    for name, one in of.items():
+        if isinstance(one, Map) and one.grows(one.Options(**values.get(name, {}))):
+            able = [each.name for each in LEARNERS.values() if isinstance(each, StreamLearner) and each.grows]
+            for learner in of.values():
+                if isinstance(learner, Learner) and learner.on == "cells" and learner.name not in able:
+                    raise OptionError(
+                        f"--learner {learner.name}: found --partitioner {name}, whose cells become more as the stream "
+                        f"runs; expected one of {', '.join(able)}, or another --partitioner"
+                    )
 
 
 def searches_anything(of: Methods, values: Mapping[str, Mapping[str, Any]]) -> bool:

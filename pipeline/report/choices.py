@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ikmap.methods.options import Setting
 from ikmap.tasks import Figure
 from pipeline.report.charts import STYLES, Series, line_chart, swatch
 from pipeline.report.fields import (
@@ -19,7 +20,7 @@ from pipeline.report.figure import figure_of, is_possible, shown
 from pipeline.report.markup import scroll, section
 from pipeline.report.search import search_note
 from pipeline.report.text import MISSING, brief, count, esc, plural
-from pipeline.report.words import CHOSEN, meaning_of, settings_of, terms_of
+from pipeline.report.words import settings_in, settings_of, terms_of
 
 
 def choices_section(metrics: Metrics) -> str:
@@ -36,14 +37,15 @@ def _settings_table(metrics: Metrics) -> str:
     settings = {name: found for name, found in settings.items() if found}
     tried = {name: _tried(name, metrics) for name in settings}
     rows = []
-    for key, (sign, meaning) in CHOSEN.items():
+    for key, setting in settings_in(metrics).items():
         if any(key in found for found in settings.values()):
             cells = ""
             for name, found in settings.items():
                 how = f"<small>best of {count(tried[name][key])} tried</small>" if key in tried[name] else ""
                 cells += f"<td>{esc(brief(found[key])) if key in found else MISSING}{how}</td>"
-            about = f"<small>{esc(meaning_of(key, metrics))}</small>"
-            rows.append(f'<tr><th scope="row"><b>{sign}</b>, {meaning}{about}</th>{cells}</tr>')
+            about = f"<small>{esc(setting.meaning)}</small>" if setting.meaning else ""
+            said = f"<b>{esc(setting.sign)}</b>, {esc(setting.words)}{about}"
+            rows.append(f'<tr><th scope="row">{said}</th>{cells}</tr>')
     if not rows:
         return ""
     head = "".join(f'<th scope="col">{esc(name)}</th>' for name in settings)
@@ -90,7 +92,8 @@ def selection_curves(metrics: Metrics) -> str:
         for name, found in get_mapping(selection, "tuned").items()
         if isinstance(found, Mapping) and figure.key in found
     ]
-    series: dict[str, list[Series]] = {parameter: [] for parameter in CHOSEN}
+    settings = settings_in(metrics)
+    series: dict[str, list[Series]] = {parameter: [] for parameter in settings}
     for i, (name, parameter, values, accuracy, chosen) in enumerate(searches):
         record = {"x": values, "y": accuracy}
         points = [(x, y) for x, y in get_points(record, "x", "y") if x > 0 and is_possible(figure, y)]
@@ -101,12 +104,14 @@ def selection_curves(metrics: Metrics) -> str:
             style = next((s for s in (own, *range(STYLES)) if s not in taken), own)
             series[parameter].append(Series(str(name), points, style, chosen if chosen in dict(points) else None))
     return "".join(
-        _selection_curve(selection, parameter, lines, figure) for parameter, lines in series.items() if lines
+        _selection_curve(selection, parameter, settings[parameter], lines, figure)
+        for parameter, lines in series.items()
+        if lines
     )
 
 
-def _selection_curve(selection: Metrics, parameter: str, series: list[Series], figure: Figure) -> str:
-    sign, meaning = CHOSEN[parameter]
+def _selection_curve(selection: Metrics, parameter: str, setting: Setting, series: list[Series], figure: Figure) -> str:
+    sign = esc(setting.sign)
     found = {line.name: _found(line, sign, figure) for line in series}
     chart = line_chart(
         f"selection-{parameter}",
@@ -115,7 +120,7 @@ def _selection_curve(selection: Metrics, parameter: str, series: list[Series], f
         description="; ".join(
             f"{line.name}: {'best' if line.mark is None else 'chosen'} {found[line.name]}" for line in series
         ),
-        x_label=f"{sign}, {meaning} (log scale)",
+        x_label=f"{setting.sign}, {setting.words} (log scale)",
         y_label=figure.key,
         log2=True,
         unit=figure.unit,

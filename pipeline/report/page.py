@@ -17,6 +17,7 @@ from pipeline.report.sections import task_sections
 from pipeline.report.stream import stream_section
 from pipeline.report.text import esc, shorten
 from pipeline.report.timeline import stages_section
+from pipeline.report.traces import traces_section
 
 
 def render_report(metrics: Metrics, dask_report: str | None = None) -> str:
@@ -36,6 +37,7 @@ def render_report(metrics: Metrics, dask_report: str | None = None) -> str:
         task_sections,
         choices_section,
         curves_section,
+        traces_section,
         stages_section,
         data_section,
         reproduce_section,

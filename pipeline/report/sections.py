@@ -31,7 +31,7 @@ def _html(key: str, part: Part, metrics: Metrics) -> str:
         case Table():
             return _table(part)
         case Lines():
-            return _lines(key, part)
+            return lines_figure(key, part)
         case Confusion(learner, labels, counts):
             confusion = confusion_of({"confusion": counts}, list(labels))
             trained = class_counts(get_mapping(metrics, "data"))
@@ -53,7 +53,8 @@ def _cell(value: object) -> str:
     return str(value) if known is None else brief(known)
 
 
-def _lines(key: str, part: Lines) -> str:
+def lines_figure(key: str, part: Lines) -> str:
+    """A chart with its legend; `key` is unique on the page."""
     series = [Series(name, sorted(points), i) for i, (name, points) in enumerate(part.lines.items()) if points]
     if not series:
         return ""

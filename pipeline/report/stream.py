@@ -9,6 +9,7 @@ from pipeline.report.fields import (
     get_number,
     get_text,
     learners_of,
+    number,
 )
 from pipeline.report.figure import figure_of, get_curve, get_value, shown
 from pipeline.report.markup import scroll, section
@@ -57,11 +58,11 @@ def stream_section(metrics: Metrics) -> str:
     rows, block = get_number(online, "rows_initial"), get_number(online, "block_rows")
     how = figure.so_far
     how += f", {plural(block, 'row')} at a time" if block else ""
-    how += (
-        f". Settings and partitionings were chosen on {plural(rows, 'initial row')} and stay as they are"
-        if rows
-        else ""
-    )
+    if grown := [count(number(ends[-1])) for ends in get_mapping(online, "cells_grown").values() if ends]:
+        how += f". Settings were chosen on {plural(rows or 0, 'initial row')}; the map grew with the stream, "
+        how += f"to {' and '.join(grown)} cells"
+    elif rows:
+        how += f". Settings and partitionings were chosen on {plural(rows, 'initial row')} and stay as they are"
     how += f". Rows as they arrived: {esc(source)}" if (source := get_text(online, "source")) else ""
     picture = f'<figure><h3>{figure.title} so far</h3><ul class="legend">{legend}</ul>{chart}'
     picture += f"<figcaption>{how}.</figcaption></figure>"

@@ -5,31 +5,14 @@ Written for somebody who knows what a classifier is and has not read the papers.
 
 from __future__ import annotations
 
-from ikmap.methods import LEARNERS, MAPS
+from dataclasses import replace
+
+from ikmap.methods import LEARNERS, MAPS, Learner, Map
+from ikmap.methods.options import OptionError, Setting
 from pipeline.report.fields import Metrics, get_list, get_mapping, get_number, get_text, learners_of
 from pipeline.report.text import shorten
 
 _SHARES = {2: "half", 3: "third", 4: "quarter", 5: "fifth", 6: "sixth", 8: "eighth", 10: "tenth", 20: "twentieth"}
-
-CHOSEN = {
-    "psi": ("ψ", "cells per partitioning"),
-    "C": ("C", "weight of errors"),
-    "eta": ("η", "step size"),
-    "gamma": ("γ", "inverse width of the kernel"),
-    "lambda": ("λ", "factor of the penalty"),
-}
-"""Sign and meaning, in a few words, of what is chosen for a learner."""
-
-_MEANINGS = {
-    "psi": "Few cells are large and tell rows apart only coarsely; many are small and tell them apart finely, and with "
-    "too many the learner begins to know single training rows by heart. Of all settings, this matters most.",
-    "C": "How much a training row on the wrong side counts against a simple boundary: a large C follows the training "
-    "rows closely, a small one keeps the boundary simple.",
-    "eta": "How far one row that is predicted badly moves the weights of a learner that sees row after row.",
-    "gamma": "How quickly the similarity of two rows falls with their distance: a large γ lets only near rows count.",
-    "lambda": "How much large weights count against a solution that follows the rows closely.",
-}
-_OF_KERNELS = "The width of a kernel on the rows themselves is given by it too: γ = ln ψ / columns."
 
 
 def words_for_test_rows(data: Metrics) -> str:
@@ -66,26 +49,61 @@ def title_of(learner: str) -> str:
     return LEARNERS[learner].title if learner in LEARNERS else ""
 
 
+def settings_in(metrics: Metrics) -> dict[str, Setting]:
+    """What the results of a run depend on, by its name in the papers: the map's first, then those of the learners."""
+    found: dict[str, list[Setting]] = {}
+    searched = {get_text(learner, "parameter") for learner in learners_of(metrics).values()}
+    for one in _methods_of(metrics).values():
+        for spec in one.Options.specs().values():
+            if spec.setting is not None:
+                found.setdefault(spec.setting.parameter or spec.name, []).append(spec.setting)
+            elif spec.name in searched:  # of a method that says no more
+                found.setdefault(spec.name, []).append(Setting(spec.name, spec.help))
+    return {
+        parameter: replace(several[0], meaning=" ".join(dict.fromkeys(one.meaning for one in several)))
+        for parameter, several in found.items()
+    }
+
+
 def settings_of(name: str, metrics: Metrics) -> dict[str, float]:
-    """The settings a learner was trained with that :data:`CHOSEN` names."""
+    """Values of those of :func:`settings_in` that a learner was trained with."""
     learner, params = learners_of(metrics)[name], get_mapping(metrics, "params")
-    options = LEARNERS[name].Options.specs() if name in LEARNERS else {}
-    of_all = {"psi": get_number(learner, "psi")}
-    for key in ("C", "eta"):
-        value = params.get(key)
-        of_all[key] = get_number(value, name) if isinstance(value, dict) else get_number(params, key)
-        if key not in options:
-            of_all[key] = None
-    if (parameter := get_text(learner, "parameter")) in CHOSEN:
-        of_all[parameter] = get_number(learner, "value")
-    return {key: value for key, value in of_all.items() if value is not None}
+    chosen = get_text(learner, "parameter")
+    found = {"psi": get_number(learner, "psi")}
+    if chosen:
+        found[chosen] = get_number(learner, "value")
+    for parameter, option in _options_with_settings(name, metrics).items():
+        if found.get(parameter) is None:
+            value = params.get(option)
+            found[parameter] = get_number(value, name) if isinstance(value, dict) else get_number(params, option)
+    return {parameter: value for parameter in settings_in(metrics) if (value := found.get(parameter)) is not None}
 
 
-def meaning_of(setting: str, metrics: Metrics) -> str:
-    """What a setting of :data:`CHOSEN` does, for somebody who may have to choose it."""
-    if setting != "psi" or all(get_text(learner, "parameter") != "psi" for learner in learners_of(metrics).values()):
-        return _MEANINGS[setting]
-    return f"{_MEANINGS['psi']} {_OF_KERNELS}" if on_cells_in(metrics) else _OF_KERNELS.replace(" too", "")
+def _options_with_settings(learner: str, metrics: Metrics) -> dict[str, str]:
+    """Options of a learner and its map that change something and are told of, by their names in papers."""
+    methods, told = _methods_of(metrics), get_mapping(get_mapping(metrics, "params"), "methods")
+    found = {}
+    for name in [name for name in methods if name == learner or (_on_cells(learner) and name in MAPS)]:
+        kind = methods[name].Options
+        try:
+            unused = kind.of_record(get_mapping(told, name)).unused
+        except (OptionError, TypeError):  # the report of a damaged file says what it can
+            unused = frozenset()
+        for spec in kind.specs().values():
+            if spec.setting is not None and spec.name not in unused:
+                found[spec.setting.parameter or spec.name] = spec.name
+    return found
+
+
+def _on_cells(learner: str) -> bool:
+    return learner in LEARNERS and LEARNERS[learner].on == "cells"
+
+
+def _methods_of(metrics: Metrics) -> dict[str, Map | Learner]:
+    """The methods that a run used, as far as they are known here: the map first."""
+    cut = get_text(get_mapping(metrics, "params"), "partitioner")
+    of_map = {cut: MAPS[cut]} if on_cells_in(metrics) and cut in MAPS else {}
+    return {**of_map, **{name: LEARNERS[name] for name in learners_of(metrics) if name in LEARNERS}}
 
 
 def terms_of(metrics: Metrics) -> list[tuple[str, str]]:
@@ -111,8 +129,9 @@ def terms_of(metrics: Metrics) -> list[tuple[str, str]]:
 
 def on_cells_in(metrics: Metrics) -> bool:
     """Whether any learner of the run works on cells."""
-    learned = any(get_number(learner, "psi") is not None for learner in learners_of(metrics).values())
-    return learned or bool(get_list(metrics.get("selection"), "psi"))
+    learners = learners_of(metrics).values()
+    learned = any(get_text(of, "cells") or get_number(of, "psi") is not None for of in learners)
+    return learned or bool(get_mapping(get_mapping(metrics, "selection"), "chosen"))
 
 
 def method_in_words(metrics: Metrics) -> str:

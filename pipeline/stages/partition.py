@@ -35,6 +35,8 @@ class Fitted:
         Of all partitionings, the most that one has.
     content_hash : str
         Of the stored model; tasks refuse any other.
+    grown : bool
+        It is the map at the end of a stream, with which it grew.
     """
 
     map: str
@@ -42,6 +44,7 @@ class Fitted:
     value: Value
     most_cells: int
     content_hash: str
+    grown: bool = False
 
     @property
     def label(self) -> str:
@@ -51,7 +54,7 @@ class Fitted:
     @property
     def name(self) -> str:
         """Where it is stored."""
-        return f"partitions/{self.label}"
+        return f"{'grown' if self.grown else 'partitions'}/{self.label}"
 
     def as_result(self) -> dict[str, Any]:
         """As a learner's result says what it works on."""

@@ -19,8 +19,10 @@ from pipeline.errors import Damaged
 from pipeline.models import MODELS, save_model
 from pipeline.params import Params
 from pipeline.prepared import PreparedRows
+from pipeline.stages.grow import cells_of_chunk
 from pipeline.stages.partition import Fitted
 from pipeline.stream_data import Stream
+from pipeline.traces import finite, traces_of
 from pipeline.working_clock import working_clock
 
 CHECKPOINT_SHARE = 0.05
@@ -52,11 +54,6 @@ class Contestant:
     run: str = ""
 
 
-def stream_cells(fitted: Fitted, k: int) -> str:
-    """Where the cells of chunk k stand in the store."""
-    return f"cells/{fitted.label}/stream/{k:06d}"
-
-
 def map_chunk(stream: Stream, fitted: list[Fitted], k: int, device: str = "auto") -> Record:
     """Task: the cells of chunk k in all models."""
     X = stream.features(k)
@@ -66,7 +63,7 @@ def map_chunk(stream: Stream, fitted: list[Fitted], k: int, device: str = "auto"
         began = working_clock()
         codes = maps[-1].codes(X)
         seconds[model.label] = round(working_clock() - began, 6)
-        name = stream_cells(model, k)
+        name = cells_of_chunk(model, k)
         written += stream.store.write_group(name, {"codes": codes.astype(np.int32, copy=False)}, {})
         outputs.append(name)
     read = X.nbytes if isinstance(X, np.ndarray) else X.data.nbytes + X.indices.nbytes
@@ -99,13 +96,12 @@ def learn_chunk(stream: Stream, params: Params, contestant: Contestant, k: int, 
     if blocks is not None:
         _keep(contestant, k + 1, state)
         return _record(stream, contestant, k, blocks)
-    rows = _rows(stream, contestant, k)
-    labels = stream.labels(k, contestant.predictions)
+    rows, labels = _rows(stream, contestant, k), stream.labels(k, contestant.predictions)
     n, task = stream.rows_of(k), stream.task()
     blocks = []
     for start in range(0, n, stream.block_rows):
         stop = min(start + stream.block_rows, n)
-        block = rows[start:stop]
+        block = rows.block(state, start, stop)
         began = working_clock()
         predicted = task.predict(state.decision_function(block))
         between = working_clock()
@@ -115,16 +111,22 @@ def learn_chunk(stream: Stream, params: Params, contestant: Contestant, k: int, 
         end = working_clock()
         scored = task.row_scores(y, predicted).sum().item()
         seconds = (round(between - began, 6), round(end - shown, 6))
-        blocks.append([stop - start, scored, *seconds, int(state.n_support)])
+        blocks.append([stop - start, scored, *seconds, int(state.n_support), *traces_of(contestant.learner, state)])
     spent = sum(block[2] + block[3] for block in blocks)
     saved = _checkpoint_if_due(contestant, k + 1, state, blocks, spent, saved)
     _keep(contestant, k + 1, state, saved)
     return _record(stream, contestant, k, blocks)
 
 
-def save_state(stream: Stream, params: Params, contestant: Contestant, k: int, n_threads: int = 1) -> Record:
-    """Task: save what a learner is after k chunks, as a model to score with."""
+def save_state(
+    stream: Stream, params: Params, contestant: Contestant, k: int, n_threads: int = 1, grown: Fitted | None = None
+) -> Record:
+    """Task: save what a learner is after k chunks, as a model to score with; on cells of a map that has grown."""
     state, _, _ = _state_before(stream, params, contestant, k, n_threads)
+    if grown is not None:
+        assert contestant.fitted is not None
+        known = _rows(stream, contestant, k - 1).offsets[-1] if k else contestant.fitted.offsets(stream.store)
+        _grow(state, known, grown.offsets(stream.store))
     asked = {**params.methods[contestant.learner], "order": params.order, "seed": params.seed}
     model = state.model(stream.task().classes, asked)
     output = f"{MODELS}/{contestant.learner}"
@@ -139,12 +141,47 @@ def _record(stream: Stream, contestant: Contestant, k: int, blocks: list[list[An
     return {"rows": n, "bytes_read": 0, "bytes_written": written, "blocks": blocks, "predicted": predicted}
 
 
-def _rows(stream: Stream, contestant: Contestant, k: int) -> Any:
+@dataclass(frozen=True)
+class _Chunk:
+    """What a learner sees of a chunk.
+
+    Attributes
+    ----------
+    rows : Cells, float64 ndarray or csr_array; ndarray of int32
+        The last are cells of a map that grows.
+    block_rows : int
+    offsets : ndarray of int64, shape (blocks + 1, t + 1)
+        Of a map that grows, before the first block and after each; else empty.
+    """
+
+    rows: Any
+    block_rows: int
+    offsets: np.ndarray
+
+    def block(self, state: Any, start: int, stop: int) -> Any:
+        """Rows of a block, once the learner has been told of all cells there are by then."""
+        if not self.offsets.size:
+            return self.rows[start:stop]
+        before, after = self.offsets[start // self.block_rows :][:2]
+        _grow(state, before, after)
+        return Cells(self.rows[start:stop], after).packed()
+
+
+def _grow(state: Any, before: np.ndarray, after: np.ndarray) -> None:
+    if not np.array_equal(before, after):
+        state.grow(before, after)
+
+
+def _rows(stream: Stream, contestant: Contestant, k: int) -> _Chunk:
     """What a learner sees of chunk k."""
+    none = np.zeros((0, 0), dtype=np.int64)
     if contestant.fitted is None:
-        return stream.features(k)
-    _, arrays = stream.store.read_group(stream_cells(contestant.fitted, k))
-    return Cells(arrays["codes"], contestant.fitted.offsets(stream.store)).packed()
+        return _Chunk(stream.features(k), stream.block_rows, none)
+    _, arrays = stream.store.read_group(cells_of_chunk(contestant.fitted, k))
+    if "offsets" in arrays:
+        return _Chunk(arrays["codes"], stream.block_rows, arrays["offsets"])
+    rows = Cells(arrays["codes"], contestant.fitted.offsets(stream.store)).packed()
+    return _Chunk(rows, stream.block_rows, none)
 
 
 def _after_initial(stream: Stream, params: Params, contestant: Contestant, n_threads: int) -> tuple[Any, float]:
@@ -172,7 +209,7 @@ def _begin(
 
 
 def _save(contestant: Contestant, next_chunk: int, state: Any, blocks: list[list[Any]]) -> None:
-    more = {"next_chunk": np.array(next_chunk), "blocks": np.array(blocks, dtype=np.float64).reshape(-1, 5)}
+    more = {"next_chunk": np.array(next_chunk), "blocks": np.array(blocks, dtype=np.float64)}
     write_arrays(contestant.checkpoint, {**state.checkpoint(), **more})
 
 
@@ -216,7 +253,10 @@ def _state_before(
     if first > k + 1:
         raise Damaged(contestant.checkpoint, "it is ahead of the records of the run")
     if first == k + 1:
-        whole = [[int(rows), _plain(scored), float(a), float(b), int(kept)] for rows, scored, a, b, kept in blocks]
+        whole = [
+            [int(rows), _plain(scored), float(a), float(b), int(kept), *map(finite, more)]
+            for rows, scored, a, b, kept, *more in blocks
+        ]
         return state, _Saved(), whole
     for done in range(first, k):
         rows, labels = _rows(stream, contestant, done), stream.labels(done, contestant.predictions)
@@ -226,7 +266,7 @@ def _state_before(
             raise Damaged(contestant.predictions, "some of it is missing", *both)
         for start in range(0, n, stream.block_rows):
             stop = min(start + stream.block_rows, n)
-            state.partial_fit(rows[start:stop], labels.reveal(start, stop, predicted[start:stop]))
+            state.partial_fit(rows.block(state, start, stop), labels.reveal(start, stop, predicted[start:stop]))
     return state, _Saved(), None
 
 

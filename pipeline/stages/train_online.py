@@ -21,6 +21,7 @@ from pipeline.row_blocks import RowBlocks
 from pipeline.stages.cells import cells_name
 from pipeline.stages.partition import Fitted
 from pipeline.store import Store
+from pipeline.traces import as_result, traces_of
 
 CURVE_POINTS = 200
 AT_ONCE = 1 << 16
@@ -55,11 +56,12 @@ def train_online(
         blocks = RowBlocks(store, ranges)
     method = stream_learner(learner)
     state = method.start(params.of(learner), value, train.sample(params.seed, offsets), n_threads)
-    first, scores = 0, np.zeros(0)
+    first, scores, traces = 0, np.zeros(0), np.zeros((0, len(method.traced)))
     per_point = max(1, -(-n_rows // CURVE_POINTS))
     if Path(checkpoint).exists():
         arrays = read_arrays(checkpoint)
         first, scores = int(arrays.pop("next_block")), arrays.pop("scores")
+        traces = arrays.pop("traces", traces)
         state = state.restore(arrays)
     todo = range(first, len(blocks))
     for k, block in zip(todo, ahead(blocks.__getitem__, todo), strict=True):
@@ -67,15 +69,25 @@ def train_online(
         order = np.arange(y.size, dtype=np.int32)
         if params.order == "shuffled":
             order = generator(params.seed, PASS_STREAM, k).permutation(order)
-        for start in range(0, y.size, AT_ONCE):
-            now = order[start : start + AT_ONCE]
+        start = 0
+        while start < y.size:
             seen = state.n_seen
+            # What is traced is recorded at the curve's points.
+            most = min(AT_ONCE, per_point - seen % per_point) if method.traced else AT_ONCE
+            now = order[start : start + most]
+            start += now.size
             row_scores = task.row_scores(y[now], state.partial_fit(rows[now], y[now]).predicted)
             point = (seen + np.arange(now.size)) // per_point
             scores = np.concatenate([scores, np.zeros(point[-1] + 1 - scores.size)])
             scores += np.bincount(point, weights=row_scores, minlength=scores.size)
+            if method.traced and (state.n_seen % per_point == 0 or state.n_seen == n_rows):
+                told = np.array([traces_of(learner, state)], dtype=np.float64)
+                traces = np.concatenate([traces, told])
         if k + 1 < len(blocks):
-            write_arrays(checkpoint, {**state.checkpoint(), "next_block": np.array(k + 1), "scores": scores})
+            recorded = {"traces": traces} if method.traced else {}
+            write_arrays(
+                checkpoint, {**state.checkpoint(), "next_block": np.array(k + 1), "scores": scores, **recorded}
+            )
     asked = {**params.methods[learner], "order": params.order, "seed": params.seed}
     model = state.model(task.classes, asked)
     output = f"{MODELS}/{learner}"
@@ -92,5 +104,6 @@ def train_online(
             **method.facts(state),
             "n_support": int(state.n_support),
             "curve": {"rows": ends.tolist(), task.figure.key: so_far.round(6).tolist()},
+            **as_result(learner, traces),
         },
     }

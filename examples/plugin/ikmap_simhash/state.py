@@ -27,7 +27,7 @@ class State:
         predicted = np.empty(len(y), dtype=np.int64)
         for i, (columns, k) in enumerate(zip(rows.columns(), y, strict=True)):
             scores = self.weights[columns].sum(axis=0)
-            predicted[i] = scores.argmax()
+            predicted[i] = scores[1] >= scores[0] if scores.size == 2 else scores.argmax()  # as a decision is read
             rival = np.where(np.arange(scores.size) == k, -np.inf, scores).argmax()
             if scores[k] - scores[rival] < self.margin:
                 self.weights[columns, k] += self.eta
@@ -38,7 +38,7 @@ class State:
 
     def decision_function(self, rows: Any) -> np.ndarray:
         scores = self.weights[rows.columns()].sum(axis=1)
-        return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
+        return scores[:, 1:] - scores[:, :1] if scores.shape[1] == 2 else scores  # (n, K) with K = 1 for two classes
 
     def model(self, classes: list[Any], params: dict[str, Any] | None = None) -> Any:
         from ikmap.learners.linear_model import LinearModel

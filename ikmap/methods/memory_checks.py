@@ -1,0 +1,103 @@
+"""Whether methods need as much memory as they say: ``python -m ikmap.methods.memory_checks NAME ...``, a minute or two.
+
+A run refuses what will not fit before it begins, by what its methods say of themselves (`needed_bytes`). Here each is
+fitted in a process of its own, on three sizes of data, and the most memory that it took is held against what it said.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from ikmap.learners.rows import Block
+from ikmap.methods.anne import ANNE
+from ikmap.methods.learner import Learner, Sample, Shape, StreamLearner, Training, WholeLearner
+from ikmap.methods.map import Map, MapShape
+from ikmap.methods.registry import method, methods
+from ikmap.seeds import generator
+from ikmap.tasks import Classification
+
+D = 20
+SIZES = {"map": (5_000, 20_000, 80_000), "learner": (1_000, 3_000, 6_000)}
+SLACK = 48 << 20
+"""What a task has beside it (`pipeline.memory`): code that is loaded on the way, and buffers of a fixed size."""
+SEED = 7
+
+
+def measure(name: str, n: int) -> tuple[int, int]:
+    """Bytes that a method says it needs for n rows, and the most that this process grew by while it was fitted."""
+    one = method(name)
+    _fitted(one, 200)  # compiles, imports
+    before = _status("VmRSS")
+    with open("/proc/self/clear_refs", "w") as file:
+        file.write("5")  # the peak begins anew
+    said = _fitted(one, n)
+    return said, max(0, _status("VmHWM") - before)
+
+
+def _fitted(one: Map | Learner, n: int) -> int:
+    X = generator(SEED, n).random((n, D))
+    y = (X[:, 0] + generator(SEED, n, 1).random(n) > 1).astype(np.int32)
+    task = Classification([0, 1])
+    options = one.Options() if isinstance(one, Map) else one.resolved(one.Options(), searching=False)
+    search = one.search(options, n)
+    small = [] if search is None else [value for value in search.values if value <= max(64, search.values[0])]
+    value: Any = small[-1] if small else one.given(options)
+    if isinstance(one, Map):
+        model = one.fit(options, value, Sample(n, D, None, X.__getitem__, SEED))
+        cells = model.cells(X, 1)
+        return int(sum(one.needed_bytes(options, value, MapShape(n, D, 8.0 * D, True)))) + X.nbytes + cells.codes.nbytes
+    rows: Any = X
+    offsets: np.ndarray | None = None
+    if one.on == "cells":
+        asked = ANNE.Options(t=50, psi=16)
+        packed = ANNE.fit(asked, 16, Sample(n, D, None, X.__getitem__, SEED)).cells(X, 1).packed()
+        rows, offsets = packed, packed.offsets
+    shape = Shape(n, rows.shape[1] if offsets is None else offsets.size - 1, None, 1)
+    if isinstance(one, StreamLearner):
+        state = one.start(options, value, Sample(n, D, task, rows.__getitem__, SEED, offsets), 1)
+        state.partial_fit(rows, y)
+        weights = 0 if offsets is None else 3 * 8 * int(offsets[-1])
+        return one.needed_bytes(options, shape) + X.nbytes + weights
+    assert isinstance(one, WholeLearner)
+    one.fit(options, Training(Block(rows, y), task.classes, SEED, value, 1))
+    return one.needed_bytes(options, shape) + X.nbytes
+
+
+def _status(field: str) -> int:
+    with open("/proc/self/status") as file:
+        (line,) = [line for line in file if line.startswith(field)]
+    return int(line.split()[1]) << 10
+
+
+def measured(name: str) -> Iterator[tuple[int, int, int]]:
+    """Yield rows, what a method says, and what it took, each of a process of its own."""
+    for n in SIZES["map" if isinstance(method(name), Map) else "learner"]:
+        words = [sys.executable, "-m", "ikmap.methods.memory_checks", "--measure", name, str(n)]
+        done = subprocess.run(words, capture_output=True, text=True, check=True)
+        said, took = map(int, done.stdout.split())
+        yield n, said, took
+
+
+def main(words: Sequence[str]) -> int:
+    """Check methods by name, all of them without a name; the status is 1 if one takes more than it says."""
+    if words[:1] == ["--measure"]:
+        print(*measure(words[1], int(words[2])))
+        return 0
+    known = [name for name, one in methods().items() if isinstance(one, Map | StreamLearner | WholeLearner)]
+    wrong = 0
+    for name in words or known:
+        for n, said, took in measured(name):
+            more = took > said + SLACK
+            wrong += more
+            line = f"{name}, {n:,} rows: says {said / 1e6:,.0f} MB, took {took / 1e6:,.0f} MB"
+            print(f"{line}{', which is more' if more else ''}", flush=True)
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,35 @@
+"""What learners told of themselves as they learned: a small curve for each title that they declare."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ikmap.methods import LEARNERS, StreamLearner
+from ikmap.tasks.sections import Lines
+from pipeline.report.fields import Metrics, get_list, get_mapping, get_points, learners_of
+from pipeline.report.markup import section
+from pipeline.report.sections import lines_figure
+from pipeline.report.stream import is_stream
+
+
+def traces_section(metrics: Metrics) -> str:
+    """A picture for each title, with a line for each learner that has it; nothing where none has."""
+    found: dict[str, dict[str, Sequence[tuple[float, float]]]] = {}
+    for learner, about in learners_of(metrics).items():
+        rows = get_list(get_mapping(about, "curve"), "rows")
+        for name, values in get_mapping(about, "traces").items():
+            if points := get_points({"rows": rows, "values": values}, "rows", "values"):
+                found.setdefault(_title(learner, name), {})[learner] = points
+    x_label = "rows of the stream" if is_stream(metrics) else "training rows seen"
+    figures = [
+        lines_figure(f"trace-{i}", Lines(title, x_label, title.lower(), lines))
+        for i, (title, lines) in enumerate(found.items())
+    ]
+    body = f'<div class="pair">{"".join(figures)}</div>'
+    return section("traces", "As they learned", body) if figures else ""
+
+
+def _title(learner: str, name: str) -> str:
+    """As the learner declares it, where it is known here."""
+    known = LEARNERS.get(learner)
+    return known.traced.get(name, name) if isinstance(known, StreamLearner) else name
