@@ -20,6 +20,7 @@ MODULES = (
     "pipeline.stages.cells",
     "pipeline.stages.train",
     "pipeline.stages.train_batch",
+    "pipeline.stages.train_counts",
     "pipeline.stages.train_distributed",
     "pipeline.stages.train_online",
     "pipeline.stages.train_rows",

@@ -150,7 +150,7 @@ def results(directory: Path) -> dict[str, Any]:
     root = zarr.open_group(str(directory / "store.zarr"), mode="r")
     for name, array in root.members(max_depth=None):
         # Solutions that have been merged may be left by a run that was stopped just then.
-        if isinstance(array, zarr.Array) and "-solved/" not in name:
+        if isinstance(array, zarr.Array) and "-solved/" not in name and "-counts/" not in name:
             found[name] = (str(array.dtype), array.shape, array[...].tobytes())
     for file in sorted((directory / "predictions").glob("*")):
         found[file.name] = file.read_bytes()

@@ -18,7 +18,7 @@ from ikmap.methods.kinds import Integer
 from ikmap.methods.learner import OnlineOptions, Sample, Search, StreamLearner
 from ikmap.methods.nogd import NOGD
 from ikmap.partitioners import fit_voronoi
-from tests.throwaway import forgetting, growing_bins
+from tests.throwaway import counting, forgetting, growing_bins
 
 
 @pytest.mark.parametrize("check", [check for one in methods().values() for check in checks_of(one)], ids=str)
@@ -29,6 +29,8 @@ def test_methods_do_what_all_have_to(check: Check) -> None:
 # It knows two classes only.
 THROWAWAY = [
     *checks_of(growing_bins.METHOD),
+    *checks_of(counting.NAIVE_BAYES),
+    *checks_of(counting.MEANS),
     *(check for check in checks_of(forgetting.METHOD) if "three labels" not in check.title),
 ]
 
@@ -53,6 +55,11 @@ def test_a_learner_that_forgets_what_it_learned_as_the_map_grows_is_found(monkey
 
     monkeypatch.setattr(forgetting.Forgetting, "grow", grow)
     assert any("after the map has grown: found" in line for line in check_method(forgetting.METHOD))
+
+
+def test_counts_that_depend_on_where_rows_are_cut_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(type(counting.MEANS), "merge", lambda self, a, b: b)  # noqa: ARG005
+    assert any("found others than of all rows" in line for line in check_method(counting.MEANS))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
-from ikmap.methods.learner import DualLearner, Learner, Sample, Search, Shape, StreamLearner, Training, WholeLearner
+from ikmap.methods.learner import (
+    CountsLearner,
+    DualLearner,
+    Learner,
+    Sample,
+    Search,
+    Shape,
+    StreamLearner,
+    Training,
+    WholeLearner,
+)
 from ikmap.methods.map import Map, MapShape
 from ikmap.methods.options import MethodOptions, OptionError, option
 from ikmap.methods.registry import (
     LEARNERS,
     MAPS,
+    counts_learner,
     dual_learner,
     import_models,
     load_packages,
@@ -22,6 +33,7 @@ from ikmap.methods.registry import (
 __all__ = [
     "LEARNERS",
     "MAPS",
+    "CountsLearner",
     "DualLearner",
     "Learner",
     "Map",
@@ -34,6 +46,7 @@ __all__ = [
     "StreamLearner",
     "Training",
     "WholeLearner",
+    "counts_learner",
     "dual_learner",
     "import_models",
     "map_of",

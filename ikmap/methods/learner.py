@@ -174,8 +174,9 @@ class Learner:
         Learns from one row after the other, or from all at once.
     models : tuple of str
         Modules of the kinds of models that it makes: a process that reads one has to import them.
-    runner : {"stream", "dual", "whole"}
-        What trains it: one pass with checkpoints; the solvers of linear problems on cells; one task that has all rows.
+    runner : {"stream", "dual", "whole", "counts"}
+        What trains it: one pass with checkpoints; the solvers of linear problems on cells; one task that has all rows;
+        tasks that count blocks of rows, and one that adds up.
     working_set : bool
         It keeps kernel values of as many rows as it turns out to need: :meth:`needed_bytes` is then the least that
         training takes, unless it is told how many rows these are.
@@ -191,7 +192,7 @@ class Learner:
 
     Options: ClassVar[type[MethodOptions]]
     way: ClassVar[Literal["online", "batch"]]
-    runner: ClassVar[Literal["stream", "dual", "whole"]]
+    runner: ClassVar[Literal["stream", "dual", "whole", "counts"]]
     models: ClassVar[tuple[str, ...]] = ("ikmap.learners.linear_model",)
     working_set: ClassVar[bool] = False
     loops: ClassVar[tuple[str, ...]] = ()
@@ -312,6 +313,8 @@ class Training:
     n_threads : int
     max_working_set : int or None
         Rows that fit into memory, for one with a working set.
+    task : LearningTask or None
+        What is learned; always there in a run.
     """
 
     block: Block
@@ -320,6 +323,7 @@ class Training:
     value: float | None = None
     n_threads: int = 1
     max_working_set: int | None = None
+    task: LearningTask | None = None
 
     @property
     def rows(self) -> Any:
@@ -342,7 +346,7 @@ class WholeLearner(Learner):
     """
 
     way = "batch"
-    runner = "whole"
+    runner: ClassVar[Literal["stream", "dual", "whole", "counts"]] = "whole"
     Options: ClassVar[type[MethodOptions]] = BatchOptions
 
     compared_on: ClassVar[int | None] = None
@@ -362,3 +366,45 @@ class WholeLearner(Learner):
             More rows of them are needed.
         """
         raise NotImplementedError
+
+
+class CountsLearner(WholeLearner):
+    """Learns from counts, or sums, over the rows: blocks of rows are counted by many workers, and the counts merged.
+
+    A run cuts the rows into blocks by their number and size only, and merges the counts of blocks in the order of the
+    rows: sums of fractions have the same bits on any cluster and for any ``--shard-rows``.
+    """
+
+    runner = "counts"
+    Options: ClassVar[type[MethodOptions]] = MethodOptions
+
+    def count(self, options: Any, value: float | None, block: Block, sample: Sample) -> dict[str, np.ndarray]:
+        """What some rows add: arrays of the same names and shapes for any rows.
+
+        Parameters
+        ----------
+        block : Block
+            The rows, with their targets.
+        sample : Sample
+            What is known of all rows: how many there are, their columns or the offsets of their cells, and the task.
+        """
+        raise NotImplementedError
+
+    def merge(self, a: dict[str, np.ndarray], b: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Counts of the rows of `a` and of `b`, which come after them: their sums, unless it says something else."""
+        return {name: array + b[name] for name, array in a.items()}
+
+    def finish(
+        self, options: Any, value: float | None, counts: dict[str, np.ndarray], sample: Sample
+    ) -> tuple[Any, dict[str, Any]]:
+        """Model of all rows by their counts, and what it has to say of itself: JSON values."""
+        raise NotImplementedError
+
+    def fit(self, options: Any, training: Training) -> tuple[Any, dict[str, Any]]:
+        """Count all rows at once: for cross-validation."""
+        rows: Any = training.rows
+        offsets = getattr(rows, "offsets", None)
+        n_columns = rows.shape[1] if offsets is None else rows.n_partitions
+        sample = Sample(training.y.size, n_columns, training.task, rows.__getitem__, training.seed, offsets)
+        counts = self.count(options, training.value, training.block, sample)
+        return self.finish(options, training.value, counts, sample)

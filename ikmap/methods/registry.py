@@ -16,7 +16,7 @@ from ikmap.methods.fourier import FOURIER_LINEAR
 from ikmap.methods.iforest import IFOREST
 from ikmap.methods.kernel_ogd import KERNEL_OGD
 from ikmap.methods.kernel_svm import ISOLATION_SVM, KERNEL_SVM
-from ikmap.methods.learner import DualLearner, Learner, StreamLearner, WholeLearner
+from ikmap.methods.learner import CountsLearner, DualLearner, Learner, StreamLearner, WholeLearner
 from ikmap.methods.linear_on_cells import LOGISTIC, SVM
 from ikmap.methods.map import Map
 from ikmap.methods.nogd import NOGD
@@ -119,6 +119,13 @@ def whole_learner(name: str) -> WholeLearner:
     """The learner of that name, which learns from all rows at once."""
     learner = method(name)
     assert isinstance(learner, WholeLearner), name
+    return learner
+
+
+def counts_learner(name: str) -> CountsLearner:
+    """The learner of that name, which learns from counts."""
+    learner = method(name)
+    assert isinstance(learner, CountsLearner), name
     return learner
 
 

@@ -74,7 +74,7 @@ def fit_fold(
     constant = small.constant
     if constant is not None:
         return lambda tested: np.repeat(ours(constant), count_rows(tested))
-    training = Training(block._replace(y=targets), small.classes, params.seed, value)
+    training = Training(block._replace(y=targets), small.classes, params.seed, value, task=small)
     model, _ = learner.fit(params.of(learner.name), training)
     return lambda tested: ours(small.predict(model.decision_function(tested)))
 

@@ -16,6 +16,7 @@ from pipeline.models import MODELS
 from pipeline.prepared import PreparedRows
 from pipeline.stages.partition import Fitted
 from pipeline.stages.train_batch import merge_classes, solve_classes, solve_whole, solved_name, svm_params
+from pipeline.stages.train_counts import train_by_counts
 from pipeline.stages.train_distributed import PROBLEMS_AT_ONCE, solve_distributed
 from pipeline.stages.train_online import PASS_STREAM, train_online
 from pipeline.stages.train_rows import fit_rows
@@ -141,5 +142,5 @@ def _merge(stage: Stage, learner: str, classes: list[Any], n_groups: int) -> lis
     )
 
 
-RUNNERS = {"stream": _train_online, "dual": _train_batch, "whole": _train_rows}
+RUNNERS = {"stream": _train_online, "dual": _train_batch, "whole": _train_rows, "counts": train_by_counts}
 """How learners are trained, by what they say of themselves."""

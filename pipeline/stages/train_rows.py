@@ -62,7 +62,7 @@ def fit_rows(
         memory = USABLE * limit - PROCESS_BYTES
         most = bisect_right(range(train.n_rows + 1), memory, key=partial(method.needed_bytes, options, shape)) - 1
     try:
-        model, facts = method.fit(options, Training(block, task.classes, params.seed, value, n_threads, most))
+        model, facts = method.fit(options, Training(block, task.classes, params.seed, value, n_threads, most, task))
     except WorkingSetTooLarge as error:
         assert limit is not None
         in_all = PROCESS_BYTES + method.needed_bytes(options, shape, error.needed)

@@ -24,7 +24,7 @@ from ikmap.methods.checks.common import (
     tasks_of,
     true,
 )
-from ikmap.methods.learner import Learner, Sample, Shape, StreamLearner, Training, WholeLearner
+from ikmap.methods.learner import CountsLearner, Learner, Sample, Shape, StreamLearner, Training, WholeLearner
 from ikmap.tasks import LearningTask
 
 
@@ -39,6 +39,8 @@ def checks_of_learner(one: Learner) -> Iterator[tuple[str, Callable[[], None]]]:
                 yield f"growing on {title}", partial(_growing, one, task)
         elif isinstance(one, WholeLearner):
             yield f"fit to {title}", partial(_whole, one, task)
+            if isinstance(one, CountsLearner):
+                yield f"counts of {title}", partial(_counts, one, task)
 
 
 def _seen(one: Learner) -> tuple[Any, np.ndarray | None]:
@@ -127,14 +129,36 @@ def _whole(one: WholeLearner, task: LearningTask) -> None:
     rows, _ = _seen(one)
     options, value = _given(one)
     block = Block(rows, targets_of(task))
-    model, facts = one.fit(options, Training(block, task.classes, SEED, value, 1))
+    model, facts = one.fit(options, Training(block, task.classes, SEED, value, 1, task=task))
     json_values(facts, "facts")
     decided = model.decision_function(rows)
     true(decided.shape == (N, task.outputs), f"decisions: found the shape {decided.shape}, expected (rows, outputs)")
-    by_two, _ = one.fit(options, Training(block, task.classes, SEED, value, 2))
+    by_two, _ = one.fit(options, Training(block, task.classes, SEED, value, 2, task=task))
     true(by_two.content_hash == model.content_hash, "a fit by two threads gives another model")
     given = round_trip(model)
     same(given.decision_function(rows), decided, "decisions of the model from a store")
+
+
+def _counts(one: CountsLearner, task: LearningTask) -> None:
+    rows, offsets = _seen(one)
+    y, (options, value), sample = targets_of(task), _given(one), _sample(rows, offsets, task)
+
+    def counted(start: int, stop: int) -> dict[str, np.ndarray]:
+        counts = one.count(options, value, Block(rows[start:stop], y[start:stop]), sample)
+        for name, array in counts.items():
+            true(np.asarray(array).dtype.kind in "biuf", f"counts {name!r}: found {array.dtype}, expected numbers")
+        return counts
+
+    whole = counted(0, N)
+    for cut in (1, 40):
+        merged = one.merge(counted(0, cut), counted(cut, N))
+        true(list(merged) == list(whole), f"counts: found {list(merged)} after merging, expected {list(whole)}")
+        for name, array in whole.items():
+            close = np.allclose(merged[name], array, rtol=1e-12, atol=1e-12)
+            true(close, f"counts {name!r} of rows cut at {cut}: found others than of all rows")
+    again, _ = one.finish(options, value, whole, sample)
+    fitted, _ = one.fit(options, Training(Block(rows, y), task.classes, SEED, value, 1, task=task))
+    true(again.content_hash == fitted.content_hash, "the model of the counts of all rows is not that of fit()")
 
 
 def _growing(one: StreamLearner, task: LearningTask) -> None:

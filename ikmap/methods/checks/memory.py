@@ -64,7 +64,7 @@ def _fitted(one: Map | Learner, n: int) -> int:
         weights = 0 if offsets is None else 3 * 8 * int(offsets[-1])
         return one.needed_bytes(options, shape) + X.nbytes + weights
     assert isinstance(one, WholeLearner)
-    one.fit(options, Training(Block(rows, y), task.classes, SEED, value, 1))
+    one.fit(options, Training(Block(rows, y), task.classes, SEED, value, 1, task=task))
     return one.needed_bytes(options, shape) + X.nbytes
 
 
