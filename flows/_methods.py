@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ikmap.methods import Learner, Map, option, plain_options
+from ikmap.methods import Method, option, plain_options
 from ikmap.methods.kinds import joined
 from ikmap.methods.options import Spec
 
 
-def with_options_of[C: type](methods: Mapping[str, Map | Learner]) -> Callable[[C], C]:
+def with_options_of[C: type](methods: Mapping[str, Method]) -> Callable[[C], C]:
     """Give a class of options a field for each option that any of the methods has; to be made a dataclass then."""
     plain = plain_options(methods)
 

@@ -256,7 +256,7 @@ class BatchOptions(CommonOptions):
         program = Program(self.PROGRAM, frozenset(self._learners()), "flows.batch")
         plain = {name: getattr(self, name) for name in self.METHOD_OPTIONS if name not in self.at_default}
         try:
-            of = chosen(self.partitioner, self.learner)
+            of = chosen(self.partitioner, self.learner, plain, self.scoped)
             if "partitioner" not in self.at_default and self.partitioner not in of:
                 on_cells = [name for name, learner in LEARNERS.items() if learner.on == "cells"]
                 raise OptionError(f"--partitioner {self.partitioner}: {found}, expected one of {', '.join(on_cells)}")

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from ikmap.methods.kernel import KernelMethod
 from ikmap.methods.learner import DualLearner, Learner, Sample, Search, Shape, StreamLearner, Training, WholeLearner
 from ikmap.methods.map import Map, MapShape
 from ikmap.methods.options import MethodOptions, OptionError, option
 from ikmap.methods.registry import (
+    KERNELS,
     LEARNERS,
     MAPS,
+    Method,
     dual_learner,
     import_models,
     load_packages,
@@ -20,12 +23,15 @@ from ikmap.methods.registry import (
 )
 
 __all__ = [
+    "KERNELS",
     "LEARNERS",
     "MAPS",
     "DualLearner",
+    "KernelMethod",
     "Learner",
     "Map",
     "MapShape",
+    "Method",
     "MethodOptions",
     "OptionError",
     "Sample",
