@@ -9,7 +9,7 @@ from typing import Any, Protocol, Self
 
 import numpy as np
 
-from ikmap.methods import method
+from ikmap.methods import LEARNERS
 from pipeline.engine import Context, Record, Task
 from pipeline.healing import is_whole
 from pipeline.stages.stream import Contestant, learn_chunk, learn_initial, map_chunk, save_state
@@ -231,7 +231,7 @@ class Race:
         n_seen = int(seen[-1]) if seen.size else 0
         name, key = contestant.learner, self.task.figure.key
         parameter = contestant.fitted.as_result() if contestant.fitted else {
-            "parameter": method(name).parameter(self.context.params.of(name)), "value": contestant.value
+            "parameter": LEARNERS[name].parameter(self.context.params.of(name)), "value": contestant.value
         }  # fmt: skip
         return {
             **parameter,

@@ -27,10 +27,16 @@ def check_values(
     NegativeValues
         Naming file, row, column (its name, or its number from 1) and value.
     """
-    asked: list[Any] = [*filter(None, (LEARNERS.get(name), KERNELS.get(kernel)))]
-    found = next(filter(None, (one.refused(rows) for one in asked)), None)
+    able: list[Any] = [*filter(None, (LEARNERS.get(name), KERNELS.get(kernel)))]
+    found = next(filter(None, (one.refused(rows) for one in able)), None)
     if found is not None:
         row, column, value, expected = found
         named = f"column {column_names[column]!r}" if column_names else f"feature {column + 1}"
         asked = f"expected {expected} for --learner {name} (--scale minmax)"
         raise NegativeValues(f"{where(first + row)}, {named}: found {value:g}, {asked}")
+
+
+def kernel_in(model: Any) -> str:
+    """Name of the kernel that a model has; empty: it has none."""
+    found = getattr(model, "kernel", None)
+    return str(found["name"]) if isinstance(found, dict) else ""

@@ -28,9 +28,8 @@ class FourierOptions(FeaturesOptions, KernelOptions, LossOptions, BatchOptions):
         super().check_together()
         if not kernel_of(self).has_fourier:
             able = [one.name for one in KERNELS.values() if one.has_fourier]
-            raise OptionError(
-                f"--kernel {self.kernel}: found no random Fourier features of it, expected {one_of(able)}"
-            )
+            found = "found --learner fourier-linear, and no random Fourier features of it"
+            raise OptionError(f"--kernel {self.kernel}: {found}; expected {one_of(able)}")
 
 
 class _Fourier(OnKernel, LinearOnMap):
