@@ -242,7 +242,9 @@ class BatchOptions(CommonOptions):
             return super().parse(argv)
         except InputError as error:
             # It may be for want of a package that is at fault.
-            faults = FAULTS if str(error).startswith(("--learner", "--partitioner", "unknown option")) else []
+            faults = (
+                FAULTS if str(error).startswith(("--learner", "--partitioner", "--kernel", "unknown option")) else []
+            )
             raise InputError("; ".join((str(error), *faults))) from None
 
     @property
