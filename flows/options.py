@@ -242,7 +242,9 @@ class BatchOptions(CommonOptions):
             return super().parse(argv)
         except InputError as error:
             # It may be for want of a package that is at fault.
-            faults = FAULTS if str(error).startswith(("--learner", "--partitioner", "unknown option")) else []
+            faults = (
+                FAULTS if str(error).startswith(("--learner", "--partitioner", "--kernel", "unknown option")) else []
+            )
             raise InputError("; ".join((str(error), *faults))) from None
 
     @property
@@ -256,7 +258,7 @@ class BatchOptions(CommonOptions):
         program = Program(self.PROGRAM, frozenset(self._learners()), "flows.batch")
         plain = {name: getattr(self, name) for name in self.METHOD_OPTIONS if name not in self.at_default}
         try:
-            of = chosen(self.partitioner, self.learner)
+            of = chosen(self.partitioner, self.learner, plain, self.scoped)
             if "partitioner" not in self.at_default and self.partitioner not in of:
                 on_cells = [name for name, learner in LEARNERS.items() if learner.on == "cells"]
                 raise OptionError(f"--partitioner {self.partitioner}: {found}, expected one of {', '.join(on_cells)}")

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Self
 
-from ikmap.methods import LEARNERS, Learner, Map, OptionError, method, methods
-from ikmap.methods.sharing import chosen, shared_out
+from ikmap.methods import LEARNERS, Learner, Map, Method, OptionError, method, methods
+from ikmap.methods.sharing import chosen, options_of, shared_out
 from pipeline.errors import InputError
 
 
@@ -58,8 +58,8 @@ class Params:
 
     def __post_init__(self) -> None:
         try:
-            of = chosen(self.partitioner, self.learners)
-            found = {name: one.Options(**self.methods.get(name, {})) for name, one in of.items()}
+            of = chosen(self.partitioner, self.learners, scoped=self.methods)
+            found = options_of(of, self.methods)
         except OptionError as error:
             raise InputError(str(error)) from None
         searching = self.partitioner in found and self.map.given(found[self.partitioner]) is None
@@ -91,7 +91,7 @@ class Params:
         """
         own = {name: values.pop(name) for name in list(values) if name in cls.__dataclass_fields__}
         try:
-            methods = shared_out(chosen(partitioner, learners), values, scoped)
+            methods = shared_out(chosen(partitioner, learners, values, scoped), values, scoped)
         except OptionError as error:
             raise InputError(str(error)) from None
         return cls(partitioner=partitioner, learners=tuple(learners), methods=methods, **own)
@@ -101,7 +101,15 @@ class Params:
         values = self.methods.get(name)
         if values is None:  # one that is cross-validated in place of one of the run's
             values = next(self.methods[other] for other in self.learners if LEARNERS[other].same_as == name)
-        return _known(name).Options.of_record(values)
+        one = _known(name)
+        options = one.Options.of_record(values)
+        if not isinstance(one, Learner):
+            return options
+        return one.bound(options, {other: self.of(other) for other in one.uses(values)})
+
+    def kernel(self, learner: str) -> str:
+        """Name of the kernel on rows that a learner has; empty: it has none."""
+        return next(iter(LEARNERS[learner].uses(self.methods[learner])), "")
 
     def compared_as(self, learner: str) -> str:
         """The learner that is cross-validated in place of this one: one with the very same decisions, or itself."""
@@ -151,7 +159,7 @@ class Params:
         return {**asdict(self), "learners": list(self.learners)}
 
 
-def _known(name: str) -> Map | Learner:
+def _known(name: str) -> Method:
     """The method of that name, which a worker may lack though the client has it."""
     try:
         return method(name)

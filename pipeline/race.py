@@ -10,7 +10,7 @@ from typing import Any, Protocol, Self
 
 import numpy as np
 
-from ikmap.methods import method, stream_learner
+from ikmap.methods import LEARNERS, stream_learner
 from pipeline.engine import Context, Record, Task
 from pipeline.healing import is_whole
 from pipeline.stages.grow import Growing, map_and_grow, save_grown
@@ -290,7 +290,7 @@ class Race:
         n_seen = int(seen[-1]) if seen.size else 0
         name, key = contestant.learner, self.task.figure.key
         parameter = contestant.fitted.as_result() if contestant.fitted else {
-            "parameter": method(name).parameter(self.context.params.of(name)), "value": contestant.value
+            "parameter": LEARNERS[name].parameter(self.context.params.of(name)), "value": contestant.value
         }  # fmt: skip
         return {
             **parameter,

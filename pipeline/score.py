@@ -38,7 +38,7 @@ from pipeline.score_output import Output, parquet_writer, sha256_of
 from pipeline.stages.partition import Fitted
 from pipeline.stages.train import MODELS
 from pipeline.store import Store
-from pipeline.values import check_values
+from pipeline.values import check_values, kernel_in
 
 STAGE = "score"
 
@@ -369,7 +369,7 @@ def decisions(
         rows = slice(begin, min(begin + step, n))
         given: Any = partitions.cells(X[rows], n_threads=n_threads) if partitions else as_rows(X[rows])
         if partitions is None:
-            check_values(model.learner, given, where, preparation.column_names, begin)
+            check_values(model.learner, given, where, preparation.column_names, begin, kernel_in(predictor))
         yield rows, predictor.decision_function(given)
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ikmap.methods import LEARNERS
+from ikmap.methods import KERNELS, LEARNERS
 from pipeline.errors import NegativeValues
 
 
 def check_values(
-    name: str, rows: Any, where: Callable[[int], str], column_names: list[str] | None, first: int = 0
+    name: str, rows: Any, where: Callable[[int], str], column_names: list[str] | None, first: int = 0, kernel: str = ""
 ) -> None:
     """Refuse values that a learner cannot take.
 
@@ -19,14 +19,24 @@ def check_values(
     where : callable
         File and row, for people, of a row by its number; that of the first of `rows` is `first`.
 
+    kernel : str
+        Name of the kernel that it has, if it has one.
+
     Raises
     ------
     NegativeValues
         Naming file, row, column (its name, or its number from 1) and value.
     """
-    found = LEARNERS[name].refused(rows) if name in LEARNERS else None
+    able: list[Any] = [*filter(None, (LEARNERS.get(name), KERNELS.get(kernel)))]
+    found = next(filter(None, (one.refused(rows) for one in able)), None)
     if found is not None:
         row, column, value, expected = found
         named = f"column {column_names[column]!r}" if column_names else f"feature {column + 1}"
         asked = f"expected {expected} for --learner {name} (--scale minmax)"
         raise NegativeValues(f"{where(first + row)}, {named}: found {value:g}, {asked}")
+
+
+def kernel_in(model: Any) -> str:
+    """Name of the kernel that a model has; empty: it has none."""
+    found = getattr(model, "kernel", None)
+    return str(found["name"]) if isinstance(found, dict) else ""

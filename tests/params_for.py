@@ -16,7 +16,7 @@ def params_for(**values: Any) -> Params:
     """
     raw = values.get("feature_scale") == "raw"  # which ogd-dual refuses
     values = {"learners": tuple(name for name in LEARNERS if not (raw and name == "ogd-dual")), **values}
-    of = chosen(values.get("partitioner", "anne"), values["learners"])
+    of = chosen(values.get("partitioner", "anne"), values["learners"], values)
     known = {*plain_options(of), *Params.__dataclass_fields__}
     batch = [name for name in ("svm", "logistic") if name in of]
     values.setdefault("scoped", {} if "C" in values else {name: {"C": 5.0} for name in batch})

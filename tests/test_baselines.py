@@ -182,12 +182,15 @@ def test_cross_validation_chooses_the_best_value_and_of_equals_the_smallest(tmp_
 
 
 def test_what_is_searched_and_what_is_given() -> None:
+    def options(name: str, given: dict[str, Any]) -> Any:
+        return Params.given(learners=(name,), **given).of(name) if name in LEARNERS else method(name).Options(**given)
+
     def searched(name: str, **given: Any) -> str | None:
-        search = method(name).search(method(name).Options(**given), 1000)
+        search = method(name).search(options(name, given), 1000)
         return None if search is None else search.parameter
 
     def given(name: str, **given: Any) -> float | None:
-        return method(name).given(method(name).Options(**given))
+        return method(name).given(options(name, given))
 
     assert searched("kernel-svm", gamma="auto") == "gamma"
     assert searched("kernel-svm") == "psi"
@@ -282,9 +285,10 @@ def test_classes_are_counted_from_labels_alone(tmp_path: Path) -> None:
 
 
 def test_gaussian_kernels_need_a_width_of_their_own() -> None:
-    with pytest.raises(InputError, match="--kernel gaussian: found --gamma psi, expected a number or auto"):
-        BatchOptions(kernel="gaussian", learner=("nogd",))
-    assert batch_params(BatchOptions(kernel="gaussian", gamma=0.5, learner=("nogd",))).of("nogd").gamma == 0.5
+    with pytest.raises(InputError, match="--gamma psi: found --kernel gaussian, expected laplacian"):
+        BatchOptions(kernel="gaussian", gamma="psi", learner=("nogd",))
+    params = batch_params(BatchOptions(kernel="gaussian", gamma=0.5, learner=("nogd",)))
+    assert params.of("nogd").of_kernel.gamma == params.of("gaussian").gamma == 0.5
 
 
 def test_a_run_without_cells_end_to_end(tmp_path: Path) -> None:

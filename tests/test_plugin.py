@@ -131,7 +131,7 @@ def faulty(tmp_path: Path, name: str, text: str) -> Path:
             "method 'ogd' has a name that ikmap has taken",
         ),
         ("import nothing_of_that_name", "method 'first' cannot be imported (ModuleNotFoundError: No module named"),
-        ("METHOD = 3", "found int in its entry point, expected a Map or a Learner"),
+        ("METHOD = 3", "found int in its entry point, expected a Map, a Learner or a KernelMethod"),
         ("def METHOD(", "cannot be imported (SyntaxError"),
     ],
 )

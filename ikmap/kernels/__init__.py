@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from ikmap.kernels.base import Kernel
+from ikmap.kernels.base import KERNELS, Kernel
 from ikmap.kernels.chi2 import AdditiveChi2Kernel
 from ikmap.kernels.isolation import IsolationKernel, isolation_kernel
 from ikmap.kernels.radial import GaussianKernel, LaplacianKernel
@@ -21,10 +21,6 @@ __all__ = [
     "kernel_as_dict",
     "kernel_from",
 ]
-
-KERNELS: dict[str, type[Any]] = {
-    kind.name: kind for kind in (AdditiveChi2Kernel, GaussianKernel, IsolationKernel, LaplacianKernel)
-}
 
 
 def kernel_as_dict(kernel: Kernel) -> dict[str, Any]:

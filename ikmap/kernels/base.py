@@ -16,6 +16,10 @@ QUANTUM = 2.0**32
 """Kernel values that are to be summed up are rounded to a multiple of 1/QUANTUM: see :meth:`Kernel.steps`."""
 
 
+KERNELS: dict[str, type[Any]] = {}
+"""Every kernel by its name, once its module is imported."""
+
+
 class Kernel(ABC):
     """A symmetric function of two rows.
 
@@ -23,6 +27,11 @@ class Kernel(ABC):
     """
 
     name: ClassVar[str]
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if "name" in vars(cls):
+            KERNELS[cls.name] = cls
 
     @abstractmethod
     def checked(self, rows: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ikmap.methods.kernel import KernelMethod
 from ikmap.methods.learner import (
     CountsLearner,
     DualLearner,
@@ -16,8 +17,10 @@ from ikmap.methods.learner import (
 from ikmap.methods.map import Map, MapShape
 from ikmap.methods.options import MethodOptions, OptionError, option
 from ikmap.methods.registry import (
+    KERNELS,
     LEARNERS,
     MAPS,
+    Method,
     counts_learner,
     dual_learner,
     import_models,
@@ -31,13 +34,16 @@ from ikmap.methods.registry import (
 )
 
 __all__ = [
+    "KERNELS",
     "LEARNERS",
     "MAPS",
     "CountsLearner",
     "DualLearner",
+    "KernelMethod",
     "Learner",
     "Map",
     "MapShape",
+    "Method",
     "MethodOptions",
     "OptionError",
     "Sample",

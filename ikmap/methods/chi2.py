@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from ikmap.methods.additive_chi2 import ADDITIVE_CHI2
 from ikmap.methods.kernel_svm import KernelSVM
 from ikmap.methods.kinds import Integer
 from ikmap.methods.learner import BatchOptions, Shape, Training
@@ -15,21 +16,12 @@ if TYPE_CHECKING:
     from ikmap.kernels import Kernel
 
 
-def _negative(rows: Any) -> tuple[int, int, float, str] | None:
-    from ikmap.kernels.chi2 import first_negative
-
-    found = first_negative(rows)
-    return None if found is None else (*found, "a value >= 0")
-
-
 class _Chi2SVM(KernelSVM):
     def kernel(self, options: Any, training: Training) -> Kernel:
-        from ikmap.kernels import AdditiveChi2Kernel
-
-        return AdditiveChi2Kernel()
+        return ADDITIVE_CHI2.kernel(options, {}, training.rows.shape[1])
 
     def refused(self, rows: Any) -> tuple[int, int, float, str] | None:
-        return _negative(rows)
+        return ADDITIVE_CHI2.refused(rows)
 
 
 class Chi2Options(LossOptions, BatchOptions):
@@ -51,7 +43,7 @@ class _Chi2Linear(LinearOnMap):
         return 3 * shape.rows_bytes * (2 * options.chi2_order + 1)
 
     def refused(self, rows: Any) -> tuple[int, int, float, str] | None:
-        return _negative(rows)
+        return ADDITIVE_CHI2.refused(rows)
 
 
 CHI2_SVM = _Chi2SVM(name="chi2-svm", title="SVM with the additive chi-square kernel", on="rows")

@@ -1,9 +1,10 @@
-"""SVMs with an exact kernel: the isolation kernel on cells, Laplacian, Gaussian or chi-square on the rows."""
+"""SVMs with an exact kernel: the isolation kernel on cells, or one on the rows."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from ikmap.methods.isolation import ISOLATION
 from ikmap.methods.kernel_on_rows import KernelOptions, OnKernel, kernel_on_rows
 from ikmap.methods.learner import BatchOptions, Shape, Training, WholeLearner
 from ikmap.methods.options import MethodOptions
@@ -43,9 +44,7 @@ class KernelSVM(WholeLearner):
 
 class _Isolation(KernelSVM):
     def kernel(self, options: Any, training: Training) -> Kernel:
-        from ikmap.kernels import IsolationKernel
-
-        return IsolationKernel(training.rows.n_partitions)
+        return ISOLATION.kernel(options, {}, training.rows.n_partitions)
 
 
 class KernelSVMOptions(KernelOptions, BatchOptions):

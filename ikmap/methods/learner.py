@@ -207,6 +207,14 @@ class Learner:
         """The options with what follows from those of the map: `searching`, whether its own is to be chosen."""
         return options
 
+    def uses(self, values: Mapping[str, Any]) -> tuple[str, ...]:
+        """Names of further methods that a run with it has, beside the map, with these of its options given."""
+        return ()
+
+    def bound(self, options: Any, others: Mapping[str, Any]) -> Any:
+        """The options with those of the methods that it uses, which `others` has by name."""
+        return options
+
     def parameter(self, options: Any) -> str | None:
         """Name of the number that is chosen or given for it, beside C; None: there is none, or it is the map's."""
         return None
@@ -228,7 +236,10 @@ class Learner:
         return 0
 
     def refused(self, rows: Any) -> tuple[int, int, float, str] | None:
-        """Row, column (from 0), value and what is expected in its place, of the first value that it cannot take."""
+        """Row, column (from 0), value and what is expected in its place, of the first value that it cannot take.
+
+        What its kernel cannot take, the kernel refuses.
+        """
         return None
 
 

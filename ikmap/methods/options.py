@@ -6,7 +6,7 @@ here, so that ``--help`` answers at once.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, field, fields
 from typing import Any, ClassVar, NoReturn, Self
 
@@ -173,6 +173,11 @@ class MethodOptions:
     def as_json(self) -> dict[str, Any]:
         """Every option as plain JSON types."""
         return dict(vars(self))
+
+
+def one_of(names: Sequence[str]) -> str:
+    """What is expected where any of these would do."""
+    return names[0] if len(names) == 1 else f"one of {', '.join(names)}"
 
 
 def specs_of(declared: type) -> dict[str, Spec]:

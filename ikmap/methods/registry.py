@@ -10,12 +10,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ikmap.methods.adaraker import ADARAKER, RAKER
+from ikmap.methods.additive_chi2 import ADDITIVE_CHI2
 from ikmap.methods.anne import ANNE
 from ikmap.methods.chi2 import CHI2_LINEAR, CHI2_SVM
 from ikmap.methods.fourier import FOURIER_LINEAR
+from ikmap.methods.gaussian import GAUSSIAN
 from ikmap.methods.iforest import IFOREST
+from ikmap.methods.isolation import ISOLATION
+from ikmap.methods.kernel import KERNELS, KernelMethod
 from ikmap.methods.kernel_ogd import KERNEL_OGD
 from ikmap.methods.kernel_svm import ISOLATION_SVM, KERNEL_SVM
+from ikmap.methods.laplacian import LAPLACIAN
 from ikmap.methods.learner import CountsLearner, DualLearner, Learner, StreamLearner, WholeLearner
 from ikmap.methods.linear_on_cells import LOGISTIC, SVM
 from ikmap.methods.map import Map
@@ -27,7 +32,9 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 GROUP = "ikmap.methods"
-"""Entry points of packages with more methods; each names one, a :class:`Map` or a :class:`Learner`."""
+"""Entry points of packages with more methods; each names one: a map, a learner or a kernel."""
+
+type Method = Map | Learner | KernelMethod
 
 MAPS: dict[str, Map] = {}
 LEARNERS: dict[str, Learner] = {}
@@ -37,7 +44,7 @@ FAULTS: list[str] = []
 """What is wrong with packages that offer methods: a line each, that says what to type."""
 
 
-def method(name: str) -> Map | Learner:
+def method(name: str) -> Method:
     """The method of that name.
 
     Raises
@@ -45,7 +52,7 @@ def method(name: str) -> Map | Learner:
     OptionError
         There is none here.
     """
-    found = MAPS.get(name) or LEARNERS.get(name)
+    found = MAPS.get(name) or LEARNERS.get(name) or KERNELS.get(name)
     if found is None:
         from socket import gethostname
 
@@ -54,12 +61,12 @@ def method(name: str) -> Map | Learner:
     return found
 
 
-def methods() -> dict[str, Map | Learner]:
+def methods() -> dict[str, Method]:
     """All of them: maps first."""
-    return {**MAPS, **LEARNERS}
+    return {**MAPS, **LEARNERS, **KERNELS}
 
 
-def register(one: Map | Learner, package: str = "") -> None:
+def register(one: Method, package: str = "") -> None:
     """Make a method known.
 
     Raises
@@ -67,12 +74,12 @@ def register(one: Map | Learner, package: str = "") -> None:
     OptionError
         Its name is taken.
     """
-    if not isinstance(one, Map | Learner):
+    if not isinstance(one, Map | Learner | KernelMethod):
         raise OptionError(
-            f"package {package}: found {type(one).__name__} in its entry point, expected a Map or a Learner of "
-            f"ikmap.methods; pip uninstall {package}, or mend it"
+            f"package {package}: found {type(one).__name__} in its entry point, expected a Map, a Learner or "
+            f"a KernelMethod of ikmap.methods; pip uninstall {package}, or mend it"
         )
-    if one.name in MAPS or one.name in LEARNERS:
+    if one.name in methods():
         owner = PACKAGES.get(one.name, "ikmap")
         raise OptionError(
             f"package {package}: its method {one.name!r} has a name that {owner} has taken; pip uninstall {package}, "
@@ -80,13 +87,15 @@ def register(one: Map | Learner, package: str = "") -> None:
         )
     if isinstance(one, Map):
         MAPS[one.name] = one
-    else:
+    elif isinstance(one, Learner):
         LEARNERS[one.name] = one
+    else:
+        KERNELS[one.name] = one
     if package:
         PACKAGES[one.name] = package
 
 
-def plain_options(of: Mapping[str, Map | Learner]) -> dict[str, dict[str, Spec]]:
+def plain_options(of: Mapping[str, Method]) -> dict[str, dict[str, Spec]]:
     """For each option that any of these methods has, what each of them says of it, by their names."""
     found: dict[str, dict[str, Spec]] = {}
     for name, one in of.items():
@@ -185,6 +194,10 @@ def _load(point: EntryPoint) -> None:
 
 
 for _one in (
+    LAPLACIAN,
+    GAUSSIAN,
+    ADDITIVE_CHI2,
+    ISOLATION,
     ANNE,
     IFOREST,
     SVM,

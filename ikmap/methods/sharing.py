@@ -7,13 +7,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ikmap.methods.kernel import KERNELS, KernelMethod
 from ikmap.methods.kinds import AnyOf, Integer, Kind, Real, differ_in_words
 from ikmap.methods.learner import Learner, StreamLearner
 from ikmap.methods.map import Map
-from ikmap.methods.options import OptionError, Spec
-from ikmap.methods.registry import LEARNERS, MAPS, map_of, method, methods, plain_options
+from ikmap.methods.options import OptionError, Spec, one_of
+from ikmap.methods.registry import LEARNERS, MAPS, Method, map_of, method, methods, plain_options
 
-type Methods = Mapping[str, Map | Learner]
+type Methods = Mapping[str, Method]
 
 
 @dataclass(frozen=True)
@@ -34,23 +35,44 @@ class Program:
     all_in: str
 
 
-def chosen(partitioner: str, learners: Sequence[str]) -> dict[str, Map | Learner]:
-    """The methods that a run uses: what makes the cells, if one of its learners is on cells, and the learners.
+def chosen(
+    partitioner: str,
+    learners: Sequence[str],
+    plain: Mapping[str, Any] | None = None,
+    scoped: Mapping[str, Mapping[str, Any]] | None = None,
+) -> dict[str, Method]:
+    """The methods that a run uses: what makes the cells, if one of its learners is on cells; learners; their kernels.
+
+    Parameters
+    ----------
+    plain, scoped : mapping, optional
+        Values of options, as of :func:`shared_out`: some name further methods.
 
     Raises
     ------
     OptionError
         There is no method of that name.
     """
-    of: dict[str, Map | Learner] = {}
+    of: dict[str, Method] = {}
+    further: list[str] = []
     for name in learners:
         one = method(name)
         if not isinstance(one, Learner):
-            raise OptionError(f"--learner {name}: found a map, expected one of {', '.join(LEARNERS)}")
+            kind = "map" if name in MAPS else "kernel"
+            raise OptionError(f"--learner {name}: found a {kind}, expected one of {', '.join(LEARNERS)}")
         if one.on == "cells" and partitioner not in of:
             of = {partitioner: map_of(partitioner), **of}
         of[name] = one
-    return of
+        further += one.uses({**(plain or {}), **(scoped or {}).get(name, {})})
+    return {**of, **{name: method(name) for name in further}}
+
+
+def options_of(of: Methods, values: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """The options of each of these methods, with these of them given; those of learners know those of their kernel."""
+    found = {name: one.Options(**values.get(name, {})) for name, one in of.items()}
+    return {
+        name: one.bound(found[name], found) if isinstance(one, Learner) else found[name] for name, one in of.items()
+    }
 
 
 def refuse_growth(of: Methods, values: Mapping[str, Mapping[str, Any]]) -> None:
@@ -73,8 +95,12 @@ def refuse_growth(of: Methods, values: Mapping[str, Mapping[str, Any]]) -> None:
 
 def searches_anything(of: Methods, values: Mapping[str, Mapping[str, Any]]) -> bool:
     """Whether cross-validation is to choose anything for these methods, with these of their options given."""
-    options = {name: one.Options(**values.get(name, {})) for name, one in of.items()}
-    searching = any(one.parameter(options[name]) and one.given(options[name]) is None for name, one in of.items())
+    options = options_of(of, values)
+    searching = any(
+        one.parameter(options[name]) and one.given(options[name]) is None
+        for name, one in of.items()
+        if not isinstance(one, KernelMethod)
+    )
     of_map = any(isinstance(one, Map) and one.given(options[name]) is None for name, one in of.items())
     return searching or any(
         isinstance(one, Learner) and one.searches_C(one.resolved(options[name], searching=of_map))
@@ -165,9 +191,8 @@ def _refuse_if_read_differently(key: str, value: Any, having: Mapping[str, Spec]
 def _refuse_unchosen(name: str, values: Mapping[str, Any], names: Methods) -> None:
     if name not in names:
         key, value = next(iter(values.items()), ("...", "..."))
-        asked = "--partitioner" if name in MAPS else "--learner"
-        known = name in MAPS or name in LEARNERS
-        hint = f"add {asked} {name}" if known else f"expected one of {', '.join(names)}"
+        asked = "--partitioner" if name in MAPS else "--learner" if name in LEARNERS else "--kernel"
+        hint = f"add {asked} {name}" if name in methods() else f"expected one of {', '.join(names)}"
         raise OptionError(f"--{name}.{key} {value}: found {' '.join(names)} chosen; {hint}")
     specs = names[name].Options.specs()
     for key, value in values.items():
@@ -183,17 +208,18 @@ def _who_uses(able: Sequence[str], names: Methods, program: Program | None) -> s
     """What was chosen, and what else has an option that none of it uses."""
     maps, learners = [name for name in able if name in MAPS], [name for name in able if name in LEARNERS]
     used = next((name for name in names if name in MAPS), None)
+    kernels = [name for name in able if name in KERNELS]
+    if kernels and (found := [name for name in names if name in KERNELS]):
+        return f"found --kernel {' '.join(found)}, expected {one_of(kernels)}"
+    if kernels:  # it is for want of a learner with a kernel that there is none
+        learners += [name for name, one in LEARNERS.items() if one.uses({}) and name not in learners]
     if maps and not learners and used is not None:
-        return f"found --partitioner {used}, expected {_one_of(maps)}"
+        return f"found --partitioner {used}, expected {one_of(maps)}"
     if maps:  # it is for want of a learner on cells that there is no map
         learners = [name for name, one in LEARNERS.items() if one.on == "cells" or name in learners]
     if not learners:
         return f"found {' '.join(names)}, which do not use it with the other options as they are; leave it out"
     here = [name for name in learners if program is None or name in program.learners]
     if program is not None and not here:
-        return f"found {program.name}, expected {program.all_in} with {_one_of(learners)}"
-    return f"found --learner {' '.join(name for name in names if name in LEARNERS)}, expected {_one_of(here)}"
-
-
-def _one_of(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"one of {', '.join(names)}"
+        return f"found {program.name}, expected {program.all_in} with {one_of(learners)}"
+    return f"found --learner {' '.join(name for name in names if name in LEARNERS)}, expected {one_of(here)}"

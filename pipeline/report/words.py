@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ikmap.methods import LEARNERS, MAPS, Learner, Map
+from ikmap.methods import KERNELS, LEARNERS, MAPS, Method
 from ikmap.methods.options import OptionError, Setting
 from pipeline.report.fields import Metrics, get_list, get_mapping, get_number, get_text, learners_of
 from pipeline.report.text import shorten
@@ -83,7 +83,8 @@ def _options_with_settings(learner: str, metrics: Metrics) -> dict[str, str]:
     """Options of a learner and its map that change something and are told of, by their names in papers."""
     methods, told = _methods_of(metrics), get_mapping(get_mapping(metrics, "params"), "methods")
     found = {}
-    for name in [name for name in methods if name == learner or (_on_cells(learner) and name in MAPS)]:
+    kernels = _kernels_of(learner, metrics) if learner in LEARNERS else []
+    for name in [name for name in methods if name in (learner, *kernels) or (_on_cells(learner) and name in MAPS)]:
         kind = methods[name].Options
         try:
             unused = kind.of_record(get_mapping(told, name)).unused
@@ -99,11 +100,24 @@ def _on_cells(learner: str) -> bool:
     return learner in LEARNERS and LEARNERS[learner].on == "cells"
 
 
-def _methods_of(metrics: Metrics) -> dict[str, Map | Learner]:
-    """The methods that a run used, as far as they are known here: the map first."""
+def _methods_of(metrics: Metrics) -> dict[str, Method]:
+    """The methods that a run used, as far as they are known here: the map first, each kernel before its learner."""
     cut = get_text(get_mapping(metrics, "params"), "partitioner")
     of_map = {cut: MAPS[cut]} if on_cells_in(metrics) and cut in MAPS else {}
-    return {**of_map, **{name: LEARNERS[name] for name in learners_of(metrics) if name in LEARNERS}}
+    found: dict[str, Method] = {**of_map}
+    for name in learners_of(metrics):
+        if name in LEARNERS:
+            found |= {other: KERNELS[other] for other in _kernels_of(name, metrics)} | {name: LEARNERS[name]}
+    return found
+
+
+def _kernels_of(learner: str, metrics: Metrics) -> list[str]:
+    """Kernels that a learner used, as far as they are known here."""
+    told = get_mapping(get_mapping(get_mapping(metrics, "params"), "methods"), learner)
+    try:
+        return [name for name in LEARNERS[learner].uses(told) if name in KERNELS]
+    except (OptionError, TypeError):  # the report of a damaged file says what it can
+        return []
 
 
 def terms_of(metrics: Metrics) -> list[tuple[str, str]]:

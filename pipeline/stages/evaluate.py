@@ -16,7 +16,7 @@ from pipeline.stages.cells import cells_name
 from pipeline.stages.partition import Fitted
 from pipeline.stages.train import MODELS
 from pipeline.store import Store, read
-from pipeline.values import check_values
+from pipeline.values import check_values, kernel_in
 
 TASK_BYTES = 16 << 20
 """Stored cells that a task predicts, or one shard: to predict them takes no longer than a task's way to a worker."""
@@ -62,7 +62,7 @@ def tally_of_rows(
     if fitted is None:
         block = test.read(start, stop)
         rows: Any = block.rows
-        check_values(learner, rows, test.where, test.preparation.column_names, start)
+        check_values(learner, rows, test.where, test.preparation.column_names, start, kernel_in(model))
         size = rows.nbytes if isinstance(rows, np.ndarray) else rows.data.nbytes + rows.indices.nbytes
     else:
         arrays = store.open_arrays(cells_name(fitted, "test"))

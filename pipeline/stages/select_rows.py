@@ -11,7 +11,7 @@ import numpy as np
 
 from ikmap.learners.rows import Block
 from ikmap.learners.rows import n_rows as count_rows
-from ikmap.methods import LEARNERS, Sample, Search, Training, WholeLearner, method, stream_learner
+from ikmap.methods import LEARNERS, Sample, Search, Training, WholeLearner, stream_learner
 from ikmap.model_selection import folds
 from ikmap.rows import Rows
 from ikmap.seeds import generator
@@ -29,7 +29,7 @@ FRACTIONS = "f8:"
 
 def searches_of_rows(params: Params, n_rows: int) -> dict[str, Search]:
     """What there is to choose for each learner on rows, of those for which there is something."""
-    found = {name: method(name).search(params.of(name), n_rows) for name in params.learners}
+    found = {name: LEARNERS[name].search(params.of(name), n_rows) for name in params.learners}
     return {name: search for name, search in found.items() if search is not None}
 
 

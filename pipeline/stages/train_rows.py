@@ -51,7 +51,7 @@ def fit_rows(
         block = train.read(0, train.n_rows)
         rows = block.rows
         size = rows.nbytes if isinstance(rows, np.ndarray) else rows.data.nbytes + rows.indices.nbytes
-    check_values(learner, rows, train.where, train.preparation.column_names)
+    check_values(learner, rows, train.where, train.preparation.column_names, kernel=params.kernel(learner))
     if missing := task.lacking(block.y):
         raise InputError(f"--learner {learner}: found no training row of {missing}; give another --seed or split")
     limit, most = worker_limit(), None

@@ -12,33 +12,42 @@ from functools import partial
 from typing import Any
 
 from ikmap.methods.checks.common import Check, CheckFailed, N, json_values, searching, true
+from ikmap.methods.checks.kernels import checks_of_kernel
 from ikmap.methods.checks.learners import checks_of_learner
 from ikmap.methods.checks.maps import checks_of_map
+from ikmap.methods.kernel import KernelMethod
 from ikmap.methods.learner import Learner
 from ikmap.methods.map import Map
-from ikmap.methods.registry import FAULTS, import_models, method, methods
+from ikmap.methods.registry import FAULTS, Method, import_models, method, methods
 
 __all__ = ["Check", "CheckFailed", "check_method", "checks_of", "main"]
 
 
-def checks_of(one: Map | Learner) -> Iterator[Check]:
+def checks_of(one: Method) -> Iterator[Check]:
     """Yield what a method has to do, each thing as a :class:`Check`: for ``pytest.mark.parametrize`` with ``ids=str``.
 
     Parameters
     ----------
-    one : Map or Learner
+    one : Map, Learner or KernelMethod
         A method; it need not be registered.
     """
     import_models()
-    found: list[tuple[str, Callable[[], None]]] = [
-        ("options are described", partial(_options, one)),
-        ("what is searched is an option and its values can be given", partial(_searches, one)),
-    ]
-    for title, run in [*found, *(checks_of_map(one) if isinstance(one, Map) else checks_of_learner(one))]:
+    of_kind: Iterator[tuple[str, Callable[[], None]]]
+    match one:
+        case Map():
+            of_kind = checks_of_map(one)
+        case Learner():
+            of_kind = checks_of_learner(one)
+        case KernelMethod():
+            of_kind = checks_of_kernel(one)
+    yield Check(one.name, "options are described", partial(_options, one))
+    if not isinstance(one, KernelMethod):
+        yield Check(one.name, "what is searched is an option and its values can be given", partial(_searches, one))
+    for title, run in of_kind:
         yield Check(one.name, title, run)
 
 
-def check_method(one: Map | Learner) -> list[str]:
+def check_method(one: Method) -> list[str]:
     """Everything that is wrong with a method, a line each; an empty list where nothing is."""
     found: list[str] = []
     try:
@@ -80,7 +89,7 @@ def _options(one: Any) -> None:
 def _searches(one: Any) -> None:
     options = searching(one)
     search = one.search(options, N)
-    if search is None:
+    if search is None or (isinstance(one, Learner) and one.uses({})):  # then it is a kernel's, which is checked itself
         return
     true(list(search.values) == sorted(set(search.values)), f"values of {search.option}: expected them to ascend")
     true(search.option in one.Options.specs(), f"search of {search.option!r}: expected the name of an option")

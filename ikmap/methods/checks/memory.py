@@ -15,6 +15,7 @@ import numpy as np
 
 from ikmap.learners.rows import Block
 from ikmap.methods.anne import ANNE
+from ikmap.methods.kernel import KernelMethod
 from ikmap.methods.learner import Learner, Sample, Shape, StreamLearner, Training, WholeLearner
 from ikmap.methods.map import Map, MapShape
 from ikmap.methods.registry import method, methods
@@ -31,6 +32,7 @@ SEED = 7
 def measure(name: str, n: int) -> tuple[int, int]:
     """Bytes that a method says it needs for n rows, and the most that this process grew by while it was fitted."""
     one = method(name)
+    assert not isinstance(one, KernelMethod)  # learners say what kernels take
     _fitted(one, 200)  # compiles, imports
     before = _status("VmRSS")
     with open("/proc/self/clear_refs", "w") as file:
