@@ -107,6 +107,22 @@ def test_it_is_chosen_for_trained_killed_resumed_and_scores(site: Path, tmp_path
     assert (tmp_path / "predicted.parquet").exists()
 
 
+def test_a_task_of_a_package_goes_through_the_command(tmp_path: Path) -> None:
+    """On workers too; its word is one of ``--task``, and its learner's one of ``--learner``."""
+    site = installed(tmp_path, "strange", {"numbers": "tests.number_task:Numbers", "by": "tests.number_task:BY_COUNTS"})
+    assert "{auto,binary,multiclass,numbers}" in finished(start(site, ["--help-all"]))[1]
+    X = np.random.default_rng(0).random((300, 3))
+    lines = [",".join(map(repr, [*row, 2 * row[0] + row[1]])) for row in X.tolist()]
+    (tmp_path / "rows.csv").write_text("\n".join(["a,b,c,target", *lines]))
+    asked = ["--input", str(tmp_path / "rows.csv"), "--task", "numbers", "--learner", "by-counts", "--workers", "2"]
+    status, out, err = finished(start(site, [*asked, "--psi", "8", "--run-dir", str(tmp_path / "run")]))
+    assert status == 0, err
+    found = json.loads((tmp_path / "run" / "metrics.json").read_text())
+    assert found["data"]["task"] == "numbers"
+    assert 0 < found["learners"]["by-counts"]["rmse"] < 0.5
+    assert "rmse" in out
+
+
 def test_without_the_package_it_is_not_known(tmp_path: Path) -> None:
     status, _, err = finished(start(tmp_path, ["--partitioner", "simhash"]))
     assert (status, len(err.splitlines())) == (2, 1)
@@ -114,12 +130,18 @@ def test_without_the_package_it_is_not_known(tmp_path: Path) -> None:
 
 
 def faulty(tmp_path: Path, name: str, text: str) -> Path:
-    """A package of one module, as pip would have installed it."""
+    """A package of one module."""
     (tmp_path / f"{name}.py").write_text(text)
+    return installed(tmp_path, name, {"first": f"{name}:METHOD"})
+
+
+def installed(tmp_path: Path, name: str, points: dict[str, str]) -> Path:
+    """A package with these entry points, as pip would have installed it."""
     about = tmp_path / f"{name}-1.0.dist-info"
     about.mkdir()
     (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
-    (about / "entry_points.txt").write_text(f"[ikmap.methods]\nfirst = {name}:METHOD\n")
+    lines = [f"{point} = {place}" for point, place in points.items()]
+    (about / "entry_points.txt").write_text("\n".join(["[ikmap.methods]", *lines]) + "\n")
     return tmp_path
 
 
@@ -131,6 +153,10 @@ def faulty(tmp_path: Path, name: str, text: str) -> Path:
             "method 'ogd' has a name that ikmap has taken",
         ),
         ("import nothing_of_that_name", "method 'first' cannot be imported (ModuleNotFoundError: No module named"),
+        (
+            "from ikmap.tasks import Classification\nclass METHOD(Classification):\n    name = 'other'",
+            "its task 'binary' has a name that ikmap has taken",
+        ),
         ("METHOD = 3", "found int in its entry point, expected a Map, a Learner or a KernelMethod"),
         ("def METHOD(", "cannot be imported (SyntaxError"),
     ],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,6 +27,7 @@ from ikmap.methods.map import Map
 from ikmap.methods.nogd import NOGD
 from ikmap.methods.ogd import OGD, OGD_DUAL, OGD_NAIVE
 from ikmap.methods.options import OptionError, Spec
+from ikmap.tasks import TASKS, LearningTask, task_words
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -66,25 +67,24 @@ def methods() -> dict[str, Method]:
     return {**MAPS, **LEARNERS, **KERNELS}
 
 
-def register(one: Method, package: str = "") -> None:
-    """Make a method known.
+def register(one: Method | type[LearningTask], package: str = "") -> None:
+    """Make a method, or a task, known.
 
     Raises
     ------
     OptionError
         Its name is taken.
     """
+    if isinstance(one, type) and issubclass(one, LearningTask):
+        _refuse_taken("task", (one.name, *one.words), {"auto", *task_words(), *TASKS}, package)
+        TASKS[one.name] = one
+        return
     if not isinstance(one, Map | Learner | KernelMethod):
         raise OptionError(
             f"package {package}: found {type(one).__name__} in its entry point, expected a Map, a Learner or "
-            f"a KernelMethod of ikmap.methods; pip uninstall {package}, or mend it"
+            f"a KernelMethod of ikmap.methods, or a class of LearningTask; pip uninstall {package}, or mend it"
         )
-    if one.name in methods():
-        owner = PACKAGES.get(one.name, "ikmap")
-        raise OptionError(
-            f"package {package}: its method {one.name!r} has a name that {owner} has taken; pip uninstall {package}, "
-            "or give the method another name there"
-        )
+    _refuse_taken("method", (one.name,), methods(), package)
     if isinstance(one, Map):
         MAPS[one.name] = one
     elif isinstance(one, Learner):
@@ -93,6 +93,16 @@ def register(one: Method, package: str = "") -> None:
         KERNELS[one.name] = one
     if package:
         PACKAGES[one.name] = package
+
+
+def _refuse_taken(kind: str, names: Iterable[str], taken: Container[str], package: str) -> None:
+    for name in names:
+        if name in taken:
+            owner = PACKAGES.get(name, "ikmap")
+            raise OptionError(
+                f"package {package}: its {kind} {name!r} has a name that {owner} has taken; pip uninstall {package}, "
+                f"or give the {kind} another name there"
+            )
 
 
 def plain_options(of: Mapping[str, Method]) -> dict[str, dict[str, Spec]]:
