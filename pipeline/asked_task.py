@@ -22,17 +22,20 @@ def asked_task(params: Params, data: ResolvedDataset) -> type[LearningTask]:
     Raises
     ------
     InputError
-        There is none of that name, or one of the learners does not serve it.
+        There is none of that name, or one of the learners does not serve it, or would ignore what its rows weigh.
     """
     word, said = asked_word(params, data)
     try:
         task = task_named(word)
     except ValueError as error:
         raise InputError(f"{said}, {error}") from None
-    refused = [name for name in params.learners if task.name not in LEARNERS[name].tasks]
-    if refused:
-        able = [name for name, learner in LEARNERS.items() if task.name in learner.tasks]
-        instead = f"expected --learner {','.join(able)}, or some of these" if able else "no learner does yet"
+    heedless = [name for name, one in LEARNERS.items() if task.has_weights() and not one.takes_weights]
+    able = [name for name, one in LEARNERS.items() if task.name in one.tasks and name not in heedless]
+    instead = f"expected --learner {','.join(able)}, or some of these" if able else "no learner does yet"
+    if refused := [name for name in params.learners if task.name not in LEARNERS[name].tasks]:
         verb = "does" if len(refused) == 1 else "do"
         raise InputError(f"--learner {','.join(refused)}: {verb} not learn {task.name} ({said}); {instead}")
+    if refused := [name for name in params.learners if name in heedless]:
+        verb = "ignores" if len(refused) == 1 else "ignore"
+        raise InputError(f"--learner {','.join(refused)}: {verb} what rows weigh in {task.name} ({said}); {instead}")
     return task

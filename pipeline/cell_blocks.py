@@ -13,6 +13,7 @@ from ikmap.cells import Cells, absent_code, packed_dtype
 from ikmap.learners.rows import Block
 from pipeline.errors import writing
 from pipeline.prepared import READ_BYTES
+from pipeline.row_weights import Weigh
 from pipeline.store import Store, read
 
 VISIT_ROWS = 1024
@@ -33,11 +34,20 @@ class CellBlocks(Sequence[Block]):
         Feature columns of the partitionings.
     blocks : list of lists of (start, stop)
         Which rows make a block (:func:`~pipeline.layout.learning_blocks`).
+    weigh : callable, optional
+        What rows weigh (:func:`~pipeline.row_weights.weigher`); default: all the same.
     """
 
-    def __init__(self, store: Store, name: str, offsets: np.ndarray, blocks: list[list[tuple[int, int]]]) -> None:
+    def __init__(
+        self,
+        store: Store,
+        name: str,
+        offsets: np.ndarray,
+        blocks: list[list[tuple[int, int]]],
+        weigh: Weigh | None = None,
+    ) -> None:
         self._arrays = store.open_arrays(name)
-        self._offsets, self._blocks = offsets, blocks
+        self._offsets, self._blocks, self._weigh = offsets, blocks, weigh
         self._held: tuple[int, Block] | None = None
         self.bytes_read = 0
 
@@ -66,7 +76,7 @@ class CellBlocks(Sequence[Block]):
             labels[inside] = read(self._arrays["labels"], slice(start, stop))
             at += stop - start
         self.bytes_read += rows * (4 * codes.shape[1] + labels.itemsize)
-        return Block(Cells(codes, self._offsets), labels)
+        return Block(Cells(codes, self._offsets), labels, self._weigh(labels) if self._weigh else None)
 
 
 def joined(ranges: Sequence[tuple[int, int]], most: int) -> Iterator[tuple[int, int]]:
@@ -91,22 +101,23 @@ class SpooledBlocks(Sequence[Block]):
         self._offsets = offsets
         self._file = tempfile.TemporaryFile(prefix="ikmap-cells-")  # noqa: SIM115 - lives as long as this object
         weakref.finalize(self, self._file.close)
-        self._places: list[tuple[int, int, np.dtype]] = []
+        self._places: list[tuple[int, int, np.dtype, bool]] = []  # where, rows, type of the cells, whether they weigh
         self._target, end = np.dtype(np.int32), 0
         self.bytes_read = 0
         with writing(tempfile.gettempdir()):
             for k in range(len(source)):
                 cells, labels, weight, _ = source[k]
                 assert isinstance(cells, Cells)
-                assert weight is None  # nothing keeps them here
                 self._target = labels.dtype
                 step = visit_rows or labels.size
                 for start in range(0, labels.size, step):
                     rows = slice(start, start + step)
-                    self._file.write(np.ascontiguousarray(labels[rows]).data)
-                    self._file.write(np.ascontiguousarray(cells.codes[rows]).data)
-                    self._places.append((end, labels[rows].size, cells.codes.dtype))
-                    end += labels[rows].nbytes + cells.codes[rows].nbytes
+                    self._places.append((end, labels[rows].size, cells.codes.dtype, weight is not None))
+                    # The widest numbers first, so that all are aligned when they are read.
+                    for array in (weight, labels, cells.codes):
+                        if array is not None:
+                            self._file.write(np.ascontiguousarray(array[rows]).data)
+                            end += array[rows].nbytes
             self._file.flush()
 
     def __len__(self) -> int:
@@ -114,9 +125,11 @@ class SpooledBlocks(Sequence[Block]):
 
     def __getitem__(self, k: int) -> Block:  # type: ignore[override]
         t = self._offsets.size - 1
-        first, rows, dtype = self._places[k]
-        raw = os.pread(self._file.fileno(), rows * (self._target.itemsize + t * dtype.itemsize), first)
+        first, rows, dtype, weighted = self._places[k]
+        of_weight = np.dtype(np.float64).itemsize * weighted
+        raw = os.pread(self._file.fileno(), rows * (of_weight + self._target.itemsize + t * dtype.itemsize), first)
         self.bytes_read += len(raw)
-        labels = np.frombuffer(raw, dtype=self._target, count=rows)
-        codes = np.frombuffer(raw, dtype=dtype, offset=labels.nbytes).reshape(rows, t)
-        return Block(Cells(codes, self._offsets), labels)
+        weight = np.frombuffer(raw, dtype=np.float64, count=rows) if weighted else None
+        labels = np.frombuffer(raw, dtype=self._target, count=rows, offset=rows * of_weight)
+        codes = np.frombuffer(raw, dtype=dtype, offset=rows * of_weight + labels.nbytes).reshape(rows, t)
+        return Block(Cells(codes, self._offsets), labels, weight)

@@ -165,7 +165,7 @@ class PreparedRows:
             self._scaling = load_scaling(store)
 
     def read(self, start: int, stop: int) -> Block:
-        """Rows ``start .. stop - 1``: features and targets."""
+        """Rows ``start .. stop - 1``: features, targets and numbers."""
         return self.take(np.arange(start, stop))
 
     def sample(self, seed: int, offsets: np.ndarray | None = None) -> Sample:
@@ -198,7 +198,7 @@ class PreparedRows:
             yield read_targets(self.store, part.name, self.preparation)[numbers]
 
     def take(self, rows: np.ndarray) -> Block:
-        """Rows by ascending number: features and targets. One part is in memory at a time."""
+        """Rows by ascending number: features, targets and these numbers. One part is in memory at a time."""
         features: list[Rows] = []
         targets: list[np.ndarray] = []
         part_of = np.searchsorted(self._begin, rows, side="right") - 1
@@ -214,11 +214,11 @@ class PreparedRows:
         if not features:
             empty = np.zeros((0, self.preparation.n_columns))
             none = np.zeros(0, dtype=self.preparation.task.dtype)
-            return Block(empty if self.preparation.dense else sp.csr_array(empty), none)
+            return Block(empty if self.preparation.dense else sp.csr_array(empty), none, row_id=rows)
         if len(features) == 1:
-            return Block(features[0], targets[0])
+            return Block(features[0], targets[0], row_id=rows)
         joined = np.concatenate(features) if self.preparation.dense else sp.csr_array(sp.vstack(features))
-        return Block(joined, np.concatenate(targets))
+        return Block(joined, np.concatenate(targets), row_id=rows)
 
 
 def row_bytes(n_columns: int) -> int:

@@ -9,6 +9,7 @@ import numpy as np
 
 from ikmap.learners.rows import Block, concatenated
 from pipeline.prepared import PreparedRows
+from pipeline.row_weights import Weigh
 from pipeline.store import Store
 
 
@@ -21,11 +22,15 @@ class RowBlocks(Sequence[Block]):
     blocks : list of lists of (start, stop)
         Which rows make a block (:func:`~pipeline.layout.learning_blocks`).
     side : {"train", "test"}
+    weigh : callable, optional
+        What rows weigh (:func:`~pipeline.row_weights.weigher`); default: all the same.
     """
 
-    def __init__(self, store: Store, blocks: list[list[tuple[int, int]]], side: str = "train") -> None:
+    def __init__(
+        self, store: Store, blocks: list[list[tuple[int, int]]], side: str = "train", weigh: Weigh | None = None
+    ) -> None:
         self._rows = PreparedRows(store, side)
-        self._blocks = blocks
+        self._blocks, self._weigh = blocks, weigh
         self.bytes_read = 0
 
     def __len__(self) -> int:
@@ -36,4 +41,4 @@ class RowBlocks(Sequence[Block]):
         rows: Any = block.rows
         dense = isinstance(rows, np.ndarray)
         self.bytes_read += rows.nbytes if dense else rows.data.nbytes + rows.indices.nbytes
-        return block
+        return block if self._weigh is None else block._replace(sample_weight=self._weigh(block.y))

@@ -75,12 +75,14 @@ def test_a_block_is_read_when_it_is_asked_for_and_once_in_a_row(stored: tuple[St
 
 @pytest.mark.parametrize("visit_rows", [1024, 1000, 4096, None])
 @pytest.mark.parametrize("block_bytes", [1, 1 << 30])
+@pytest.mark.parametrize("weighs", [False, True])
 def test_the_spool_holds_the_same_rows_in_the_same_order(
-    stored: tuple[Store, Cells, np.ndarray], block_bytes: int, visit_rows: int | None
+    stored: tuple[Store, Cells, np.ndarray], block_bytes: int, visit_rows: int | None, weighs: bool
 ) -> None:
     store, cells, labels = stored
     ranges = learning_blocks(N, packed_row_bytes(cells.offsets), 1, shuffled=False, block_bytes=block_bytes)
-    blocks = SpooledBlocks(CellBlocks(store, "cells", cells.offsets, ranges), cells.offsets, visit_rows)
+    weigh = (lambda y: y + 0.5) if weighs else None
+    blocks = SpooledBlocks(CellBlocks(store, "cells", cells.offsets, ranges, weigh), cells.offsets, visit_rows)
     found = [blocks[k] for k in range(len(blocks))]
     if visit_rows is None:  # the blocks of the source
         assert [block.y.size for block in found] == [sum(stop - start for start, stop in block) for block in ranges]
@@ -88,9 +90,15 @@ def test_the_spool_holds_the_same_rows_in_the_same_order(
         assert max(block.y.size for block in found) <= visit_rows
     assert np.array_equal(np.concatenate([block.rows.codes for block in found]), cells.codes)  # type: ignore[union-attr]
     assert np.array_equal(np.concatenate([block.y for block in found]), labels)
+    if weighs:
+        weights = [block.sample_weight for block in found]
+        assert np.array_equal(np.concatenate(weights), labels + 0.5)  # type: ignore[arg-type]
+        assert all(array.flags.aligned for block in found for array in (block.sample_weight, block.rows.codes))  # type: ignore[union-attr]
+    else:
+        assert all(block.sample_weight is None for block in found)
     again = blocks[len(blocks) - 1]
     assert np.array_equal(again.y, found[-1].y)
-    row_bytes = 4 + T * cells.packed().codes.itemsize
+    row_bytes = 4 + 8 * weighs + T * cells.packed().codes.itemsize
     assert blocks.bytes_read == (N + again.y.size) * row_bytes
 
 

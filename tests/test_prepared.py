@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from ikmap.learners.rows import Block
 from ikmap.rows import as_dense
 from ikmap.tasks import plain_label
 from ikmap.tasks.classification import Classification
@@ -56,11 +57,12 @@ def test_rows_are_those_of_the_file(
     whole, classes = as_array(stored)[wanted], y[wanted].astype(np.int32)
     assert rows.n_rows == wanted.size
 
-    def same(found: tuple[Any, np.ndarray], numbers: Any) -> None:
+    def same(found: Block, numbers: Any) -> None:
         assert sp.issparse(found[0]) == (kind == "sparse")
         assert np.array_equal(as_array(found[0]), whole[numbers])
         assert found[1].dtype == np.int32
         assert np.array_equal(found[1], classes[numbers])
+        assert np.array_equal(found.row_id, np.arange(rows.n_rows)[numbers])  # type: ignore[arg-type]
 
     same(rows.read(0, rows.n_rows), slice(None))
     for start, stop in [(0, 1), (3, 17), (rows.n_rows - 1, rows.n_rows), (5, 5)]:

@@ -25,7 +25,7 @@ class Block(NamedTuple):
     sample_weight : ndarray of float64, shape (n,), optional
         Weights >= 0; a row of weight 0 counts as absent.
     row_id : ndarray, shape (n,), optional
-        What the data calls each row.
+        Number of each row; in a run, among all training (or test) rows, from 0.
     """
 
     rows: Rows

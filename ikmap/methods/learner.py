@@ -180,6 +180,9 @@ class Learner:
     working_set : bool
         It keeps kernel values of as many rows as it turns out to need: :meth:`needed_bytes` is then the least that
         training takes, unless it is told how many rows these are.
+    takes_weights : bool
+        It heeds the weights of rows (``Block.sample_weight``). One that does not is refused for a task whose rows weigh
+        differently.
     loops : tuple of str
         Modules of compiled loops of its own, outside `ikmap`; those within it are found by their names.
     """
@@ -195,6 +198,7 @@ class Learner:
     runner: ClassVar[Literal["stream", "dual", "whole", "counts"]]
     models: ClassVar[tuple[str, ...]] = ("ikmap.learners.linear_model",)
     working_set: ClassVar[bool] = False
+    takes_weights: ClassVar[bool] = False
     loops: ClassVar[tuple[str, ...]] = ()
 
     def compiled(self, options: Any, *, scoring: bool = False) -> frozenset[str]:
@@ -235,6 +239,13 @@ class Learner:
         """Memory that training takes in a worker, beside what every task has."""
         return 0
 
+    def weigh(self, options: Any, task: LearningTask, targets: np.ndarray) -> np.ndarray | None:
+        """How much training rows with these targets count: as the task says, or otherwise.
+
+        As of :meth:`~ikmap.tasks.LearningTask.weights`: block by block, None where all weigh the same.
+        """
+        return task.weights(targets)
+
     def refused(self, rows: Any) -> tuple[int, int, float, str] | None:
         """Row, column (from 0), value and what is expected in its place, of the first value that it cannot take.
 
@@ -244,7 +255,7 @@ class Learner:
 
 
 class StreamLearner(Learner):
-    """Learns from one row after the other.
+    """Learns from one row after the other. Its states are not told what rows weigh.
 
     Attributes
     ----------
@@ -259,6 +270,11 @@ class StreamLearner(Learner):
     grows: ClassVar[bool] = False
     traced: ClassVar[Mapping[str, str]] = MappingProxyType({})
     Options: ClassVar[type[MethodOptions]] = OnlineOptions
+
+    def __init_subclass__(cls, **more: Any) -> None:
+        super().__init_subclass__(**more)
+        if cls.takes_weights:
+            raise TypeError(f"{cls.__name__}.takes_weights: found True, expected False: streams hand on no weights")
 
     def start(self, options: Any, value: float | None, sample: Sample, n_threads: int = 1) -> Any:
         """State before the first row.
@@ -297,6 +313,7 @@ class DualLearner(Learner):
 
     way = "batch"
     runner = "dual"
+    takes_weights: ClassVar[bool] = True
 
     loss: str | None = None
 
@@ -314,7 +331,7 @@ class Training:
     Attributes
     ----------
     block : Block
-        All rows, with their targets.
+        All rows, with their targets, and what they weigh.
     classes : list
         Labels by class number; empty where targets are no classes.
     seed : int
@@ -383,7 +400,8 @@ class CountsLearner(WholeLearner):
     """Learns from counts, or sums, over the rows: blocks of rows are counted by many workers, and the counts merged.
 
     A run cuts the rows into blocks by their number and size only, and merges the counts of blocks in the order of the
-    rows: sums of fractions have the same bits on any cluster and for any ``--shard-rows``.
+    rows: sums of fractions have the same bits on any cluster and for any ``--shard-rows``. Where :meth:`count` heeds
+    ``block.sample_weight``, :attr:`takes_weights` is to say so.
     """
 
     runner = "counts"
@@ -395,7 +413,7 @@ class CountsLearner(WholeLearner):
         Parameters
         ----------
         block : Block
-            The rows, with their targets.
+            The rows, with their targets, and what they weigh.
         sample : Sample
             What is known of all rows: how many there are, their columns or the offsets of their cells, and the task.
         """

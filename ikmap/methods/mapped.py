@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from ikmap.methods.learner import Training, WholeLearner
 
 
 class LinearOnMap(WholeLearner):
     """Base: all but the map."""
+
+    takes_weights: ClassVar[bool] = True
 
     def map(self, options: Any, training: Training) -> Any:
         """The map, for rows like these."""

@@ -227,6 +227,19 @@ class LearningTask:
         """What a learner that sees these rows only would miss, after "found no training row of "; mostly nothing."""
         return ""
 
+    def weights(self, targets: np.ndarray) -> np.ndarray | None:  # noqa: ARG002
+        """How much training rows with these targets count, shape (n,), finite and >= 0; None: all the same.
+
+        What a row weighs follows from its own target and from what this object holds, never from the rows beside it:
+        it is asked block by block.
+        """
+        return None
+
+    @classmethod
+    def has_weights(cls) -> bool:
+        """Whether rows may weigh differently, as far as can be said before a label was seen: it has :meth:`weights`."""
+        return cls.weights is not LearningTask.weights
+
     # What decisions mean.
 
     def predict(self, decision: np.ndarray) -> np.ndarray:

@@ -21,6 +21,7 @@ from ikmap.tasks import LearningTask
 from pipeline.engine import Record
 from pipeline.foreign import checked_path
 from pipeline.params import Params
+from pipeline.row_weights import weigher
 from pipeline.stages.select_rows import cv_sample, fit_fold, packed_rows, predictor, some_of
 from pipeline.stages.train import PASS_STREAM, svm_params
 from pipeline.store import Store
@@ -87,7 +88,7 @@ def score_cells(
 
 def _learner(name: str, params: Params, task: LearningTask, n_Cs: int) -> Learner:
     """The learner of the run, on rows in memory."""
-    learner, classes = LEARNERS[name], task.classes
+    learner, classes, weigh = LEARNERS[name], task.classes, weigher(params, name, task)
 
     def stream(cells: Cells, y: np.ndarray) -> Predictor:
         assert isinstance(learner, StreamLearner)
@@ -103,7 +104,7 @@ def _learner(name: str, params: Params, task: LearningTask, n_Cs: int) -> Learne
         asked = svm_params(params, name)
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="duality gap")  # ConvergenceWarning: slow to import
-            fit = fit_linear_svm([Block(cells, y)], len(classes), asked)
+            fit = fit_linear_svm([Block(cells, y, weigh(y))], len(classes), asked)
         return predictor(task, svm_model(fit, classes, asked, divisor=math.sqrt(params.t)))
 
     def path(cells: Cells, y: np.ndarray) -> Iterator[Predictor]:
@@ -113,7 +114,7 @@ def _learner(name: str, params: Params, task: LearningTask, n_Cs: int) -> Learne
         asked = replace(asked, max_iter=PATH_SWEEPS)
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="duality gap")
-            for fit in fit_linear_svm_path([Block(cells, y)], len(classes), asked, Cs):
+            for fit in fit_linear_svm_path([Block(cells, y, weigh(y))], len(classes), asked, Cs):
                 yield predictor(task, svm_model(fit, classes, asked, divisor=math.sqrt(params.t)))
                 del fit  # Nobody needs the weights of two C at a time.
 

@@ -19,6 +19,7 @@ from ikmap.tasks import LearningTask
 from pipeline.engine import Record
 from pipeline.params import Params
 from pipeline.prepared import PreparedRows
+from pipeline.row_weights import weigher
 from pipeline.store import Store
 
 STREAM = 2_000_004
@@ -74,7 +75,8 @@ def fit_fold(
     constant = small.constant
     if constant is not None:
         return lambda tested: np.repeat(ours(constant), count_rows(tested))
-    training = Training(block._replace(y=targets), small.classes, params.seed, value, task=small)
+    weighed = block._replace(y=targets, sample_weight=weigher(params, learner.name, task)(block.y))
+    training = Training(weighed, small.classes, params.seed, value, task=small)
     model, _ = learner.fit(params.of(learner.name), training)
     return lambda tested: ours(small.predict(model.decision_function(tested)))
 

@@ -20,6 +20,7 @@ from pipeline.layout import learning_blocks, packed_row_bytes
 from pipeline.models import MODELS, save_model
 from pipeline.params import Params
 from pipeline.prepared import PreparedRows
+from pipeline.row_weights import weigher
 from pipeline.stages.cells import cells_name
 from pipeline.stages.partition import Fitted
 from pipeline.store import Store
@@ -69,18 +70,19 @@ def _solve(
     store: Store, params: Params, learner: str, fitted: Fitted, n_classes: int, group: list[int] | None, solver: str
 ) -> tuple[SVMFit, int, int]:
     """Solve problems (None: all), in memory or block by block; return also the rows, and the bytes that were read."""
-    offsets, n_rows = fitted.offsets(store), PreparedRows(store, "train").n_rows
+    offsets, train = fitted.offsets(store), PreparedRows(store, "train")
     in_memory = solver == "memory"
     whole = {"block_bytes": sys.maxsize} if in_memory else {}
-    ranges = learning_blocks(n_rows, packed_row_bytes(offsets), params.seed, shuffled=False, **whole)
-    blocks: CellBlocks | SpooledBlocks = CellBlocks(store, cells_name(fitted, "train"), offsets, ranges)
+    ranges = learning_blocks(train.n_rows, packed_row_bytes(offsets), params.seed, shuffled=False, **whole)
+    weigh = weigher(params, learner, train.preparation.task)
+    blocks: CellBlocks | SpooledBlocks = CellBlocks(store, cells_name(fitted, "train"), offsets, ranges, weigh)
     if not in_memory:
         blocks = SpooledBlocks(blocks, offsets)
     with warnings.catch_warnings(), writing(tempfile.gettempdir()):  # of dual variables
         # A ConvergenceWarning, told by its text: the class takes a second to import, and the gap is in the result.
         warnings.filterwarnings("ignore", message="duality gap")
         fit = fit_linear_svm(blocks, n_classes, svm_params(params, learner), classes_subset=group)
-    return fit, n_rows, blocks.bytes_read
+    return fit, train.n_rows, blocks.bytes_read
 
 
 def store_solution(store: Store, learner: str, number: int, fit: SVMFit) -> Record:

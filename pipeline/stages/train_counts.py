@@ -15,6 +15,7 @@ from pipeline.models import MODELS, save_model
 from pipeline.params import Params
 from pipeline.prepared import PreparedRows
 from pipeline.row_blocks import RowBlocks
+from pipeline.row_weights import weigher
 from pipeline.stages.cells import cells_name
 from pipeline.stages.partition import Fitted
 from pipeline.store import Store
@@ -61,11 +62,12 @@ def count_blocks(
     """Task: count some blocks, one after the other, and store their counts together."""
     method, options = counts_learner(learner), params.of(learner)
     train, sample = _sample(store, params, fitted)
+    weigh = weigher(params, learner, train.preparation.task)
     if sample.offsets is None:
-        blocks: CellBlocks | RowBlocks = RowBlocks(store, ranges)
+        blocks: CellBlocks | RowBlocks = RowBlocks(store, ranges, weigh=weigh)
     else:
         assert fitted is not None
-        blocks = CellBlocks(store, cells_name(fitted, "train"), sample.offsets, ranges)
+        blocks = CellBlocks(store, cells_name(fitted, "train"), sample.offsets, ranges, weigh)
     counts: dict[str, np.ndarray] | None = None
     rows = 0
     for block, of in zip(ahead(blocks.__getitem__, range(len(blocks))), ranges, strict=True):

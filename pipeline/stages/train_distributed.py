@@ -28,7 +28,9 @@ from pipeline.durable import read_arrays, read_json, write_arrays, write_json
 from pipeline.engine import Record, Stage, Task
 from pipeline.errors import Damaged
 from pipeline.layout import BLOCK_BYTES, learning_parts
+from pipeline.params import Params
 from pipeline.prepared import PreparedRows
+from pipeline.row_weights import weigher
 from pipeline.stages.cells import cells_name
 from pipeline.stages.partition import Fitted
 from pipeline.stages.train_batch import store_solution, svm_params
@@ -45,10 +47,10 @@ def solve_distributed(
     stage: Stage, learner: str, fitted: Fitted, n_classes: int, groups: Sequence[list[int]], n_parts: int
 ) -> list[Record]:
     """Solve groups of one-vs-rest problems, one group after the other; store their solutions and return the records."""
-    team, records = _Team(stage, fitted, n_classes, n_parts), []
+    team, records = _Team(stage, learner, fitted, n_classes, n_parts), []
     for i, group in enumerate(groups):
         folder = stage.context.run.task_record(stage.name, f"solving-{i:03d}").with_suffix("")
-        records.append(stage.once(f"classes-{i:03d}", partial(_solve_group, team, learner, group, i, folder)))
+        records.append(stage.once(f"classes-{i:03d}", partial(_solve_group, team, group, i, folder)))
         shutil.rmtree(folder, ignore_errors=True)
     team.dismiss()
     return records
@@ -59,11 +61,17 @@ class Part:
     """Which rows: small enough to travel with every task."""
 
     path: str
+    learner: str
     fitted: Fitted
     n_classes: int
     n_parts: int
     number: int
-    seed: int
+    params: Params = field(compare=False)  # those of the run, which the path stands for
+
+    @property
+    def of(self) -> tuple[str, str, Fitted]:
+        """What it is a part of."""
+        return self.path, self.learner, self.fitted
 
 
 @dataclass
@@ -71,6 +79,7 @@ class _Team:
     """The parts, and which worker does which."""
 
     stage: Stage
+    learner: str
     fitted: Fitted
     n_classes: int
     n_parts: int
@@ -78,7 +87,8 @@ class _Team:
 
     def part(self, number: int) -> Part:
         context = self.stage.context
-        return Part(context.store.path, self.fitted, self.n_classes, self.n_parts, number, context.params.seed)
+        sizes = self.n_classes, self.n_parts
+        return Part(context.store.path, self.learner, self.fitted, *sizes, number, context.params)
 
     def each(self, name: str, function: Any, *args: Any) -> Iterator[Record]:
         """Do ``function(part, *args)`` for every part; yield the records in the order of the parts."""
@@ -117,15 +127,16 @@ class _Team:
         forget()
 
 
-def _solve_group(team: _Team, learner: str, group: list[int], number: int, folder: Path) -> Record:
+def _solve_group(team: _Team, group: list[int], number: int, folder: Path) -> Record:
     """Solve some of the one-vs-rest problems, from where an interrupted run stopped; store their solutions."""
     stage, context = team.stage, team.stage.context
-    params = svm_params(context.params, learner)
+    params = svm_params(context.params, team.learner)
     folder.mkdir(parents=True, exist_ok=True)
     totals = _Totals()
-    counts, columns = np.zeros(team.n_classes), 0
+    counts, rows, columns = np.zeros(team.n_classes), 0, 0
     for record in team.each("count", count_part):
         counts += record["counts"]
+        rows += record["rows"]
         columns = record["columns"]
         totals.add(record)
     costs = cocoa.class_costs(params, team.n_classes, counts)
@@ -136,8 +147,8 @@ def _solve_group(team: _Team, learner: str, group: list[int], number: int, folde
         coordinator.absorb(order, _reports(team, str(folder), task, order, totals))
         stage.say({})
     return {
-        "rows": int(counts.sum()),
-        **store_solution(context.store, learner, number, coordinator.fit()),
+        "rows": rows,
+        **store_solution(context.store, team.learner, number, coordinator.fit()),
         "bytes_read": totals.bytes_read,
         "busy": totals.busy,
         "peak_rss_bytes": totals.peak_rss_bytes,
@@ -213,11 +224,12 @@ def forget() -> None:
 
 
 def count_part(part: Part) -> Record:
-    """Task: take hold of a part, and count its rows by class."""
+    """Task: take hold of a part, and count its rows, and by class what they weigh."""
     held, read = _hold(part)
     counts = cocoa.class_counts(held.reader, part.n_classes)
+    rows = sum(cocoa.block_sizes(held.reader))
     _rest(held)
-    return {"counts": counts.tolist(), "columns": held.reader.columns, "bytes_read": read}
+    return {"counts": counts.tolist(), "rows": rows, "columns": held.reader.columns, "bytes_read": read}
 
 
 def improve_part(part: Part, folder: str, task: cocoa.Task, order: Order) -> Record:
@@ -243,21 +255,23 @@ def improve_part(part: Part, folder: str, task: cocoa.Task, order: Order) -> Rec
 def _hold(part: Part) -> tuple[_Held, int]:
     """Return a part, and the bytes that had to be read for it."""
     with _lock:
-        for other in [other for other in _held if (other.path, other.fitted) != (part.path, part.fitted)]:
+        for other in [other for other in _held if other.of != part.of]:
             del _held[other]  # of a learner that is done
         if part in _held:
             return _held[part], 0
         used = sum(held.bytes_in_memory for held in _held.values())
     store = Store(part.path)
     offsets = part.fitted.offsets(store)
-    ranges = learning_parts(PreparedRows(store, "train").n_rows, part.n_parts, part.seed)[part.number]
+    train = PreparedRows(store, "train")
+    ranges = learning_parts(train.n_rows, part.n_parts, part.params.seed)[part.number]
     row_bytes = (offsets.size - 1) * packed_dtype(offsets).itemsize
     size = row_bytes * sum(stop - start for start, stop in ranges)
     # A part no larger than a block is visited as a whole, a larger one in small blocks; whether it is held in memory
     # or in a file decides nothing.
     n_blocks = -(-size // BLOCK_BYTES)
     cut = [ranges[k::n_blocks] for k in range(n_blocks)]
-    stored = CellBlocks(store, cells_name(part.fitted, "train"), offsets, cut)
+    weigh = weigher(part.params, part.learner, train.preparation.task)
+    stored = CellBlocks(store, cells_name(part.fitted, "train"), offsets, cut, weigh)
     in_memory = n_blocks == 1 and used + size <= HELD_BYTES
     whole = {"visit_rows": None} if n_blocks == 1 else {}
     blocks = stored if in_memory else SpooledBlocks(stored, offsets, **whole)

@@ -19,6 +19,7 @@ from pipeline.memory import PROCESS_BYTES, USABLE, refusal, worker_limit
 from pipeline.models import MODELS, save_model
 from pipeline.params import Params
 from pipeline.prepared import PreparedRows
+from pipeline.row_weights import weigher
 from pipeline.stages.cells import cells_name
 from pipeline.stages.partition import Fitted
 from pipeline.store import Store, read
@@ -46,7 +47,7 @@ def fit_rows(
         arrays = store.open_arrays(cells_name(fitted, "train"))
         every = slice(0, train.n_rows)
         rows: Any = Cells(read(arrays["codes"], every), fitted.offsets(store)).packed()
-        block, size = Block(rows, read(arrays["labels"], every)), rows.codes.nbytes
+        block, size = Block(rows, read(arrays["labels"], every), row_id=np.arange(train.n_rows)), rows.codes.nbytes
     else:
         block = train.read(0, train.n_rows)
         rows = block.rows
@@ -54,6 +55,7 @@ def fit_rows(
     check_values(learner, rows, train.where, train.preparation.column_names, kernel=params.kernel(learner))
     if missing := task.lacking(block.y):
         raise InputError(f"--learner {learner}: found no training row of {missing}; give another --seed or split")
+    block = block._replace(sample_weight=weigher(params, learner, task)(block.y))
     limit, most = worker_limit(), None
     method, options = whole_learner(learner), params.of(learner)
     columns, nnz = (params.t, None) if fitted is not None else (train.preparation.n_columns, getattr(rows, "nnz", None))

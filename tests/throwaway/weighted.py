@@ -1,0 +1,98 @@
+"""Throwaway tasks whose rows weigh: numbers with two outputs, and a ridge regression for them; classes, and an SVM."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ikmap.learners.rows import Block
+from ikmap.methods import CountsLearner, MethodOptions, Sample, option
+from ikmap.methods.kinds import Real
+from ikmap.methods.linear_on_cells import SVM
+from ikmap.model import Model
+from ikmap.tasks.classification import Classification
+from tests.number_task import Numbers, columns_of
+
+
+@dataclass(frozen=True)
+class Curved(Numbers):
+    """A number and its square are learned; rows far from the mean weigh little."""
+
+    name: ClassVar[str] = "curved"
+
+    @property
+    def outputs(self) -> int:
+        return 2
+
+    def weights(self, targets: np.ndarray) -> np.ndarray:
+        return 1 / (1 + (targets - self.mean) ** 2)
+
+    def columns_of(self, targets: np.ndarray) -> np.ndarray:
+        """What decisions are to be, shape (n, 2)."""
+        return np.column_stack([targets, targets**2])
+
+
+@dataclass(frozen=True)
+class Heavy(Classification):
+    """A row of class k weighs as much as k + 1 rows."""
+
+    name: ClassVar[str] = "heavy"
+    words: ClassVar[tuple[str, ...]] = ()
+
+    def weights(self, targets: np.ndarray) -> np.ndarray:
+        return targets + 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class CellWeights(Model):
+    """Weights for each cell, one for each output: decisions are their sums over the cells of a row."""
+
+    kind: ClassVar[str] = "throwaway-cell-weights"
+
+    weights: np.ndarray
+
+    def decision_function(self, rows: Any) -> np.ndarray:
+        return self.weights[columns_of(rows)].sum(axis=1)
+
+
+class RidgeOptions(MethodOptions):
+    ridge: float = option(0.5, Real(0), help="how much large weights cost")
+
+
+class _Ridge(CountsLearner):
+    """By the normal equations."""
+
+    models = ("tests.throwaway.weighted",)
+    takes_weights = True
+    Options: ClassVar[type[MethodOptions]] = RidgeOptions
+
+    def count(
+        self,
+        options: Any,  # noqa: ARG002
+        value: float | None,  # noqa: ARG002
+        block: Block,
+        sample: Sample,
+    ) -> dict[str, np.ndarray]:
+        rows: Any = block.rows
+        assert isinstance(sample.task, Curved)
+        weight = np.ones(block.y.size) if block.sample_weight is None else block.sample_weight
+        X = rows.to_csr(normalize=False)
+        weighted = X.multiply(weight[:, None]).T.tocsr()
+        return {"cells": (weighted @ X).toarray(), "targets": weighted @ sample.task.columns_of(block.y)}
+
+    def finish(
+        self,
+        options: Any,
+        value: float | None,  # noqa: ARG002
+        counts: dict[str, np.ndarray],
+        sample: Sample,  # noqa: ARG002
+    ) -> tuple[Any, dict[str, Any]]:
+        cells = counts["cells"]
+        weights = np.linalg.solve(cells + options.ridge * np.eye(cells.shape[0]), counts["targets"])
+        return CellWeights(weights), {"cells_seen": int(np.count_nonzero(cells.diagonal()))}
+
+
+RIDGE = _Ridge(name="ridge", title="ridge regression on cells", on="cells", tasks=frozenset({Curved.name}))
+HEAVY_SVM = replace(SVM, name="heavy-svm", tasks=frozenset({Heavy.name}))
