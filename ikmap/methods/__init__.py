@@ -29,6 +29,7 @@ from ikmap.methods.registry import (
     stream_learner,
     whole_learner,
 )
+from ikmap.methods.sweep import Split
 
 __all__ = [
     "LEARNERS",
@@ -43,6 +44,7 @@ __all__ = [
     "Sample",
     "Search",
     "Shape",
+    "Split",
     "StreamLearner",
     "Training",
     "WholeLearner",
