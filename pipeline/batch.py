@@ -250,9 +250,15 @@ def say_chosen(context: Context, selection: Result) -> None:
     """Tell what cross-validation has chosen."""
     cut_short = selection.get("budget", {}).get("reached", False)
     how = "cross-validation that --budget cut short" if cut_short else f"{selection['folds']}-fold cross-validation"
+    swept = selection.get("swept", {})
+    for name, found in swept.items():
+        context.events.message(
+            f"{found['parameter']} by one sweep over {found['tried']:,} values: {found['chosen']:g} for {name}"
+        )
     for what, key in ((selection.get("parameter"), "chosen"), ("C", "chosen_C")):
-        if what in searches(context.params) and selection.get(key):
-            chosen = ", ".join(f"{value:g} for {name}" for name, value in selection[key].items())
+        of = {name: value for name, value in selection.get(key, {}).items() if key != "chosen" or name not in swept}
+        if what in searches(context.params) and of:
+            chosen = ", ".join(f"{value:g} for {name}" for name, value in of.items())
             context.events.message(f"{what} by {how}: {chosen}")
     for name, found in selection.get("tuned", {}).items():
         context.events.message(f"{found['parameter']} by {how}: {found['chosen']:g} for {name}")

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Self
 
 from ikmap.methods import LEARNERS, Learner, Map, Method, OptionError, method, methods
-from ikmap.methods.sharing import chosen, options_of, shared_out
+from ikmap.methods.sharing import chosen, options_of, refuse_sweep, shared_out
 from pipeline.errors import InputError
 
 
@@ -66,6 +66,10 @@ class Params:
         for name, one in of.items():
             if isinstance(one, Learner):
                 found[name] = one.resolved(found[name], searching=searching)
+        try:
+            refuse_sweep(of, found)
+        except OptionError as error:
+            raise InputError(str(error)) from None
         object.__setattr__(self, "methods", {name: options.as_json() for name, options in found.items()})
 
     @classmethod

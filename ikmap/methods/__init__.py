@@ -32,6 +32,7 @@ from ikmap.methods.registry import (
     stream_learner,
     whole_learner,
 )
+from ikmap.methods.sweep import Split
 
 __all__ = [
     "KERNELS",
@@ -49,6 +50,7 @@ __all__ = [
     "Sample",
     "Search",
     "Shape",
+    "Split",
     "StreamLearner",
     "Training",
     "WholeLearner",

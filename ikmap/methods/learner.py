@@ -7,7 +7,7 @@ so that ``--help`` answers at once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from ikmap.learners.rows import Block
+    from ikmap.methods.sweep import Split
     from ikmap.tasks import LearningTask
 
 
@@ -234,6 +235,28 @@ class Learner:
     def searches_C(self, options: Any) -> bool:
         """Whether cross-validation is to choose C."""
         return False
+
+    def sweeps(self, options: Any) -> bool:
+        """Whether it finds the value of its map by :meth:`sweep`, where that is to be chosen, instead of by a grid."""
+        return False
+
+    def sweep(
+        self, options: Any, training: Training, held_out: Block, splits: Iterator[Split]
+    ) -> Iterator[tuple[int | float, float]]:
+        """Follow the splits of the map's cells, and say after each how good what was learned by then is.
+
+        Parameters
+        ----------
+        training, held_out
+            What to learn from and what to predict, with the cells before the first split: sets 0 and 1 of the rows of
+            each split. Some classes may be missing in either.
+
+        Yields
+        ------
+        value, total
+            After a split: its value, and the sum of the task's ``row_scores`` over the rows held out.
+        """
+        raise NotImplementedError
 
     def needed_bytes(self, options: Any, shape: Shape) -> int:
         """Memory that training takes in a worker, beside what every task has."""

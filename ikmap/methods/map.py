@@ -13,6 +13,7 @@ from ikmap.methods.psi import psi_option, psis_to_try
 
 if TYPE_CHECKING:
     from ikmap.cells import Cells
+    from ikmap.methods.sweep import Split
     from ikmap.partitioners import Partitions
     from ikmap.rows import Rows
 
@@ -150,6 +151,30 @@ class Map:
         for value in sorted(values):
             fitted = self.fit(options, value, sample, n_threads)
             yield value, [fitted.cells(rows, n_threads) for rows in map_rows]
+
+    def sweeps(self, options: Any) -> bool:
+        """Whether its cells split one after the other as its value grows, and :meth:`events` tells of it."""
+        return False
+
+    def events(
+        self,
+        options: Any,
+        limit: Value,
+        seed: int,
+        fit_rows: Rows,
+        map_rows: Sequence[Rows],
+        n_threads: int = 1,
+    ) -> tuple[list[Cells], Iterator[Split]]:
+        """Cells of several sets of rows before any split, and all splits up to a value, ascending.
+
+        What :meth:`fit` makes of `fit_rows` for a value has the cells after all splits with that value or less.
+
+        Parameters
+        ----------
+        limit : int or float
+            The last value of :meth:`search`.
+        """
+        raise NotImplementedError
 
     def needed_bytes(self, options: Any, value: Value, shape: MapShape) -> tuple[float, float]:
         """Memory of the model, and what mapping takes beside it: estimates."""

@@ -93,6 +93,31 @@ def refuse_growth(of: Methods, values: Mapping[str, Mapping[str, Any]]) -> None:
                     )
 
 
+def refuse_sweep(of: Methods, options: Mapping[str, Any]) -> None:
+    """Refuse learners that choose their map's option by a sweep, with a map that has none.
+
+    Parameters
+    ----------
+    options : mapping
+        Of each method, one of its ``Options``.
+
+    Raises
+    ------
+    OptionError
+    """
+    for name, one in of.items():
+        if not isinstance(one, Map) or one.given(options[name]) is not None or one.sweeps(options[name]):
+            continue
+        for learner in of.values():
+            if isinstance(learner, Learner) and learner.on == "cells" and learner.sweeps(options[learner.name]):
+                able = [f"--partitioner {each.name}" for each in MAPS.values() if each.sweeps(each.Options())]
+                raise OptionError(
+                    f"--learner {learner.name}: found --partitioner {name}, whose cells do not split one after the "
+                    f"other, so that no sweep chooses {one.parameter(options[name])}; expected "
+                    f"{' or '.join([*able, f'--{one.parameter(options[name])} with a value'])}"
+                )
+
+
 def searches_anything(of: Methods, values: Mapping[str, Mapping[str, Any]]) -> bool:
     """Whether cross-validation is to choose anything for these methods, with these of their options given."""
     options = options_of(of, values)

@@ -68,6 +68,9 @@ def _tried(name: str, metrics: Metrics) -> dict[str, int]:
         for key, chosen in ((parameter_of(selection), "chosen"), ("C", "chosen_C"))
         if get_number(get_mapping(selection, chosen), name) is not None
     }
+    swept = get_mapping(get_mapping(selection, "swept"), name)
+    if (tried := get_number(swept, "tried")) is not None:
+        found[get_text(swept, "parameter")] = int(tried)
     tuned = get_mapping(get_mapping(selection, "tuned"), name)
     if get_number(tuned, "chosen") is not None:
         found[get_text(tuned, "parameter")] = len(get_list(tuned, "values"))
@@ -89,7 +92,8 @@ def selection_curves(metrics: Metrics) -> str:
     ]
     searches += [
         (name, get_text(found, "parameter"), get_list(found, "values"), found[figure.key], get_number(found, "chosen"))
-        for name, found in get_mapping(selection, "tuned").items()
+        for kind in ("swept", "tuned")
+        for name, found in get_mapping(selection, kind).items()
         if isinstance(found, Mapping) and figure.key in found
     ]
     settings = settings_in(metrics)
@@ -129,6 +133,8 @@ def _selection_curve(selection: Metrics, parameter: str, setting: Setting, serie
     folds, rows = get_number(selection, "folds"), get_number(selection, "rows")
     how = f"{count(folds)}-fold cross-validation" if folds is not None else "Cross-validation"
     how += f" on {plural(rows, 'training row')}" if rows is not None else ""
+    swept = [line.name for line in series if line.name in get_mapping(selection, "swept")]
+    how += f"; for {esc(', '.join(swept))} one sweep over all values, on the first fold" if swept else ""
     how += f". Ring: the chosen {sign}" if any(line.mark is not None for line in series) else ""
     return (
         f'<figure><h3>Choice of {sign}</h3><ul class="legend">{legend}</ul>{chart}'

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,12 +19,15 @@ from pipeline.stages.select_cells import cell_learners, cell_values, groups_of, 
 from pipeline.stages.select_costs import Costs
 from pipeline.stages.select_entrants import Entrant, listed
 from pipeline.stages.select_rows import score_rows, searches_of_rows, unpacked_rows
+from pipeline.stages.select_sweeps import limit_of, sweep_cells, sweeping_learners
 from pipeline.store import Store
 
 ROUNDS = ((0,), (1, 2), (3, 4))
 """Folds of each round of a race; after each, what will not win any more is left out. One fold says much; then two at a
 time, so that there is work for two workers and more."""
-CELLS = "cells"
+CELLS, SWEEP = "cells", "one sweep"
+SCORES: dict[str, Callable[..., Record]] = {CELLS: score_cells, SWEEP: sweep_cells}
+"""What scores a unit, by its kind; others are named after a learner on rows."""
 
 
 def searches(params: Params) -> list[str]:
@@ -46,9 +49,9 @@ def select(context: Context) -> dict[str, Any]:
         (for each learner the psi of its best FIGURE; ties go to the smaller), rows, folds. Where C is searched too: C
         (values tried), FIGURE_by_C (of each learner that has a C, by psi, then by C, as far as every fold tried them),
         chosen_C (ties go to the smaller psi, then to the smaller C); FIGURE is then that of the best C. tuned: the
-        same of each learner on rows. search: how it was searched. folds_tried (of each learner, by psi): how many
-        folds its FIGURE is of; race:
-        what was left out after which folds, and why. budget: where there was one, what came of it.
+        same of each learner on rows. swept: of each learner that sweeps, what its sweep found.
+        search: how it was searched. folds_tried (of each learner, by psi): how many folds its FIGURE is of; race: what
+        was left out after which folds, and why. budget: where there was one, what came of it.
     """
     params = context.params
     rows = PreparedRows(context.store, "train")
@@ -65,7 +68,10 @@ def select(context: Context) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Unit:
-    """What one task scores: a fold, and for each value the learners with the number of C to try at each."""
+    """What one task scores: a fold, and for each value the learners with the number of C to try at each.
+
+    Of a sweep, over all values, there is the learner's name alone.
+    """
 
     kind: str
     fold: int
@@ -83,6 +89,8 @@ class Unit:
             name = f"fold-{self.fold}-values-{'-'.join(map(str, self.wanted))}"
             return Task(name, (CELLS, store, params, self.fold, self.wanted, n_rows))
         ((value, _),) = self.wanted.items()
+        if self.kind == SWEEP:
+            return Task(f"sweep-{value}", (SWEEP, store, params, value, n_rows))
         name = f"{self.kind}-{value:g}-fold-{self.fold}"
         return Task(name, ("rows", store, params, self.kind, value, self.fold, n_rows))
 
@@ -90,7 +98,7 @@ class Unit:
 def score(what: str, *args: Any) -> Record:
     """Task: what one fold says of some values, and the seconds of processors that it took."""
     began = time.process_time()
-    record = score_cells(*args) if what == CELLS else score_rows(*args)
+    record = SCORES.get(what, score_rows)(*args)
     return {**record, "cpu_seconds": round(time.process_time() - began, 3)}
 
 
@@ -106,7 +114,8 @@ class Search:
         psis, Cs = cell_values(params, used), values_of_C(len(task.classes))
         on_cells = cell_learners(params)
         has_C = {name for name in on_cells if LEARNERS[name].searches_C(params.of(name))}
-        self.parameter = params.map.parameter(params.map_options) if on_cells else ""
+        self.swept: dict[str, Record | None] = dict.fromkeys(sweeping_learners(params))
+        self.parameter = params.map.parameter(params.map_options) if on_cells or self.swept else ""
         self.cells = {name: Entrant(name, self.parameter, psis, task, Cs if name in has_C else ()) for name in on_cells}
         self.rows = {
             name: Entrant(name, search.parameter, list(search.values), task)
@@ -127,7 +136,9 @@ class Search:
         rounds = ROUNDS if race else (tuple(range(FOLDS)),)
         self._say_begin(race)
         for number, these in enumerate(rounds):
-            units = [unit for fold in these for unit in self._units(fold)]
+            # Sweeps first: they are long, and no round waits for what they find.
+            sweeps = [] if number else [Unit(SWEEP, 0, {name: {name: 1}}) for name in self.swept]
+            units = [*sweeps, *(unit for fold in these for unit in self._units(fold))]
             tasks = [unit.task(self.stage.context.store, self.params, self.used) for unit in units]
             self.units = {task.name: unit for task, unit in zip(tasks, units, strict=True)}
             self.later = [unit for folds in rounds[number + 1 :] for fold in folds for unit in self._units(fold)]
@@ -173,6 +184,8 @@ class Search:
         for name, value, path in record["scores"]:
             rows = [unpacked_rows(text, record["held_out"]) for text in path]
             self.entrants[name].scores.add(value, unit.fold, rows)
+        if unit.kind == SWEEP:
+            self.swept[next(iter(unit.wanted))] = record["swept"]
         self.costs.setdefault(unit.kind, Costs()).add(unit.work, record["seconds"])
         del self.units[task.name]
         if skipped:
@@ -188,7 +201,7 @@ class Search:
         budget = self.params.budget
         if budget is None or self.spent < budget:
             return False
-        known = all(entrant.tried for entrant in self.entrants.values())
+        known = all(entrant.tried for entrant in self.entrants.values()) and all(self.swept.values())
         self.exceeded |= not known
         return known
 
@@ -203,6 +216,11 @@ class Search:
         self.stage.context.events.message(f"select: {text}")
 
     def _say_begin(self, race: bool) -> None:
+        for name in self.swept:
+            limit = f"{limit_of(self.params, self.used):g}"
+            self._say(f"sweeps {self.parameter} up to {limit} for {name} on {self.used:,} rows, 1 of {FOLDS} held out")
+        if not self.entrants:
+            return
         parts = []
         for entrant in self.entrants.values():
             Cs = f" and C {listed(entrant.Cs)}" if entrant.Cs else ""
@@ -212,6 +230,10 @@ class Search:
         self._say(f"tries {'; '.join(parts)} on {self.used:,} rows in {FOLDS} folds, {how}{limit}")
 
     def _note(self, unit: Unit) -> str:
+        if unit.kind == SWEEP:
+            (name,) = unit.wanted
+            swept = self.swept[name] or {}
+            return f"{unit.kind} of {name} done: {self.parameter} {swept['chosen']:g} is best"
         parameter = self.parameter if unit.kind == CELLS else self.entrants[unit.kind].parameter
         what = "" if unit.kind == CELLS else f" of {unit.kind}"
         best = "; ".join(entrant.standing() for entrant in self.entrants.values() if entrant.right)
@@ -256,6 +278,10 @@ class Search:
         found: dict[str, Any] = {"chosen": {}}
         if self.cells:
             found |= self._found_on_cells()
+        if self.swept:
+            swept = {name: dict(of) for name, of in self.swept.items() if of}
+            of_map = {name: of["chosen"] for name, of in swept.items()}
+            found |= {"parameter": self.parameter, "swept": swept, "chosen": {**found["chosen"], **of_map}}
         if self.rows:
             found["tuned"] = {name: self._found_on_rows(entrant) for name, entrant in self.rows.items()}
         if self.params.search == "race":

@@ -23,6 +23,7 @@ from pipeline.foreign import checked_path
 from pipeline.params import Params
 from pipeline.row_weights import weigher
 from pipeline.stages.select_rows import cv_sample, fit_fold, packed_rows, predictor, some_of
+from pipeline.stages.select_sweeps import sweeps
 from pipeline.stages.train import PASS_STREAM, svm_params
 from pipeline.store import Store
 
@@ -37,9 +38,14 @@ for all psi takes about half as long."""
 
 
 def cell_learners(params: Params) -> tuple[str, ...]:
-    """Learners on cells that there is something to choose for, one of each set with the same decisions."""
+    """Learners on cells that there is something to choose for, one of each set with the same decisions.
+
+    Those that sweep are not among them (:mod:`pipeline.stages.select_sweeps`).
+    """
     on_cells = {name: LEARNERS[name] for name in params.learners if LEARNERS[name].on == "cells"}
     every = bool(on_cells) and params.map.given(params.map_options) is None
+    if every:
+        on_cells = {name: one for name, one in on_cells.items() if not sweeps(params, name)}
     wanted = [params.compared_as(name) for name, one in on_cells.items() if every or one.searches_C(params.of(name))]
     return tuple(dict.fromkeys(wanted))
 

@@ -1,0 +1,96 @@
+"""The choice of learners that sweep: one pass over all values of the map's option, on a fold of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from ikmap.learners.rows import Block
+from ikmap.methods import LEARNERS, Training
+from ikmap.methods.map import Value
+from ikmap.model_selection import folds
+from ikmap.tasks import LearningTask
+from pipeline.engine import Record
+from pipeline.errors import InputError
+from pipeline.params import Params
+from pipeline.stages.select_rows import cv_sample
+from pipeline.store import Store
+
+POINTS = 200
+"""About so many values of a sweep are kept for the picture; the choice is among all."""
+
+
+def sweeping_learners(params: Params) -> tuple[str, ...]:
+    """Learners of the run for which a sweep chooses the map's option."""
+    if not params.on_cells or params.map.given(params.map_options) is not None:
+        return ()
+    return tuple(name for name in params.learners if LEARNERS[name].on == "cells" and sweeps(params, name))
+
+
+def sweeps(params: Params, name: str) -> bool:
+    """Whether a learner on cells sweeps, if its map's option is to be chosen."""
+    return LEARNERS[name].sweeps(params.of(name))
+
+
+def limit_of(params: Params, n_rows: int) -> Value:
+    """Up to which value a sweep over so many rows goes."""
+    search = params.map.search(params.map_options, n_rows)
+    assert search is not None
+    return search.values[-1]
+
+
+def sweep_cells(store: Store, params: Params, name: str, n_rows: int) -> Record:
+    """Task: the sweep of one learner, which learns from all folds but the first and is scored on that."""
+    task, X, y = cv_sample(store, params, n_rows)
+    fit, held_out = folds(n_rows, params.seed)[0]
+    inside, outside = X[fit], X[held_out]
+    sets, splits = params.map.events(
+        params.map_options, limit_of(params, n_rows), params.seed, inside, [inside, outside]
+    )
+    training = Training(Block(sets[0], y[fit]), task.classes, params.seed, task=task)
+    curve = LEARNERS[name].sweep(params.of(name), training, Block(sets[1], y[held_out]), splits)
+    read = X.nbytes if isinstance(X, np.ndarray) else X.data.nbytes + X.indices.nbytes
+    found = best_of_sweep(curve, task, held_out.size, name)
+    found = {"parameter": params.map.parameter(params.map_options), **found}
+    return {"bytes_read": int(read), "held_out": int(held_out.size), "scores": [], "swept": found}
+
+
+def best_of_sweep(curve: Iterable[tuple[Value, float]], task: LearningTask, n_rows: int, name: str) -> dict[str, Any]:
+    """The value with the largest total (of equals the smallest), how many there were, and points for a picture.
+
+    Raises
+    ------
+    InputError
+        There is no value, or they do not ascend.
+    """
+    values: list[Value] = []
+    totals: list[float] = []
+    for value, total in curve:
+        at = int(value) if isinstance(value, int | np.integer) else float(value)
+        if not values or at > values[-1]:
+            values.append(at)
+            totals.append(float(total))
+        elif at == values[-1]:  # of several splits at one value, all count
+            totals[-1] = float(total)
+        else:
+            raise InputError(
+                f"--learner {name}: its sweep has the value {at:g} after {values[-1]:g}, expected values that ascend; "
+                "upgrade the packages of the learner and of --partitioner, or give another --learner"
+            )
+    if not values:
+        raise InputError(
+            f"--learner {name}: no cell has split in its sweep, expected one at least: are all rows the same? Give the "
+            "map's option a value, or another --partitioner"
+        )
+    best = int(np.argmax(totals))  # the first of equals
+    # The k-th split comes at a value that grows with k: points that are even for the logarithm of both.
+    ends = np.unique(np.geomspace(1, len(values), POINTS).astype(np.int64)) - 1
+    kept = sorted({*ends.tolist(), best, len(values) - 1})
+    return {
+        "values": [values[k] for k in kept],
+        task.figure.key: [float(task.score(totals[k], n_rows)) for k in kept],
+        "tried": len(values),
+        "chosen": values[best],
+    }

@@ -1,0 +1,177 @@
+"""A throwaway sweep: a map of cuts that arrive one after the other, and naive Bayes that follows them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ikmap.cells import Cells
+from ikmap.learners.rows import Block
+from ikmap.methods import Map, MethodOptions, Sample, Search, Split, Training, option
+from ikmap.methods.kinds import Real
+from ikmap.methods.map import MapOptions
+from ikmap.methods.options import Setting
+from ikmap.partitioners import Partitions
+from ikmap.rows import Rows, as_csr, as_dense
+from ikmap.seeds import generator
+from tests.throwaway.counting import _NaiveBayes, both_sides
+
+LIMIT = 6.0
+
+
+class CutsOptions(MapOptions):
+    """Of cuts that arrive."""
+
+    lifetime: float | str = option(
+        "auto",
+        Real(0, words=("auto",)),
+        help="how long cuts arrive; auto chooses it",
+        setting=Setting("λ", "lifetime", "How long cuts arrive: the longer, the more cells."),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Cuts(Partitions):
+    """Each partitioning cuts one column; its cuts are ``cuts[starts[i]:starts[i + 1]]``, as they arrived.
+
+    Cut k gives what is right of it, up to the next cut that was there, the number k + 1; the rest keeps its number.
+    """
+
+    kind: ClassVar[str] = "throwaway-cuts"
+
+    columns: np.ndarray
+    cuts: np.ndarray
+    starts: np.ndarray
+
+    @property
+    def n_partitions(self) -> int:
+        return int(self.columns.size)
+
+    @property
+    def offsets(self) -> np.ndarray:
+        return self.starts + np.arange(self.starts.size)
+
+    def cells(self, X: Rows, n_threads: int | None = None) -> Cells:  # noqa: ARG002
+        values = as_csr(X)[:, self.columns].toarray()
+        codes = np.empty(values.shape, dtype=np.int32)
+        for i, (a, b) in enumerate(zip(self.starts[:-1], self.starts[1:], strict=True)):
+            cuts = self.cuts[a:b]
+            order = np.argsort(cuts)
+            number_of = np.concatenate([[0], order + 1])
+            codes[:, i] = number_of[np.searchsorted(cuts[order], values[:, i], side="right")]
+        return Cells(codes, self.offsets)
+
+
+def arrivals(X: np.ndarray, t: int, seed: int, limit: float) -> tuple[np.ndarray, list[tuple[float, int, float]]]:
+    """Columns, and (value, partitioning, cut) of all cuts up to a value, ascending: those up to a smaller one first."""
+    columns, found = np.empty(t, np.int64), []
+    for i in range(t):
+        rng = generator(seed, i)
+        columns[i] = rng.integers(X.shape[1])
+        low, high = X[:, columns[i]].min(), X[:, columns[i]].max()
+        value = rng.exponential()
+        while value <= limit:
+            found.append((value, i, low + (high - low) * rng.random()))
+            value += rng.exponential()
+    return columns, sorted(found)
+
+
+class ArrivingCuts(Map):
+    Options: ClassVar[type[MethodOptions]] = CutsOptions
+    models = ("tests.throwaway.sweeping",)
+
+    def parameter(self, options: Any) -> str:  # noqa: ARG002
+        return "lifetime"
+
+    def search(self, options: Any, n_rows: int) -> Search | None:  # noqa: ARG002
+        return Search("lifetime", "lifetime", (1.5, 3.0, LIMIT)) if options.lifetime == "auto" else None
+
+    def given(self, options: Any) -> float | None:
+        return None if options.lifetime == "auto" else float(options.lifetime)
+
+    def n_cells(self, options: Any, value: float) -> int:  # noqa: ARG002
+        return int(4 * value) + 20
+
+    def fit(self, options: Any, value: float, sample: Sample, n_threads: int = 1) -> Cuts:  # noqa: ARG002
+        X = as_dense(sample.take(np.arange(sample.n_rows)))
+        columns, found = arrivals(X, options.t, sample.seed, value)
+        of = [[cut for _, i, cut in found if i == j] for j in range(options.t)]
+        starts = np.concatenate([[0], np.cumsum([len(cuts) for cuts in of])]).astype(np.int64)
+        return Cuts(columns, np.array([cut for cuts in of for cut in cuts], dtype=np.float64), starts)
+
+    def sweeps(self, options: Any) -> bool:  # noqa: ARG002
+        return True
+
+    def events(
+        self,
+        options: Any,
+        limit: float,
+        seed: int,
+        fit_rows: Rows,
+        map_rows: Sequence[Rows],
+        n_threads: int = 1,  # noqa: ARG002
+    ) -> tuple[list[Cells], Iterator[Split]]:
+        columns, found = arrivals(as_dense(fit_rows), options.t, seed, limit)
+        values = [as_dense(rows)[:, columns] for rows in map_rows]
+        codes = [np.zeros(of.shape, np.int32) for of in values]
+        whole = np.arange(options.t + 1, dtype=np.int64)
+
+        def splits() -> Iterator[Split]:
+            cuts: list[list[float]] = [[] for _ in columns]
+            for value, i, cut in found:
+                left_of = [(c, k + 1) for k, c in enumerate(cuts[i]) if c <= cut]
+                parent = max(left_of)[1] if left_of else 0
+                cuts[i].append(cut)
+                rows = []
+                for of, at in zip(codes, values, strict=True):
+                    inside = np.flatnonzero(of[:, i] == parent)
+                    right = at[inside, i] >= cut
+                    rows.append((inside[~right], inside[right]))
+                split = Split(value, i, parent, parent, len(cuts[i]), rows)
+                split.apply(codes)
+                yield split
+
+        return [Cells(of.copy(), whole) for of in codes], splits()
+
+
+class SweptBayes(_NaiveBayes):
+    """Naive Bayes on cells: a split changes the counts of two cells, and the decisions of the rows in them."""
+
+    models = ("tests.throwaway.counting",)
+
+    def sweeps(self, options: Any) -> bool:  # noqa: ARG002
+        return True
+
+    def sweep(
+        self, options: Any, training: Training, held_out: Block, splits: Iterator[Split]
+    ) -> Iterator[tuple[float, float]]:
+        assert training.task is not None
+        task, y, n_classes = training.task, training.y, len(training.classes)
+        rows: Any = held_out.rows
+        n_rows = np.bincount(y, minlength=n_classes) + options.smooth
+
+        def shares(of: np.ndarray) -> np.ndarray:
+            found: np.ndarray = np.log((np.bincount(y[of], minlength=n_classes) + options.smooth) / n_rows)
+            return found
+
+        def score(changed: np.ndarray) -> None:
+            decision = both_sides(np.log(n_rows) + terms[changed].sum(axis=1))
+            scores[changed] = task.row_scores(held_out.y[changed], task.predict(decision))
+
+        # What each cell of a row says; before the first split, all rows are in cell 0.
+        terms = np.tile(shares(np.arange(y.size)), (held_out.y.size, rows.n_partitions, 1))
+        scores = np.zeros(held_out.y.size)
+        score(np.arange(scores.size))
+        for split in splits:
+            of_training, of_held_out = split.rows
+            for learned, moved in zip(of_training, of_held_out, strict=True):
+                terms[moved, split.partitioning] = shares(learned)
+            score(np.concatenate(of_held_out))
+            yield split.value, float(scores.sum())
+
+
+CUTS = ArrivingCuts(name="arriving-cuts", title="cuts that arrive", about="one column is cut as cuts arrive")
+SWEPT = SweptBayes(name="swept-bayes", title="naive Bayes that sweeps", on="cells")
