@@ -4,11 +4,12 @@
 PY := .venv/bin/python
 ARGS ?=
 
-.PHONY: help venv run test bench lint ruff types format
+.PHONY: help venv run check test bench lint ruff types format
 
 help:
 	@echo "make venv     build .venv from the pinned versions"
 	@echo "make run      run the main job on the embedded data set; options in ARGS=\"...\""
+	@echo "make check    lint, types and the tests that need neither other processes nor minutes; pytest options in ARGS"
 	@echo "make test     run the whole test suite; pytest options in ARGS=\"...\""
 	@echo "make bench    list the benchmarks, or run those of ARGS=\"...\"; installs the peers"
 	@echo "make lint     ruff and mypy"
@@ -21,6 +22,9 @@ venv: .venv/.installed
 
 run: venv
 	@$(PY) -m flows.batch $(ARGS)
+
+check: lint
+	@$(PY) -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not system and not slow" $(ARGS)
 
 # Four files of tests at a time, on two cores: many wait for processes to start. Their order is that of tests/conftest.py.
 test: venv

@@ -5,11 +5,15 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
+
+from cluster import ClusterHandle, connect
 
 # Another file of tests, or another user, has the processors for as long as it takes: no example is too slow.
 settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -28,6 +32,10 @@ those with the most tests first: the loops that these compile, the pipelines loa
 """
 
 
+TOGETHER = {"test_prefect": "prefect", "test_prefect_deployments": "prefect"}
+"""Files of tests that one process is given, by their common name: they share a server."""
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put the tests in that order, file by file; tests of a file stay in theirs."""
     place = {name: k for k, name in enumerate(LONGEST)}
@@ -37,6 +45,34 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         return place.get(item.path.stem.removeprefix("test_"), len(place)), -tests[item.path], str(item.path)
 
     items.sort(key=key)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Give out files of tests whole, and those of TOGETHER to one process."""
+    from xdist.scheduler import LoadFileScheduling
+
+    class Files(LoadFileScheduling):  # type: ignore[misc]
+        def _split_scope(self, nodeid: str) -> str:
+            file = str(super()._split_scope(nodeid))
+            return TOGETHER.get(Path(file).stem, file)
+
+    return Files(config, log) if config.getvalue("dist") == "loadfile" else None
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_dask_report() -> Iterator[None]:
+    """Runs in this process leave out Dask's own report, which takes longer to draw than a small run takes."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("pipeline.metrics.performance_report", lambda filename: nullcontext())  # noqa: ARG005
+        yield
+
+
+@pytest.fixture(scope="session")
+def two_workers() -> Iterator[ClusterHandle]:
+    """A cluster for all files of tests that one process is given."""
+    with connect("local", workers=2, memory_limit="2GB") as cluster:
+        yield cluster
 
 
 @pytest.fixture(scope="session")

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from jsonschema import Draft202012Validator
 
-from cluster import ClusterHandle, connect
+from cluster import ClusterHandle
 from flows.options import BatchOptions
 from flows.run_batch import batch_params
 from ikmap.learners import working_set
@@ -291,7 +291,7 @@ def test_gaussian_kernels_need_a_width_of_their_own() -> None:
     assert params.of("nogd").of_kernel.gamma == params.of("gaussian").gamma == 0.5
 
 
-def test_a_run_without_cells_end_to_end(tmp_path: Path) -> None:
+def test_a_run_without_cells_end_to_end(two_workers: ClusterHandle, tmp_path: Path) -> None:
     """Choosing, training, metrics by the schema, scoring; no partitioning and no cells."""
     X, y = points(400)
     for name, rows in (("train", slice(0, 300)), ("test", slice(300, 400))):
@@ -302,21 +302,19 @@ def test_a_run_without_cells_end_to_end(tmp_path: Path) -> None:
         folder = tmp_path / "-".join(learners)
         data = ResolvedDataset("clouds", str(tmp_path / "train.npy"), str(tmp_path / "test.npy"), label=0)
         directory = RunDirectory(folder, {"params": asked.as_json(), "data": {"label": 0}})
-        cluster: ClusterHandle
-        with connect("local", workers=2, memory_limit="1GB") as cluster:
-            invocation = Invocation("a command", "", {"kind": "local", "workers": 2, "threads": 2})
-            metrics = run_batch(Context(cluster.client, directory, asked, QuietProgress()), data, invocation)
-            directory.close()
-            written = json.loads((folder / "metrics.json").read_text())
-            schema = json.loads((Path(__file__).parent.parent / "docs" / "metrics.schema.json").read_text())
-            Draft202012Validator(schema).validate(written)
-            names = {stage["name"] for stage in written["stages"]}
-            assert ("cells" in names) == ("ogd-dual" in learners)
-            assert written["data"]["class_counts_train"] == np.bincount(y[:300].astype(int)).tolist()
-            model = open_run(str(folder), "kernel-svm")
-            with Output(str(tmp_path / "scored.parquet")) as output:
-                found = score(cluster.client, model, open_data(model, str(tmp_path / "test.npy"), label=0), output,
-                              QuietProgress())  # fmt: skip
+        invocation = Invocation("a command", "", {"kind": "local", "workers": 2, "threads": 2})
+        metrics = run_batch(Context(two_workers.client, directory, asked, QuietProgress()), data, invocation)
+        directory.close()
+        written = json.loads((folder / "metrics.json").read_text())
+        schema = json.loads((Path(__file__).parent.parent / "docs" / "metrics.schema.json").read_text())
+        Draft202012Validator(schema).validate(written)
+        names = {stage["name"] for stage in written["stages"]}
+        assert ("cells" in names) == ("ogd-dual" in learners)
+        assert written["data"]["class_counts_train"] == np.bincount(y[:300].astype(int)).tolist()
+        model = open_run(str(folder), "kernel-svm")
+        with Output(str(tmp_path / "scored.parquet")) as output:
+            found = score(two_workers.client, model, open_data(model, str(tmp_path / "test.npy"), label=0), output,
+                          QuietProgress())  # fmt: skip
         assert found["accuracy"] == metrics["learners"]["kernel-svm"]["accuracy"]
         assert (tmp_path / "-".join(learners) / "report.html").stat().st_size > 0
 

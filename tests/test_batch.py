@@ -10,11 +10,11 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
+import distributed
 import numpy as np
 import pytest
 import zarr
@@ -34,13 +34,9 @@ from pipeline.progress import QuietProgress
 from pipeline.readers import open_source
 from pipeline.rundir import RunDirectory
 
+pytestmark = pytest.mark.system
+
 ROOT = Path(__file__).parent.parent
-
-
-@pytest.fixture(scope="module")
-def two_workers() -> Iterator[ClusterHandle]:
-    with connect("local", workers=2, memory_limit="2GB") as cluster:
-        yield cluster
 
 
 def write_libsvm(path: Path, n: int, seed: int = 0, classes: int = 2) -> Path:
@@ -104,8 +100,9 @@ def environment() -> dict[str, str]:
 
 @pytest.mark.parametrize("partitioner", ["anne", "iforest"])
 def test_metrics_follow_the_schema_and_the_files_are_there(
-    partitioner: str, two_workers: ClusterHandle, tmp_path: Path
+    partitioner: str, two_workers: ClusterHandle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("pipeline.metrics.performance_report", distributed.performance_report)
     file = write_libsvm(tmp_path / "train.libsvm", 600, classes=3)
     directory = tmp_path / "run"
     metrics = run(
@@ -145,7 +142,7 @@ def test_the_same_bits_for_any_number_of_workers_and_any_shards(two_workers: Clu
 def test_kill_at_any_moment_and_resume_to_the_same_bits(two_workers: ClusterHandle, tmp_path: Path) -> None:
     """The command is killed again and again, each time a little later; the finished run equals an undisturbed one."""
     file = write_libsvm(tmp_path / "train.libsvm", 3000, classes=3)
-    words = ["--input", str(file), "--t", "20", "--psi", "64", "--shard-rows", "128", "--workers", "2"]
+    words = ["--input", str(file), "--t", "20", "--psi", "64", "--shard-rows", "128", "--workers", "1"]
     run(two_workers, tmp_path / "whole", input=str(file), t=20, psi=64, shard_rows=128)
     expected = results(tmp_path / "whole")
     directory = tmp_path / "killed"

@@ -38,6 +38,8 @@ from benchmarks.harness import (
 from flows.options import BatchOptions
 from ikmap import CellSVC, IsolationKernelMap
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[1]
 OPTIONS = Options(repeats=1, quick=True, datasets=("digits",), threads=1, limit=5.0)
 LARGE = replace(OPTIONS, quick=False)

@@ -30,6 +30,8 @@ from cluster.closed import PAGES
 from cluster.handle import nearest
 from pipeline.errors import InputError
 
+pytestmark = pytest.mark.system
+
 ROOT = Path(__file__).parents[1]
 
 

@@ -18,6 +18,8 @@ from numba import typeof
 
 from ikmap._compiled import LAYOUTS, LOOPS, compiled, needed, parsed
 
+pytestmark = pytest.mark.system
+
 ROOT = Path(__file__).parents[1]
 
 HELPER = "from ikmap._compiled import compiled\n\n@compiled\ndef step(x):\n    return x + {add}\n"

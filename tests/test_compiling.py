@@ -27,6 +27,8 @@ from pipeline.progress import QuietProgress
 from tests.params_for import params_for
 from tests.runs import context, without_cluster  # noqa: F401
 
+pytestmark = pytest.mark.system
+
 FEW = {"iforest"}
 """Words of few and short loops."""
 

@@ -33,6 +33,8 @@ from tests.params_for import params_for
 from tests.power_cut import VARIANTS, Disk
 from tests.runs import context, new_store
 
+pytestmark = pytest.mark.slow
+
 FLIPS = 2000
 
 

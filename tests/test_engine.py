@@ -25,6 +25,8 @@ from pipeline.progress import QuietProgress
 from pipeline.side_by_side import TimeLimitReached, side_by_side, time_limit
 from tests.runs import context
 
+pytestmark = pytest.mark.system
+
 
 @pytest.fixture(scope="module")
 def client() -> Iterator[Client]:

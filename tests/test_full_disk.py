@@ -18,6 +18,8 @@ from cluster import connect
 from pipeline.errors import writing
 from tests.test_batch import command, environment, results, run, write_libsvm
 
+pytestmark = pytest.mark.system
+
 
 def no_room(filename: str | None = None) -> OSError:
     return OSError(errno.ENOSPC, "No space left on device", *([filename] if filename else []))

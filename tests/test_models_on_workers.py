@@ -15,7 +15,9 @@ from pipeline.figures import MODELS_READ
 from pipeline.models import CACHED_MODELS, load_model, save_model
 from pipeline.store import Store
 
-WORKERS, MODEL_BYTES = 8, 64 << 20
+pytestmark = pytest.mark.system
+
+WORKERS, MODEL_BYTES = 4, 64 << 20
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +37,7 @@ def test_a_large_model_does_not_pass_through_the_client(workers: ClusterHandle, 
     content_hash = save_model(store, "partitions/large", model)
     assert model.nbytes >= MODEL_BYTES
     _, through, _ = to_all_from_store(workers.client, store, content_hash)
-    # What remains is Dask's own talk with eight workers and a client, for as long as it takes.
+    # What remains is Dask's own talk with four workers and a client, for as long as it takes.
     assert through < model.nbytes / 8
     counted = workers.client.run(reads)
     assert list(counted.values()) == [1] * WORKERS

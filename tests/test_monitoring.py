@@ -39,6 +39,8 @@ from pipeline.store import Store
 prometheus_client = pytest.importorskip("prometheus_client")
 from prometheus_client.parser import text_string_to_metric_families  # noqa: E402
 
+pytestmark = pytest.mark.system
+
 ROOT = Path(__file__).parents[1]
 MANY_BYTES = 10**5
 """Nothing in a graph may be larger; every model and every table of weights of these runs is."""

@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 from jsonschema import Draft202012Validator
 
-from cluster import ClusterHandle, connect
+from cluster import ClusterHandle
 from flows.options import OnlineOptions
 from ikmap.learners.linear_model import decision_to_index
 from ikmap.methods import LEARNERS as ALL_LEARNERS
@@ -45,16 +44,12 @@ from pipeline.stream_data import HiddenLabels, PredictionFile, Stream
 from tests.params_for import params_for
 from tests.runs import context, points, sparse, store_rows, without_cluster  # noqa: F401
 
+pytestmark = pytest.mark.system
+
 ROOT = Path(__file__).parent.parent
 N, INITIAL, BLOCK = 700, 200, 30
 LEARNERS = ("ogd", "nogd", "kernel-ogd")
 ON_CELLS = {name: learner.on == "cells" for name, learner in ALL_LEARNERS.items()}
-
-
-@pytest.fixture(scope="module")
-def two_workers() -> Iterator[ClusterHandle]:
-    with connect("local", workers=2, memory_limit="2GB") as cluster:
-        yield cluster
 
 
 @pytest.fixture(scope="module")
@@ -390,7 +385,7 @@ def test_killed_and_given_again_the_stream_ends_with_the_same_bits(two_workers: 
     np.save(tmp_path / "rows.npy", np.c_[y, X])
     learners = "ogd,kernel-ogd,nogd"
     base = ["--input", str(tmp_path / "rows.npy"), "--label", "0", "--learner", learners, "--t", "20", "--psi", "16"]
-    base += ["--initial", "1000", "--block-rows", "20", "--workers", "2", "--memory-limit", "1GB", "--quiet"]
+    base += ["--initial", "1000", "--block-rows", "20", "--workers", "1", "--memory-limit", "1GB", "--quiet"]
 
     def command(folder: str) -> list[str]:
         return [sys.executable, "-m", "flows.online", *base, "--run-dir", str(tmp_path / folder)]

@@ -16,6 +16,8 @@ import yaml
 
 from tests.test_project import PACKAGES, ROOT, tracked_files
 
+pytestmark = pytest.mark.system
+
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
 

@@ -22,6 +22,8 @@ from pipeline.reproduce.paper import Asked, Paper
 from tests.runs import points
 from tests.throwaway.paper import PAPER as THROWAWAY
 
+pytestmark = pytest.mark.system
+
 ROOT = Path(__file__).parents[1]
 SETS = """
 [dataset.clouds]

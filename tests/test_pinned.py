@@ -9,6 +9,8 @@ import pytest
 
 from tests.pinned import FILE, RUNS, differences, pins_of, write_data
 
+pytestmark = pytest.mark.slow
+
 PINNED = json.loads(FILE.read_text()) if FILE.exists() else {}
 
 

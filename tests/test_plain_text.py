@@ -20,6 +20,8 @@ from pipeline.report.page import render_report
 from pipeline.report.text import esc
 from tests.test_batch import command, environment
 
+pytestmark = pytest.mark.system
+
 UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 HOSTILE = "a\x1b[31mb\x07c\x9bd\u202ee\u2066f\x7fg\u2028h\rmn"
 

@@ -25,6 +25,8 @@ from ikmap.methods.sharing import shared_out
 from pipeline.errors import InputError
 from pipeline.foreign import check_cells
 
+pytestmark = pytest.mark.system
+
 ROOT = Path(__file__).parents[1]
 EXAMPLE = ROOT / "examples" / "plugin"
 WORDS = ["--partitioner", "simhash", "--learner", "svm,perceptron", "--t", "20", "--workers", "2", "--margin", "0.5"]

@@ -25,6 +25,8 @@ from pipeline.errors import InputError
 from pipeline.progress import QuietProgress
 from pipeline.rundir import read_manifest
 
+pytestmark = pytest.mark.system
+
 ROOT = Path(__file__).parents[1]
 STAGES = ["ingest", "partition", "cells", "train:svm", "evaluate:svm", "train:ogd", "evaluate:ogd"]
 prefect_test = pytest.mark.prefect

@@ -32,6 +32,8 @@ from flows.score_options import ScoreOptions
 from tests.conftest import PREFECT_ALONE
 from tests.test_report_browser import ARGUMENTS, CHROMIUM, DRIVER
 
+pytestmark = pytest.mark.system
+
 ROOT = Path(__file__).parents[1]
 STAGES = ["ingest", "partition", "cells", "train:ogd", "evaluate:ogd"]
 FILES = {

@@ -14,6 +14,8 @@ import pytest
 from flows.options import BatchOptions
 from pipeline.errors import InputError
 
+pytestmark = pytest.mark.system
+
 ROOT = Path(__file__).parents[1]
 
 prefect_test = pytest.mark.prefect

@@ -14,7 +14,7 @@ from flows.reproduce_options import ReproduceOptions
 from flows.score_options import ScoreOptions
 from ikmap.methods.kinds import Choice, Integer, Names, Real, Several
 
-pytestmark = [pytest.mark.prefect, pytest.mark.usefixtures("prefect_home")]
+pytestmark = [pytest.mark.system, pytest.mark.prefect, pytest.mark.usefixtures("prefect_home")]
 
 OPTIONS: dict[str, type[CommonOptions]] = {
     "batch": BatchOptions,

@@ -19,6 +19,7 @@ from tests import report_examples
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 DRIVER = shutil.which("chromedriver")
 pytestmark = [
+    pytest.mark.system,
     pytest.mark.browser,
     pytest.mark.skipif(CHROMIUM is None or DRIVER is None, reason="chromium or chromedriver is not on the search path"),
 ]

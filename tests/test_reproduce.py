@@ -26,6 +26,8 @@ from pipeline.reproduce.paper import Entry
 from pipeline.reproduce.text import print_results
 from tests.runs import points
 
+pytestmark = pytest.mark.system
+
 PAPER = PAPERS["isolation-kernel"]
 TABLES = ("5", "6", "7", "8")
 N, COLUMNS = 260, 4

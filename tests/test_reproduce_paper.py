@@ -14,6 +14,8 @@ from pipeline.papers import PAPERS
 from pipeline.reproduce.compared import Compared
 from pipeline.reproduce.paper import READINGS, Asked, Entry, Experiment, Paper, shown
 
+pytestmark = pytest.mark.slow
+
 PAPER = PAPERS["isolation-kernel"]
 TABLES = ("5", "6", "7", "8")
 

@@ -17,7 +17,7 @@ from distributed import Client, LocalCluster
 
 import pipeline.score
 import pipeline.score_output
-from cluster import connect
+from cluster import ClusterHandle
 from flows._cli import run_command
 from flows.score import main
 from ikmap.learners.linear_model import decision_to_index
@@ -34,6 +34,8 @@ from pipeline.rundir import RunDirectory
 from pipeline.score import Output, open_data, open_run, score
 from tests.params_for import params_for
 
+pytestmark = pytest.mark.system
+
 COLUMNS = ("width", "height", "weight")
 
 
@@ -47,9 +49,8 @@ class Trained:
 
 
 @pytest.fixture(scope="module")
-def client() -> Iterator[Client]:
-    with connect("local", workers=2, memory_limit="1GB") as handle:
-        yield handle.client
+def client(two_workers: ClusterHandle) -> Client:
+    return two_workers.client
 
 
 @pytest.fixture(scope="module")

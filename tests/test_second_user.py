@@ -31,6 +31,7 @@ from pipeline.progress import QuietProgress
 from tests.second_user import Plan
 
 pytestmark = [
+    pytest.mark.system,
     pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to become another user"),
     pytest.mark.timeout(400),
 ]

@@ -34,6 +34,7 @@ def _missing() -> str | None:
 
 
 pytestmark = [
+    pytest.mark.system,
     pytest.mark.slurm,
     pytest.mark.timeout(600),
     pytest.mark.skipif(_missing() is not None, reason=str(_missing())),

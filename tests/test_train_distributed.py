@@ -32,6 +32,8 @@ from pipeline.stages.train_batch import svm_params
 from tests.params_for import params_for
 from tests.runs import at_once, context, mapped, training_cells, without_cluster  # noqa: F401
 
+pytestmark = pytest.mark.system
+
 PARAMS: dict[str, Any] = {"t": 9, "solver": "distributed", "parts": 3, "C": 1.0}
 
 

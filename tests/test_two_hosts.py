@@ -31,7 +31,7 @@ def _missing() -> str | None:
     return None
 
 
-pytestmark = [pytest.mark.netns, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.system, pytest.mark.netns, pytest.mark.timeout(300)]
 
 
 class Host:

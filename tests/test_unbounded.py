@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 from jsonschema import Draft202012Validator
 
-from cluster import ClusterHandle, connect
+from cluster import ClusterHandle
 from flows.options import OnlineOptions
 from flows.run_online import check_unbounded, is_unbounded
 from ikmap.tasks.classification import Classification
@@ -42,18 +42,14 @@ from pipeline.stream_data import Stream, chunk_name
 from tests.params_for import params_for
 from tests.runs import context, points, sparse, without_cluster  # noqa: F401
 
+pytestmark = pytest.mark.system
+
 ROOT = Path(__file__).parent.parent
 N, INITIAL, BLOCK = 700, 200, 30
 X, Y = points(N, seed=3)
 Y = Y.astype(int)
 LEARNERS = ("ogd", "nogd")
 DATA = ResolvedDataset("stream", "-")
-
-
-@pytest.fixture(scope="module")
-def two_workers() -> Iterator[ClusterHandle]:
-    with connect("local", workers=2, memory_limit="2GB") as cluster:
-        yield cluster
 
 
 def csv_text(rows: slice = slice(None)) -> bytes:

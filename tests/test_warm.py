@@ -16,6 +16,8 @@ import pytest
 from cluster import connect
 from pipeline.warm import MODULES, WarmUp
 
+pytestmark = pytest.mark.system
+
 PIPELINE = Path(__file__).parents[1] / "pipeline"
 
 
