@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -32,10 +31,6 @@ those with the most tests first: the loops that these compile, the pipelines loa
 """
 
 
-TOGETHER = {"test_prefect": "prefect", "test_prefect_deployments": "prefect"}
-"""Files of tests that one process is given, by their common name: they share a server."""
-
-
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put the tests in that order, file by file; tests of a file stay in theirs."""
     place = {name: k for k, name in enumerate(LONGEST)}
@@ -45,19 +40,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         return place.get(item.path.stem.removeprefix("test_"), len(place)), -tests[item.path], str(item.path)
 
     items.sort(key=key)
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Give out files of tests whole, and those of TOGETHER to one process."""
-    from xdist.scheduler import LoadFileScheduling
-
-    class Files(LoadFileScheduling):  # type: ignore[misc]
-        def _split_scope(self, nodeid: str) -> str:
-            file = str(super()._split_scope(nodeid))
-            return TOGETHER.get(Path(file).stem, file)
-
-    return Files(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
 @pytest.fixture(scope="session", autouse=True)

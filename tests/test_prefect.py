@@ -7,7 +7,7 @@ import socket
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from datetime import datetime
 from pathlib import Path
 from threading import Thread, Timer
@@ -18,6 +18,7 @@ import pytest
 
 import flows.batch
 import flows.score
+from cluster import ClusterHandle
 from flows._cli import run_command
 from flows.options import BatchOptions
 from flows.run_batch import find_data
@@ -52,6 +53,12 @@ def api(server: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     monkeypatch.setenv("PREFECT_API_URL", server)
     with get_client(sync_client=True) as client:
         yield client
+
+
+@pytest.fixture
+def cluster_is_up(two_workers: ClusterHandle, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands find a cluster in place of starting one, which takes longer than what is done on it here."""
+    monkeypatch.setattr("cluster.connect", lambda *_, **__: nullcontext(two_workers))
 
 
 def last_run(api: Any) -> Any:
@@ -173,6 +180,7 @@ def test_missing_file(api: Any, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @prefect_test
+@pytest.mark.usefixtures("cluster_is_up")
 def test_wrong_file(
     api: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -254,6 +262,7 @@ def _cancel() -> None:
 
 
 @prefect_test
+@pytest.mark.usefixtures("cluster_is_up")
 @pytest.mark.parametrize(("stop", "state"), [(_interrupt, "Crashed"), (_cancel, "Cancelled")])
 def test_stopped_run_is_resumed(
     api: Any,
@@ -288,6 +297,7 @@ def test_stopped_run_is_resumed(
 
 
 @prefect_test
+@pytest.mark.usefixtures("cluster_is_up")
 def test_two_runs_take_turns(api: Any, small: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A run waits for the one that is on its cluster, says so, and can be cancelled while it waits."""
     from prefect.concurrency.sync import concurrency
@@ -394,6 +404,7 @@ def line_to(url: str) -> Iterator[tuple[str, Callable[[], None]]]:
 
 
 @prefect_test
+@pytest.mark.usefixtures("cluster_is_up")
 def test_run_does_not_need_the_api_to_end(
     server: str, small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

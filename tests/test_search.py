@@ -60,7 +60,7 @@ def ready(path: Path, params: Params = PARAMS, classes: int = 3) -> Context:
     ctx = context(path, params)
     ctx.events, ctx.clock, ctx._started = Heard(), Clock(), 0.0
     if not (path / "store.zarr" / "data").exists():
-        store_rows(ctx.store, *points(ROWS, classes=classes))
+        store_rows(ctx.store, *points(ROWS, classes=classes), part_rows=150)
     return ctx
 
 
