@@ -28,7 +28,7 @@ from pipeline.stages.evaluate import evaluate
 from pipeline.stages.ingest import ingest
 from pipeline.stages.partition import Fitted, cores_of_a_host, partition
 from pipeline.stages.select import searches, select
-from pipeline.stages.train import train, wants_all_workers
+from pipeline.stages.train import fills_cluster, train
 
 Result = dict[str, Any]
 Call = Callable[[str, Callable[[], Result]], Result]
@@ -144,7 +144,7 @@ def _stages(
         mapped = {"counted": count_targets(context.store, "train")}
     # With a worker for each, none waits for another's tasks: then its seconds are its own.
     apart = len(params.learners) <= int(invocation.cluster["workers"]) and not any(
-        wants_all_workers(context, name, fitted[value]) for name, value in on_cells.items()
+        fills_cluster(context, name, fitted[value]) for name, value in on_cells.items()
     )
     threads = max(1, cores_of_a_host(context) // (len(params.learners) if apart else 1))
 

@@ -6,19 +6,17 @@ import math
 import shutil
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
-from ikmap.learners.class_descent import LANES
-from ikmap.methods import LEARNERS, DualLearner, MapShape, Shape
+from ikmap.methods import LEARNERS, MapShape, Shape
 from ikmap.methods.map import Value
 from pipeline.datasets import ResolvedDataset
 from pipeline.errors import InputError
-from pipeline.layout import BLOCK_BYTES, STREAM_BYTES, cell_layout, choose_parts, choose_solver, packed_bytes
+from pipeline.layout import cell_layout, packed_bytes
 from pipeline.memory import PROCESS_BYTES, USABLE, refusal, size
 from pipeline.params import Params
 from pipeline.prepared import READ_BYTES
-from pipeline.stages.train import CLASS_GROUPS
-from pipeline.stages.train_distributed import HELD_BYTES, PROBLEMS_AT_ONCE
+from pipeline.stages.runner import CellSizes
+from pipeline.stages.train import runner_of
 
 COMPRESSION = 2.6
 """Of cells in the store, as measured; their entropy allows hardly more."""
@@ -114,18 +112,19 @@ def make_plan(
         mapping += model + search + 2 * shard
         most = params.map.n_cells(params.map_options, value)
         cells, weights = packed_bytes(rows_train, t, most), t * most * 8 * problems
-        # A block that is learned from and the next one, whatever the solver: OGD goes block by block.
-        training = 2 * min(cells, STREAM_BYTES) + 3 * weights
         output += n * t * 4 / COMPRESSION + model + 2 * weights
         lines += [
             f"partitions: {params.partitioner}, t = {t}, {params.map.planned(params.map_options, value, shape)}, "
             f"model {size(model)}",
             f"cells: {tasks} tasks on {workers} workers, {layout.shard_rows:,} rows and {size(shard)} each",
         ]
-        for name in [name for name, learner in learners.items() if isinstance(learner, DualLearner)]:
-            needed, held = _solving(params.of(name), rows_train, cells, weights, problems)
+        training = 0.0
+        for name in [name for name, learner in learners.items() if learner.on == "cells"]:
+            sizes = CellSizes(rows_train, problems, cells, weights)
+            needed, held = runner_of(name).needs(params.of(name), sizes)
             training = max(training, needed)
-            lines.append(f"training {name}: {size(cells)} of packed cells, {held}; weights {size(weights)}")
+            if held:
+                lines.append(f"training {name}: {size(cells)} of packed cells, {held}; weights {size(weights)}")
     lines += [
         f"training {name}: {'at least' if learners[name].working_set else 'about'} {size(needed)}"
         for name, needed in own.items()
@@ -135,23 +134,6 @@ def make_plan(
     lines.append(f"memory: at most about {size(worker)} in a worker; output: about {size(output)}")
     heaviest = max(own, key=own.__getitem__)
     return Plan(tuple(lines), worker, int(output), heaviest if own[heaviest] > max(mapping, training) else "")
-
-
-def _solving(options: Any, rows: int, cells: int, weights: int, problems: int) -> tuple[float, str]:
-    """Memory that solving the problems of a linear learner on cells takes, and how the cells are held, for people."""
-    solver = choose_solver(cells, options.solver)
-    if solver == "memory":
-        at_once = max(-(-problems // CLASS_GROUPS), min(problems, LANES))
-        # A label, and for each problem that is solved at once two copies of a dual variable.
-        return 2 * cells + 3 * weights + (4 + 16 * at_once) * rows, "in memory (solver memory)"
-    if solver == "distributed":
-        parts = choose_parts(rows, cells, options.parts)
-        together = min(problems, PROBLEMS_AT_ONCE)
-        part = min(-(-cells // parts), BLOCK_BYTES)
-        # The part that is worked on, twice while it is packed; parts that stay; four copies of its dual variables.
-        needed = HELD_BYTES + 2 * part + 8 * weights // problems * together + (4 + 32 * together) * rows / parts
-        return needed, f"in {parts} parts of {size(cells / parts)} each (solver distributed)"
-    return 0.0, "block by block (solver block)"
 
 
 def largest_value(params: Params, rows_train: int) -> Value:
@@ -186,8 +168,7 @@ def least_plan(params: Params, data: ResolvedDataset, workers: int, *, stream: b
     # Going block by block needs the least memory, and one output does; sparse rows may become dense ones.
     asked = params
     for name in params.learners:
-        if isinstance(LEARNERS[name], DualLearner) and params.of(name).solver != "memory":
-            asked = asked.setting(name, solver="block", parts=None)
+        asked = asked.setting(name, **runner_of(name).least(params.of(name)))
     plans = [
         make_plan(asked, value, rows_train=rows, rows_test=tested, columns=train.n_columns or 1, nnz=0, outputs=1,
                   workers=workers, dense=dense)

@@ -33,7 +33,8 @@ from pipeline.stages.partition import Fitted, partition
 from pipeline.stages.select import select
 from pipeline.stages.shuffle import shuffle
 from pipeline.stages.stream import Contestant, learn_chunk, learn_initial, map_chunk, save_state
-from pipeline.stages.train import svm_params, train
+from pipeline.stages.train import train
+from pipeline.stages.train_batch import svm_params
 from pipeline.stream_data import PredictionFile, Stream
 from tests.runs import context, new_store, points, store_rows, without_cluster  # noqa: F401
 

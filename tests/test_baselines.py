@@ -40,7 +40,8 @@ from pipeline.stages import select_rows
 from pipeline.stages.cells import cells
 from pipeline.stages.evaluate import evaluate
 from pipeline.stages.partition import Fitted, partition
-from pipeline.stages.train import PASS_STREAM, train
+from pipeline.stages.train import train
+from pipeline.stages.train_online import PASS_STREAM
 from pipeline.stages.train_rows import fit_rows
 from tests.params_for import params_for
 from tests.runs import context, points, sparse, store_rows, without_cluster  # noqa: F401

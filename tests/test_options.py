@@ -30,7 +30,7 @@ from ikmap.partitioners import fit_partitions
 from ikmap.tasks.classification import Classification
 from pipeline.errors import InputError
 from pipeline.params import Params
-from pipeline.stages.train import svm_params
+from pipeline.stages.train_batch import svm_params
 from tests.params_for import params_for
 
 ROOT = Path(__file__).parents[1]

@@ -31,7 +31,10 @@ from pipeline.stages.partition import Fitted, partition
 from pipeline.stages.select import searches, select
 from pipeline.stages.select_cells import score_cells
 from pipeline.stages.select_rows import unpacked_rows
-from pipeline.stages.train import PASS_STREAM, svm_params, train
+from pipeline.stages.train import train
+from pipeline.stages.train_batch import svm_params
+from pipeline.stages.train_dual import DualRunner
+from pipeline.stages.train_online import PASS_STREAM
 from tests.params_for import params_for
 from tests.runs import context, mapped, points, sparse, store_rows, training_cells, without_cluster  # noqa: F401
 
@@ -272,8 +275,7 @@ def test_training_through_the_spool_reaches_the_same_objective(
 def test_groups_of_classes_give_what_all_at_once_give(
     groups: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(train_stage, "CLASS_GROUPS", groups)
-    monkeypatch.setattr(train_stage, "LANES", 2)
+    monkeypatch.setattr(train_stage, "RUNNERS", {"dual": DualRunner(most_tasks=groups, lanes=2)})
     params = params_for(t=9, class_weight="balanced")
     ctx, fitted = mapped(tmp_path, 600, params, classes=5)
     result = train(ctx, "svm", fitted)

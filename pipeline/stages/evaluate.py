@@ -10,11 +10,10 @@ from ikmap.cells import Cells
 from ikmap.learners.rows import Block
 from ikmap.model import Model
 from pipeline.engine import Context, Record, Stage, Task
-from pipeline.models import load_model
+from pipeline.models import MODELS, load_model
 from pipeline.prepared import PreparedRows
 from pipeline.stages.cells import cells_name
 from pipeline.stages.partition import Fitted
-from pipeline.stages.train import MODELS
 from pipeline.store import Store, read
 from pipeline.values import check_values, kernel_in
 

@@ -24,7 +24,8 @@ from pipeline.params import Params
 from pipeline.row_weights import weigher
 from pipeline.stages.select_rows import cv_sample, fit_fold, packed_rows, predictor, some_of
 from pipeline.stages.select_sweeps import sweeps
-from pipeline.stages.train import PASS_STREAM, svm_params
+from pipeline.stages.train_batch import svm_params
+from pipeline.stages.train_online import PASS_STREAM
 from pipeline.store import Store
 
 PATH_TOL = 1e-2

@@ -13,7 +13,7 @@ from ikmap.learners.rows import Block
 from ikmap.learners.working_set import WorkingSetTooLarge
 from ikmap.methods import Shape, Training, whole_learner
 from ikmap.tasks import LearningTask
-from pipeline.engine import Record
+from pipeline.engine import Record, Task
 from pipeline.errors import InputError
 from pipeline.memory import PROCESS_BYTES, USABLE, refusal, worker_limit
 from pipeline.models import MODELS, save_model
@@ -22,8 +22,19 @@ from pipeline.prepared import PreparedRows
 from pipeline.row_weights import weigher
 from pipeline.stages.cells import cells_name
 from pipeline.stages.partition import Fitted
+from pipeline.stages.runner import Lesson, Runner
 from pipeline.store import Store, read
 from pipeline.values import check_values
+
+
+class WholeRunner(Runner):
+    """Trains a :class:`~ikmap.methods.WholeLearner`."""
+
+    def train(self, lesson: Lesson) -> dict[str, Any]:
+        context, stage = lesson.context, lesson.stage(1)
+        of = (lesson.learner, lesson.fitted, lesson.value, lesson.rows.preparation.task, lesson.n_threads)
+        (record,) = stage.run(fit_rows, [Task("fit", (context.store, context.params, *of))])
+        return stage.finish(**lesson.chosen, content_hash=record["content_hash"], **record["learner"])
 
 
 def fit_rows(
