@@ -17,7 +17,8 @@ from pipeline.datasets import ResolvedDataset
 from pipeline.durable import promised, write_text
 from pipeline.engine import Context
 from pipeline.errors import InputError
-from pipeline.healing import stage_is_whole, until_whole
+from pipeline.fitted import Fitted
+from pipeline.healing import until_whole
 from pipeline.metrics import Invocation, finish_run, records_of_stages
 from pipeline.params import Params
 from pipeline.plan import largest_value, least_plan, make_plan
@@ -26,9 +27,10 @@ from pipeline.side_by_side import side_by_side
 from pipeline.stages.cells import cells, explain
 from pipeline.stages.evaluate import evaluate
 from pipeline.stages.ingest import ingest
-from pipeline.stages.partition import Fitted, cores_of_a_host, partition
+from pipeline.stages.partition import cores_of_a_host, partition
 from pipeline.stages.select import searches, select
 from pipeline.stages.train import fills_cluster, train
+from pipeline.whole import stage_is_whole
 
 Result = dict[str, Any]
 Call = Callable[[str, Callable[[], Result]], Result]

@@ -27,6 +27,7 @@ from pipeline.compiling import prepare
 from pipeline.dataset_spec import CSV_KEYS
 from pipeline.engine import Record, Task, run_tasks
 from pipeline.errors import Damaged, InputError, writing
+from pipeline.fitted import Fitted
 from pipeline.measured import summarise
 from pipeline.models import MODELS, load_model
 from pipeline.prepared import DATA, READ_BYTES, STREAM_DATA, Preparation, load_scaling
@@ -35,7 +36,6 @@ from pipeline.readers import Piece, Source, open_source
 from pipeline.readers.base import is_wide
 from pipeline.rundir import read_manifest_or_copy
 from pipeline.score_output import Output, parquet_writer, sha256_of
-from pipeline.stages.partition import Fitted
 from pipeline.store import Store
 from pipeline.values import check_values, kernel_in
 

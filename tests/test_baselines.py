@@ -26,6 +26,7 @@ from pipeline.batch import run_batch
 from pipeline.datasets import ResolvedDataset
 from pipeline.engine import Context
 from pipeline.errors import DoesNotFit, InputError
+from pipeline.fitted import Fitted
 from pipeline.memory import USABLE
 from pipeline.metrics import Invocation, weights_of_loss
 from pipeline.models import load_model
@@ -39,7 +40,7 @@ from pipeline.score import Output, open_data, open_run, score
 from pipeline.stages import select_rows
 from pipeline.stages.cells import cells
 from pipeline.stages.evaluate import evaluate
-from pipeline.stages.partition import Fitted, partition
+from pipeline.stages.partition import partition
 from pipeline.stages.train import train
 from pipeline.stages.train_online import PASS_STREAM
 from pipeline.stages.train_rows import fit_rows

@@ -139,12 +139,13 @@ import numpy as np
 from pipeline.plan import make_plan
 from pipeline.measured import peak_rss_bytes
 from pipeline.prepared import PreparedRows
-from pipeline.stages.cells import cells_name, map_shard
+from pipeline.stages.cells import map_shard
 from pipeline.stages.train_batch import solve_classes
 from pipeline.stages.train_online import train_online
 from pipeline.layout import cell_layout
 from pipeline.stages.cells import create_cells
-from pipeline.stages.partition import Fitted, fit
+from pipeline.fitted import Fitted
+from pipeline.stages.partition import fit
 from tests.params_for import params_for
 from pipeline.store import Store
 
@@ -154,7 +155,7 @@ import distributed  # as every worker has
 params = params_for(t=t, psi=psi, partitioner=partitioner, learners=("svm", "ogd"))
 fitted = Fitted(partitioner, "psi", psi, psi, fit(store, params, psi)["content_hash"])
 layout = cell_layout(n - 100, t)
-create_cells(store, cells_name(fitted, "train"), n - 100, t, layout, np.dtype(np.int32))
+create_cells(store, fitted.cells_name("train"), n - 100, t, layout, np.dtype(np.int32))
 for start in range(0, n - 100, layout.shard_rows):
     map_shard(store, fitted, "train", start, min(start + layout.shard_rows, n - 100))
 solve_classes(store, params, "svm", fitted, classes, [0], 0)

@@ -10,9 +10,9 @@ from typing import Any
 
 from ikmap.methods import LEARNERS
 from pipeline.engine import Context, Stage
+from pipeline.fitted import Fitted
 from pipeline.layout import STREAM_BYTES
 from pipeline.prepared import PreparedRows
-from pipeline.stages.partition import Fitted
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from ikmap.learners.rows import Block
 from ikmap.learners.rows import n_rows as count_rows
 from ikmap.methods import LEARNERS, Sample, Search, Training, WholeLearner, stream_learner
 from ikmap.model_selection import folds
-from ikmap.rows import Rows
+from ikmap.rows import Rows, nbytes_of
 from ikmap.seeds import generator
 from ikmap.tasks import LearningTask
 from pipeline.engine import Record
@@ -63,7 +63,7 @@ def score_rows(store: Store, params: Params, name: str, value: float, fold: int,
         state.partial_fit(inside[order], y[fit][order])
         predict = predictor(task, state.model(task.classes))
     scores = task.row_scores(y[held_out], predict(X[held_out]))
-    read = X.nbytes if isinstance(X, np.ndarray) else X.data.nbytes + X.indices.nbytes
+    read = nbytes_of(X)
     return {"bytes_read": int(read), "held_out": int(held_out.size), "scores": [[name, value, [packed_rows(scores)]]]}
 
 

@@ -7,9 +7,9 @@ from typing import Any
 
 from ikmap.methods import LEARNERS
 from pipeline.engine import Context
+from pipeline.fitted import Fitted
 from pipeline.layout import packed_bytes
 from pipeline.prepared import PreparedRows
-from pipeline.stages.partition import Fitted
 from pipeline.stages.runner import Lesson, Runner
 from pipeline.stages.train_counts import CountsRunner
 from pipeline.stages.train_dual import DualRunner

@@ -10,14 +10,13 @@ from ikmap._threads import ahead
 from ikmap.methods import Sample, counts_learner
 from pipeline.cell_blocks import CellBlocks
 from pipeline.engine import Record, Task
+from pipeline.fitted import Fitted
 from pipeline.layout import learning_blocks, packed_row_bytes
 from pipeline.models import MODELS, save_model
 from pipeline.params import Params
 from pipeline.prepared import PreparedRows
 from pipeline.row_blocks import RowBlocks
 from pipeline.row_weights import weigher
-from pipeline.stages.cells import cells_name
-from pipeline.stages.partition import Fitted
 from pipeline.stages.runner import Lesson, Runner
 from pipeline.store import Store
 from pipeline.values import check_values
@@ -66,7 +65,7 @@ def count_blocks(
         blocks: CellBlocks | RowBlocks = RowBlocks(store, ranges, weigh=weigh)
     else:
         assert fitted is not None
-        blocks = CellBlocks(store, cells_name(fitted, "train"), sample.offsets, ranges, weigh)
+        blocks = CellBlocks(store, fitted.cells_name("train"), sample.offsets, ranges, weigh)
     counts: dict[str, np.ndarray] | None = None
     rows = 0
     for block, of in zip(ahead(blocks.__getitem__, range(len(blocks))), ranges, strict=True):

@@ -14,13 +14,12 @@ from ikmap.tasks import LearningTask
 from pipeline.cell_blocks import CellBlocks
 from pipeline.durable import read_arrays, write_arrays
 from pipeline.engine import Record, Task
+from pipeline.fitted import Fitted
 from pipeline.layout import learning_blocks, packed_row_bytes
 from pipeline.models import MODELS, save_model
 from pipeline.params import Params
 from pipeline.prepared import PreparedRows
 from pipeline.row_blocks import RowBlocks
-from pipeline.stages.cells import cells_name
-from pipeline.stages.partition import Fitted
 from pipeline.stages.runner import Lesson, Runner
 from pipeline.store import Store
 from pipeline.traces import as_result, traces_of
@@ -64,7 +63,7 @@ def train_online(
     if fitted is not None:
         offsets = fitted.offsets(store)
         ranges = learning_blocks(n_rows, packed_row_bytes(offsets), params.seed, shuffled=shuffled)
-        blocks: CellBlocks | RowBlocks = CellBlocks(store, cells_name(fitted, "train"), offsets, ranges)
+        blocks: CellBlocks | RowBlocks = CellBlocks(store, fitted.cells_name("train"), offsets, ranges)
     else:
         ranges = learning_blocks(n_rows, train.row_bytes, params.seed, shuffled=shuffled)
         blocks = RowBlocks(store, ranges)
