@@ -19,11 +19,11 @@ from benchmarks.data import find
 from benchmarks.harness import Case, Disagreement, Options, Row
 from cluster import connect
 from pipeline.engine import Context
+from pipeline.events import QuietProgress
 from pipeline.fitted import Fitted
 from pipeline.layout import cell_layout
 from pipeline.params import Params
 from pipeline.prepared import DATA, PreparedRows
-from pipeline.progress import QuietProgress
 from pipeline.rundir import RunDirectory
 from pipeline.stages.cells import cells
 from pipeline.stages.ingest import ingest

@@ -26,6 +26,7 @@ from pipeline.datasets import ResolvedDataset
 from pipeline.durable import read_json, write_json
 from pipeline.engine import Context
 from pipeline.errors import Damaged, DoesNotFit, InputError, NegativeValues
+from pipeline.events import Events, QuietProgress
 from pipeline.healing import ATTEMPTS, until_whole, withdraw
 from pipeline.machine import describe_machine
 from pipeline.metrics import versions
@@ -33,7 +34,6 @@ from pipeline.monitoring import told_to_scheduler
 from pipeline.online import in_file_order, run_online
 from pipeline.params import Params
 from pipeline.prepared import DATA
-from pipeline.progress import Events, QuietProgress
 from pipeline.reproduce.form import Outcome
 from pipeline.reproduce.paper import Entry, Paper
 from pipeline.reproduce.text import one_line

@@ -12,7 +12,7 @@ from flows.score_options import ScoreOptions
 # Workers import this module when they start, and --help needs none of the rest: heavy imports stand in functions.
 if TYPE_CHECKING:
     from cluster import ClusterHandle
-    from pipeline.progress import Events
+    from pipeline.events import Events
 
 
 def run(

@@ -25,8 +25,9 @@ from pipeline.batch import (
 )
 from pipeline.datasets import ResolvedDataset
 from pipeline.device import evidence_of, warning_of
+from pipeline.dispatch import run_ready
 from pipeline.durable import write_text
-from pipeline.engine import Context, Record, Stage, run_ready
+from pipeline.engine import Context, Record, Stage
 from pipeline.fitted import Fitted
 from pipeline.healing import until_whole
 from pipeline.intake import Intake

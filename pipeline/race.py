@@ -11,7 +11,8 @@ from typing import Any, Protocol, Self
 import numpy as np
 
 from ikmap.methods import LEARNERS, stream_learner
-from pipeline.engine import Context, Record, Task
+from pipeline.dispatch import Task
+from pipeline.engine import Context, Record
 from pipeline.fitted import Fitted
 from pipeline.stages.grow import Growing, map_and_grow, save_grown
 from pipeline.stages.stream import Contestant, learn_chunk, learn_initial, map_chunk, save_state

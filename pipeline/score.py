@@ -25,13 +25,14 @@ from ikmap.rows import Rows, as_csr, as_rows
 from ikmap.tasks import LearningTask
 from pipeline.compiling import prepare
 from pipeline.dataset_spec import CSV_KEYS
-from pipeline.engine import Record, Task, run_tasks
+from pipeline.dispatch import Task, run_tasks
+from pipeline.engine import Record
 from pipeline.errors import Damaged, InputError, writing
+from pipeline.events import Events
 from pipeline.fitted import Fitted
 from pipeline.measured import summarise
 from pipeline.models import MODELS, load_model
 from pipeline.prepared import DATA, READ_BYTES, STREAM_DATA, Preparation, load_scaling
-from pipeline.progress import Events
 from pipeline.readers import Piece, Source, open_source
 from pipeline.readers.base import is_wide
 from pipeline.rundir import read_manifest_or_copy

@@ -26,6 +26,7 @@ from pipeline.batch import run_batch
 from pipeline.datasets import ResolvedDataset
 from pipeline.engine import Context
 from pipeline.errors import DoesNotFit, InputError
+from pipeline.events import QuietProgress
 from pipeline.fitted import Fitted
 from pipeline.memory import USABLE
 from pipeline.metrics import Invocation, weights_of_loss
@@ -34,7 +35,6 @@ from pipeline.params import Params
 from pipeline.permutation import position_in_shuffle
 from pipeline.plan import make_plan
 from pipeline.prepared import PreparedRows, count_targets
-from pipeline.progress import QuietProgress
 from pipeline.rundir import RunDirectory
 from pipeline.score import Output, open_data, open_run, score
 from pipeline.stages import select_rows

@@ -16,8 +16,8 @@ from pipeline.asked_task import asked_word
 from pipeline.batch import run_identity
 from pipeline.datasets import ResolvedDataset, load_registry, resolve
 from pipeline.errors import InputError
+from pipeline.events import QuietProgress
 from pipeline.prepared import PreparedRows
-from pipeline.progress import QuietProgress
 from pipeline.readers import open_source
 from pipeline.score import TrainedModel, open_data, open_run
 from pipeline.stages.ingest import ingest

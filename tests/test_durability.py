@@ -16,8 +16,9 @@ import pytest
 from flows.score_options import ScoreOptions
 from pipeline import durable
 from pipeline.datasets import ResolvedDataset
+from pipeline.dispatch import Task
 from pipeline.durable import read_arrays, read_json, write_arrays, write_json
-from pipeline.engine import Stage, Task
+from pipeline.engine import Stage
 from pipeline.errors import Damaged, InputError
 from pipeline.healing import until_whole
 from pipeline.metrics import Invocation

@@ -13,8 +13,9 @@ import pytest
 from ikmap.tasks.classification import Classification
 from pipeline import datasets, engine
 from pipeline.datasets import ResolvedDataset
+from pipeline.dispatch import Task
 from pipeline.durable import promised, taken
-from pipeline.engine import Context, Record, Task
+from pipeline.engine import Context, Record
 from pipeline.prepared import PreparedRows
 from pipeline.stages import ingest as ingest_stage
 from pipeline.stages.ingest import ingest, ingest_piece

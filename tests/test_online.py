@@ -28,6 +28,7 @@ from pipeline.datasets import ResolvedDataset
 from pipeline.durable import read_json, write_json
 from pipeline.engine import Context
 from pipeline.errors import InputError
+from pipeline.events import QuietProgress
 from pipeline.fitted import Fitted
 from pipeline.metrics import Invocation
 from pipeline.online import OnlineParams, run_online
@@ -35,7 +36,6 @@ from pipeline.params import Params
 from pipeline.permutation import position_in_shuffle
 from pipeline.predictions import PredictionFile
 from pipeline.prepared import PreparedRows
-from pipeline.progress import QuietProgress
 from pipeline.rundir import RunDirectory
 from pipeline.score import Output, open_data, open_run, score
 from pipeline.stages import stream as stream_stage

@@ -529,7 +529,7 @@ def test_sigterm_counts_as_interrupted(capsys):
 @pytest.mark.parametrize("shown", ["print('x' * 100_000)", "print_result({'stages': [{'name': 'cells'}]})"])
 def test_reader_that_closes_stdout_is_no_failure(shown):
     code = (
-        "import sys, os; from flows._cli import run_command; from pipeline.progress import print_result\n"
+        "import sys, os; from flows._cli import run_command; from pipeline.result_tables import print_result\n"
         "sys.stdin.read()\n"
         f"sys.exit(run_command(lambda words: {shown}, []))"
     )
@@ -549,7 +549,8 @@ def test_reader_that_closes_stdout_is_no_failure(shown):
 def test_a_command_that_was_started_with_closed_streams(closed, tmp_path):
     """What it says then goes nowhere: not into the next file that it opens."""
     code = (
-        "import sys; from flows._cli import run_command; from pipeline.progress import choose_progress, print_result\n"
+        "import sys; from flows._cli import run_command; from pipeline.progress import choose_progress\n"
+        "from pipeline.result_tables import print_result\n"
         "def main(words):\n"
         "    with open('data', 'w') as file:\n"
         "        choose_progress().message('hello')\n"

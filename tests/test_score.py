@@ -28,8 +28,8 @@ from pipeline.datasets import ResolvedDataset
 from pipeline.durable import read_json, write_json
 from pipeline.engine import Context
 from pipeline.errors import InputError
+from pipeline.events import QuietProgress
 from pipeline.metrics import Invocation
-from pipeline.progress import QuietProgress
 from pipeline.rundir import RunDirectory
 from pipeline.score import Output, open_data, open_run, score
 from tests.params_for import params_for

@@ -9,7 +9,8 @@ import numpy as np
 
 from ikmap.rows import nbytes_of
 from pipeline.device import DeviceMap, evidence_of, explain_cells, record_of, warning_of
-from pipeline.engine import Context, Record, Stage, Task
+from pipeline.dispatch import Task
+from pipeline.engine import Context, Record, Stage
 from pipeline.fitted import Fitted
 from pipeline.layout import Layout, cell_layout
 from pipeline.prepared import PreparedRows, counted

@@ -8,7 +8,8 @@ from ikmap.cells import Cells
 from ikmap.learners.rows import Block
 from ikmap.model import Model
 from ikmap.rows import nbytes_of
-from pipeline.engine import Context, Record, Stage, Task
+from pipeline.dispatch import Task
+from pipeline.engine import Context, Record, Stage
 from pipeline.fitted import Fitted
 from pipeline.models import MODELS, load_model
 from pipeline.prepared import PreparedRows

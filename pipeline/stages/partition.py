@@ -11,7 +11,8 @@ import numpy as np
 
 from ikmap.methods.map import Value
 from ikmap.rows import Rows
-from pipeline.engine import Context, Record, Stage, Task
+from pipeline.dispatch import Task
+from pipeline.engine import Context, Record, Stage
 from pipeline.errors import InputError
 from pipeline.fitted import Fitted, label_of
 from pipeline.models import save_model

@@ -12,7 +12,8 @@ from ikmap.methods.map import Value
 from ikmap.model_selection import FOLDS, values_of_C
 from ikmap.racing import ODDS
 from ikmap.tasks import LearningTask
-from pipeline.engine import Context, Record, Stage, Task
+from pipeline.dispatch import Task
+from pipeline.engine import Context, Record, Stage
 from pipeline.params import Params
 from pipeline.prepared import PreparedRows
 from pipeline.stages.select_cells import cell_learners, cell_values, groups_of, score_cells

@@ -9,7 +9,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from ikmap.rows import nbytes_of
-from pipeline.engine import Context, Record, Stage, Task
+from pipeline.dispatch import Task
+from pipeline.engine import Context, Record, Stage
 from pipeline.errors import InputError
 from pipeline.permutation import position_in_shuffle
 from pipeline.prepared import DATA, SCALE, STREAM_DATA, PreparedRows, write_part

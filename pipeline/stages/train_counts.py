@@ -9,7 +9,8 @@ import numpy as np
 from ikmap._threads import ahead
 from ikmap.methods import Sample, counts_learner
 from pipeline.cell_blocks import CellBlocks
-from pipeline.engine import Record, Task
+from pipeline.dispatch import Task
+from pipeline.engine import Record
 from pipeline.fitted import Fitted
 from pipeline.layout import learning_blocks, packed_row_bytes
 from pipeline.models import MODELS, save_model

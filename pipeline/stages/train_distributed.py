@@ -24,8 +24,9 @@ from ikmap.learners.block_reader import BlockReader
 from ikmap.learners.cocoa import Coordinator, Order, Report
 from pipeline import engine
 from pipeline.cell_blocks import CellBlocks, SpooledBlocks
+from pipeline.dispatch import Task
 from pipeline.durable import read_arrays, read_json, write_arrays, write_json
-from pipeline.engine import Record, Stage, Task
+from pipeline.engine import Record, Stage
 from pipeline.errors import Damaged
 from pipeline.fitted import Fitted
 from pipeline.layout import BLOCK_BYTES, learning_parts

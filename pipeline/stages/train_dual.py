@@ -9,7 +9,8 @@ import numpy as np
 
 from ikmap.learners.certificate import sum_up
 from ikmap.learners.class_descent import LANES
-from pipeline.engine import Record, Stage, Task
+from pipeline.dispatch import Task
+from pipeline.engine import Record, Stage
 from pipeline.layout import BLOCK_BYTES, choose_parts, choose_solver, packed_bytes
 from pipeline.memory import size
 from pipeline.models import MODELS

@@ -12,8 +12,9 @@ from ikmap.methods import stream_learner
 from ikmap.seeds import generator
 from ikmap.tasks import LearningTask
 from pipeline.cell_blocks import CellBlocks
+from pipeline.dispatch import Task
 from pipeline.durable import read_arrays, write_arrays
-from pipeline.engine import Record, Task
+from pipeline.engine import Record
 from pipeline.fitted import Fitted
 from pipeline.layout import learning_blocks, packed_row_bytes
 from pipeline.models import MODELS, save_model

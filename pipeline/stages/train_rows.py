@@ -14,7 +14,8 @@ from ikmap.learners.working_set import WorkingSetTooLarge
 from ikmap.methods import Shape, Training, whole_learner
 from ikmap.rows import nbytes_of
 from ikmap.tasks import LearningTask
-from pipeline.engine import Record, Task
+from pipeline.dispatch import Task
+from pipeline.engine import Record
 from pipeline.errors import InputError
 from pipeline.fitted import Fitted
 from pipeline.memory import PROCESS_BYTES, USABLE, refusal, worker_limit
