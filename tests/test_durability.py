@@ -15,6 +15,7 @@ import pytest
 
 from flows.score_options import ScoreOptions
 from pipeline import durable
+from pipeline.arrays import ABSENT, read
 from pipeline.datasets import ResolvedDataset
 from pipeline.dispatch import Task
 from pipeline.durable import read_arrays, read_json, write_arrays, write_json
@@ -27,7 +28,7 @@ from pipeline.readers.feed import Arrival
 from pipeline.score import _needing_all_of, open_data, open_run
 from pipeline.score import score as score_all
 from pipeline.score_output import Output
-from pipeline.store import ABSENT, Store, read
+from pipeline.store import Store
 from tests.damage import Object, flip, objects, runs, some_damage, unnoticed, zero_page
 from tests.one_process import Heard, NoWorkers, Snapshots, commands, forget, one_process, results, write_rows
 from tests.params_for import params_for

@@ -8,12 +8,13 @@ from ikmap.cells import Cells
 from ikmap.learners.rows import Block
 from ikmap.model import Model
 from ikmap.rows import nbytes_of
+from pipeline.arrays import read
 from pipeline.dispatch import Task
 from pipeline.engine import Context, Record, Stage
 from pipeline.fitted import Fitted
 from pipeline.models import MODELS, load_model
 from pipeline.prepared import PreparedRows
-from pipeline.store import Store, read
+from pipeline.store import Store
 from pipeline.values import check_values, kernel_in
 
 TASK_BYTES = 16 << 20

@@ -14,6 +14,7 @@ from ikmap.learners.working_set import WorkingSetTooLarge
 from ikmap.methods import Shape, Training, whole_learner
 from ikmap.rows import nbytes_of
 from ikmap.tasks import LearningTask
+from pipeline.arrays import read
 from pipeline.dispatch import Task
 from pipeline.engine import Record
 from pipeline.errors import InputError
@@ -24,7 +25,7 @@ from pipeline.params import Params
 from pipeline.prepared import PreparedRows
 from pipeline.row_weights import weigher
 from pipeline.stages.runner import Lesson, Runner
-from pipeline.store import Store, read
+from pipeline.store import Store
 from pipeline.values import check_values
 
 
