@@ -50,7 +50,9 @@ def run(
     from pipeline.datasets import default_data_dir
     from pipeline.download import readable
     from pipeline.monitoring import told_to_scheduler
-    from pipeline.score import Output, open_data, open_run, score
+    from pipeline.new_data import open_data
+    from pipeline.score import Output, score
+    from pipeline.trained_model import open_run
     from pipeline.warm import WarmUp
 
     with events:

@@ -29,10 +29,12 @@ from pipeline.events import QuietProgress
 from pipeline.healing import check_models
 from pipeline.measured import measured
 from pipeline.metrics import Invocation
+from pipeline.new_data import open_data
 from pipeline.online import run_online
 from pipeline.rundir import RunDirectory
-from pipeline.score import Output, open_data, open_run, score
+from pipeline.score import Output, score
 from pipeline.stages import grow, stream, train_distributed
+from pipeline.trained_model import open_run
 
 
 class NoWorkers:

@@ -28,7 +28,6 @@ from pipeline.models import load_model
 from pipeline.params import Params
 from pipeline.predictions import PredictionFile
 from pipeline.prepared import PreparedRows
-from pipeline.score import TrainedModel, decisions
 from pipeline.stages.cells import cells, create_cells
 from pipeline.stages.evaluate import evaluate
 from pipeline.stages.partition import partition
@@ -38,6 +37,7 @@ from pipeline.stages.stream import Contestant, learn_chunk, learn_initial, map_c
 from pipeline.stages.train import train
 from pipeline.stages.train_batch import svm_params
 from pipeline.stream_data import Stream
+from pipeline.trained_model import TrainedModel, decisions
 from tests.runs import context, new_store, points, store_rows, without_cluster  # noqa: F401
 
 pytestmark = pytest.mark.usefixtures("without_cluster")

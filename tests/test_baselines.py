@@ -31,12 +31,13 @@ from pipeline.fitted import Fitted
 from pipeline.memory import USABLE
 from pipeline.metrics import Invocation, weights_of_loss
 from pipeline.models import load_model
+from pipeline.new_data import open_data
 from pipeline.params import Params
 from pipeline.permutation import position_in_shuffle
 from pipeline.plan import make_plan
 from pipeline.prepared import PreparedRows, count_targets
 from pipeline.rundir import RunDirectory
-from pipeline.score import Output, open_data, open_run, score
+from pipeline.score import Output, score
 from pipeline.stages import select_rows
 from pipeline.stages.cells import cells
 from pipeline.stages.evaluate import evaluate
@@ -44,6 +45,7 @@ from pipeline.stages.partition import partition
 from pipeline.stages.train import train
 from pipeline.stages.train_online import PASS_STREAM
 from pipeline.stages.train_rows import fit_rows
+from pipeline.trained_model import open_run
 from tests.params_for import params_for
 from tests.runs import context, points, sparse, store_rows, without_cluster  # noqa: F401
 

@@ -11,16 +11,17 @@ import pytest
 
 from flows.options import BatchOptions
 from flows.run_batch import find_data
-from pipeline import score
+from pipeline import trained_model
 from pipeline.asked_task import asked_word
 from pipeline.batch import run_identity
 from pipeline.datasets import ResolvedDataset, load_registry, resolve
 from pipeline.errors import InputError
 from pipeline.events import QuietProgress
+from pipeline.new_data import open_data
 from pipeline.prepared import PreparedRows
 from pipeline.readers import open_source
-from pipeline.score import TrainedModel, open_data, open_run
 from pipeline.stages.ingest import ingest
+from pipeline.trained_model import TrainedModel, open_run
 from tests.params_for import params_for
 from tests.runs import context, without_cluster  # noqa: F401
 
@@ -179,8 +180,8 @@ def test_new_rows_are_read_as_those_of_the_run(tmp_path: Path, monkeypatch: pyte
         },
         "stages": {"train:svm": {"result": {"content_hash": "0"}}},
     }
-    monkeypatch.setattr(score, "read_manifest_or_copy", lambda _: (manifest, False))
-    monkeypatch.setattr(score.Store, "need", lambda *_: {})
+    monkeypatch.setattr(trained_model, "read_manifest_or_copy", lambda _: (manifest, False))
+    monkeypatch.setattr(trained_model.Store, "need", lambda *_: {})
     model = open_run(str(tmp_path / "run"))
     monkeypatch.undo()
     assert isinstance(model, TrainedModel)

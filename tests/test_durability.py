@@ -23,12 +23,14 @@ from pipeline.engine import Stage
 from pipeline.errors import Damaged, InputError
 from pipeline.healing import until_whole
 from pipeline.metrics import Invocation
+from pipeline.new_data import open_data
 from pipeline.online import OnlineParams, run_online
 from pipeline.readers.feed import Arrival
-from pipeline.score import _needing_all_of, open_data, open_run
+from pipeline.score import _needing_all_of
 from pipeline.score import score as score_all
 from pipeline.score_output import Output
 from pipeline.store import Store
+from pipeline.trained_model import open_run
 from tests.damage import Object, flip, objects, runs, some_damage, unnoticed, zero_page
 from tests.one_process import Heard, NoWorkers, Snapshots, commands, forget, one_process, results, write_rows
 from tests.params_for import params_for

@@ -15,7 +15,8 @@ import pytest
 import scipy.sparse as sp
 from distributed import Client, LocalCluster
 
-import pipeline.score
+import pipeline.prepared
+import pipeline.trained_model
 import pipeline.score_output
 from cluster import connect
 from flows._cli import run_command
@@ -30,8 +31,10 @@ from pipeline.engine import Context
 from pipeline.errors import InputError
 from pipeline.events import QuietProgress
 from pipeline.metrics import Invocation
+from pipeline.new_data import open_data
 from pipeline.rundir import RunDirectory
-from pipeline.score import Output, open_data, open_run, score
+from pipeline.score import Output, score
+from pipeline.trained_model import open_run
 from tests.params_for import params_for
 
 COLUMNS = ("width", "height", "weight")
@@ -207,7 +210,7 @@ def test_columns_and_scores(
     partitions, linear = model.load()
     source = open_data(model, str(run.test)).source
     X = next(source.read(source.pieces()[0])).X
-    scaling = pipeline.score.load_scaling(model.store) if name == "table_run" else None
+    scaling = pipeline.prepared.load_scaling(model.store) if name == "table_run" else None
     decision = linear.decision_function(partitions.cells(model.preparation().features(X, scaling)))
     index = decision_to_index(decision)
     of_class = decision[:, 0] if decision.shape[1] == 1 else decision[np.arange(len(index)), index]
@@ -286,7 +289,7 @@ def test_small_steps_do_not_matter(
     monkeypatch: pytest.MonkeyPatch, threads: Client, libsvm_run: Trained, tmp_path: Path
 ) -> None:
     scored(threads, libsvm_run, libsvm_run.test, tmp_path / "whole.parquet")
-    monkeypatch.setattr(pipeline.score, "READ_BYTES", 1000)
+    monkeypatch.setattr(pipeline.trained_model, "READ_BYTES", 1000)
     scored(threads, libsvm_run, libsvm_run.test, tmp_path / "steps.parquet")
     assert (tmp_path / "steps.parquet").read_bytes() == (tmp_path / "whole.parquet").read_bytes()
 
