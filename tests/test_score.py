@@ -16,8 +16,8 @@ import scipy.sparse as sp
 from distributed import Client, LocalCluster
 
 import pipeline.prepared
-import pipeline.trained_model
 import pipeline.score_output
+import pipeline.trained_model
 from cluster import connect
 from flows._cli import run_command
 from flows.score import main
