@@ -21,7 +21,7 @@ from pipeline.fitted import Fitted
 from pipeline.healing import until_whole
 from pipeline.metrics import Invocation, finish_run, records_of_stages
 from pipeline.params import Params
-from pipeline.plan import largest_value, least_plan, make_plan
+from pipeline.plan import DataSizes, largest_value, least_plan, make_plan
 from pipeline.prepared import DATA, Preparation, count_targets
 from pipeline.side_by_side import side_by_side
 from pipeline.stages.cells import cells, explain
@@ -273,17 +273,9 @@ def _refused(params: Params, value: Value, ingested: Result) -> bool:
 def _plan(context: Context, ingested: Result, value: Value, invocation: Invocation, *, show: bool = False) -> None:
     """Refuse what cannot fit; show the plan when asked."""
     about = prepared(context)
-    plan = make_plan(
-        context.params,
-        value,
-        rows_train=ingested["rows_train"],
-        rows_test=ingested["rows_test"],
-        columns=ingested["columns"],
-        nnz=ingested["nnz"],
-        outputs=about.task.outputs,
-        workers=int(invocation.cluster["workers"]),
-        dense=about.dense,
-    )
+    known = {key: ingested[key] for key in ("rows_train", "rows_test", "columns", "nnz")}
+    sizes = DataSizes(**known, outputs=about.task.outputs, dense=about.dense)
+    plan = make_plan(context.params, value, sizes, int(invocation.cluster["workers"]))
     if show:
         for line in plan.lines:
             context.events.message(f"plan: {line}")

@@ -34,7 +34,7 @@ from pipeline.models import load_model
 from pipeline.new_data import open_data
 from pipeline.params import Params
 from pipeline.permutation import position_in_shuffle
-from pipeline.plan import make_plan
+from pipeline.plan import DataSizes, make_plan
 from pipeline.prepared import PreparedRows, count_targets
 from pipeline.rundir import RunDirectory
 from pipeline.score import Output, score
@@ -244,8 +244,8 @@ def test_C_is_told_of_each_learner() -> None:
 )
 def test_a_learner_that_cannot_fit_is_refused_by_name(name: str, least: int, tmp_path: Path) -> None:
     columns = 3_000_000 if name == "adaraker" else 500
-    sizes: dict[str, Any] = {"rows_train": 40_000, "rows_test": 10, "columns": columns, "nnz": 4_000_000}
-    plan = make_plan(params_for(learners=(name,)), 8, **sizes, outputs=1, workers=1, dense=False)
+    sizes = DataSizes(40_000, 10, columns, 4_000_000, 1, dense=False)
+    plan = make_plan(params_for(learners=(name,)), 8, sizes, workers=1)
     assert plan.worker_bytes > least
     plan.check(int(plan.worker_bytes / USABLE) + 1, tmp_path)
     with pytest.raises(InputError, match=f"training {name} would need about .* without {name}$"):
