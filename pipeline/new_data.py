@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from pipeline.errors import InputError
-from pipeline.readers import Source, open_source
+from pipeline.readers import CsvFormat, Sizes, Source, open_source
 from pipeline.trained_model import TrainedModel
 
 
@@ -27,7 +26,11 @@ class NewData:
 
 
 def open_data(
-    model: TrainedModel, url: str, format: str = "auto", label: str | int | None = None, **sizes: int | None
+    model: TrainedModel,
+    url: str,
+    format: str = "auto",
+    label: str | int | None = None,
+    sizes: Sizes = Sizes(),  # noqa: B008 - immutable
 ) -> NewData:
     """Open data that must have the model's columns, by name where both have names. Labels are optional.
 
@@ -35,8 +38,8 @@ def open_data(
     ----------
     label : str or int, optional
         Label column of a table, which must then be there. Default: that of the run, where the file has it.
-    **sizes
-        `piece_bytes` and `block_bytes` of :func:`~pipeline.readers.open_source`.
+    sizes : Sizes
+        As of :func:`~pipeline.readers.open_source`.
 
     Raises
     ------
@@ -49,8 +52,8 @@ def open_data(
     label = label if required else model.label
 
     def opened(n_columns: int | None) -> Source:
-        told: dict[str, Any] = {**dict(model.csv), **sizes}
-        return open_source(url, format, label, n_columns, require_label=required, **told)
+        csv = CsvFormat(**dict(model.csv))
+        return open_source(url, format, label, n_columns, require_label=required, csv=csv, sizes=sizes)
 
     try:
         source = opened(preparation.n_columns)

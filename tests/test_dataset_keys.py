@@ -19,7 +19,7 @@ from pipeline.errors import InputError
 from pipeline.events import QuietProgress
 from pipeline.new_data import open_data
 from pipeline.prepared import PreparedRows
-from pipeline.readers import open_source
+from pipeline.readers import CsvFormat, open_source
 from pipeline.stages.ingest import ingest
 from pipeline.trained_model import TrainedModel, open_run
 from tests.params_for import params_for
@@ -102,7 +102,7 @@ def test_header_and_delimiter_are_those_of_the_definition(compressed: bool, tmp_
     X = PreparedRows(ctx.store, "train").take(np.arange(found["rows_train"])).rows
     assert set(np.asarray(X)[:, 0]) == {0.5, 1.5}
     # By what its values look like, the label "y" would be the name of the label column.
-    assert open_source(data.train_url, label=2, delimiter="|", header=None).column_names == ("1.5", "2")
+    assert open_source(data.train_url, label=2, csv=CsvFormat(None, "|")).column_names == ("1.5", "2")
 
 
 def test_numbers_may_be_names(tmp_path: Path) -> None:

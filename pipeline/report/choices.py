@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from ikmap.methods.options import Setting
 from ikmap.tasks import Figure
-from pipeline.report.charts import STYLES, Series, line_chart, swatch
+from pipeline.report.charts import STYLES, ChartWords, Series, line_chart, swatch
 from pipeline.report.fields import (
     Metrics,
     get_list,
@@ -120,12 +120,14 @@ def _selection_curve(selection: Metrics, parameter: str, setting: Setting, serie
     chart = line_chart(
         f"selection-{parameter}",
         series,
-        title=f"Cross-validation of {parameter}",
-        description="; ".join(
-            f"{line.name}: {'best' if line.mark is None else 'chosen'} {found[line.name]}" for line in series
+        ChartWords(
+            title=f"Cross-validation of {parameter}",
+            description="; ".join(
+                f"{line.name}: {'best' if line.mark is None else 'chosen'} {found[line.name]}" for line in series
+            ),
+            x=f"{setting.sign}, {setting.words} (log scale)",
+            y=figure.key,
         ),
-        x_label=f"{setting.sign}, {setting.words} (log scale)",
-        y_label=figure.key,
         log2=True,
         unit=figure.unit,
     )
