@@ -57,9 +57,9 @@ def _annotation(spec: Spec) -> Any:
         case Choice(names=names):
             kind = Literal[names]
         case ClusterName(choice=choice):
-            kind = Annotated[str, Field(pattern=rf"^({'|'.join(choice.names)}|(tcp|tls)://.+:\d+|file:.*\S.*)$")]
+            kind = Annotated[str, Field(pattern=rf"^({'|'.join(choice.known)}|(tcp|tls)://.+:\d+|file:.*\S.*)$")]
         case Several(choice=choice):
-            kind = Annotated[list[Literal[choice.names]], Field(min_length=1)]  # type: ignore[name-defined]
+            kind = Annotated[list[Literal[choice.known]], Field(min_length=1)]  # type: ignore[name-defined]
         case Names():
             kind = Annotated[list[text], Field(min_length=1)]
         case Pairs():

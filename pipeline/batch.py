@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ikmap.methods import LEARNERS
+from ikmap.methods.learner import numbers_of
 from ikmap.methods.map import Value
 from pipeline.compiling import prepare, words_of
 from pipeline.datasets import ResolvedDataset
@@ -219,18 +220,19 @@ def compile_words(context: Context, words: Collection[str]) -> None:
     context.compiled(prepare(context.client, words, context.events.message))
 
 
-def widths(params: Params, selection: Result | None) -> tuple[dict[str, Value], dict[str, float | None]]:
+def widths(params: Params, selection: Result | None) -> tuple[dict[str, Value], dict[str, Any]]:
     """The map's value for each learner on cells, and psi, gamma, ... of each on rows: as chosen, else as given."""
     selected, tuned = (selection or {}).get("chosen", {}), (selection or {}).get("tuned", {})
     on_cells: dict[str, Value] = {}
-    values: dict[str, float | None] = {}
+    values: dict[str, Any] = {}
     for name in params.learners:
         if LEARNERS[name].on == "cells":
             given = selected[name] if name in selected else params.map.given(params.map_options)
             assert given is not None
             on_cells[name] = given
         else:
-            values[name] = tuned[name]["chosen"] if name in tuned else LEARNERS[name].given(params.of(name))
+            chosen = tuned[name]["chosen"] if name in tuned else LEARNERS[name].given(params.of(name))
+            values[name] = tuple(chosen) if isinstance(chosen, list) else chosen
     return on_cells, values
 
 
@@ -263,7 +265,8 @@ def say_chosen(context: Context, selection: Result) -> None:
             chosen = ", ".join(f"{value:g} for {name}" for name, value in of.items())
             context.events.message(f"{what} by {how}: {chosen}")
     for name, found in selection.get("tuned", {}).items():
-        context.events.message(f"{found['parameter']} by {how}: {found['chosen']:g} for {name}")
+        for parameter, number in numbers_of(found["parameter"], found["chosen"]).items():
+            context.events.message(f"{parameter} by {how}: {number:g} for {name}")
 
 
 def _refused(params: Params, value: Value, ingested: Result) -> bool:

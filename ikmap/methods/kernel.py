@@ -47,7 +47,8 @@ class KernelMethod:
         Modules of compiled loops of its own, outside `ikmap`.
     shares : tuple of str
         Parameters that decide the part of its values that takes long. Its kernel is then a
-        :class:`ikmap.kernels.SharedKernel`, and cross-validation computes that part once for all values of the others.
+        :class:`ikmap.kernels.SharedKernel`, and cross-validation of a learner that needs all pairs of rows computes
+        that part once for all values of the others.
     """
 
     name: str
@@ -100,7 +101,6 @@ class KernelName(Choice):
     def __init__(self) -> None:
         super().__init__(())
 
-    def __getattribute__(self, name: str) -> Any:
-        if name == "names":
-            return tuple(one.name for one in KERNELS.values() if one.on == "rows")
-        return super().__getattribute__(name)
+    @property
+    def known(self) -> tuple[str, ...]:
+        return tuple(one.name for one in KERNELS.values() if one.on == "rows")

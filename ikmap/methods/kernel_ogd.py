@@ -14,6 +14,7 @@ class KernelOGDOptions(KernelOptions, OnlineOptions):
 
 
 class _KernelOGD(OnKernel, StreamLearner):
+    all_pairs: ClassVar[bool] = True
     Options: ClassVar[type[MethodOptions]] = KernelOGDOptions
     models = ("ikmap.learners.kernel_model",)
 

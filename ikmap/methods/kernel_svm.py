@@ -52,6 +52,7 @@ class KernelSVMOptions(KernelOptions, BatchOptions):
 
 
 class _OnRows(OnKernel, KernelSVM):
+    all_pairs: ClassVar[bool] = True
     Options: ClassVar[type[MethodOptions]] = KernelSVMOptions
 
     def kernel(self, options: Any, training: Training) -> Kernel:

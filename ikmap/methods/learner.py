@@ -7,8 +7,9 @@ so that ``--help`` answers at once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -83,7 +84,30 @@ class Search:
 
     option: str
     parameter: str
-    values: tuple[float, ...]
+    values: tuple[Any, ...]
+
+
+def combined(searches: Sequence[Search], given: Mapping[str, float]) -> Search:
+    """Every combination of the values of several searches, and of numbers that are given: one search.
+
+    Its values are tuples, its parameter the names of their numbers, see :func:`numbers_of`.
+    """
+    fixed = [Search(name, name, (value,)) for name, value in given.items()]
+    of = [*searches, *fixed]
+    return Search(
+        JOINED.join(search.option for search in of),
+        JOINED.join(search.parameter for search in of),
+        tuple(product(*(search.values for search in of))),
+    )
+
+
+JOINED = ", "
+"""Between the names of parameters that are chosen together."""
+
+
+def numbers_of(parameter: str, value: Any) -> dict[str, float]:
+    """What was chosen, by name: a number of one parameter, or several of "p, gamma"."""
+    return dict(zip(parameter.split(JOINED), value if isinstance(value, tuple | list) else (value,), strict=True))
 
 
 @dataclass(frozen=True)
@@ -235,6 +259,20 @@ class Learner:
     def searches_C(self, options: Any) -> bool:
         """Whether cross-validation is to choose C."""
         return False
+
+    def sharing(self, options: Any, value: Any) -> Hashable | None:
+        """Values of which this is the same share what takes long: cross-validation hands them to one task.
+
+        None: it shares nothing with any other.
+        """
+        return None
+
+    def share(self, options: Any, value: Any, learned: Any, tested: Any) -> tuple[Any, Any, Any]:
+        """Do what values share, of which this is one: options and rows to take in place of those given.
+
+        What is learned from them and predicted for them is the same, to the bit.
+        """
+        return options, learned, tested
 
     def sweeps(self, options: Any) -> bool:
         """Whether it finds the value of its map by :meth:`sweep`, where that is to be chosen, instead of by a grid."""
