@@ -54,7 +54,7 @@ def _annotation(spec: Spec) -> Any:
     text: Any = Annotated[str, Field(pattern=NOT_EMPTY)]
     kind: Any = list[text] if isinstance(spec.default, tuple) else text
     match spec.kind:
-        case Choice(names=names):
+        case Choice(known=names):
             kind = Literal[names]
         case ClusterName(choice=choice):
             kind = Annotated[str, Field(pattern=rf"^({'|'.join(choice.known)}|(tcp|tls)://.+:\d+|file:.*\S.*)$")]

@@ -314,7 +314,7 @@ def test_options_of_a_learner_are_what_it_reads(learner, monkeypatch):
         learner.start(read, value, Sample(40, 3, Classification([0, 1]), lambda numbers: X[numbers], 0, offsets))
     unread = {"feature_scale"} if learner.name == "ogd-dual" else set()  # it only refuses one
     # Those of its kernel are read from the kernel.
-    assert (read.names - {"of_kernel"}) | (elsewhere & own) | unread == own
+    assert (read.names - {"of_kernel", "table"}) | (elsewhere & own) | unread == own
 
 
 def test_bad_value_in_python_is_refused_too():
