@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from ikmap.methods import LEARNERS
-from ikmap.methods.learner import numbers_of
 from ikmap.methods.map import Value
+from ikmap.methods.search import numbers_of
 from pipeline.compiling import prepare, words_of
 from pipeline.datasets import ResolvedDataset
 from pipeline.durable import promised, write_text

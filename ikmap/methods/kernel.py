@@ -16,7 +16,7 @@ from ikmap.methods.options import MethodOptions
 
 if TYPE_CHECKING:
     from ikmap.kernels import Kernel
-    from ikmap.methods.learner import Search
+    from ikmap.methods.search import Search
 
 type Chosen = Mapping[str, float]
 """Of each parameter that a kernel has the number that was chosen or given."""

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from ikmap.methods.kernel import KERNELS, KernelMethod, KernelName
-from ikmap.methods.learner import JOINED, Learner, Search, combined, numbers_of
+from ikmap.methods.learner import Learner
 from ikmap.methods.options import BASELINES, MethodOptions, OptionError, option
+from ikmap.methods.search import JOINED, Search, combined, numbers_of
 
 if TYPE_CHECKING:
     from ikmap.kernels import Kernel

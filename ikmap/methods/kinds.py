@@ -182,7 +182,7 @@ class Several(Names):
 
     @property
     def expected(self) -> str:
-        return f"a list of {', '.join(self.choice.names)}"
+        return f"a list of {', '.join(self.choice.known)}"
 
     def word(self, word: Any) -> str:
         return self.choice.check(word.strip() if isinstance(word, str) else word)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ikmap.methods.learner import JOINED
 from ikmap.methods.options import Setting
+from ikmap.methods.search import JOINED
 from ikmap.tasks import Figure
 from pipeline.report.charts import STYLES, ChartWords, Series, line_chart, swatch
 from pipeline.report.fields import (

@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ikmap.methods import KERNELS, LEARNERS, MAPS, Method
-from ikmap.methods.learner import numbers_of
 from ikmap.methods.options import OptionError, Setting
+from ikmap.methods.search import numbers_of
 from pipeline.report.fields import Metrics, get_list, get_mapping, get_number, get_text, learners_of
 from pipeline.report.text import shorten
 

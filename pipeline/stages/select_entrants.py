@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ikmap.methods.learner import numbers_of
+from ikmap.methods.search import numbers_of
 from ikmap.racing import Candidate, Scores, best, standings, survivors
 from ikmap.tasks import LearningTask
 
