@@ -151,9 +151,9 @@ def test_pr5_cross_validation_never_builds_on_held_out_rows(monkeypatch: pytest.
         monkeypatch.setattr(state, "partial_fit", lambda rows, labels: (seen.append(rows), learn(rows, labels))[1])
         return state
 
-    def fit(learner: WholeLearner, params: Params, value: float | None, task: Any, block: Any) -> Any:
+    def fit(learner: WholeLearner, params: Params, value: float | None, task: Any, block: Any, *more: Any) -> Any:
         seen.append(block.rows)
-        return fit_fold(learner, params, value, task, block)
+        return fit_fold(learner, params, value, task, block, *more)
 
     fit_fold = select_rows.fit_fold
     monkeypatch.setattr(select_rows, "stream_learner", lambda name: SimpleNamespace(start=partial(start, name)))
@@ -161,7 +161,7 @@ def test_pr5_cross_validation_never_builds_on_held_out_rows(monkeypatch: pytest.
     for name in ctx.params.learners:
         for k, (_, held_out) in enumerate(folds(100, ctx.params.seed)):
             seen.clear()
-            select_rows.score_rows(ctx.store, ctx.params, name, 8, k, 100)
+            select_rows.score_rows(ctx.store, ctx.params, name, [8], k, 100)
             assert seen
             hidden = {row.tobytes() for row in X[held_out]}
             assert not any(row.tobytes() in hidden for rows in seen for row in rows)

@@ -17,6 +17,7 @@ from pipeline.dispatch import Task
 from pipeline.durable import promised, taken
 from pipeline.engine import Context, Record
 from pipeline.prepared import PreparedRows
+from pipeline.readers import Sizes
 from pipeline.stages import ingest as ingest_stage
 from pipeline.stages.ingest import ingest, ingest_piece
 from tests.runs import at_once, context, points
@@ -43,7 +44,7 @@ def _small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Several parts a file."""
     opened = datasets.open_source
     monkeypatch.setattr(
-        datasets, "open_source", lambda *args, **more: opened(*args, **more, block_bytes=1000, piece_bytes=1 << 20)
+        datasets, "open_source", lambda *args, **more: opened(*args, **more, sizes=Sizes(piece=1 << 20, block=1000))
     )
 
 
