@@ -15,9 +15,9 @@ from benchmarks.data import find
 from benchmarks.harness import Case, Options, Row
 from pipeline.batch import run_batch
 from pipeline.engine import Context
+from pipeline.events import QuietProgress
 from pipeline.metrics import Invocation
 from pipeline.params import Params
-from pipeline.progress import QuietProgress
 from pipeline.rundir import RunDirectory
 
 TITLE = "The search for psi and C"

@@ -19,14 +19,15 @@ from benchmarks.data import find
 from benchmarks.harness import Case, Disagreement, Options, Row
 from cluster import connect
 from pipeline.engine import Context
+from pipeline.events import QuietProgress
+from pipeline.fitted import Fitted
 from pipeline.layout import cell_layout
 from pipeline.params import Params
 from pipeline.prepared import DATA, PreparedRows
-from pipeline.progress import QuietProgress
 from pipeline.rundir import RunDirectory
-from pipeline.stages.cells import cells, cells_name
+from pipeline.stages.cells import cells
 from pipeline.stages.ingest import ingest
-from pipeline.stages.partition import Fitted, partition
+from pipeline.stages.partition import partition
 from pipeline.store import Store
 from pipeline.warm import WarmUp
 
@@ -123,7 +124,7 @@ def one_pass(source: Context, path: Path, client: Client, params: Params, fitted
     seconds = time.perf_counter() - began
     cpu = _cpu_seconds(client) - before
     record = context.run.manifest["stages"]["cells"]["record"]
-    codes = context.store.open_arrays(cells_name(fitted, "train"))["codes"]
+    codes = context.store.open_arrays(fitted.cells_name("train"))["codes"]
     assert codes.shards is not None
     first = np.asarray(codes[: codes.shards[0]])
     shutil.rmtree(path)

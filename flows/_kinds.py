@@ -48,7 +48,7 @@ class ClusterName(Kind):
 
     @property
     def metavar(self) -> str:
-        return "{" + ",".join((*self.choice.names, *_RUNNING)) + "}"
+        return "{" + ",".join((*self.choice.known, *_RUNNING)) + "}"
 
     def check(self, value: Any) -> str:
         if isinstance(value, str) and "://" in value:

@@ -20,7 +20,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         metrics = command(online, options)
     else:
         metrics = run(options, began=process_began())
-    from pipeline.progress import print_result
+    from pipeline.result_tables import print_result
 
     print_result(metrics)
     return 0

@@ -279,7 +279,7 @@ class BatchOptions(CommonOptions):
         """Names of those that the command has."""
         kind = cls.specs()["learner"].kind
         assert isinstance(kind, Several)
-        return kind.choice.names
+        return kind.choice.known
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -303,7 +303,7 @@ class OnlineOptions(BatchOptions):
         Several(ONLINE_LEARNER),
         group=LEARNING,
         common=True,
-        help=f"what learns: any of {', '.join(ONLINE_LEARNER.names)}",
+        help=f"what learns: any of {', '.join(ONLINE_LEARNER.known)}",
     )
     initial: int | None = option(
         None,

@@ -22,8 +22,8 @@ from prefect.settings import PREFECT_CLIENT_MAX_RETRIES, temporary_settings
 
 from cluster import ClusterHandle
 from ikmap.tasks import Figure
+from pipeline.events import StageState, format_rate, format_seconds
 from pipeline.plain_text import printable
-from pipeline.progress import StageState, format_rate, format_seconds
 
 PROGRESS_SECONDS = 5.0
 """A stage that takes longer gets a bar, which moves this often and no more."""

@@ -14,8 +14,9 @@ from prefect import get_client, get_run_logger
 from prefect.context import FlowRunContext
 
 from flows.prefect_artifacts import StageBars, tries
+from pipeline.events import Events, StageState
 from pipeline.plain_text import printable
-from pipeline.progress import Events, LogProgress, StageState
+from pipeline.progress_log import LogProgress
 
 _LOG_SECONDS = 30.0
 """A long stage says how far it is this often."""

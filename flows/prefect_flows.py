@@ -39,8 +39,9 @@ from flows.reproduce_options import ReproduceOptions
 from flows.score_options import ScoreOptions
 from ikmap.tasks import TASKS, task_of
 from pipeline.errors import InputError
+from pipeline.events import Events
 from pipeline.plain_text import printable
-from pipeline.progress import Events, choose_progress
+from pipeline.progress import choose_progress
 
 
 @dataclass

@@ -54,12 +54,12 @@ def _annotation(spec: Spec) -> Any:
     text: Any = Annotated[str, Field(pattern=NOT_EMPTY)]
     kind: Any = list[text] if isinstance(spec.default, tuple) else text
     match spec.kind:
-        case Choice(names=names):
+        case Choice(known=names):
             kind = Literal[names]
         case ClusterName(choice=choice):
-            kind = Annotated[str, Field(pattern=rf"^({'|'.join(choice.names)}|(tcp|tls)://.+:\d+|file:.*\S.*)$")]
+            kind = Annotated[str, Field(pattern=rf"^({'|'.join(choice.known)}|(tcp|tls)://.+:\d+|file:.*\S.*)$")]
         case Several(choice=choice):
-            kind = Annotated[list[Literal[choice.names]], Field(min_length=1)]  # type: ignore[name-defined]
+            kind = Annotated[list[Literal[choice.known]], Field(min_length=1)]  # type: ignore[name-defined]
         case Names():
             kind = Annotated[list[text], Field(min_length=1)]
         case Pairs():

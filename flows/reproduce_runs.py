@@ -26,14 +26,14 @@ from pipeline.datasets import ResolvedDataset
 from pipeline.durable import read_json, write_json
 from pipeline.engine import Context
 from pipeline.errors import Damaged, DoesNotFit, InputError, NegativeValues
-from pipeline.healing import ATTEMPTS, stage_is_whole, until_whole, withdraw
+from pipeline.events import Events, QuietProgress
+from pipeline.healing import ATTEMPTS, until_whole, withdraw
 from pipeline.machine import describe_machine
 from pipeline.metrics import versions
 from pipeline.monitoring import told_to_scheduler
 from pipeline.online import in_file_order, run_online
 from pipeline.params import Params
 from pipeline.prepared import DATA
-from pipeline.progress import Events, QuietProgress
 from pipeline.reproduce.form import Outcome
 from pipeline.reproduce.paper import Entry, Paper
 from pipeline.reproduce.text import one_line
@@ -42,6 +42,7 @@ from pipeline.side_by_side import TimeLimitReached, side_by_side, time_limit
 from pipeline.stages.ingest import ingest
 from pipeline.stages.select import searches
 from pipeline.warm import WarmUp
+from pipeline.whole import stage_is_whole
 
 STOPPED = "stopped.json"
 """Left in the directory of a run that has reached its time limit."""

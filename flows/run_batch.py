@@ -20,9 +20,9 @@ from ikmap.methods.registry import FAULTS
 if TYPE_CHECKING:
     from cluster import ClusterHandle
     from pipeline.datasets import ResolvedDataset
+    from pipeline.events import Events
     from pipeline.metrics import Invocation
     from pipeline.params import Params
-    from pipeline.progress import Events
 
 
 def run(options: BatchOptions, **how: Any) -> dict[str, Any]:

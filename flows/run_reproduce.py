@@ -15,7 +15,7 @@ from flows.run_batch import starting
 if TYPE_CHECKING:
     from cluster import ClusterHandle
     from flows.reproduce_data import LocalData
-    from pipeline.progress import Events
+    from pipeline.events import Events
     from pipeline.reproduce.paper import Entry, Experiment
 
 

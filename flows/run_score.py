@@ -12,7 +12,7 @@ from flows.score_options import ScoreOptions
 # Workers import this module when they start, and --help needs none of the rest: heavy imports stand in functions.
 if TYPE_CHECKING:
     from cluster import ClusterHandle
-    from pipeline.progress import Events
+    from pipeline.events import Events
 
 
 def run(
@@ -50,7 +50,9 @@ def run(
     from pipeline.datasets import default_data_dir
     from pipeline.download import readable
     from pipeline.monitoring import told_to_scheduler
-    from pipeline.score import Output, open_data, open_run, score
+    from pipeline.new_data import open_data
+    from pipeline.score import Output, score
+    from pipeline.trained_model import open_run
     from pipeline.warm import WarmUp
 
     with events:

@@ -13,6 +13,7 @@ import math
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from statistics import NormalDist
+from typing import Any
 
 import numpy as np
 
@@ -21,17 +22,18 @@ ODDS = 0.01
 ALONE = 2
 """Rows on which two candidates are taken to differ beside those where they did: a floor under what few rows say."""
 
-type Candidate = tuple[float, int]
-"""A value, such as psi, and the number of a C among those that are tried in ascending order; 0 where there is none."""
+type Candidate = tuple[Any, int]
+"""A value, such as psi, or a tuple of those that are chosen together; and the number of a C among those that are tried
+in ascending order, 0 where there is none."""
 
 
 class Scores:
     """What is known of one learner's candidates: the score of each held-out row, fold by fold."""
 
     def __init__(self) -> None:
-        self._right: dict[float, dict[int, list[np.ndarray]]] = {}
+        self._right: dict[Any, dict[int, list[np.ndarray]]] = {}
 
-    def add(self, value: float, fold: int, right: Iterable[np.ndarray]) -> None:
+    def add(self, value: Any, fold: int, right: Iterable[np.ndarray]) -> None:
         """Note what one fold says of a value: arrays over its held-out rows, one for each C, in order."""
         self._right.setdefault(value, {})[fold] = list(right)
 

@@ -36,6 +36,11 @@ def take_rows(X: Rows, numbers: np.ndarray) -> Rows:
     return X[numbers]
 
 
+def nbytes_of(X: Rows) -> int:
+    """Bytes of the values, and of the columns of sparse ones."""
+    return int(X.nbytes if isinstance(X, np.ndarray) else X.data.nbytes + X.indices.nbytes)
+
+
 def check_finite(X: Rows, first_row: int = 0) -> None:
     """Raise ValueError naming the first entry that is not finite.
 

@@ -12,23 +12,26 @@ from typing import Any
 
 from ikmap.methods import LEARNERS
 from ikmap.methods.map import Value
+from ikmap.methods.search import numbers_of
 from pipeline.compiling import prepare, words_of
 from pipeline.datasets import ResolvedDataset
 from pipeline.durable import promised, write_text
 from pipeline.engine import Context
 from pipeline.errors import InputError
-from pipeline.healing import stage_is_whole, until_whole
+from pipeline.fitted import Fitted
+from pipeline.healing import until_whole
 from pipeline.metrics import Invocation, finish_run, records_of_stages
 from pipeline.params import Params
-from pipeline.plan import largest_value, least_plan, make_plan
+from pipeline.plan import DataSizes, largest_value, least_plan, make_plan
 from pipeline.prepared import DATA, Preparation, count_targets
 from pipeline.side_by_side import side_by_side
 from pipeline.stages.cells import cells, explain
 from pipeline.stages.evaluate import evaluate
 from pipeline.stages.ingest import ingest
-from pipeline.stages.partition import Fitted, cores_of_a_host, partition
+from pipeline.stages.partition import cores_of_a_host, partition
 from pipeline.stages.select import searches, select
-from pipeline.stages.train import train, wants_all_workers
+from pipeline.stages.train import fills_cluster, train
+from pipeline.whole import stage_is_whole
 
 Result = dict[str, Any]
 Call = Callable[[str, Callable[[], Result]], Result]
@@ -144,7 +147,7 @@ def _stages(
         mapped = {"counted": count_targets(context.store, "train")}
     # With a worker for each, none waits for another's tasks: then its seconds are its own.
     apart = len(params.learners) <= int(invocation.cluster["workers"]) and not any(
-        wants_all_workers(context, name, fitted[value]) for name, value in on_cells.items()
+        fills_cluster(context, name, fitted[value]) for name, value in on_cells.items()
     )
     threads = max(1, cores_of_a_host(context) // (len(params.learners) if apart else 1))
 
@@ -217,18 +220,19 @@ def compile_words(context: Context, words: Collection[str]) -> None:
     context.compiled(prepare(context.client, words, context.events.message))
 
 
-def widths(params: Params, selection: Result | None) -> tuple[dict[str, Value], dict[str, float | None]]:
+def widths(params: Params, selection: Result | None) -> tuple[dict[str, Value], dict[str, Any]]:
     """The map's value for each learner on cells, and psi, gamma, ... of each on rows: as chosen, else as given."""
     selected, tuned = (selection or {}).get("chosen", {}), (selection or {}).get("tuned", {})
     on_cells: dict[str, Value] = {}
-    values: dict[str, float | None] = {}
+    values: dict[str, Any] = {}
     for name in params.learners:
         if LEARNERS[name].on == "cells":
             given = selected[name] if name in selected else params.map.given(params.map_options)
             assert given is not None
             on_cells[name] = given
         else:
-            values[name] = tuned[name]["chosen"] if name in tuned else LEARNERS[name].given(params.of(name))
+            chosen = tuned[name]["chosen"] if name in tuned else LEARNERS[name].given(params.of(name))
+            values[name] = tuple(chosen) if isinstance(chosen, list) else chosen
     return on_cells, values
 
 
@@ -261,7 +265,8 @@ def say_chosen(context: Context, selection: Result) -> None:
             chosen = ", ".join(f"{value:g} for {name}" for name, value in of.items())
             context.events.message(f"{what} by {how}: {chosen}")
     for name, found in selection.get("tuned", {}).items():
-        context.events.message(f"{found['parameter']} by {how}: {found['chosen']:g} for {name}")
+        for parameter, number in numbers_of(found["parameter"], found["chosen"]).items():
+            context.events.message(f"{parameter} by {how}: {number:g} for {name}")
 
 
 def _refused(params: Params, value: Value, ingested: Result) -> bool:
@@ -271,17 +276,9 @@ def _refused(params: Params, value: Value, ingested: Result) -> bool:
 def _plan(context: Context, ingested: Result, value: Value, invocation: Invocation, *, show: bool = False) -> None:
     """Refuse what cannot fit; show the plan when asked."""
     about = prepared(context)
-    plan = make_plan(
-        context.params,
-        value,
-        rows_train=ingested["rows_train"],
-        rows_test=ingested["rows_test"],
-        columns=ingested["columns"],
-        nnz=ingested["nnz"],
-        outputs=about.task.outputs,
-        workers=int(invocation.cluster["workers"]),
-        dense=about.dense,
-    )
+    known = {key: ingested[key] for key in ("rows_train", "rows_test", "columns", "nnz")}
+    sizes = DataSizes(**known, outputs=about.task.outputs, dense=about.dense)
+    plan = make_plan(context.params, value, sizes, int(invocation.cluster["workers"]))
     if show:
         for line in plan.lines:
             context.events.message(f"plan: {line}")

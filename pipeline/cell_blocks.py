@@ -11,10 +11,11 @@ import numpy as np
 
 from ikmap.cells import Cells, absent_code, packed_dtype
 from ikmap.learners.rows import Block
+from pipeline.arrays import read
 from pipeline.errors import writing
 from pipeline.prepared import READ_BYTES
 from pipeline.row_weights import Weigh
-from pipeline.store import Store, read
+from pipeline.store import Store
 
 VISIT_ROWS = 1024
 """Rows of a block where data is larger than memory: small, so that the solver can put others together every time."""

@@ -24,7 +24,7 @@ from pipeline.dataset_spec import COMPRESSION_SUFFIXES, CSV_KEYS, DatasetSpec, F
 from pipeline.download import DownloadError, download
 from pipeline.errors import InputError
 from pipeline.plain_text import not_utf8
-from pipeline.readers import Source, open_source
+from pipeline.readers import CsvFormat, Source, open_source
 
 #: Used when the user names neither a data set nor an input: it ships inside a dependency.
 EMBEDDED = "digits"
@@ -111,7 +111,7 @@ class ResolvedDataset:
 
     def _opened(self, url: str, n_columns: int | None) -> Source:
         needed = self.label is not None or self._needs_labels()
-        source = open_source(url, self.format, self.label, n_columns, require_label=needed, **self.csv)
+        source = open_source(url, self.format, self.label, n_columns, require_label=needed, csv=CsvFormat(**self.csv))
         if self.csv and source.format != "csv":
             key, value = next(iter(self.csv.items()))
             raise InputError(

@@ -6,14 +6,13 @@ import json
 import shutil
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipeline.errors import Damaged, InputError
 from pipeline.store import DOCUMENT
-from pipeline.stream_data import digest_of_predictions
 
 if TYPE_CHECKING:
     from pipeline.engine import Context
@@ -23,23 +22,6 @@ ATTEMPTS = 3
 """An object that is damaged so many times without anything else in between is given up."""
 LOOK_SECONDS = 0.05
 STORE = "store.zarr"
-
-
-def is_whole(run: RunDirectory, record: Mapping[str, Any]) -> bool:
-    """Whether what a record promises is there. What only reading it can tell shows as it is read."""
-    predicted = record.get("predicted")
-    return all(map(run.store.holds, record.get("outputs", ()))) and (
-        predicted is None or digest_of_predictions(run.path, predicted) == predicted["sha256"]
-    )
-
-
-def stage_is_whole(run: RunDirectory, name: str) -> bool:
-    """Whether everything that a finished stage and its tasks wrote is still there, and so are their records."""
-    finished = run.stage(name) or {}
-    return all(map(run.store.holds, finished.get("outputs", ()))) and all(
-        record is not None and (record.get("temporary") or is_whole(run, record))
-        for record in run.records(name).values()
-    )
 
 
 def check_models(run: RunDirectory, say: Callable[[str], None]) -> None:

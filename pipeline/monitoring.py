@@ -19,8 +19,8 @@ from typing import Any, Self
 from distributed import Client, SchedulerPlugin
 
 from pipeline.engine import stage_label
+from pipeline.events import Events
 from pipeline.figures import COUNTED, STAGES
-from pipeline.progress import Events
 
 TOPIC = "ikmap-stages"
 TELL_SECONDS = 0.5

@@ -25,8 +25,10 @@ from pipeline.batch import (
 )
 from pipeline.datasets import ResolvedDataset
 from pipeline.device import evidence_of, warning_of
+from pipeline.dispatch import run_ready
 from pipeline.durable import write_text
-from pipeline.engine import Context, Record, Stage, run_ready
+from pipeline.engine import Context, Record, Stage
+from pipeline.fitted import Fitted
 from pipeline.healing import until_whole
 from pipeline.intake import Intake
 from pipeline.metrics import Invocation, finish_run, records_of_stages
@@ -35,7 +37,7 @@ from pipeline.race import Arrivals, Race, chunks_in_records
 from pipeline.readers.feed import Feed
 from pipeline.stages.cells import explain
 from pipeline.stages.ingest import ingest, refuse_sparse_scaling
-from pipeline.stages.partition import Fitted, cores_of_a_host, partition
+from pipeline.stages.partition import cores_of_a_host, partition
 from pipeline.stages.select import searches, select
 from pipeline.stages.shuffle import shuffle
 from pipeline.stages.stream import Contestant

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import math
 import shutil
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
-from ikmap.learners.class_descent import LANES
-from ikmap.methods import LEARNERS, DualLearner, MapShape, Shape
+from ikmap.methods import LEARNERS, MapShape, Shape
 from ikmap.methods.map import Value
 from pipeline.datasets import ResolvedDataset
 from pipeline.errors import InputError
-from pipeline.layout import BLOCK_BYTES, STREAM_BYTES, cell_layout, choose_parts, choose_solver, packed_bytes
+from pipeline.layout import cell_layout, packed_bytes
 from pipeline.memory import PROCESS_BYTES, USABLE, refusal, size
 from pipeline.params import Params
 from pipeline.prepared import READ_BYTES
-from pipeline.stages.train import CLASS_GROUPS
-from pipeline.stages.train_distributed import HELD_BYTES, PROBLEMS_AT_ONCE
+from pipeline.stages.runner import CellSizes
+from pipeline.stages.train import runner_of
 
 COMPRESSION = 2.6
 """Of cells in the store, as measured; their entropy allows hardly more."""
@@ -66,92 +65,121 @@ class Plan:
             )
 
 
-def make_plan(
-    params: Params,
-    value: Value,
-    *,
-    rows_train: int,
-    rows_test: int,
-    columns: int,
-    nnz: int,
-    outputs: int,
-    workers: int,
-    dense: bool,
-) -> Plan:
+@dataclass(frozen=True)
+class DataSizes:
+    """What is known of the rows of a run.
+
+    Attributes
+    ----------
+    rows_train, rows_test : int
+    columns : int
+    nnz : int
+        Entries of sparse rows, in all.
+    outputs : int
+        Columns of decisions: one for two classes, else one for each.
+    dense : bool
+    """
+
+    rows_train: int
+    rows_test: int
+    columns: int
+    nnz: int
+    outputs: int
+    dense: bool
+
+    @property
+    def row_bytes(self) -> float:
+        """Of a row in memory, on average."""
+        return self.columns * 8 if self.dense else 12 * self.nnz / max(1, self.rows_train + self.rows_test)
+
+
+@dataclass(frozen=True)
+class _Part:
+    """What a part of the run will take, in bytes, and what is said of it."""
+
+    memory: float = 0.0
+    output: float = 0.0
+    lines: tuple[str, ...] = ()
+
+
+def make_plan(params: Params, value: Value, sizes: DataSizes, workers: int) -> Plan:
     """Estimate what is left to do after the ingest.
 
     Parameters
     ----------
-    outputs : int
-        Columns of decisions: one for two classes, else one for each.
     value : int or float
         Of the map, such as psi; where it is still to be chosen, the largest that is tried.
     """
-    n = rows_train + rows_test
-    per_row = columns * 8 if dense else 12 * nnz / max(1, n)
-    problems = outputs
-    t = params.t if params.on_cells else 0
-    learners = {name: LEARNERS[name] for name in params.learners}
-    shapes = {
-        "cells": Shape(rows_train, t, None, outputs),
-        "rows": Shape(rows_train, columns, None if dense else nnz, outputs),
-    }
-    own = {name: learner.needed_bytes(params.of(name), shapes[learner.on]) for name, learner in learners.items()}
-    # A model with a kernel may keep all rows.
-    kept = {name: (per_row if LEARNERS[name].on == "rows" else 4 * t) + 8 * problems for name in own}
-    output = sum(min(needed, rows_train * kept[name]) for name, needed in own.items())
-    lines = [
-        f"data: {rows_train:,} training and {rows_test:,} test rows x {columns:,} columns, "
-        f"{'dense' if dense else 'sparse'}"
-    ]
-    mapping = training = 3.0 * READ_BYTES
+    data = (
+        f"data: {sizes.rows_train:,} training and {sizes.rows_test:,} test rows x {sizes.columns:,} columns, "
+        f"{'dense' if sizes.dense else 'sparse'}"
+    )
+    own = _own_bytes(params, sizes)
+    parts = [_Part(3.0 * READ_BYTES, _kept_bytes(params, sizes, own))]
     if params.on_cells:
-        layout = cell_layout(rows_train, t, params.shard_rows)
-        shard = layout.shard_rows * t * 4
-        tasks = -(-rows_train // layout.shard_rows) + -(-rows_test // layout.shard_rows)
-        shape = MapShape(rows_train, columns, per_row, dense)
-        model, search = params.map.needed_bytes(params.map_options, value, shape)
-        mapping += model + search + 2 * shard
-        most = params.map.n_cells(params.map_options, value)
-        cells, weights = packed_bytes(rows_train, t, most), t * most * 8 * problems
-        # A block that is learned from and the next one, whatever the solver: OGD goes block by block.
-        training = 2 * min(cells, STREAM_BYTES) + 3 * weights
-        output += n * t * 4 / COMPRESSION + model + 2 * weights
-        lines += [
-            f"partitions: {params.partitioner}, t = {t}, {params.map.planned(params.map_options, value, shape)}, "
-            f"model {size(model)}",
-            f"cells: {tasks} tasks on {workers} workers, {layout.shard_rows:,} rows and {size(shard)} each",
-        ]
-        for name in [name for name, learner in learners.items() if isinstance(learner, DualLearner)]:
-            needed, held = _solving(params.of(name), rows_train, cells, weights, problems)
-            training = max(training, needed)
-            lines.append(f"training {name}: {size(cells)} of packed cells, {held}; weights {size(weights)}")
-    lines += [
-        f"training {name}: {'at least' if learners[name].working_set else 'about'} {size(needed)}"
-        for name, needed in own.items()
-        if needed
-    ]
-    worker = int(PROCESS_BYTES + max(mapping, training, *own.values()))
-    lines.append(f"memory: at most about {size(worker)} in a worker; output: about {size(output)}")
+        parts += [_mapping(params, value, sizes, workers), _training_on_cells(params, value, sizes)]
+    shared = max(part.memory for part in parts)
+    output = sum(part.output for part in parts)
+    worker = int(PROCESS_BYTES + max(shared, *own.values()))
     heaviest = max(own, key=own.__getitem__)
-    return Plan(tuple(lines), worker, int(output), heaviest if own[heaviest] > max(mapping, training) else "")
+    lines = (
+        data,
+        *(line for part in parts for line in part.lines),
+        *(
+            f"training {name}: {'at least' if LEARNERS[name].working_set else 'about'} {size(needed)}"
+            for name, needed in own.items()
+            if needed
+        ),
+        f"memory: at most about {size(worker)} in a worker; output: about {size(output)}",
+    )
+    return Plan(lines, worker, int(output), heaviest if own[heaviest] > shared else "")
 
 
-def _solving(options: Any, rows: int, cells: int, weights: int, problems: int) -> tuple[float, str]:
-    """Memory that solving the problems of a linear learner on cells takes, and how the cells are held, for people."""
-    solver = choose_solver(cells, options.solver)
-    if solver == "memory":
-        at_once = max(-(-problems // CLASS_GROUPS), min(problems, LANES))
-        # A label, and for each problem that is solved at once two copies of a dual variable.
-        return 2 * cells + 3 * weights + (4 + 16 * at_once) * rows, "in memory (solver memory)"
-    if solver == "distributed":
-        parts = choose_parts(rows, cells, options.parts)
-        together = min(problems, PROBLEMS_AT_ONCE)
-        part = min(-(-cells // parts), BLOCK_BYTES)
-        # The part that is worked on, twice while it is packed; parts that stay; four copies of its dual variables.
-        needed = HELD_BYTES + 2 * part + 8 * weights // problems * together + (4 + 32 * together) * rows / parts
-        return needed, f"in {parts} parts of {size(cells / parts)} each (solver distributed)"
-    return 0.0, "block by block (solver block)"
+def _own_bytes(params: Params, sizes: DataSizes) -> dict[str, int]:
+    """What training each learner takes beside what all take."""
+    shapes = {"rows": Shape(sizes.rows_train, sizes.columns, None if sizes.dense else sizes.nnz, sizes.outputs)}
+    if params.on_cells:
+        shapes["cells"] = Shape(sizes.rows_train, params.t, None, sizes.outputs)
+    return {name: LEARNERS[name].needed_bytes(params.of(name), shapes[LEARNERS[name].on]) for name in params.learners}
+
+
+def _kept_bytes(params: Params, sizes: DataSizes, own: Mapping[str, int]) -> float:
+    """What models with rows in them take: one with a kernel may keep all rows."""
+    of_row = {"rows": sizes.row_bytes, "cells": 4.0 * params.t if params.on_cells else 0.0}
+    return sum(
+        min(needed, sizes.rows_train * (of_row[LEARNERS[name].on] + 8 * sizes.outputs)) for name, needed in own.items()
+    )
+
+
+def _mapping(params: Params, value: Value, sizes: DataSizes, workers: int) -> _Part:
+    """Partitionings and cells."""
+    t, shape = params.t, MapShape(sizes.rows_train, sizes.columns, sizes.row_bytes, sizes.dense)
+    rows = cell_layout(sizes.rows_train, t, params.shard_rows).shard_rows
+    shard, tasks = rows * t * 4, -(-sizes.rows_train // rows) + -(-sizes.rows_test // rows)
+    model, search = params.map.needed_bytes(params.map_options, value, shape)
+    cells = (sizes.rows_train + sizes.rows_test) * t * 4
+    lines = (
+        f"partitions: {params.partitioner}, t = {t}, {params.map.planned(params.map_options, value, shape)}, "
+        f"model {size(model)}",
+        f"cells: {tasks} tasks on {workers} workers, {rows:,} rows and {size(shard)} each",
+    )
+    return _Part(3.0 * READ_BYTES + model + search + 2 * shard, cells / COMPRESSION + model, lines)
+
+
+def _training_on_cells(params: Params, value: Value, sizes: DataSizes) -> _Part:
+    """All learners on cells, by their runners."""
+    most = params.map.n_cells(params.map_options, value)
+    cells, weights = packed_bytes(sizes.rows_train, params.t, most), params.t * most * 8 * sizes.outputs
+    of = CellSizes(sizes.rows_train, sizes.outputs, cells, weights)
+    needs = {
+        name: runner_of(name).needs(params.of(name), of) for name in params.learners if LEARNERS[name].on == "cells"
+    }
+    lines = tuple(
+        f"training {name}: {size(cells)} of packed cells, {held}; weights {size(weights)}"
+        for name, (_, held) in needs.items()
+        if held
+    )
+    return _Part(max(needed for needed, _ in needs.values()), 2 * weights, lines)
 
 
 def largest_value(params: Params, rows_train: int) -> Value:
@@ -186,12 +214,10 @@ def least_plan(params: Params, data: ResolvedDataset, workers: int, *, stream: b
     # Going block by block needs the least memory, and one output does; sparse rows may become dense ones.
     asked = params
     for name in params.learners:
-        if isinstance(LEARNERS[name], DualLearner) and params.of(name).solver != "memory":
-            asked = asked.setting(name, solver="block", parts=None)
+        asked = asked.setting(name, **runner_of(name).least(params.of(name)))
     plans = [
-        make_plan(asked, value, rows_train=rows, rows_test=tested, columns=train.n_columns or 1, nnz=0, outputs=1,
-                  workers=workers, dense=dense)
+        make_plan(asked, value, DataSizes(rows, tested, train.n_columns or 1, 0, 1, dense), workers)
         for dense in ([True, False] if train.sparse else [True])
-    ]  # fmt: skip
+    ]
     least = min(plans, key=lambda plan: plan.worker_bytes)
     return replace(least, output_bytes=min(plan.output_bytes for plan in plans))

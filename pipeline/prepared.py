@@ -15,9 +15,10 @@ from ikmap.learners.rows import Block
 from ikmap.methods import Sample
 from ikmap.rows import Rows, as_dense
 from ikmap.tasks import LearningTask, task_from
+from pipeline.arrays import read
 from pipeline.errors import InputError
 from pipeline.permutation import position_in_shuffle
-from pipeline.store import Store, read
+from pipeline.store import Store
 
 DATA = "data"
 STREAM_DATA = "stream"

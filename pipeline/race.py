@@ -11,13 +11,14 @@ from typing import Any, Protocol, Self
 import numpy as np
 
 from ikmap.methods import LEARNERS, stream_learner
-from pipeline.engine import Context, Record, Task
-from pipeline.healing import is_whole
+from pipeline.dispatch import Task
+from pipeline.engine import Context, Record
+from pipeline.fitted import Fitted
 from pipeline.stages.grow import Growing, map_and_grow, save_grown
-from pipeline.stages.partition import Fitted
 from pipeline.stages.stream import Contestant, learn_chunk, learn_initial, map_chunk, save_state
 from pipeline.stream_data import Stream
 from pipeline.traces import as_result
+from pipeline.whole import is_whole
 
 AHEAD = 4
 """Chunks that are mapped before the slowest learner needs them."""

@@ -8,8 +8,8 @@ from typing import Any
 
 from pipeline.durable import flush, read_json, taken, write_json
 from pipeline.errors import Damaged
-from pipeline.healing import is_whole
 from pipeline.rundir import RunDirectory
+from pipeline.whole import is_whole
 
 FLUSH_SECONDS = 1.0
 """Records are flushed so often, several at a time: one that is lost with the power costs no more than its task."""

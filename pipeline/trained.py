@@ -10,7 +10,7 @@ import numpy as np
 from ikmap.rows import Rows, as_rows, check_finite
 from pipeline.errors import InputError
 from pipeline.prepared import load_scaling
-from pipeline.score import TrainedModel, decisions, open_run
+from pipeline.trained_model import TrainedModel, decisions, open_run
 
 
 class RunModel:

@@ -14,10 +14,10 @@ import pytest
 
 from pipeline.durable import read_arrays, read_json
 from pipeline.errors import Damaged
+from pipeline.predictions import digest_of_predictions
 from pipeline.rundir import MANIFEST, MANIFEST_COPY, read_manifest
 from pipeline.stages import train_distributed
 from pipeline.store import Store
-from pipeline.stream_data import digest_of_predictions
 from tests.one_process import Snapshots, commands, forget, one_process, write_rows
 
 PAGE = 4096

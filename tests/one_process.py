@@ -21,17 +21,20 @@ from flows.run_online import online_identity, online_params
 from flows.score_options import ScoreOptions
 from pipeline import durable, engine, models, prepared, store
 from pipeline.batch import Call, call_directly, run_batch
+from pipeline.dispatch import Task
 from pipeline.durable import read_json
 from pipeline.engine import Context as RunContext
-from pipeline.engine import Record, Task
+from pipeline.engine import Record
+from pipeline.events import QuietProgress
 from pipeline.healing import check_models
 from pipeline.measured import measured
 from pipeline.metrics import Invocation
+from pipeline.new_data import open_data
 from pipeline.online import run_online
-from pipeline.progress import QuietProgress
 from pipeline.rundir import RunDirectory
-from pipeline.score import Output, open_data, open_run, score
+from pipeline.score import Output, score
 from pipeline.stages import grow, stream, train_distributed
+from pipeline.trained_model import open_run
 
 
 class NoWorkers:

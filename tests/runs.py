@@ -14,14 +14,16 @@ import scipy.sparse as sp
 from ikmap.tasks import plain_label
 from ikmap.tasks.classification import Classification
 from pipeline import engine
-from pipeline.engine import Context, Record, Task
+from pipeline.dispatch import Task
+from pipeline.engine import Context, Record
+from pipeline.events import QuietProgress
+from pipeline.fitted import Fitted
 from pipeline.measured import measured
 from pipeline.params import Params
 from pipeline.prepared import DATA, Part, Preparation, PreparedRows, Split, write_part
-from pipeline.progress import QuietProgress
 from pipeline.rundir import RunDirectory
 from pipeline.stages.cells import cells
-from pipeline.stages.partition import Fitted, partition
+from pipeline.stages.partition import partition
 from pipeline.store import Store
 from tests.params_for import params_for
 

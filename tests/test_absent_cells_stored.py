@@ -22,19 +22,22 @@ from ikmap.model_selection import folds, score_fold
 from ikmap.partitioners import Partitions, fit_iforest
 from ikmap.rows import Rows, as_csr
 from pipeline.cell_blocks import CellBlocks, SpooledBlocks
+from pipeline.fitted import Fitted
 from pipeline.layout import Layout, learning_blocks, packed_row_bytes
 from pipeline.models import load_model
 from pipeline.params import Params
+from pipeline.predictions import PredictionFile
 from pipeline.prepared import PreparedRows
-from pipeline.score import TrainedModel, decisions
-from pipeline.stages.cells import cells, cells_name, create_cells
+from pipeline.stages.cells import cells, create_cells
 from pipeline.stages.evaluate import evaluate
-from pipeline.stages.partition import Fitted, partition
+from pipeline.stages.partition import partition
 from pipeline.stages.select import select
 from pipeline.stages.shuffle import shuffle
 from pipeline.stages.stream import Contestant, learn_chunk, learn_initial, map_chunk, save_state
-from pipeline.stages.train import svm_params, train
-from pipeline.stream_data import PredictionFile, Stream
+from pipeline.stages.train import train
+from pipeline.stages.train_batch import svm_params
+from pipeline.stream_data import Stream
+from pipeline.trained_model import TrainedModel, decisions
 from tests.runs import context, new_store, points, store_rows, without_cluster  # noqa: F401
 
 pytestmark = pytest.mark.usefixtures("without_cluster")
@@ -123,7 +126,7 @@ def test_the_store_keeps_rows_without_cells(psi: int, tmp_path: Path) -> None:
     ctx, fitted = gapped_run(tmp_path, params(learners=("svm",), shard_rows=90), psi)
     for side in ("train", "test"):
         expected, y = in_memory(ctx, fitted, side)
-        arrays = ctx.store.open_arrays(cells_name(fitted, side))
+        arrays = ctx.store.open_arrays(fitted.cells_name(side))
         assert (expected.codes < 0).any()
         assert (expected.codes < 0).all(axis=1).any()
         assert np.array_equal(arrays["codes"][...], expected.codes)

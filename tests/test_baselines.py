@@ -26,22 +26,26 @@ from pipeline.batch import run_batch
 from pipeline.datasets import ResolvedDataset
 from pipeline.engine import Context
 from pipeline.errors import DoesNotFit, InputError
+from pipeline.events import QuietProgress
+from pipeline.fitted import Fitted
 from pipeline.memory import USABLE
 from pipeline.metrics import Invocation, weights_of_loss
 from pipeline.models import load_model
+from pipeline.new_data import open_data
 from pipeline.params import Params
 from pipeline.permutation import position_in_shuffle
-from pipeline.plan import make_plan
+from pipeline.plan import DataSizes, make_plan
 from pipeline.prepared import PreparedRows, count_targets
-from pipeline.progress import QuietProgress
 from pipeline.rundir import RunDirectory
-from pipeline.score import Output, open_data, open_run, score
+from pipeline.score import Output, score
 from pipeline.stages import select_rows
 from pipeline.stages.cells import cells
 from pipeline.stages.evaluate import evaluate
-from pipeline.stages.partition import Fitted, partition
-from pipeline.stages.train import PASS_STREAM, train
+from pipeline.stages.partition import partition
+from pipeline.stages.train import train
+from pipeline.stages.train_online import PASS_STREAM
 from pipeline.stages.train_rows import fit_rows
+from pipeline.trained_model import open_run
 from tests.params_for import params_for
 from tests.runs import context, points, sparse, store_rows, without_cluster  # noqa: F401
 
@@ -149,9 +153,9 @@ def test_pr5_cross_validation_never_builds_on_held_out_rows(monkeypatch: pytest.
         monkeypatch.setattr(state, "partial_fit", lambda rows, labels: (seen.append(rows), learn(rows, labels))[1])
         return state
 
-    def fit(learner: WholeLearner, params: Params, value: float | None, task: Any, block: Any) -> Any:
+    def fit(learner: WholeLearner, params: Params, value: float | None, task: Any, block: Any, *more: Any) -> Any:
         seen.append(block.rows)
-        return fit_fold(learner, params, value, task, block)
+        return fit_fold(learner, params, value, task, block, *more)
 
     fit_fold = select_rows.fit_fold
     monkeypatch.setattr(select_rows, "stream_learner", lambda name: SimpleNamespace(start=partial(start, name)))
@@ -159,7 +163,7 @@ def test_pr5_cross_validation_never_builds_on_held_out_rows(monkeypatch: pytest.
     for name in ctx.params.learners:
         for k, (_, held_out) in enumerate(folds(100, ctx.params.seed)):
             seen.clear()
-            select_rows.score_rows(ctx.store, ctx.params, name, 8, k, 100)
+            select_rows.score_rows(ctx.store, ctx.params, name, [8], k, 100)
             assert seen
             hidden = {row.tobytes() for row in X[held_out]}
             assert not any(row.tobytes() in hidden for rows in seen for row in rows)
@@ -242,8 +246,8 @@ def test_C_is_told_of_each_learner() -> None:
 )
 def test_a_learner_that_cannot_fit_is_refused_by_name(name: str, least: int, tmp_path: Path) -> None:
     columns = 3_000_000 if name == "adaraker" else 500
-    sizes: dict[str, Any] = {"rows_train": 40_000, "rows_test": 10, "columns": columns, "nnz": 4_000_000}
-    plan = make_plan(params_for(learners=(name,)), 8, **sizes, outputs=1, workers=1, dense=False)
+    sizes = DataSizes(40_000, 10, columns, 4_000_000, 1, dense=False)
+    plan = make_plan(params_for(learners=(name,)), 8, sizes, workers=1)
     assert plan.worker_bytes > least
     plan.check(int(plan.worker_bytes / USABLE) + 1, tmp_path)
     with pytest.raises(InputError, match=f"training {name} would need about .* without {name}$"):

@@ -29,8 +29,8 @@ from pipeline.batch import run_batch, run_identity
 from pipeline.durable import read_json, write_json
 from pipeline.engine import Context
 from pipeline.errors import InputError
+from pipeline.events import QuietProgress
 from pipeline.metrics import Invocation
-from pipeline.progress import QuietProgress
 from pipeline.readers import open_source
 from pipeline.rundir import RunDirectory
 

@@ -15,8 +15,10 @@ from ikmap.methods import methods, option
 from ikmap.methods.anne import _Anne
 from ikmap.methods.checks import Check, check_method, checks_of, main, memory
 from ikmap.methods.kinds import Integer
-from ikmap.methods.learner import OnlineOptions, Sample, Search, StreamLearner
+from ikmap.methods.learners import OnlineOptions, StreamLearner
 from ikmap.methods.nogd import NOGD
+from ikmap.methods.sample import Sample
+from ikmap.methods.search import Search
 from ikmap.partitioners import fit_voronoi
 from tests.throwaway import counting, forgetting, growing_bins
 

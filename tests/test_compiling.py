@@ -21,9 +21,10 @@ from flows.score_options import ScoreOptions
 from pipeline import compile as command
 from pipeline import compiling
 from pipeline.compiling import Job, Progress, missing, needed, prepare, words_of
-from pipeline.engine import Stage, Task
+from pipeline.dispatch import Task
+from pipeline.engine import Stage
+from pipeline.events import QuietProgress
 from pipeline.measured import measured
-from pipeline.progress import QuietProgress
 from tests.params_for import params_for
 from tests.runs import context, without_cluster  # noqa: F401
 

@@ -11,16 +11,17 @@ import pytest
 
 from flows.options import BatchOptions
 from flows.run_batch import find_data
-from pipeline import score
+from pipeline import trained_model
 from pipeline.asked_task import asked_word
 from pipeline.batch import run_identity
 from pipeline.datasets import ResolvedDataset, load_registry, resolve
 from pipeline.errors import InputError
+from pipeline.events import QuietProgress
+from pipeline.new_data import open_data
 from pipeline.prepared import PreparedRows
-from pipeline.progress import QuietProgress
-from pipeline.readers import open_source
-from pipeline.score import TrainedModel, open_data, open_run
+from pipeline.readers import CsvFormat, open_source
 from pipeline.stages.ingest import ingest
+from pipeline.trained_model import TrainedModel, open_run
 from tests.params_for import params_for
 from tests.runs import context, without_cluster  # noqa: F401
 
@@ -101,7 +102,7 @@ def test_header_and_delimiter_are_those_of_the_definition(compressed: bool, tmp_
     X = PreparedRows(ctx.store, "train").take(np.arange(found["rows_train"])).rows
     assert set(np.asarray(X)[:, 0]) == {0.5, 1.5}
     # By what its values look like, the label "y" would be the name of the label column.
-    assert open_source(data.train_url, label=2, delimiter="|", header=None).column_names == ("1.5", "2")
+    assert open_source(data.train_url, label=2, csv=CsvFormat(None, "|")).column_names == ("1.5", "2")
 
 
 def test_numbers_may_be_names(tmp_path: Path) -> None:
@@ -179,8 +180,8 @@ def test_new_rows_are_read_as_those_of_the_run(tmp_path: Path, monkeypatch: pyte
         },
         "stages": {"train:svm": {"result": {"content_hash": "0"}}},
     }
-    monkeypatch.setattr(score, "read_manifest_or_copy", lambda _: (manifest, False))
-    monkeypatch.setattr(score.Store, "need", lambda *_: {})
+    monkeypatch.setattr(trained_model, "read_manifest_or_copy", lambda _: (manifest, False))
+    monkeypatch.setattr(trained_model.Store, "need", lambda *_: {})
     model = open_run(str(tmp_path / "run"))
     monkeypatch.undo()
     assert isinstance(model, TrainedModel)

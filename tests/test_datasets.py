@@ -16,7 +16,7 @@ from flows.run_batch import find_data
 from pipeline.dataset_spec import DatasetSpec, Files, Split
 from pipeline.datasets import EMBEDDED, default_data_dir, load_registry, resolve
 from pipeline.errors import InputError
-from pipeline.progress import QuietProgress
+from pipeline.events import QuietProgress
 
 # Isolation Kernel paper, Table 4: training rows, test rows, columns.
 TABLE_4 = {

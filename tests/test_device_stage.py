@@ -17,8 +17,9 @@ from ikmap.partitioners import draw_subsamples, fit_partitions
 from pipeline import device as seam
 from pipeline.device import DEVICES, GIVEN, DeviceMap, device_of_worker, evidence_of, explain_cells, record_of
 from pipeline.errors import InputError
+from pipeline.fitted import Fitted
 from pipeline.stages.cells import cells
-from pipeline.stages.partition import Fitted, partition
+from pipeline.stages.partition import partition
 from tests import report_examples
 from tests.params_for import params_for
 from tests.runs import context, store_rows, without_cluster  # noqa: F401

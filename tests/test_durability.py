@@ -15,18 +15,21 @@ import pytest
 
 from flows.score_options import ScoreOptions
 from pipeline import durable
+from pipeline.arrays import ABSENT, read
 from pipeline.datasets import ResolvedDataset
+from pipeline.dispatch import Task
 from pipeline.durable import read_arrays, read_json, write_arrays, write_json
-from pipeline.engine import Stage, Task
+from pipeline.engine import Stage
 from pipeline.errors import Damaged, InputError
 from pipeline.healing import until_whole
 from pipeline.metrics import Invocation
+from pipeline.new_data import open_data
 from pipeline.online import OnlineParams, run_online
 from pipeline.readers.feed import Arrival
-from pipeline.score import _needing_all_of, open_data, open_run
 from pipeline.score import score as score_all
 from pipeline.score_output import Output
-from pipeline.store import ABSENT, Store, read
+from pipeline.store import Store
+from pipeline.trained_model import needing_all_of, open_run
 from tests.damage import Object, flip, objects, runs, some_damage, unnoticed, zero_page
 from tests.one_process import Heard, NoWorkers, Snapshots, commands, forget, one_process, results, write_rows
 from tests.params_for import params_for
@@ -244,7 +247,7 @@ def test_a_finished_model_that_is_damaged_is_named_with_what_to_do(made: dict[st
 
 def score(options: ScoreOptions) -> None:
     model = open_run(options.model, options.learner)
-    with _needing_all_of(model.again):
+    with needing_all_of(model.again):
         model.load()
 
 

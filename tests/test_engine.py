@@ -17,11 +17,12 @@ import pytest
 from distributed import Client, KilledWorker, LocalCluster
 
 from cluster import connect
+from pipeline.dispatch import IN_FLIGHT_PER_WORKER, Task, run_ready, run_tasks
 from pipeline.durable import read_json, write_json
-from pipeline.engine import IN_FLIGHT_PER_WORKER, Stage, Task, run_ready, run_tasks
+from pipeline.engine import Stage
 from pipeline.errors import InputError
+from pipeline.events import QuietProgress
 from pipeline.measured import summarise
-from pipeline.progress import QuietProgress
 from pipeline.side_by_side import TimeLimitReached, side_by_side, time_limit
 from tests.runs import context
 
@@ -108,7 +109,7 @@ def test_no_more_in_flight_than_workers_can_use(client: Client, monkeypatch: pyt
 
 def test_long_tasks_are_handed_out_one_at_a_time(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever is free first takes the next one: none waits behind another."""
-    monkeypatch.setattr("pipeline.engine.AHEAD_SECONDS", 0.0)  # however long they take, they are long
+    monkeypatch.setattr("pipeline.dispatch.AHEAD_SECONDS", 0.0)  # however long they take, they are long
     submitted, most, taken = 0, 0, 0
     submit = Client.submit
 
@@ -136,7 +137,7 @@ def meet(k: int) -> dict[str, Any]:  # noqa: ARG001
 @pytest.mark.parametrize("told", [False, True])
 def test_workers_that_come_late_get_tasks(told: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two of these tasks end only together: while the first is at work on the only worker, another one comes."""
-    monkeypatch.setattr("pipeline.engine.LOOK_SECONDS", 3600.0 if told else 0.05)
+    monkeypatch.setattr("pipeline.dispatch.LOOK_SECONDS", 3600.0 if told else 0.05)
     with (
         dask.config.set({"ikmap.most-workers": 2 if told else 0}),
         LocalCluster(processes=False, n_workers=1, threads_per_worker=1, dashboard_address="127.0.0.1:0") as cluster,
@@ -150,7 +151,7 @@ def test_workers_that_come_late_get_tasks(told: bool, monkeypatch: pytest.Monkey
 
 
 def test_a_stage_that_is_told_to_stop_cancels_its_tasks(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pipeline.engine.LOOK_SECONDS", 0.05)
+    monkeypatch.setattr("pipeline.dispatch.LOOK_SECONDS", 0.05)
     began.clear()
     released.clear()
 
@@ -212,8 +213,8 @@ def _kill() -> dict[str, Any]:
 
 
 def test_a_cluster_without_workers_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pipeline.engine.LOOK_SECONDS", 0.05)
-    monkeypatch.setattr("pipeline.engine.LOST_SECONDS", 0.5)
+    monkeypatch.setattr("pipeline.dispatch.LOOK_SECONDS", 0.05)
+    monkeypatch.setattr("pipeline.dispatch.LOST_SECONDS", 0.5)
     with (
         Client(n_workers=0, processes=False, dashboard_address="127.0.0.1:0", set_as_default=False) as client,
         pytest.raises(InputError, match=r"no workers for 0.5 seconds.*the same command goes on"),
@@ -223,7 +224,7 @@ def test_a_cluster_without_workers_is_given_up(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_worker_that_comes_late_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pipeline.engine.LOOK_SECONDS", 0.05)
+    monkeypatch.setattr("pipeline.dispatch.LOOK_SECONDS", 0.05)
     with (
         LocalCluster(n_workers=0, processes=False, dashboard_address="127.0.0.1:0") as cluster,
         Client(cluster, set_as_default=False) as client,
@@ -233,7 +234,7 @@ def test_a_worker_that_comes_late_is_waited_for(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_task_whose_worker_is_gone_is_given_out_again(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pipeline.engine.LOOK_SECONDS", 0.05)
+    monkeypatch.setattr("pipeline.dispatch.LOOK_SECONDS", 0.05)
 
     class Pinned:
         """Tasks that only one worker may do; for the first, one that is no more."""

@@ -13,9 +13,11 @@ import pytest
 from ikmap.tasks.classification import Classification
 from pipeline import datasets, engine
 from pipeline.datasets import ResolvedDataset
+from pipeline.dispatch import Task
 from pipeline.durable import promised, taken
-from pipeline.engine import Context, Record, Task
+from pipeline.engine import Context, Record
 from pipeline.prepared import PreparedRows
+from pipeline.readers import Sizes
 from pipeline.stages import ingest as ingest_stage
 from pipeline.stages.ingest import ingest, ingest_piece
 from tests.runs import at_once, context, points
@@ -42,7 +44,7 @@ def _small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Several parts a file."""
     opened = datasets.open_source
     monkeypatch.setattr(
-        datasets, "open_source", lambda *args, **more: opened(*args, **more, block_bytes=1000, piece_bytes=1 << 20)
+        datasets, "open_source", lambda *args, **more: opened(*args, **more, sizes=Sizes(piece=1 << 20, block=1000))
     )
 
 

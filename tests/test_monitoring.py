@@ -28,12 +28,12 @@ from flows.score_options import ScoreOptions
 from ikmap.methods import LEARNERS
 from ikmap.model import Model
 from pipeline.engine import stage_label
+from pipeline.events import QuietProgress
 from pipeline.figures import COUNTED, STAGES, Figures
+from pipeline.fitted import Fitted
 from pipeline.models import MODELS, load_model
 from pipeline.monitoring import TOPIC, StageFigures, ToldEvents, told_to_scheduler
-from pipeline.progress import QuietProgress
 from pipeline.rundir import read_manifest
-from pipeline.stages.partition import Fitted
 from pipeline.store import Store
 
 prometheus_client = pytest.importorskip("prometheus_client")

@@ -27,20 +27,23 @@ from pipeline.datasets import ResolvedDataset
 from pipeline.durable import read_json, write_json
 from pipeline.engine import Context
 from pipeline.errors import InputError
+from pipeline.events import QuietProgress
+from pipeline.fitted import Fitted
 from pipeline.metrics import Invocation
+from pipeline.new_data import open_data
 from pipeline.online import OnlineParams, run_online
 from pipeline.params import Params
 from pipeline.permutation import position_in_shuffle
+from pipeline.predictions import PredictionFile
 from pipeline.prepared import PreparedRows
-from pipeline.progress import QuietProgress
 from pipeline.rundir import RunDirectory
-from pipeline.score import Output, open_data, open_run, score
+from pipeline.score import Output, score
 from pipeline.stages import stream as stream_stage
-from pipeline.stages.partition import Fitted
 from pipeline.stages.shuffle import chunk_rows_of, shuffle
 from pipeline.stages.stream import Contestant, learn_chunk, learn_initial, map_chunk
 from pipeline.store import Store
-from pipeline.stream_data import HiddenLabels, PredictionFile, Stream
+from pipeline.stream_data import HiddenLabels, Stream
+from pipeline.trained_model import open_run
 from tests.params_for import params_for
 from tests.runs import context, points, sparse, store_rows, without_cluster  # noqa: F401
 

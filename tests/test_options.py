@@ -30,7 +30,7 @@ from ikmap.partitioners import fit_partitions
 from ikmap.tasks.classification import Classification
 from pipeline.errors import InputError
 from pipeline.params import Params
-from pipeline.stages.train import svm_params
+from pipeline.stages.train_batch import svm_params
 from tests.params_for import params_for
 
 ROOT = Path(__file__).parents[1]
@@ -314,7 +314,7 @@ def test_options_of_a_learner_are_what_it_reads(learner, monkeypatch):
         learner.start(read, value, Sample(40, 3, Classification([0, 1]), lambda numbers: X[numbers], 0, offsets))
     unread = {"feature_scale"} if learner.name == "ogd-dual" else set()  # it only refuses one
     # Those of its kernel are read from the kernel.
-    assert (read.names - {"of_kernel"}) | (elsewhere & own) | unread == own
+    assert (read.names - {"of_kernel", "table"}) | (elsewhere & own) | unread == own
 
 
 def test_bad_value_in_python_is_refused_too():
@@ -529,7 +529,7 @@ def test_sigterm_counts_as_interrupted(capsys):
 @pytest.mark.parametrize("shown", ["print('x' * 100_000)", "print_result({'stages': [{'name': 'cells'}]})"])
 def test_reader_that_closes_stdout_is_no_failure(shown):
     code = (
-        "import sys, os; from flows._cli import run_command; from pipeline.progress import print_result\n"
+        "import sys, os; from flows._cli import run_command; from pipeline.result_tables import print_result\n"
         "sys.stdin.read()\n"
         f"sys.exit(run_command(lambda words: {shown}, []))"
     )
@@ -549,7 +549,8 @@ def test_reader_that_closes_stdout_is_no_failure(shown):
 def test_a_command_that_was_started_with_closed_streams(closed, tmp_path):
     """What it says then goes nowhere: not into the next file that it opens."""
     code = (
-        "import sys; from flows._cli import run_command; from pipeline.progress import choose_progress, print_result\n"
+        "import sys; from flows._cli import run_command; from pipeline.progress import choose_progress\n"
+        "from pipeline.result_tables import print_result\n"
         "def main(words):\n"
         "    with open('data', 'w') as file:\n"
         "        choose_progress().message('hello')\n"

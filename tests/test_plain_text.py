@@ -15,9 +15,11 @@ import pytest
 from flows._cli import run_command
 from pipeline.errors import InputError
 from pipeline.plain_text import printable
-from pipeline.progress import LogProgress, TerminalProgress, print_result
+from pipeline.progress import TerminalProgress
+from pipeline.progress_log import LogProgress
 from pipeline.report.page import render_report
 from pipeline.report.text import esc
+from pipeline.result_tables import print_result
 from tests.test_batch import command, environment
 
 pytestmark = pytest.mark.system

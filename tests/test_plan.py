@@ -20,7 +20,7 @@ from pipeline.dataset_spec import Split
 from pipeline.errors import DoesNotFit, InputError
 from pipeline.layout import SOLVERS, choose_parts, choose_solver, packed_bytes
 from pipeline.memory import USABLE
-from pipeline.plan import Plan, largest_value, least_plan, make_plan
+from pipeline.plan import DataSizes, Plan, largest_value, least_plan, make_plan
 from pipeline.stages.ingest import is_dense
 from tests.params_for import params_for
 from tests.runs import new_store, points, store_rows
@@ -42,7 +42,9 @@ def plan(psi: int = 64, t: int = 100, partitioner: str = "anne", **changes: Any)
     if asked.get("solver") not in (None, "auto", "distributed"):
         asked.pop("parts", None)  # which the others have not
     asked = {"learners": ("svm", "ogd"), **asked}
-    return make_plan(params_for(t=t, partitioner=partitioner, **asked), psi, **{**BASE, **changes})
+    found = {**BASE, **changes}
+    workers = found.pop("workers")
+    return make_plan(params_for(t=t, partitioner=partitioner, **asked), psi, DataSizes(**found), workers)
 
 
 sizes = st.fixed_dictionaries(
@@ -136,15 +138,16 @@ MEASURE = """
 import sys
 from pathlib import Path
 import numpy as np
-from pipeline.plan import make_plan
+from pipeline.plan import DataSizes, make_plan
 from pipeline.measured import peak_rss_bytes
 from pipeline.prepared import PreparedRows
-from pipeline.stages.cells import cells_name, map_shard
+from pipeline.stages.cells import map_shard
 from pipeline.stages.train_batch import solve_classes
 from pipeline.stages.train_online import train_online
 from pipeline.layout import cell_layout
 from pipeline.stages.cells import create_cells
-from pipeline.stages.partition import Fitted, fit
+from pipeline.fitted import Fitted
+from pipeline.stages.partition import fit
 from tests.params_for import params_for
 from pipeline.store import Store
 
@@ -154,14 +157,13 @@ import distributed  # as every worker has
 params = params_for(t=t, psi=psi, partitioner=partitioner, learners=("svm", "ogd"))
 fitted = Fitted(partitioner, "psi", psi, psi, fit(store, params, psi)["content_hash"])
 layout = cell_layout(n - 100, t)
-create_cells(store, cells_name(fitted, "train"), n - 100, t, layout, np.dtype(np.int32))
+create_cells(store, fitted.cells_name("train"), n - 100, t, layout, np.dtype(np.int32))
 for start in range(0, n - 100, layout.shard_rows):
     map_shard(store, fitted, "train", start, min(start + layout.shard_rows, n - 100))
 solve_classes(store, params, "svm", fitted, classes, [0], 0)
 task = PreparedRows(store, "train").preparation.task
 train_online(store, params, "ogd", fitted, None, task, sys.argv[1] + "/checkpoint.npz")
-plan = make_plan(params, psi, rows_train=n - 100, rows_test=100, columns=d, nnz=n * d,
-                 outputs=1 if classes == 2 else classes, workers=1, dense=True)
+plan = make_plan(params, psi, DataSizes(n - 100, 100, d, n * d, 1 if classes == 2 else classes, dense=True), workers=1)
 print(plan.worker_bytes, peak_rss_bytes())
 """
 
@@ -228,9 +230,7 @@ def test_what_is_refused_before_it_is_read_would_be_refused_after(
         return  # refused for another reason
     nnz = int(share * columns * (rows_train + rows_test))
     dense = kind == "table" or is_dense(True, rows_train + rows_test, columns, nnz)
-    found = make_plan(
-        params, largest, rows_train=rows_train, rows_test=rows_test, columns=columns, nnz=nnz,
-        outputs=1 if classes == 2 else classes, workers=2, dense=dense,
-    )  # fmt: skip
+    sizes = DataSizes(rows_train, rows_test, columns, nnz, 1 if classes == 2 else classes, dense)
+    found = make_plan(params, largest, sizes, workers=2)
     assert least.worker_bytes <= found.worker_bytes
     assert least.output_bytes <= found.output_bytes

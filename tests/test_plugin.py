@@ -17,7 +17,7 @@ import pytest
 
 from ikmap.methods import LEARNERS, MAPS, option
 from ikmap.methods.kinds import Integer
-from ikmap.methods.learner import OnlineOptions
+from ikmap.methods.learners import OnlineOptions
 from ikmap.methods.nogd import NOGD
 from ikmap.methods.ogd import OGD
 from ikmap.methods.options import OptionError

@@ -23,7 +23,7 @@ from flows._cli import run_command
 from flows.options import BatchOptions
 from flows.run_batch import find_data
 from pipeline.errors import InputError
-from pipeline.progress import QuietProgress
+from pipeline.events import QuietProgress
 from pipeline.rundir import read_manifest
 
 pytestmark = pytest.mark.system

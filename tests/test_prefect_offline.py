@@ -108,7 +108,7 @@ def test_bars_are_throttled(monkeypatch: pytest.MonkeyPatch) -> None:
     import httpx
 
     from flows import prefect_artifacts
-    from pipeline.progress import StageState
+    from pipeline.events import StageState
 
     calls: list[float] = []
 

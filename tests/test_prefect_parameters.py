@@ -44,11 +44,11 @@ def test_parameters_are_the_options(name: str) -> None:
         ways = shown.get("anyOf", [shown])
         assert ({"type": "null"} in ways) == (spec.default is None)
         match spec.kind:
-            case Choice(names=names) if spec.default is not None:
+            case Choice(known=names) if spec.default is not None:
                 assert tuple(shown.get("enum") or [shown["const"]]) == names
             case Several(choice=choice):
                 one = ways[0]["items"]
-                assert tuple(one.get("enum") or [one["const"]]) == choice.names
+                assert tuple(one.get("enum") or [one["const"]]) == choice.known
             case Names():
                 assert (ways[0]["type"], ways[0]["items"]["type"]) == ("array", "string")
             case Integer(low=low, high=high):

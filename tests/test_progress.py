@@ -7,16 +7,10 @@ import re
 
 import pytest
 
-from pipeline.progress import (
-    LogProgress,
-    QuietProgress,
-    StageState,
-    TerminalProgress,
-    choose_progress,
-    format_rate,
-    format_seconds,
-    print_result,
-)
+from pipeline.events import QuietProgress, StageState, format_rate, format_seconds
+from pipeline.progress import TerminalProgress, choose_progress
+from pipeline.progress_log import LogProgress
+from pipeline.result_tables import print_result
 
 
 class Terminal(io.StringIO):

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.errors import InputError
-from pipeline.readers import Block, Source, open_source
+from pipeline.readers import Block, Sizes, Source, open_source
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +81,7 @@ sizes = st.integers(1, 400)
 @given(A=matrices(), piece_bytes=sizes, block_bytes=sizes, label=st.integers(-2, 1), skip=st.integers(0, 5))
 def test_npy(folder: Path, A: np.ndarray, piece_bytes: int, block_bytes: int, label: int, skip: int) -> None:
     np.save(folder / "a.npy", A)
-    options: dict[str, Any] = {"piece_bytes": piece_bytes, "block_bytes": block_bytes}
+    options: dict[str, Any] = {"sizes": Sizes(piece_bytes, block_bytes)}
     url = str(folder / "a.npy")
     X, y = np.delete(A, label, axis=1).astype(float), A[:, label].astype(float)
     check(open_source(url, label=label, **options), X, y, skip)
@@ -94,7 +94,7 @@ def test_npy(folder: Path, A: np.ndarray, piece_bytes: int, block_bytes: int, la
 def test_npz_dense(folder: Path, A: np.ndarray, block_bytes: int, skip: int, packed: bool, text: bool) -> None:
     y = np.array([f"l{v}" for v in range(len(A))]) if text else np.arange(len(A))
     (np.savez_compressed if packed else np.savez)(folder / "a.npz", X=A, y=y)
-    source = open_source(str(folder / "a.npz"), block_bytes=block_bytes)
+    source = open_source(str(folder / "a.npz"), sizes=Sizes(block=block_bytes))
     assert not source.sparse
     check(source, A.astype(float), y, skip)
 
@@ -121,11 +121,11 @@ def test_npz_csr(
     y = rng.integers(0, 3, n)
     path = folder / "s.npz"
     (np.savez_compressed if packed else np.savez)(path, y=y, format=b"csr", **parts)
-    source = open_source(str(path), block_bytes=block_bytes)
+    source = open_source(str(path), sizes=Sizes(block=block_bytes))
     assert source.sparse
     check(source, X.toarray(), y, skip)
     wider = np.hstack([X.toarray(), np.zeros((n, 2))])
-    check(open_source(str(path), n_columns=d + 2, block_bytes=block_bytes), wider, y, skip)
+    check(open_source(str(path), n_columns=d + 2, sizes=Sizes(block=block_bytes)), wider, y, skip)
 
 
 def test_npz_from_scipy_without_labels(folder: Path) -> None:
@@ -162,7 +162,7 @@ def test_parquet(
     y = np.array([f"l{v}" for v in rng.integers(0, 3, n)]) if text else rng.integers(0, 3, n)
     table = pa.table({**columns, "Label": pa.array(y).dictionary_encode() if text and seed % 2 else pa.array(y)})
     pq.write_table(table, folder / "a.parquet", row_group_size=group)
-    source = open_source(str(folder / "a.parquet"), piece_bytes=piece_bytes, block_bytes=block_bytes)
+    source = open_source(str(folder / "a.parquet"), sizes=Sizes(piece_bytes, block_bytes))
     assert source.column_names == tuple(columns)
     assert source.n_columns == 5
     assert source.pieces()[-1].stop == -(-n // group)
@@ -301,7 +301,7 @@ def test_memory_does_not_grow_with_the_file(folder: Path, kind: str) -> None:
             table = pa.table({name: A[:, j] + np.arange(n) for j, name in enumerate(["a", "b", "c", "y"])})
             pq.write_table(table, path, row_group_size=n)
             del table
-        source = open_source(str(path), block_bytes=1 << 16)
+        source = open_source(str(path), sizes=Sizes(block=1 << 16))
         del A
         before = pa.total_allocated_bytes()
         read = used = 0

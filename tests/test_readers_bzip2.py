@@ -12,7 +12,7 @@ import pytest
 import scipy.sparse as sp
 
 from pipeline.errors import InputError
-from pipeline.readers import bzip2, open_source
+from pipeline.readers import Sizes, bzip2, open_source
 from pipeline.readers.files import File, find_file
 
 RNG = np.random.default_rng(0)
@@ -100,12 +100,12 @@ def read(path: Path, **options: Any) -> list[Any]:
 
 
 def test_rows_are_those_of_the_plain_file(libsvm: tuple[Path, Path]) -> None:
-    plain, packed = (read(path, block_bytes=20_000) for path in libsvm)
+    plain, packed = (read(path, sizes=Sizes(block=20_000)) for path in libsvm)
     assert len(open_source(str(libsvm[1]), "libsvm").pieces()) > 2
     expected, found = (sp.vstack([block.X for block in blocks if block.X.shape[0]]) for blocks in (plain, packed))
     assert found.shape == expected.shape
     assert (found != expected).nnz == 0
-    source = open_source(str(libsvm[1]), "libsvm", block_bytes=20_000)
+    source = open_source(str(libsvm[1]), "libsvm", sizes=Sizes(block=20_000))
     for piece in source.pieces():
         blocks = [block.X.toarray().tobytes() for block in source.read(piece)]
         assert [block.X.toarray().tobytes() for block in source.read(piece, skip=1)] == blocks[1:]

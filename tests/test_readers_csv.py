@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.errors import InputError
-from pipeline.readers import Block, Source, open_source
+from pipeline.readers import Block, Sizes, Source, open_source
 from pipeline.readers.delimited import DelimitedSource
 from tests.naive.readers import csv_cells
 
@@ -83,7 +83,7 @@ def test_equals_the_reference_however_it_is_cut(
     records = csv_cells(text, delimiter)[header:]
     name = "a.tsv" if delimiter == "\t" else "a.csv"
     url = write(folder / name, text)
-    source = open_source(url, label=at, block_bytes=block_bytes)
+    source = open_source(url, label=at, sizes=Sizes(block=block_bytes))
     assert isinstance(source, DelimitedSource)
     assert source.delimiter == delimiter
     assert (source.names is not None) == header
@@ -104,7 +104,8 @@ def test_equals_the_reference_however_it_is_cut(
         assert np.array_equal(a.y, b.y)
         assert (a.first_line, a.n_bytes) == (b.first_line, b.n_bytes)
 
-    packed = open_source(write(folder / f"{name}.gz", gzip.compress(text.encode())), label=at, block_bytes=block_bytes)
+    gz = write(folder / f"{name}.gz", gzip.compress(text.encode()))
+    packed = open_source(gz, label=at, sizes=Sizes(block=block_bytes))
     again = read_all(packed)
     assert len(again) == len(blocks)
     assert np.array_equal(joined(again)[0], X)
@@ -218,7 +219,7 @@ FAULTS = [
 def test_faults(folder: Path, text: str | bytes, options: dict, words: str, block_bytes: int | None) -> None:
     url = write(folder / "fault.csv", text)
     with pytest.raises(InputError) as error:
-        read_all(open_source(url, **options, block_bytes=block_bytes))
+        read_all(open_source(url, **options, sizes=Sizes(block=block_bytes)))
     assert str(error.value) == f"{url}: {words}"
 
 
@@ -236,7 +237,7 @@ def test_open_quote(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pipeline.readers.limits.LONGEST_ROW", 1000)
     url = write(folder / "quote.csv", HEAD + '1,2,"x\n' + "1,2,x\n" * 400)
     with pytest.raises(InputError) as error:
-        read_all(open_source(url, block_bytes=100))
+        read_all(open_source(url, sizes=Sizes(block=100)))
     assert str(error.value) == (
         f"{url}: line 2: found a line or quoted text longer than 1,000 bytes, expected text in lines"
     )
@@ -248,7 +249,7 @@ def test_memory_does_not_grow_with_the_file(folder: Path, ending: str) -> None:
     for n_rows in (80_000, 640_000):
         text = ("a,b,c,class\n" + "1.25,2.5,3,x\n" * n_rows).encode()
         url = write(folder / f"large.csv{ending}", gzip.compress(text) if ending else text)
-        source = open_source(url, block_bytes=1 << 14)
+        source = open_source(url, sizes=Sizes(block=1 << 14))
         read = 0
         tracemalloc.start()
         for block in source.read(source.pieces()[0]):

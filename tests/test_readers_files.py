@@ -21,7 +21,7 @@ import pytest
 from sklearn.datasets import load_svmlight_file
 
 from pipeline.errors import InputError
-from pipeline.readers import Block, Source, open_source
+from pipeline.readers import Block, Sizes, Source, open_source
 from pipeline.readers.files import find_file
 
 LIBSVM = b"1 1:2 3:4\n-1 2:0.5\n" * 50
@@ -118,7 +118,7 @@ def test_delimiters(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", CONTENT)
 def test_source_is_small_picklable_and_identified(tmp_path: Path, kind: str) -> None:
     url = write(tmp_path / f"a.{kind}", CONTENT[kind])
-    source = open_source(url, piece_bytes=64, block_bytes=64)
+    source = open_source(url, sizes=Sizes(64, 64))
     packed = pickle.dumps(source)
     assert len(packed) < 2000
     again = pickle.loads(packed)
@@ -152,10 +152,10 @@ def test_local_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_any_fsspec_url(tmp_path: Path, kind: str) -> None:
     stem, _, ending = kind.partition(".")
     content = COMPRESS[ending](CONTENT[stem]) if ending else CONTENT[stem]
-    local = open_source(write(tmp_path / f"a.{kind}", content), piece_bytes=256, block_bytes=64)
+    local = open_source(write(tmp_path / f"a.{kind}", content), sizes=Sizes(256, 64))
     url = f"memory://folder/a.{kind}"
     fsspec.filesystem("memory").pipe(f"/folder/a.{kind}", content)
-    remote = open_source(url, piece_bytes=256, block_bytes=64)
+    remote = open_source(url, sizes=Sizes(256, 64))
     assert remote.pieces() == local.pieces()
     assert remote.format == local.format
     assert same(read_all(remote), read_all(local))
@@ -271,7 +271,7 @@ def test_equals_scikit_learn(tmp_path: Path, name: str) -> None:
     text = bz2.decompress(Path(path).read_bytes())
     X, y = load_svmlight_file(io.BytesIO(text))
     for url in (path, write(tmp_path / "plain", text)):
-        source = open_source(url, n_columns=X.shape[1], piece_bytes=1 << 20, block_bytes=300_000)
+        source = open_source(url, n_columns=X.shape[1], sizes=Sizes(1 << 20, 300_000))
         blocks = read_all(source)
         assert np.array_equal(np.concatenate([b.y for b in blocks]), y)
         assert np.array_equal(np.concatenate([b.X.data for b in blocks]), X.data)

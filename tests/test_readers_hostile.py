@@ -22,7 +22,7 @@ import pytest
 import scipy.sparse as sp
 
 from pipeline.errors import InputError
-from pipeline.readers import Source, delimited, limits, open_source, parquet
+from pipeline.readers import Sizes, Source, delimited, limits, open_source, parquet
 
 MATRIX = np.random.default_rng(0).integers(0, 9, (12, 4)).astype(float)
 
@@ -302,7 +302,7 @@ def test_rows_much_longer_than_the_others_come_in_blocks_of_fewer(tmp_path: Path
     matrix = sp.csr_array((np.arange(1.0, indices.size + 1), indices, np.r_[0, np.cumsum(lengths)]), shape=(1020, 900))
     content = csr(data=matrix.data, indices=matrix.indices, indptr=matrix.indptr, shape=np.array(matrix.shape),
                   y=np.arange(1020))  # fmt: skip
-    source = open_source(write(tmp_path / "a.npz", content), block_bytes=12_000)
+    source = open_source(write(tmp_path / "a.npz", content), sizes=Sizes(block=12_000))
     blocks = list(source.read(source.pieces()[0]))
     assert max(block.X.nnz for block in blocks) <= 4000
     assert np.array_equal(sp.vstack([block.X for block in blocks]).toarray(), matrix.toarray())
@@ -445,14 +445,15 @@ def test_lines_are_counted_from_the_start_of_the_file(tmp_path: Path, monkeypatc
     text = b"1 1:1\n" * 1000 + b"1 1:1" + b" " * (3 << 20) + b"\n"
     url = write(tmp_path / "a.libsvm", text)
     with pytest.raises(InputError, match=r"line 1001: found a line longer than 1,048,576 bytes"):
-        read_all(open_source(url, piece_bytes=1000, block_bytes=500))
+        read_all(open_source(url, sizes=Sizes(1000, 500)))
     rng = np.random.default_rng(0)
     lines = b"".join(b"1 1:%.17g 2:%.17g\n" % (a, b) for a, b in rng.random((120_000, 2)))
     packed = bz2.compress(lines + b"1 1:1" + b" " * (3 << 20) + b"\n")
-    source = open_source(write(tmp_path / "a.libsvm.bz2", packed), block_bytes=100_000)
+    source = open_source(write(tmp_path / "a.libsvm.bz2", packed), sizes=Sizes(block=100_000))
     assert len(source.pieces()) > 1
     with pytest.raises(InputError, match=r"line 120001: found a line longer than 1,048,576 bytes"):
         read_all(source)
     quoted = b"a,class\n" + b"1,x\n" * 100 + b'1,"' + b"x\n" * (1 << 20)
-    assert refused(tmp_path / "a.csv", quoted, block_bytes=300).startswith("line 102: found a line or quoted text")
+    said = refused(tmp_path / "a.csv", quoted, sizes=Sizes(block=300))
+    assert said.startswith("line 102: found a line or quoted text")
     assert refused(tmp_path / "b.csv", b"\n\na" * 2 + b"," * (2 << 20)).startswith("line 5: found a line or quoted")

@@ -15,7 +15,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from pipeline.errors import InputError
-from pipeline.readers import Block, Source, open_source
+from pipeline.readers import Block, Sizes, Source, open_source
 from tests.naive.readers import libsvm_rows
 
 COMPRESS = {"": bytes, ".bz2": bz2.compress, ".gz": gzip.compress, ".xz": lzma.compress}
@@ -107,7 +107,7 @@ def same(a: Block, b: Block) -> bool:
 def test_equals_the_reference_however_it_is_cut(folder: Path, text: bytes, piece_bytes: int, block_bytes: int) -> None:
     expected = bits(libsvm_rows(text))
     url = write(folder / "a.libsvm", text)
-    source = open_source(url, piece_bytes=piece_bytes, block_bytes=block_bytes)
+    source = open_source(url, sizes=Sizes(piece_bytes, block_bytes))
     pieces = source.pieces()
     assert [piece.index for piece in pieces] == list(range(-(-len(text) // piece_bytes)))
     blocks = read_all(source)
@@ -115,11 +115,11 @@ def test_equals_the_reference_however_it_is_cut(folder: Path, text: bytes, piece
     assert sum(block.n_bytes for block in blocks) == len(text)
 
     # Without pieces, the blocks of a compressed file are those of the plain one.
-    whole = open_source(url, piece_bytes=len(text), block_bytes=block_bytes)
+    whole = open_source(url, sizes=Sizes(len(text), block_bytes))
     plain = read_all(whole)
     for ending in (".bz2", ".gz", ".xz"):
         url = write(folder / f"a.libsvm{ending}", COMPRESS[ending](text))
-        packed = open_source(url, block_bytes=block_bytes)
+        packed = open_source(url, sizes=Sizes(block=block_bytes))
         assert len(packed.pieces()) == 1
         blocks = read_all(packed)
         assert len(blocks) == len(plain)
@@ -131,7 +131,7 @@ def test_skip_leaves_out_the_first_blocks(
     folder: Path, text: bytes, piece_bytes: int, block_bytes: int, skip: int
 ) -> None:
     url = write(folder / "skip.libsvm", text)
-    source = open_source(url, piece_bytes=piece_bytes, block_bytes=block_bytes)
+    source = open_source(url, sizes=Sizes(piece_bytes, block_bytes))
     for piece in source.pieces():
         expected = list(source.read(piece))[skip:]
         blocks = list(source.read(piece, skip=skip))
@@ -150,7 +150,7 @@ def test_values_are_those_of_python(folder: Path, values: list[str]) -> None:
 
 def test_skipped_blocks_are_not_parsed(folder: Path) -> None:
     url = write(folder / "bad-start.libsvm", b"1 1:2\n" + b"1 1:x\n" + b"1 3:4\n")
-    source = open_source(url, block_bytes=6)
+    source = open_source(url, sizes=Sizes(block=6))
     blocks = list(source.read(source.pieces()[0], skip=2))
     assert [b.first_line for b in blocks] == [3]
     assert rows_of(blocks) == [(1.0, {2: 4.0})]
@@ -211,7 +211,7 @@ def test_line_is_that_of_the_file_in_any_piece(folder: Path) -> None:
     for at in (0, 7, 23, 39):
         url = write(folder / "line.libsvm", b"\n".join([*lines[:at], b"1 3:oops", *lines[at + 1 :]]))
         for piece_bytes in (5, 10, 64, 1000):
-            source = open_source(url, piece_bytes=piece_bytes, block_bytes=13)
+            source = open_source(url, sizes=Sizes(piece_bytes, 13))
             words = f"line {at + 1}, column 5: found 'oops' for index 3, expected a number"
             with pytest.raises(InputError) as error:
                 read_all(source)
@@ -242,7 +242,7 @@ def test_endless_line(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pipeline.readers.limits.LONGEST_ROW", 1000)
     url = write(folder / "endless.libsvm", b"1 1:1 " + b" " * 5000)
     with pytest.raises(InputError) as error:
-        read_all(open_source(url, block_bytes=100))
+        read_all(open_source(url, sizes=Sizes(block=100)))
     assert str(error.value) == f"{url}: line 1: found a line longer than 1,000 bytes, expected text in lines"
 
 
@@ -252,7 +252,7 @@ def test_memory_does_not_grow_with_the_file(folder: Path, ending: str) -> None:
     for n_rows in (80_000, 320_000):
         text = b"1 1:0.5 2:0.25 7:1 9:0.125\n" * n_rows
         url = write(folder / f"large.libsvm{ending}", COMPRESS[ending](text))
-        source = open_source(url, block_bytes=1 << 16)
+        source = open_source(url, sizes=Sizes(block=1 << 16))
         read = 0
         tracemalloc.start()
         for piece in source.pieces():

@@ -9,7 +9,7 @@ import pytest
 
 from flows.options import BatchOptions
 from flows.run_batch import run
-from pipeline.progress import QuietProgress
+from pipeline.events import QuietProgress
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")

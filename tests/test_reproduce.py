@@ -20,8 +20,8 @@ from flows.reproduce_options import ReproduceOptions
 from flows.run_reproduce import run
 from pipeline.durable import read_json
 from pipeline.errors import InputError
+from pipeline.events import QuietProgress
 from pipeline.papers import PAPERS
-from pipeline.progress import QuietProgress
 from pipeline.reproduce.paper import Entry
 from pipeline.reproduce.text import print_results
 from tests.runs import points

@@ -15,8 +15,9 @@ import pytest
 import scipy.sparse as sp
 from distributed import Client, LocalCluster
 
-import pipeline.score
+import pipeline.prepared
 import pipeline.score_output
+import pipeline.trained_model
 from cluster import ClusterHandle
 from flows._cli import run_command
 from flows.score import main
@@ -28,10 +29,13 @@ from pipeline.datasets import ResolvedDataset
 from pipeline.durable import read_json, write_json
 from pipeline.engine import Context
 from pipeline.errors import InputError
+from pipeline.events import QuietProgress
 from pipeline.metrics import Invocation
-from pipeline.progress import QuietProgress
+from pipeline.new_data import open_data
+from pipeline.readers import Sizes
 from pipeline.rundir import RunDirectory
-from pipeline.score import Output, open_data, open_run, score
+from pipeline.score import Output, score
+from pipeline.trained_model import open_run
 from tests.params_for import params_for
 
 pytestmark = pytest.mark.system
@@ -149,10 +153,10 @@ def scored(
     target: Path | str,
     learner: str | None = None,
     label: str | None = None,
-    **sizes: int,
+    sizes: Sizes = Sizes(),  # noqa: B008 - immutable
 ) -> dict[str, Any]:
     model = open_run(str(run.path), learner)
-    data = open_data(model, str(source), label=label, **sizes)
+    data = open_data(model, str(source), label=label, sizes=sizes)
     with Output(str(target)) as output:
         return score(client, model, data, output, QuietProgress())
 
@@ -174,10 +178,10 @@ def test_score_of_the_test_file_is_the_evaluation_of_the_run(
     """Whatever the cluster and however the file is cut; and the very same file comes out."""
     run: Trained = request.getfixturevalue(name)
     files = []
-    cuts = [(client, {}), (client, {"piece_bytes": 4096, "block_bytes": 1024}), (threads, {"piece_bytes": 2048})]
+    cuts = [(client, Sizes()), (client, Sizes(4096, 1024)), (threads, Sizes(2048))]
     for number, (cluster, sizes) in enumerate(cuts):
         target = tmp_path / f"{number}.parquet"
-        result = scored(cluster, run, run.test, target, learner, **sizes)
+        result = scored(cluster, run, run.test, target, learner, sizes=sizes)
         assert result["accuracy"] == run.metrics["learners"][learner]["accuracy"]
         assert result["rows"] == result["rows_labelled"] == run.metrics["data"]["rows_test"]
         files.append(target.read_bytes())
@@ -208,7 +212,7 @@ def test_columns_and_scores(
     partitions, linear = model.load()
     source = open_data(model, str(run.test)).source
     X = next(source.read(source.pieces()[0])).X
-    scaling = pipeline.score.load_scaling(model.store) if name == "table_run" else None
+    scaling = pipeline.prepared.load_scaling(model.store) if name == "table_run" else None
     decision = linear.decision_function(partitions.cells(model.preparation().features(X, scaling)))
     index = decision_to_index(decision)
     of_class = decision[:, 0] if decision.shape[1] == 1 else decision[np.arange(len(index)), index]
@@ -287,7 +291,7 @@ def test_small_steps_do_not_matter(
     monkeypatch: pytest.MonkeyPatch, threads: Client, libsvm_run: Trained, tmp_path: Path
 ) -> None:
     scored(threads, libsvm_run, libsvm_run.test, tmp_path / "whole.parquet")
-    monkeypatch.setattr(pipeline.score, "READ_BYTES", 1000)
+    monkeypatch.setattr(pipeline.trained_model, "READ_BYTES", 1000)
     scored(threads, libsvm_run, libsvm_run.test, tmp_path / "steps.parquet")
     assert (tmp_path / "steps.parquet").read_bytes() == (tmp_path / "whole.parquet").read_bytes()
 
@@ -414,7 +418,7 @@ def test_failure_leaves_nothing_and_keeps_what_was_there(client: Client, libsvm_
     source = write_libsvm(tmp_path / "new.libsvm", Z, z + 3)
     source.write_text(source.read_text() + "3 1:x\n")
     with pytest.raises(InputError, match=r"new.libsvm: line 401, column 5: found 'x'"):
-        scored(client, libsvm_run, source, target, piece_bytes=2048)
+        scored(client, libsvm_run, source, target, sizes=Sizes(2048))
     assert target.read_bytes() == b"of an earlier run"
     assert [path.name for path in folder.iterdir()] == ["p.parquet"]
 
@@ -431,7 +435,7 @@ def test_interruption_leaves_nothing(client: Client, libsvm_run: Trained, tmp_pa
     folder = tmp_path / "out"
     folder.mkdir()
     model = open_run(str(libsvm_run.path))
-    data = open_data(model, str(libsvm_run.test), piece_bytes=2048)
+    data = open_data(model, str(libsvm_run.test), sizes=Sizes(2048))
     with pytest.raises(KeyboardInterrupt), Output(str(folder / "p.parquet")) as output:
         score(client, model, data, output, Interrupted())
     assert Interrupted.seen.startswith(".p.parquet.parts-")
@@ -441,7 +445,7 @@ def test_interruption_leaves_nothing(client: Client, libsvm_run: Trained, tmp_pa
 def test_output_on_another_file_system(threads: Client, libsvm_run: Trained) -> None:
     from fsspec.implementations.memory import MemoryFileSystem
 
-    scored(threads, libsvm_run, libsvm_run.test, "memory://bucket/deep/p.parquet", piece_bytes=4096)
+    scored(threads, libsvm_run, libsvm_run.test, "memory://bucket/deep/p.parquet", sizes=Sizes(4096))
     files = MemoryFileSystem()
     assert files.find("/bucket") == ["/bucket/deep/p.parquet"]
     with files.open("/bucket/deep/p.parquet") as stream:

@@ -17,9 +17,11 @@ from flows.options import BatchOptions
 from ikmap.tasks.classification import Classification
 from pipeline import engine
 from pipeline.batch import say_chosen
-from pipeline.engine import Context, Record, Stage, Task
+from pipeline.dispatch import Task
+from pipeline.engine import Context, Record, Stage
+from pipeline.events import QuietProgress
 from pipeline.params import Params
-from pipeline.progress import LogProgress, QuietProgress
+from pipeline.progress_log import LogProgress
 from pipeline.stages.select import Search, select
 from tests.naive import racing as naive
 from tests.params_for import params_for

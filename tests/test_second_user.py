@@ -27,7 +27,7 @@ from cluster import connect, tls
 from cluster.closed import METRICS, PAGES
 from flows import run_batch, run_online
 from flows.options import BatchOptions, OnlineOptions
-from pipeline.progress import QuietProgress
+from pipeline.events import QuietProgress
 from tests.second_user import Plan
 
 pytestmark = [

@@ -160,7 +160,7 @@ MEETING = """
 import os, sys, time
 from pathlib import Path
 from cluster import connect
-from pipeline.engine import Task, run_tasks
+from pipeline.dispatch import Task, run_tasks
 
 def meet(folder):
     Path(folder, str(os.getpid())).touch()

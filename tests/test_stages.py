@@ -20,18 +20,22 @@ from pipeline import cell_blocks, layout
 from pipeline.durable import write_arrays
 from pipeline.engine import Context
 from pipeline.errors import InputError
+from pipeline.fitted import Fitted
 from pipeline.layout import PIECE_ROWS, learning_blocks, packed_row_bytes
 from pipeline.models import load_model
 from pipeline.prepared import PreparedRows
 from pipeline.stages import train as train_stage
 from pipeline.stages import train_online
-from pipeline.stages.cells import cells, cells_name, map_shard
+from pipeline.stages.cells import cells, map_shard
 from pipeline.stages.evaluate import evaluate
-from pipeline.stages.partition import Fitted, partition
+from pipeline.stages.partition import partition
 from pipeline.stages.select import searches, select
 from pipeline.stages.select_cells import score_cells
 from pipeline.stages.select_rows import unpacked_rows
-from pipeline.stages.train import PASS_STREAM, svm_params, train
+from pipeline.stages.train import train
+from pipeline.stages.train_batch import svm_params
+from pipeline.stages.train_dual import DualRunner
+from pipeline.stages.train_online import PASS_STREAM
 from tests.params_for import params_for
 from tests.runs import context, mapped, points, sparse, store_rows, training_cells, without_cluster  # noqa: F401
 
@@ -66,7 +70,7 @@ def test_cells_are_those_of_the_model_in_memory(partitioner: str, kind: str, tmp
     for side in ("train", "test"):
         features, labels, *_ = PreparedRows(ctx.store, side).read(0, PreparedRows(ctx.store, side).n_rows)
         for model in fitted:
-            arrays = ctx.store.open_arrays(cells_name(model, side))
+            arrays = ctx.store.open_arrays(model.cells_name(side))
             expected = model.load(ctx.store).cells(features)
             assert np.array_equal(arrays["codes"][...], expected.codes)
             assert np.array_equal(arrays["labels"][...], labels)
@@ -76,7 +80,7 @@ def test_cells_are_those_of_the_model_in_memory(partitioner: str, kind: str, tmp
 
 def test_a_shard_written_again_is_the_same(tmp_path: Path) -> None:
     ctx, fitted = mapped(tmp_path, 400, params_for(t=5, shard_rows=100))
-    array = ctx.store.open_arrays(cells_name(fitted, "train"))["codes"]
+    array = ctx.store.open_arrays(fitted.cells_name("train"))["codes"]
     before = array[...].copy()
     map_shard(ctx.store, fitted, "train", 100, 200)
     assert np.array_equal(array[...], before)
@@ -272,8 +276,7 @@ def test_training_through_the_spool_reaches_the_same_objective(
 def test_groups_of_classes_give_what_all_at_once_give(
     groups: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(train_stage, "CLASS_GROUPS", groups)
-    monkeypatch.setattr(train_stage, "LANES", 2)
+    monkeypatch.setattr(train_stage, "RUNNERS", {"dual": DualRunner(most_tasks=groups, lanes=2)})
     params = params_for(t=9, class_weight="balanced")
     ctx, fitted = mapped(tmp_path, 600, params, classes=5)
     result = train(ctx, "svm", fitted)

@@ -24,13 +24,15 @@ from pipeline.durable import read_json
 from pipeline.engine import Context
 from pipeline.errors import InputError
 from pipeline.metrics import Invocation
+from pipeline.new_data import open_data
 from pipeline.online import OnlineParams, run_online
 from pipeline.params import Params
 from pipeline.prepared import Preparation
 from pipeline.rundir import RunDirectory
-from pipeline.score import Output, open_data, open_run, score
+from pipeline.score import Output, score
 from pipeline.stages.select_rows import packed_rows, unpacked_rows
 from pipeline.trained import load_run
+from pipeline.trained_model import open_run
 from tests.number_task import BY_COUNTS, FOLLOWS, Numbers, known
 from tests.one_process import Heard, NoWorkers, forget, one_process
 

@@ -16,10 +16,12 @@ from pipeline.dataset_spec import Split
 from pipeline.datasets import ResolvedDataset
 from pipeline.durable import read_json
 from pipeline.engine import Context
+from pipeline.new_data import open_data
 from pipeline.params import Params
 from pipeline.rundir import RunDirectory
-from pipeline.score import Output, open_data, open_run, score
+from pipeline.score import Output, score
 from pipeline.stages import train_counts
+from pipeline.trained_model import open_run
 from tests.one_process import Heard, NoWorkers, forget, one_process, results, write_rows
 from tests.throwaway.counting import MEANS, NAIVE_BAYES
 

@@ -66,7 +66,7 @@ def test_two_learners_of_a_run_have_the_same_kernel_unless_told_otherwise() -> N
 def test_the_command_line_lists_it() -> None:
     asked = BatchOptions.parse(["--dataset", "a9a", "--learner", "nogd", "--kernel", CAUCHY.name])
     assert set(asked.methods) == {"nogd", CAUCHY.name}
-    assert CAUCHY.name in BatchOptions.specs()["kernel"].kind.names
+    assert CAUCHY.name in BatchOptions.specs()["kernel"].kind.known
     with pytest.raises(InputError, match=f"expected one of laplacian, gaussian, chi2, {CAUCHY.name}"):
         BatchOptions.parse(["--dataset", "a9a", "--learner", "nogd", "--kernel", "isolation"])
 

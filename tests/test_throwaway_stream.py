@@ -27,12 +27,14 @@ from pipeline.durable import read_json
 from pipeline.engine import Context
 from pipeline.errors import InputError
 from pipeline.foreign import checked_growth
+from pipeline.new_data import open_data
 from pipeline.online import OnlineParams, run_online
 from pipeline.params import Params
 from pipeline.report import render_report
 from pipeline.rundir import RunDirectory
-from pipeline.score import Output, open_data, open_run, score
+from pipeline.score import Output, score
 from pipeline.stages import grow, stream, train_online
+from pipeline.trained_model import open_run
 from tests.naive import growing as naive
 from tests.one_process import Heard, NoWorkers, forget, one_process, results
 from tests.runs import points

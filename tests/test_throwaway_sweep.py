@@ -23,13 +23,15 @@ from pipeline.datasets import ResolvedDataset
 from pipeline.durable import read_json
 from pipeline.engine import Context
 from pipeline.errors import InputError
+from pipeline.new_data import open_data
 from pipeline.params import Params
 from pipeline.report import render_report
 from pipeline.rundir import RunDirectory
-from pipeline.score import Output, open_data, open_run, score
+from pipeline.score import Output, score
 from pipeline.stages import select, select_sweeps
 from pipeline.stages.select import searches
 from pipeline.stages.select_sweeps import POINTS, best_of_sweep
+from pipeline.trained_model import open_run
 from tests.one_process import Heard, NoWorkers, forget, one_process, results, write_rows
 from tests.throwaway.sweeping import CUTS, LIMIT, SWEPT
 

@@ -26,11 +26,13 @@ from pipeline.durable import read_json
 from pipeline.engine import Context
 from pipeline.errors import InputError
 from pipeline.models import load_model
+from pipeline.new_data import open_data
 from pipeline.params import Params
 from pipeline.rundir import RunDirectory
-from pipeline.score import Output, open_data, open_run, score
+from pipeline.score import Output, score
 from pipeline.stages import train_counts, train_distributed
 from pipeline.store import Store
+from pipeline.trained_model import open_run
 from tests.number_task import BY_COUNTS
 from tests.one_process import Heard, NoWorkers, forget, one_process, results, write_rows
 from tests.throwaway.weighted import HEAVY_SVM, RIDGE, Curved, Heavy

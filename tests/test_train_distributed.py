@@ -22,11 +22,11 @@ from ikmap.learners.linear_svm import fit_linear_svm
 from ikmap.learners.rows import Block
 from pipeline import engine, layout
 from pipeline.engine import Context
+from pipeline.fitted import Fitted
 from pipeline.layout import learning_parts
 from pipeline.models import load_model
 from pipeline.params import Params
 from pipeline.stages import train_distributed
-from pipeline.stages.partition import Fitted
 from pipeline.stages.train import train
 from pipeline.stages.train_batch import svm_params
 from tests.params_for import params_for

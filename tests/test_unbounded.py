@@ -27,12 +27,12 @@ from pipeline import intake as intake_module
 from pipeline.datasets import ResolvedDataset
 from pipeline.engine import Context
 from pipeline.errors import InputError
+from pipeline.events import QuietProgress
 from pipeline.intake import Intake
 from pipeline.metrics import Invocation
 from pipeline.online import OnlineParams, run_online
 from pipeline.params import Params
 from pipeline.prepared import PreparedRows, read_part
-from pipeline.progress import QuietProgress
 from pipeline.readers.directory import DirectoryFeed
 from pipeline.readers.feed import Arrival, Feed
 from pipeline.readers.pipe import PipeFeed

@@ -19,7 +19,7 @@ import flows.score
 from flows._cli import run_command
 from pipeline.download import COPIES, readable
 from pipeline.errors import InputError
-from pipeline.readers import open_source
+from pipeline.readers import Sizes, open_source
 from tests.test_readers_files import COMPRESS, CONTENT, read_all, same
 
 Plain = http.server.SimpleHTTPRequestHandler
@@ -115,8 +115,8 @@ def test_every_format_from_every_server(name: str, kind: Callable[..., Any], tmp
     steps: list[tuple[str, int, int | None]] = []
     with serving(tmp_path / "site", kind) as site:
         url = readable(f"{site}/{name}", tmp_path / "data", say=said.append, progress=lambda *step: steps.append(step))
-        found = read_all(open_source(url, block_bytes=100))
-    assert same(found, read_all(open_source(str(tmp_path / "site" / name), block_bytes=100)))
+        found = read_all(open_source(url, sizes=Sizes(block=100)))
+    assert same(found, read_all(open_source(str(tmp_path / "site" / name), sizes=Sizes(block=100))))
     if kind is Parts:
         assert url == f"{site}/{name}"
         assert said == []

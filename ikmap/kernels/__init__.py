@@ -9,6 +9,7 @@ from ikmap.kernels.base import KERNELS, Kernel
 from ikmap.kernels.chi2 import AdditiveChi2Kernel
 from ikmap.kernels.isolation import IsolationKernel, isolation_kernel
 from ikmap.kernels.radial import GaussianKernel, LaplacianKernel
+from ikmap.kernels.shared import SharedKernel
 
 __all__ = [
     "KERNELS",
@@ -17,6 +18,7 @@ __all__ = [
     "IsolationKernel",
     "Kernel",
     "LaplacianKernel",
+    "SharedKernel",
     "isolation_kernel",
     "kernel_as_dict",
     "kernel_from",

@@ -3,17 +3,8 @@
 from __future__ import annotations
 
 from ikmap.methods.kernel import KernelMethod
-from ikmap.methods.learner import (
-    CountsLearner,
-    DualLearner,
-    Learner,
-    Sample,
-    Search,
-    Shape,
-    StreamLearner,
-    Training,
-    WholeLearner,
-)
+from ikmap.methods.learner import Learner
+from ikmap.methods.learners import CountsLearner, DualLearner, StreamLearner, WholeLearner
 from ikmap.methods.map import Map, MapShape
 from ikmap.methods.options import MethodOptions, OptionError, option
 from ikmap.methods.registry import (
@@ -32,6 +23,8 @@ from ikmap.methods.registry import (
     stream_learner,
     whole_learner,
 )
+from ikmap.methods.sample import Sample, Shape, Training
+from ikmap.methods.search import Search
 from ikmap.methods.sweep import Split
 
 __all__ = [

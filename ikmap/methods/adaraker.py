@@ -7,8 +7,10 @@ from typing import Any, ClassVar
 
 from ikmap.methods.fourier import FeaturesOptions
 from ikmap.methods.kinds import Choice, Real
-from ikmap.methods.learner import OnlineOptions, Sample, Search, Shape, StreamLearner
+from ikmap.methods.learners import OnlineOptions, StreamLearner
 from ikmap.methods.options import BASELINES, MethodOptions, Setting, option
+from ikmap.methods.sample import Sample, Shape
+from ikmap.methods.search import Search
 
 LAMBDAS = tuple(sorted(10.0**m / half for m in (-2, -3, -4, -5) for half in (1, 2)))
 """Search range of lambda, the paper's Table 3."""

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from ikmap.methods.additive_chi2 import ADDITIVE_CHI2
 from ikmap.methods.kernel_svm import KernelSVM
 from ikmap.methods.kinds import Integer
-from ikmap.methods.learner import BatchOptions, Shape, Training
+from ikmap.methods.learners import BatchOptions
 from ikmap.methods.linear_on_cells import LossOptions
 from ikmap.methods.mapped import LinearOnMap
 from ikmap.methods.options import BASELINES, MethodOptions, option
+from ikmap.methods.sample import Shape, Training
 
 if TYPE_CHECKING:
     from ikmap.kernels import Kernel

@@ -7,10 +7,11 @@ from typing import Any, ClassVar
 from ikmap.methods.kernel import KERNELS
 from ikmap.methods.kernel_on_rows import KernelOptions, OnKernel, kernel_of, kernel_on_rows
 from ikmap.methods.kinds import Integer
-from ikmap.methods.learner import BatchOptions, Shape, Training
+from ikmap.methods.learners import BatchOptions
 from ikmap.methods.linear_on_cells import LossOptions
 from ikmap.methods.mapped import LinearOnMap
 from ikmap.methods.options import BASELINES, MethodOptions, OptionError, one_of, option
+from ikmap.methods.sample import Shape, Training
 
 
 class FeaturesOptions(MethodOptions):

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from ikmap.methods.kernel import Chosen, KernelMethod
 from ikmap.methods.kinds import Real
-from ikmap.methods.learner import Search
 from ikmap.methods.options import BASELINES, MethodOptions, option
+from ikmap.methods.search import Search
 from ikmap.methods.width import GAMMAS, WIDTH
 
 if TYPE_CHECKING:

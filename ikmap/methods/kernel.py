@@ -16,7 +16,7 @@ from ikmap.methods.options import MethodOptions
 
 if TYPE_CHECKING:
     from ikmap.kernels import Kernel
-    from ikmap.methods.learner import Search
+    from ikmap.methods.search import Search
 
 type Chosen = Mapping[str, float]
 """Of each parameter that a kernel has the number that was chosen or given."""
@@ -47,7 +47,8 @@ class KernelMethod:
         Modules of compiled loops of its own, outside `ikmap`.
     shares : tuple of str
         Parameters that decide the part of its values that takes long. Its kernel is then a
-        :class:`ikmap.kernels.SharedKernel`, and cross-validation computes that part once for all values of the others.
+        :class:`ikmap.kernels.SharedKernel`, and cross-validation of a learner that needs all pairs of rows computes
+        that part once for all values of the others.
     """
 
     name: str
@@ -100,7 +101,6 @@ class KernelName(Choice):
     def __init__(self) -> None:
         super().__init__(())
 
-    def __getattribute__(self, name: str) -> Any:
-        if name == "names":
-            return tuple(one.name for one in KERNELS.values() if one.on == "rows")
-        return super().__getattribute__(name)
+    @property
+    def known(self) -> tuple[str, ...]:
+        return tuple(one.name for one in KERNELS.values() if one.on == "rows")

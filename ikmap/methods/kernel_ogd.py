@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from ikmap.methods.kernel_on_rows import KernelOptions, OnKernel, kernel_on_rows
-from ikmap.methods.learner import OnlineOptions, Sample, Shape, StreamLearner
+from ikmap.methods.learners import OnlineOptions, StreamLearner
 from ikmap.methods.options import MethodOptions
+from ikmap.methods.sample import Sample, Shape
 
 
 class KernelOGDOptions(KernelOptions, OnlineOptions):
@@ -14,6 +15,7 @@ class KernelOGDOptions(KernelOptions, OnlineOptions):
 
 
 class _KernelOGD(OnKernel, StreamLearner):
+    all_pairs: ClassVar[bool] = True
     Options: ClassVar[type[MethodOptions]] = KernelOGDOptions
     models = ("ikmap.learners.kernel_model",)
 

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from ikmap.methods.isolation import ISOLATION
 from ikmap.methods.kernel_on_rows import KernelOptions, OnKernel, kernel_on_rows
-from ikmap.methods.learner import BatchOptions, Shape, Training, WholeLearner
+from ikmap.methods.learners import BatchOptions, WholeLearner
 from ikmap.methods.options import MethodOptions
+from ikmap.methods.sample import Shape, Training
 
 if TYPE_CHECKING:
     from ikmap.kernels import Kernel
@@ -52,6 +53,7 @@ class KernelSVMOptions(KernelOptions, BatchOptions):
 
 
 class _OnRows(OnKernel, KernelSVM):
+    all_pairs: ClassVar[bool] = True
     Options: ClassVar[type[MethodOptions]] = KernelSVMOptions
 
     def kernel(self, options: Any, training: Training) -> Kernel:

@@ -130,17 +130,22 @@ class Choice(Kind):
     later: tuple[str, ...] = ()
 
     @property
+    def known(self) -> tuple[str, ...]:
+        """What may be given now: subclasses may learn of names later."""
+        return self.names
+
+    @property
     def metavar(self) -> str:
-        listed = "{" + ",".join(self.names) + "}"
+        listed = "{" + ",".join(self.known) + "}"
         return listed if len(listed) < LONGEST else "NAME"
 
     def check(self, value: Any) -> str:
         if value in self.later:
-            raise ValueError(f"{value!r} is not available yet; available: {', '.join(self.names)}")
-        if not isinstance(value, str) or value not in self.names:
-            near = get_close_matches(str(value), (*self.names, *self.later), n=1)
+            raise ValueError(f"{value!r} is not available yet; available: {', '.join(self.known)}")
+        if not isinstance(value, str) or value not in self.known:
+            near = get_close_matches(str(value), (*self.known, *self.later), n=1)
             hint = f" (did you mean {near[0]!r}?)" if near else ""
-            refuse(value, f"one of {', '.join(self.names)}{hint}")
+            refuse(value, f"one of {', '.join(self.known)}{hint}")
         return value
 
 
@@ -177,7 +182,7 @@ class Several(Names):
 
     @property
     def expected(self) -> str:
-        return f"a list of {', '.join(self.choice.names)}"
+        return f"a list of {', '.join(self.choice.known)}"
 
     def word(self, word: Any) -> str:
         return self.choice.check(word.strip() if isinstance(word, str) else word)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from ikmap.methods.kinds import Choice, Integer, Real
-from ikmap.methods.learner import BatchOptions, DualLearner
+from ikmap.methods.learners import BatchOptions, DualLearner
 from ikmap.methods.options import MethodOptions, OptionError, option
 
 

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ikmap.methods.kinds import Integer
-from ikmap.methods.learner import Sample, Search
 from ikmap.methods.options import FEATURES, MethodOptions, option
 from ikmap.methods.psi import psi_option, psis_to_try
+from ikmap.methods.sample import Sample
+from ikmap.methods.search import Search
 
 if TYPE_CHECKING:
     from ikmap.cells import Cells

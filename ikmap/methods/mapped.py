@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from ikmap.methods.learner import Training, WholeLearner
+from ikmap.methods.learners import WholeLearner
+from ikmap.methods.sample import Training
 
 
 class LinearOnMap(WholeLearner):

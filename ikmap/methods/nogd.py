@@ -6,8 +6,9 @@ from typing import Any, ClassVar
 
 from ikmap.methods.kernel_on_rows import KernelOptions, OnKernel, kernel_on_rows
 from ikmap.methods.kinds import Choice, Flag, Integer
-from ikmap.methods.learner import OnlineOptions, Sample, Shape, StreamLearner
+from ikmap.methods.learners import OnlineOptions, StreamLearner
 from ikmap.methods.options import BASELINES, MethodOptions, OptionError, option
+from ikmap.methods.sample import Sample, Shape
 
 
 class NOGDOptions(KernelOptions, OnlineOptions):

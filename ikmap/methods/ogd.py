@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from ikmap.methods.kinds import Choice
-from ikmap.methods.learner import OnlineOptions, Sample, Shape, StreamLearner
+from ikmap.methods.learners import OnlineOptions, StreamLearner
 from ikmap.methods.options import MethodOptions, OptionError, option
+from ikmap.methods.sample import Sample, Shape
 
 
 class OGDOptions(OnlineOptions):

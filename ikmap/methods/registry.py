@@ -21,7 +21,8 @@ from ikmap.methods.kernel import KERNELS, KernelMethod
 from ikmap.methods.kernel_ogd import KERNEL_OGD
 from ikmap.methods.kernel_svm import ISOLATION_SVM, KERNEL_SVM
 from ikmap.methods.laplacian import LAPLACIAN
-from ikmap.methods.learner import CountsLearner, DualLearner, Learner, StreamLearner, WholeLearner
+from ikmap.methods.learner import Learner
+from ikmap.methods.learners import CountsLearner, DualLearner, StreamLearner, WholeLearner
 from ikmap.methods.linear_on_cells import LOGISTIC, SVM
 from ikmap.methods.map import Map
 from ikmap.methods.nogd import NOGD

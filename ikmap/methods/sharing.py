@@ -9,7 +9,8 @@ from typing import Any
 
 from ikmap.methods.kernel import KERNELS, KernelMethod
 from ikmap.methods.kinds import AnyOf, Integer, Kind, Real, differ_in_words
-from ikmap.methods.learner import Learner, StreamLearner
+from ikmap.methods.learner import Learner
+from ikmap.methods.learners import StreamLearner
 from ikmap.methods.map import Map
 from ikmap.methods.options import OptionError, Spec, one_of
 from ikmap.methods.registry import LEARNERS, MAPS, Method, map_of, method, methods, plain_options

@@ -10,6 +10,6 @@ block alone. Whatever is wrong with a file raises `pipeline.errors.InputError` w
 """
 
 from pipeline.readers.base import Block, Piece, Source
-from pipeline.readers.open import FORMATS, open_source
+from pipeline.readers.open import FORMATS, CsvFormat, Sizes, open_source
 
-__all__ = ["FORMATS", "Block", "Piece", "Source", "open_source"]
+__all__ = ["FORMATS", "Block", "CsvFormat", "Piece", "Sizes", "Source", "open_source"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import NamedTuple
 
 from pipeline.errors import InputError
 from pipeline.readers import delimited, libsvm
@@ -26,6 +27,36 @@ _BY_CONTENT = {b"PAR1": "parquet", b"\x93NUMPY": "npy", b"PK\x03\x04": "npz"}
 _OPEN_TABLE = {"parquet": open_parquet, "npy": open_npy, "npz": open_npz}
 
 
+class CsvFormat(NamedTuple):
+    """What is known of CSV text; None: it is found out.
+
+    Attributes
+    ----------
+    header : bool or None
+        Whether the first line names the columns.
+    delimiter : str or None
+        What stands between columns.
+    """
+
+    header: bool | None = None
+    delimiter: str | None = None
+
+
+class Sizes(NamedTuple):
+    """Aimed-at bytes of what a file is cut into.
+
+    Attributes
+    ----------
+    piece : int or None
+        What a task reads; default 64 MiB.
+    block : int or None
+        What is parsed at once; default 8 MiB of LIBSVM text, 4 MiB of CSV text, 16 MiB of dense float64 rows.
+    """
+
+    piece: int | None = None
+    block: int | None = None
+
+
 def open_source(
     url: str,
     format: str = "auto",
@@ -34,10 +65,8 @@ def open_source(
     zero_based: bool = False,
     *,
     require_label: bool = True,
-    piece_bytes: int | None = None,
-    block_bytes: int | None = None,
-    header: bool | None = None,
-    delimiter: str | None = None,
+    csv: CsvFormat = CsvFormat(),  # noqa: B008 - immutable
+    sizes: Sizes = Sizes(),  # noqa: B008
 ) -> Source:
     """Open a data file. Cheap: reads a header or the first rows.
 
@@ -58,11 +87,10 @@ def open_source(
         LIBSVM indices count from 0 instead of 1.
     require_label : bool
         If False, a table may come without the label column; its blocks then have ``y = None``.
-    piece_bytes, block_bytes : int, optional
-        Aimed-at sizes (default: pieces of 64 MiB; blocks of 8 MiB of LIBSVM text, 4 MiB of CSV text, 16 MiB
-        of dense float64 rows).
-    header, delimiter : bool, str, optional
-        Of CSV, where they are known: whether the first line names the columns, and what stands between columns.
+    csv : CsvFormat
+        What is known of CSV text.
+    sizes : Sizes
+        Into what the file is cut.
 
     Raises
     ------
@@ -75,13 +103,13 @@ def open_source(
     kind = format_of(file, format)
     if file.compression and kind not in ("libsvm", "csv"):
         raise InputError(f"{url}: found a compressed .{kind} file, expected it uncompressed; decompress it first")
-    piece_bytes = piece_bytes or PIECE_BYTES
+    piece_bytes, block_bytes = sizes.piece or PIECE_BYTES, sizes.block
     if kind == "libsvm":
         size = block_bytes or libsvm.TEXT_BLOCK_BYTES
         return open_libsvm(file, n_columns, zero_based, piece_bytes, size)
     if kind == "csv":
         size = block_bytes or delimited.TEXT_BLOCK_BYTES
-        return open_delimited(file, label, n_columns, require_label, piece_bytes, size, header, delimiter)
+        return open_delimited(file, label, n_columns, require_label, piece_bytes, size, *csv)
     return _OPEN_TABLE[kind](file, label, n_columns, require_label, piece_bytes, block_bytes or BLOCK_BYTES)
 
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
+from typing import NamedTuple
 
 from pipeline.report.labels import Box, place_labels
 from pipeline.report.text import brief, esc, percent, shorten
@@ -176,14 +177,20 @@ def _thinned(points: Sequence[tuple[float, float]], most: int) -> list[tuple[flo
     return [points[round(i * last / (most - 1))] for i in range(most)]
 
 
+class ChartWords(NamedTuple):
+    """What a chart says of itself: for those who cannot see it, and at its axes."""
+
+    title: str
+    description: str
+    x: str
+    y: str
+
+
 def line_chart(
     key: str,
     series: Sequence[Series],
+    words: ChartWords,
     *,
-    title: str,
-    description: str,
-    x_label: str,
-    y_label: str,
     log2: bool = False,
     reference: float | None = None,
     unit: str = "share",
@@ -196,6 +203,7 @@ def line_chart(
     ----------
     key : str
         Unique on the page; prefix of the ids of title and description.
+    words : ChartWords
     log2 : bool
         Logarithmic x axis with ticks where there are points; every x must be positive.
     reference : float, optional
@@ -235,7 +243,7 @@ def line_chart(
     parts.append(
         f'<rect class="plot" x="{LEFT}" y="{TOP}" width="{WIDTH - LEFT - RIGHT}" height="{floor - TOP}"/>'
         f'<text class="name" x="{(LEFT + WIDTH - RIGHT) / 2:g}" y="{HEIGHT - 10}" text-anchor="middle">'
-        f'{esc(x_label)}</text><text class="name" x="4" y="14">{esc(y_label)}</text>'
+        f'{esc(words.x)}</text><text class="name" x="4" y="14">{esc(words.y)}</text>'
     )
     if reference is not None:
         parts.append(
@@ -258,8 +266,8 @@ def line_chart(
     parts.append(_marks(marked, drawn, Box(LEFT + 2, TOP + 2, WIDTH - RIGHT - 2, floor - 2)))
     return (
         f'<svg class="chart" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
-        f'aria-labelledby="{key}-title {key}-desc"><title id="{key}-title">{esc(title)}</title>'
-        f'<desc id="{key}-desc">{esc(description)}</desc>{"".join(parts)}</svg>'
+        f'aria-labelledby="{key}-title {key}-desc"><title id="{key}-title">{esc(words.title)}</title>'
+        f'<desc id="{key}-desc">{esc(words.description)}</desc>{"".join(parts)}</svg>'
     )
 
 

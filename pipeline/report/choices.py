@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from ikmap.methods.options import Setting
+from ikmap.methods.search import JOINED
 from ikmap.tasks import Figure
-from pipeline.report.charts import STYLES, Series, line_chart, swatch
+from pipeline.report.charts import STYLES, ChartWords, Series, line_chart, swatch
 from pipeline.report.fields import (
     Metrics,
     get_list,
@@ -15,6 +17,7 @@ from pipeline.report.fields import (
     get_points,
     get_text,
     learners_of,
+    number,
 )
 from pipeline.report.figure import figure_of, is_possible, shown
 from pipeline.report.markup import scroll, section
@@ -72,9 +75,35 @@ def _tried(name: str, metrics: Metrics) -> dict[str, int]:
     if (tried := get_number(swept, "tried")) is not None:
         found[get_text(swept, "parameter")] = int(tried)
     tuned = get_mapping(get_mapping(selection, "tuned"), name)
-    if get_number(tuned, "chosen") is not None:
-        found[get_text(tuned, "parameter")] = len(get_list(tuned, "values"))
+    for key, (values, _, chosen_of_key) in _by_parameter(tuned, figure_of(metrics)).items():
+        if chosen_of_key is not None:
+            found[key] = len(values)
     return {key: n for key, n in found.items() if n}
+
+
+def _by_parameter(found: Mapping[str, Any], figure: Figure) -> dict[str, tuple[list[Any], list[Any], float | None]]:
+    """Of what was searched for a learner: values of each parameter, the best figure of each, and what was chosen."""
+    names, values, figures = (
+        get_text(found, "parameter").split(JOINED),
+        get_list(found, "values"),
+        found.get(figure.key),
+    )
+    of_values = get_list({"of": figures}, "of")
+    if len(names) == 1:
+        return {names[0]: (values, of_values, get_number(found, "chosen"))}
+    best, by_name = max if figure.higher_is_better else min, {}
+    for i, name in enumerate(names):
+        ends: dict[float, float] = {}
+        for value, of_value in zip(values, of_values, strict=False):
+            x, y = _part(value, i), number(of_value)
+            if x is not None and y is not None:
+                ends[x] = best(ends.get(x, y), y)
+        by_name[name] = sorted(ends), [ends[x] for x in sorted(ends)], _part(found.get("chosen"), i)
+    return by_name
+
+
+def _part(value: Any, i: int) -> float | None:
+    return number(value[i]) if isinstance(value, list | tuple) and i < len(value) else None
 
 
 def parameter_of(selection: Mapping[str, object]) -> str:
@@ -91,10 +120,11 @@ def selection_curves(metrics: Metrics) -> str:
         for name, accuracy in get_mapping(selection, figure.key).items()
     ]
     searches += [
-        (name, get_text(found, "parameter"), get_list(found, "values"), found[figure.key], get_number(found, "chosen"))
+        (name, parameter, *of)
         for kind in ("swept", "tuned")
         for name, found in get_mapping(selection, kind).items()
         if isinstance(found, Mapping) and figure.key in found
+        for parameter, of in _by_parameter(found, figure).items()
     ]
     settings = settings_in(metrics)
     series: dict[str, list[Series]] = {parameter: [] for parameter in settings}
@@ -120,12 +150,14 @@ def _selection_curve(selection: Metrics, parameter: str, setting: Setting, serie
     chart = line_chart(
         f"selection-{parameter}",
         series,
-        title=f"Cross-validation of {parameter}",
-        description="; ".join(
-            f"{line.name}: {'best' if line.mark is None else 'chosen'} {found[line.name]}" for line in series
+        ChartWords(
+            title=f"Cross-validation of {parameter}",
+            description="; ".join(
+                f"{line.name}: {'best' if line.mark is None else 'chosen'} {found[line.name]}" for line in series
+            ),
+            x=f"{setting.sign}, {setting.words} (log scale)",
+            y=figure.key,
         ),
-        x_label=f"{setting.sign}, {setting.words} (log scale)",
-        y_label=figure.key,
         log2=True,
         unit=figure.unit,
     )

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from ikmap.tasks import Figure, task_of
 from pipeline.report.charts import (
+    ChartWords,
     Series,
     interval_strip,
     line_chart,
@@ -247,10 +248,12 @@ def _learning_curve(i: int, name: str, points: list[tuple[float, float]], test: 
     chart = line_chart(
         f"curve-{i}",
         [Series(name, points, i)],
-        title=f"Learning curve of {name}",
-        description=f"Progressive {figure.key}, {begin} after {count(points[0][0])} rows, {end}",
-        x_label="training rows seen",
-        y_label=f"progressive {figure.key}",
+        ChartWords(
+            title=f"Learning curve of {name}",
+            description=f"Progressive {figure.key}, {begin} after {count(points[0][0])} rows, {end}",
+            x="training rows seen",
+            y=f"progressive {figure.key}",
+        ),
         reference=test,
         unit=figure.unit,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ikmap.tasks import task_of
 from ikmap.tasks.sections import Confusion, Lines, Part, Table, Text
-from pipeline.report.charts import Series, line_chart, swatch
+from pipeline.report.charts import ChartWords, Series, line_chart, swatch
 from pipeline.report.confusion import SHARES_UP_TO, confusion_block
 from pipeline.report.fields import Metrics, get_mapping, number
 from pipeline.report.markup import scroll, section
@@ -60,8 +60,8 @@ def lines_figure(key: str, part: Lines) -> str:
         return ""
     said = ", ".join(line.name for line in series)
     chart = line_chart(
-        key, series, title=part.title, description=f"{part.title}: {said}", x_label=part.x_label,
-        y_label=part.y_label, unit="number",
+        key, series, ChartWords(title=part.title, description=f"{part.title}: {said}", x=part.x_label,
+        y=part.y_label), unit="number",
     )  # fmt: skip
     legend = "".join(f"<li>{swatch(line.style)}{esc(line.name)}</li>" for line in series)
     note = f"<figcaption>{esc(part.note)}</figcaption>" if part.note else ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipeline.report.charts import Series, line_chart, swatch
+from pipeline.report.charts import ChartWords, Series, line_chart, swatch
 from pipeline.report.fields import (
     Metrics,
     get_mapping,
@@ -47,10 +47,12 @@ def stream_section(metrics: Metrics) -> str:
     chart = line_chart(
         "stream",
         series,
-        title=f"{figure.title} so far along the stream",
-        description="; ".join(f"{name}: {end}" for name, end in ends.items()),
-        x_label="rows of the stream",
-        y_label=f"{figure.key} so far",
+        ChartWords(
+            title=f"{figure.title} so far along the stream",
+            description="; ".join(f"{name}: {end}" for name, end in ends.items()),
+            x="rows of the stream",
+            y=f"{figure.key} so far",
+        ),
         unit=figure.unit,
     )
     legend = "".join(f"<li>{swatch(line.style)}{esc(line.name)}: {ends[line.name]}</li>" for line in series)

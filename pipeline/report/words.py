@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from ikmap.methods import KERNELS, LEARNERS, MAPS, Method
 from ikmap.methods.options import OptionError, Setting
+from ikmap.methods.search import numbers_of
 from pipeline.report.fields import Metrics, get_list, get_mapping, get_number, get_text, learners_of
 from pipeline.report.text import shorten
 
@@ -52,7 +53,7 @@ def title_of(learner: str) -> str:
 def settings_in(metrics: Metrics) -> dict[str, Setting]:
     """What the results of a run depend on, by its name in the papers: the map's first, then those of the learners."""
     found: dict[str, list[Setting]] = {}
-    searched = {get_text(learner, "parameter") for learner in learners_of(metrics).values()}
+    searched = {name for learner in learners_of(metrics).values() for name in _chosen(learner)}
     for one in _methods_of(metrics).values():
         for spec in one.Options.specs().values():
             if spec.setting is not None:
@@ -68,15 +69,20 @@ def settings_in(metrics: Metrics) -> dict[str, Setting]:
 def settings_of(name: str, metrics: Metrics) -> dict[str, float]:
     """Values of those of :func:`settings_in` that a learner was trained with."""
     learner, params = learners_of(metrics)[name], get_mapping(metrics, "params")
-    chosen = get_text(learner, "parameter")
-    found = {"psi": get_number(learner, "psi")}
-    if chosen:
-        found[chosen] = get_number(learner, "value")
+    found = {"psi": get_number(learner, "psi"), **_chosen(learner)}
     for parameter, option in _options_with_settings(name, metrics).items():
         if found.get(parameter) is None:
             value = params.get(option)
             found[parameter] = get_number(value, name) if isinstance(value, dict) else get_number(params, option)
     return {parameter: value for parameter in settings_in(metrics) if (value := found.get(parameter)) is not None}
+
+
+def _chosen(learner: Metrics) -> dict[str, float | None]:
+    """What was chosen or given for a learner beside psi, by name: one number, or several."""
+    parameter, value = get_text(learner, "parameter"), learner.get("value")
+    if isinstance(value, list | tuple):
+        return dict(numbers_of(parameter, value))
+    return {parameter: get_number(learner, "value")} if parameter else {}
 
 
 def _options_with_settings(learner: str, metrics: Metrics) -> dict[str, str]:

@@ -7,19 +7,16 @@ from typing import Any
 
 import numpy as np
 
+from ikmap.rows import nbytes_of
 from pipeline.device import DeviceMap, evidence_of, explain_cells, record_of, warning_of
-from pipeline.engine import Context, Record, Stage, Task
+from pipeline.dispatch import Task
+from pipeline.engine import Context, Record, Stage
+from pipeline.fitted import Fitted
 from pipeline.layout import Layout, cell_layout
 from pipeline.prepared import PreparedRows, counted
-from pipeline.stages.partition import Fitted
 from pipeline.store import Store
 
 SIDES = ("train", "test")
-
-
-def cells_name(fitted: Fitted, side: str) -> str:
-    """Where the cells of training or test rows in some partitionings are stored."""
-    return f"cells/{fitted.label}/{side}"
 
 
 def cells(context: Context, fitted: Sequence[Fitted]) -> dict[str, Any]:
@@ -38,7 +35,7 @@ def cells(context: Context, fitted: Sequence[Fitted]) -> dict[str, Any]:
         n, dtype = rows.n_rows, np.dtype(rows.preparation.task.dtype)
         layout = cell_layout(n, params.t, params.shard_rows)
         for model in fitted:
-            name = cells_name(model, side)
+            name = model.cells_name(side)
             create_cells(store, name, n, params.t, layout, dtype)
             tasks += [
                 Task(
@@ -91,8 +88,8 @@ def map_shard(store: Store, fitted: Fitted, side: str, start: int, stop: int, de
         inside = slice(begin - start, begin - start + block.y.size)
         codes[inside] = mapping.codes(X)
         labels[inside] = block.y
-        read += X.nbytes if isinstance(X, np.ndarray) else X.data.nbytes + X.indices.nbytes
-    name = cells_name(fitted, side)
+        read += nbytes_of(X)
+    name = fitted.cells_name(side)
     outputs = store.write_shards(f"{name}/codes", start, codes) + store.write_shards(f"{name}/labels", start, labels)
     return {
         **record_of([mapping]),

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from ikmap.cells import Cells
 from ikmap.learners.rows import Block
 from ikmap.model import Model
-from pipeline.engine import Context, Record, Stage, Task
-from pipeline.models import load_model
+from ikmap.rows import nbytes_of
+from pipeline.arrays import read
+from pipeline.dispatch import Task
+from pipeline.engine import Context, Record, Stage
+from pipeline.fitted import Fitted
+from pipeline.models import MODELS, load_model
 from pipeline.prepared import PreparedRows
-from pipeline.stages.cells import cells_name
-from pipeline.stages.partition import Fitted
-from pipeline.stages.train import MODELS
-from pipeline.store import Store, read
+from pipeline.store import Store
 from pipeline.values import check_values, kernel_in
 
 TASK_BYTES = 16 << 20
@@ -47,7 +46,7 @@ def _tasks_of(store: Store, fitted: Fitted | None) -> tuple[int, int]:
     if fitted is None:
         rows = PreparedRows(store, "test")
         return rows.n_rows, max(1, min(rows.n_rows, TASK_BYTES // rows.row_bytes))
-    codes = store.open_arrays(cells_name(fitted, "test"))["codes"]
+    codes = store.open_arrays(fitted.cells_name("test"))["codes"]
     assert codes.shards is not None
     n, step = codes.shape[0], codes.shards[0]
     return n, step * max(1, TASK_BYTES // (codes.dtype.itemsize * codes.shape[1] * step))
@@ -63,9 +62,9 @@ def tally_of_rows(
         block = test.read(start, stop)
         rows: Any = block.rows
         check_values(learner, rows, test.where, test.preparation.column_names, start, kernel_in(model))
-        size = rows.nbytes if isinstance(rows, np.ndarray) else rows.data.nbytes + rows.indices.nbytes
+        size = nbytes_of(rows)
     else:
-        arrays = store.open_arrays(cells_name(fitted, "test"))
+        arrays = store.open_arrays(fitted.cells_name("test"))
         codes, targets = (read(arrays[key], slice(start, stop)) for key in ("codes", "labels"))
         size = codes.nbytes
         block = Block(Cells(codes, fitted.offsets(store)).packed(), targets)

@@ -18,12 +18,13 @@ import numpy as np
 
 from ikmap.methods import import_models
 from ikmap.model import from_parts
+from ikmap.rows import nbytes_of
 from pipeline.durable import read_arrays, write_arrays
 from pipeline.engine import Record
+from pipeline.fitted import Fitted
 from pipeline.foreign import checked, checked_growth
 from pipeline.models import save_model
 from pipeline.params import Params
-from pipeline.stages.partition import Fitted
 from pipeline.stream_data import Stream
 from pipeline.working_clock import working_clock
 
@@ -81,7 +82,7 @@ def map_and_grow(stream: Stream, growing: Growing, k: int, n_threads: int = 1) -
         outputs.append(name)
         saved = _save_if_due(growing, fitted, k + 1, model, replace(saved, since=saved.since + seconds[fitted.label]))
         _keep(growing, fitted, k + 1, model, saved)
-    read = X.nbytes if isinstance(X, np.ndarray) else X.data.nbytes + X.indices.nbytes
+    read = nbytes_of(X)
     return {
         "rows": int(X.shape[0]),
         "bytes_read": int(read),

@@ -12,7 +12,8 @@ from ikmap.rows import Rows
 from ikmap.tasks import Asked, LearningTask
 from pipeline.asked_task import asked_task, asked_word
 from pipeline.datasets import ResolvedDataset
-from pipeline.engine import Context, Record, Stage, Task
+from pipeline.dispatch import Task
+from pipeline.engine import Context, Record, Stage
 from pipeline.errors import InputError
 from pipeline.params import Params
 from pipeline.prepared import (

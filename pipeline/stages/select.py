@@ -12,7 +12,8 @@ from ikmap.methods.map import Value
 from ikmap.model_selection import FOLDS, values_of_C
 from ikmap.racing import ODDS
 from ikmap.tasks import LearningTask
-from pipeline.engine import Context, Record, Stage, Task
+from pipeline.dispatch import Task
+from pipeline.engine import Context, Record, Stage
 from pipeline.params import Params
 from pipeline.prepared import PreparedRows
 from pipeline.stages.select_cells import cell_learners, cell_values, groups_of, score_cells
@@ -88,11 +89,15 @@ class Unit:
         if self.kind == CELLS:
             name = f"fold-{self.fold}-values-{'-'.join(map(str, self.wanted))}"
             return Task(name, (CELLS, store, params, self.fold, self.wanted, n_rows))
-        ((value, _),) = self.wanted.items()
         if self.kind == SWEEP:
-            return Task(f"sweep-{value}", (SWEEP, store, params, value, n_rows))
-        name = f"{self.kind}-{value:g}-fold-{self.fold}"
-        return Task(name, ("rows", store, params, self.kind, value, self.fold, n_rows))
+            (learner,) = self.wanted
+            return Task(f"sweep-{learner}", (SWEEP, store, params, learner, n_rows))
+        name = f"{self.kind}-{'-'.join(map(_words, self.wanted))}-fold-{self.fold}"
+        return Task(name, ("rows", store, params, self.kind, list(self.wanted), self.fold, n_rows))
+
+
+def _words(value: Any) -> str:
+    return "_".join(f"{number:g}" for number in (value if isinstance(value, tuple) else (value,)))
 
 
 def score(what: str, *args: Any) -> Record:
@@ -156,11 +161,18 @@ class Search:
         wanted: dict[Value, dict[str, int]] = {}
         units = []
         for entrant in self.running:
+            name = entrant.name
+            groups: dict[Any, list[Any]] = {}
             for value, n_Cs in entrant.left.items():
-                if entrant.name in self.cells:
-                    wanted.setdefault(value, {})[entrant.name] = n_Cs
+                if name in self.cells:
+                    wanted.setdefault(value, {})[name] = n_Cs
                 else:
-                    units.append((entrant.values.index(value), Unit(entrant.name, fold, {value: {entrant.name: 1}})))
+                    shared = LEARNERS[name].sharing(self.params.of(name), value)
+                    key = ("alone", value) if shared is None else ("shared", shared)
+                    groups.setdefault(key, []).append(value)
+            for values in groups.values():
+                unit = Unit(name, fold, {value: {name: 1} for value in values})
+                units.append((entrant.values.index(values[0]), unit))
         psis = sorted(wanted)
         for group in groups_of(psis, fold, self.params):
             unit = Unit(CELLS, fold, {psi: wanted[psi] for psi in group})
@@ -183,7 +195,8 @@ class Search:
         unit = self.units[task.name]
         for name, value, path in record["scores"]:
             rows = [unpacked_rows(text, record["held_out"]) for text in path]
-            self.entrants[name].scores.add(value, unit.fold, rows)
+            at = tuple(value) if isinstance(value, list) else value
+            self.entrants[name].scores.add(at, unit.fold, rows)
         if unit.kind == SWEEP:
             self.swept[next(iter(unit.wanted))] = record["swept"]
         self.costs.setdefault(unit.kind, Costs()).add(unit.work, record["seconds"])

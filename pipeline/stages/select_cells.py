@@ -16,6 +16,7 @@ from ikmap.learners.rows import Block
 from ikmap.methods import LEARNERS, Sample, StreamLearner, WholeLearner
 from ikmap.methods.map import Value
 from ikmap.model_selection import Learner, Predictor, folds, score_fold, values_of_C
+from ikmap.rows import nbytes_of
 from ikmap.seeds import generator
 from ikmap.tasks import LearningTask
 from pipeline.engine import Record
@@ -24,7 +25,8 @@ from pipeline.params import Params
 from pipeline.row_weights import weigher
 from pipeline.stages.select_rows import cv_sample, fit_fold, packed_rows, predictor, some_of
 from pipeline.stages.select_sweeps import sweeps
-from pipeline.stages.train import PASS_STREAM, svm_params
+from pipeline.stages.train_batch import svm_params
+from pipeline.stages.train_online import PASS_STREAM
 from pipeline.store import Store
 
 PATH_TOL = 1e-2
@@ -85,7 +87,7 @@ def score_cells(
     inside = X[fit]
     path = params.map.path(params.map_options, list(learners), params.seed, inside, [inside, X[held_out]])
     found = score_fold(checked_path(path, params.partitioner), y[fit], y[held_out], learners, task.row_scores)
-    read = X.nbytes if isinstance(X, np.ndarray) else X.data.nbytes + X.indices.nbytes
+    read = nbytes_of(X)
     scores = [
         [name, psi, [packed_rows(rows) for rows in path]] for name, of in found.items() for psi, path in of.items()
     ]

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ikmap.methods.search import numbers_of
 from ikmap.racing import Candidate, Scores, best, standings, survivors
 from ikmap.tasks import LearningTask
 
@@ -20,7 +21,7 @@ class Entrant:
     ----------
     name : str
     parameter : str
-        What its values are: "psi", "gamma", "lambda".
+        What its values are: "psi", "gamma", "lambda"; "p, gamma" where several are chosen together.
     values : list of float
         All that there are to try, ascending.
     Cs : tuple of float
@@ -112,7 +113,7 @@ class Entrant:
 
     def _named(self, candidate: Candidate) -> dict[str, Any]:
         value, place = candidate
-        return {self.parameter: value, **({"C": self.Cs[place]} if self.Cs else {})}
+        return {**numbers_of(self.parameter, value), **({"C": self.Cs[place]} if self.Cs else {})}
 
 
 def describe(candidate: dict[str, Any]) -> str:
@@ -120,8 +121,12 @@ def describe(candidate: dict[str, Any]) -> str:
     return ", ".join(f"{name} {value:g}" for name, value in candidate.items())
 
 
-def listed(values: Sequence[float]) -> str:
-    """Values, for people: "4, 8, 16"; of many the ends."""
+def listed(values: Sequence[Any]) -> str:
+    """Values, for people: "4, 8, 16"; of many the ends. Several that are chosen together: "(2, 0.5)"."""
     if len(values) > 4:
-        return f"{values[0]:g} to {values[-1]:g}"
-    return ", ".join(f"{value:g}" for value in values)
+        return f"{_shown(values[0])} to {_shown(values[-1])}"
+    return ", ".join(map(_shown, values))
+
+
+def _shown(value: Any) -> str:
+    return f"({', '.join(f'{number:g}' for number in value)})" if isinstance(value, tuple) else f"{value:g}"

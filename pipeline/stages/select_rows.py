@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from ikmap.learners.rows import Block
 from ikmap.learners.rows import n_rows as count_rows
 from ikmap.methods import LEARNERS, Sample, Search, Training, WholeLearner, stream_learner
 from ikmap.model_selection import folds
-from ikmap.rows import Rows
+from ikmap.rows import Rows, nbytes_of
 from ikmap.seeds import generator
 from ikmap.tasks import LearningTask
 from pipeline.engine import Record
@@ -45,39 +45,49 @@ def cv_sample(store: Store, params: Params, n_rows: int) -> tuple[LearningTask, 
     return train.preparation.task, block.rows, block.y
 
 
-def score_rows(store: Store, params: Params, name: str, value: float, fold: int, n_rows: int) -> Record:
-    """Task: how well each held-out row of one fold is predicted with one value."""
+def score_rows(store: Store, params: Params, name: str, values: Sequence[Any], fold: int, n_rows: int) -> Record:
+    """Task: how well each held-out row of one fold is predicted with each of some values that share what takes long."""
     task, X, y = cv_sample(store, params, n_rows)
     fit, held_out = folds(n_rows, params.seed)[fold]
-    learner = LEARNERS[name]
+    learner, options = LEARNERS[name], params.of(name)
     if isinstance(learner, WholeLearner):
         fit = some_of(fit, learner.compared_on)
-        predict = fit_fold(learner, params, value, task, Block(X[fit], y[fit]))
-    else:
-        inside = X[fit]
-        sample = Sample(fit.size, X.shape[1], task, lambda numbers: inside[numbers], params.seed)
-        state = stream_learner(name).start(params.of(name), value, sample)
-        order = np.arange(fit.size)
-        if params.order == "shuffled":
-            order = generator(params.seed, STREAM, fold).permutation(fit.size)
-        state.partial_fit(inside[order], y[fit][order])
-        predict = predictor(task, state.model(task.classes))
-    scores = task.row_scores(y[held_out], predict(X[held_out]))
-    read = X.nbytes if isinstance(X, np.ndarray) else X.data.nbytes + X.indices.nbytes
-    return {"bytes_read": int(read), "held_out": int(held_out.size), "scores": [[name, value, [packed_rows(scores)]]]}
+    inside, outside = X[fit], X[held_out]
+    if len(values) > 1:
+        options, inside, outside = learner.share(options, values[0], inside, outside)
+    order = np.arange(fit.size)
+    if params.order == "shuffled":
+        order = generator(params.seed, STREAM, fold).permutation(fit.size)
+    scores = []
+    for value in values:
+        if isinstance(learner, WholeLearner):
+            predict = fit_fold(learner, params, value, task, Block(inside, y[fit]), options)
+        else:
+            sample = Sample(fit.size, inside.shape[1], task, inside.__getitem__, params.seed)
+            state = stream_learner(name).start(options, value, sample)
+            state.partial_fit(inside[order], y[fit][order])
+            predict = predictor(task, state.model(task.classes))
+        scores.append([name, value, [packed_rows(task.row_scores(y[held_out], predict(outside)))]])
+    return {"bytes_read": nbytes_of(X), "held_out": int(held_out.size), "scores": scores}
 
 
 def fit_fold(
-    learner: WholeLearner, params: Params, value: float | None, task: LearningTask, block: Block
+    learner: WholeLearner, params: Params, value: Any, task: LearningTask, block: Block, options: Any = None
 ) -> Callable[[Any], np.ndarray]:
-    """Predictor that has learned from these rows, even where some classes are not among them: for a comparison."""
+    """Predictor that has learned from these rows, even where some classes are not among them: for a comparison.
+
+    Parameters
+    ----------
+    options : optional
+        In place of those of the run.
+    """
     small, targets, ours = task.narrowed(block.y)
     constant = small.constant
     if constant is not None:
         return lambda tested: np.repeat(ours(constant), count_rows(tested))
     weighed = block._replace(y=targets, sample_weight=weigher(params, learner.name, task)(block.y))
     training = Training(weighed, small.classes, params.seed, value, task=small)
-    model, _ = learner.fit(params.of(learner.name), training)
+    model, _ = learner.fit(options or params.of(learner.name), training)
     return lambda tested: ours(small.predict(model.decision_function(tested)))
 
 

@@ -11,6 +11,7 @@ from ikmap.learners.rows import Block
 from ikmap.methods import LEARNERS, Training
 from ikmap.methods.map import Value
 from ikmap.model_selection import folds
+from ikmap.rows import nbytes_of
 from ikmap.tasks import LearningTask
 from pipeline.engine import Record
 from pipeline.errors import InputError
@@ -51,7 +52,7 @@ def sweep_cells(store: Store, params: Params, name: str, n_rows: int) -> Record:
     )
     training = Training(Block(sets[0], y[fit]), task.classes, params.seed, task=task)
     curve = LEARNERS[name].sweep(params.of(name), training, Block(sets[1], y[held_out]), splits)
-    read = X.nbytes if isinstance(X, np.ndarray) else X.data.nbytes + X.indices.nbytes
+    read = nbytes_of(X)
     found = best_of_sweep(curve, task, held_out.size, name)
     found = {"parameter": params.map.parameter(params.map_options), **found}
     return {"bytes_read": int(read), "held_out": int(held_out.size), "scores": [], "swept": found}

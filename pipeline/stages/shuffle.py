@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from pipeline.engine import Context, Record, Stage, Task
+from ikmap.rows import nbytes_of
+from pipeline.dispatch import Task
+from pipeline.engine import Context, Record, Stage
 from pipeline.errors import InputError
 from pipeline.permutation import position_in_shuffle
 from pipeline.prepared import DATA, SCALE, STREAM_DATA, PreparedRows, write_part
@@ -107,7 +109,7 @@ def write_parts(store: Store, parts: list[tuple[str, int, int]], n: int, n_initi
         written += write_part(store, name, X[rows], *task.store_targets(y[rows]), more)
     return {
         "rows": end - first,
-        "bytes_read": int(X.nbytes if isinstance(X, np.ndarray) else X.data.nbytes + X.indices.nbytes),
+        "bytes_read": nbytes_of(X),
         "bytes_written": written,
         "outputs": [name for name, _, _ in parts],
     }

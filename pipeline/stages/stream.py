@@ -12,15 +12,16 @@ import numpy as np
 
 from ikmap.cells import Cells
 from ikmap.methods import stream_learner
+from ikmap.rows import nbytes_of
 from pipeline.device import DeviceMap, record_of
 from pipeline.durable import read_arrays, write_arrays
 from pipeline.engine import Record
 from pipeline.errors import Damaged
+from pipeline.fitted import Fitted
 from pipeline.models import MODELS, save_model
 from pipeline.params import Params
 from pipeline.prepared import PreparedRows
 from pipeline.stages.grow import cells_of_chunk
-from pipeline.stages.partition import Fitted
 from pipeline.stream_data import Stream
 from pipeline.traces import finite, traces_of
 from pipeline.working_clock import working_clock
@@ -66,7 +67,7 @@ def map_chunk(stream: Stream, fitted: list[Fitted], k: int, device: str = "auto"
         name = cells_of_chunk(model, k)
         written += stream.store.write_group(name, {"codes": codes.astype(np.int32, copy=False)}, {})
         outputs.append(name)
-    read = X.nbytes if isinstance(X, np.ndarray) else X.data.nbytes + X.indices.nbytes
+    read = nbytes_of(X)
     return {
         **record_of(maps),
         "rows": int(X.shape[0]),

@@ -16,13 +16,12 @@ from ikmap.methods import dual_learner
 from pipeline.cell_blocks import CellBlocks, SpooledBlocks
 from pipeline.engine import Record
 from pipeline.errors import writing
+from pipeline.fitted import Fitted
 from pipeline.layout import learning_blocks, packed_row_bytes
 from pipeline.models import MODELS, save_model
 from pipeline.params import Params
 from pipeline.prepared import PreparedRows
 from pipeline.row_weights import weigher
-from pipeline.stages.cells import cells_name
-from pipeline.stages.partition import Fitted
 from pipeline.store import Store
 
 WEIGHTS = ("coef", "intercept")
@@ -75,7 +74,7 @@ def _solve(
     whole = {"block_bytes": sys.maxsize} if in_memory else {}
     ranges = learning_blocks(train.n_rows, packed_row_bytes(offsets), params.seed, shuffled=False, **whole)
     weigh = weigher(params, learner, train.preparation.task)
-    blocks: CellBlocks | SpooledBlocks = CellBlocks(store, cells_name(fitted, "train"), offsets, ranges, weigh)
+    blocks: CellBlocks | SpooledBlocks = CellBlocks(store, fitted.cells_name("train"), offsets, ranges, weigh)
     if not in_memory:
         blocks = SpooledBlocks(blocks, offsets)
     with warnings.catch_warnings(), writing(tempfile.gettempdir()):  # of dual variables

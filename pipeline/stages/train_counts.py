@@ -9,15 +9,16 @@ import numpy as np
 from ikmap._threads import ahead
 from ikmap.methods import Sample, counts_learner
 from pipeline.cell_blocks import CellBlocks
-from pipeline.engine import Context, Record, Stage, Task
+from pipeline.dispatch import Task
+from pipeline.engine import Record
+from pipeline.fitted import Fitted
 from pipeline.layout import learning_blocks, packed_row_bytes
 from pipeline.models import MODELS, save_model
 from pipeline.params import Params
 from pipeline.prepared import PreparedRows
 from pipeline.row_blocks import RowBlocks
 from pipeline.row_weights import weigher
-from pipeline.stages.cells import cells_name
-from pipeline.stages.partition import Fitted
+from pipeline.stages.runner import Lesson, Runner
 from pipeline.store import Store
 from pipeline.values import check_values
 
@@ -27,27 +28,25 @@ TASKS = 64
 """At most: each leaves its counts in the store until they are merged."""
 
 
-def train_by_counts(
-    context: Context, learner: str, fitted: Fitted | None, value: float | None, _threads: int, of: dict[str, Any]
-) -> dict[str, Any]:
-    """Train a :class:`~ikmap.methods.CountsLearner`; what makes a task depends on the rows, never on the workers."""
-    store, params, rows = context.store, context.params, PreparedRows(context.store, "train")
-    row_bytes = rows.row_bytes if fitted is None else packed_row_bytes(fitted.offsets(store))
-    blocks = learning_blocks(rows.n_rows, row_bytes, params.seed, shuffled=False, block_bytes=COUNT_BYTES)
-    groups = np.array_split(np.arange(len(blocks)), min(len(blocks), TASKS))
-    names = [f"{MODELS}/{learner}-counts/{k:03d}" for k in range(len(groups))]
-    stage = Stage(context, f"train:{learner}", len(groups) + 1, rows.n_rows)
-    stage.run(
-        count_blocks,
-        [
-            Task(f"count-{k:03d}", (store, params, learner, fitted, value, [blocks[b] for b in group], names[k]))
-            for k, group in enumerate(groups)
-        ],
-    )
-    (record,) = stage.run(merge_counts, [Task("merge", (store, params, learner, fitted, value, names))])
-    result = stage.finish(**of, content_hash=record["content_hash"], **record["learner"])
-    store.delete(f"{MODELS}/{learner}-counts")  # only now: until here an interrupted run still needs them
-    return result
+class CountsRunner(Runner):
+    """Trains a :class:`~ikmap.methods.CountsLearner`; what makes a task depends on the rows, never on the workers."""
+
+    def train(self, lesson: Lesson) -> dict[str, Any]:
+        store, params, learner, rows = lesson.context.store, lesson.context.params, lesson.learner, lesson.rows
+        of = (store, params, learner, lesson.fitted, lesson.value)
+        row_bytes = rows.row_bytes if lesson.fitted is None else packed_row_bytes(lesson.fitted.offsets(store))
+        blocks = learning_blocks(rows.n_rows, row_bytes, params.seed, shuffled=False, block_bytes=COUNT_BYTES)
+        groups = np.array_split(np.arange(len(blocks)), min(len(blocks), TASKS))
+        names = [f"{MODELS}/{learner}-counts/{k:03d}" for k in range(len(groups))]
+        stage = lesson.stage(len(groups) + 1)
+        stage.run(
+            count_blocks,
+            [Task(f"count-{k:03d}", (*of, [blocks[b] for b in group], names[k])) for k, group in enumerate(groups)],
+        )
+        (record,) = stage.run(merge_counts, [Task("merge", (*of, names))])
+        result = stage.finish(**lesson.chosen, content_hash=record["content_hash"], **record["learner"])
+        store.delete(f"{MODELS}/{learner}-counts")  # only now: until here an interrupted run still needs them
+        return result
 
 
 def count_blocks(
@@ -67,7 +66,7 @@ def count_blocks(
         blocks: CellBlocks | RowBlocks = RowBlocks(store, ranges, weigh=weigh)
     else:
         assert fitted is not None
-        blocks = CellBlocks(store, cells_name(fitted, "train"), sample.offsets, ranges, weigh)
+        blocks = CellBlocks(store, fitted.cells_name("train"), sample.offsets, ranges, weigh)
     counts: dict[str, np.ndarray] | None = None
     rows = 0
     for block, of in zip(ahead(blocks.__getitem__, range(len(blocks))), ranges, strict=True):

@@ -24,15 +24,15 @@ from ikmap.learners.block_reader import BlockReader
 from ikmap.learners.cocoa import Coordinator, Order, Report
 from pipeline import engine
 from pipeline.cell_blocks import CellBlocks, SpooledBlocks
+from pipeline.dispatch import Task
 from pipeline.durable import read_arrays, read_json, write_arrays, write_json
-from pipeline.engine import Record, Stage, Task
+from pipeline.engine import Record, Stage
 from pipeline.errors import Damaged
+from pipeline.fitted import Fitted
 from pipeline.layout import BLOCK_BYTES, learning_parts
 from pipeline.params import Params
 from pipeline.prepared import PreparedRows
 from pipeline.row_weights import weigher
-from pipeline.stages.cells import cells_name
-from pipeline.stages.partition import Fitted
 from pipeline.stages.train_batch import store_solution, svm_params
 from pipeline.store import Store
 
@@ -271,7 +271,7 @@ def _hold(part: Part) -> tuple[_Held, int]:
     n_blocks = -(-size // BLOCK_BYTES)
     cut = [ranges[k::n_blocks] for k in range(n_blocks)]
     weigh = weigher(part.params, part.learner, train.preparation.task)
-    stored = CellBlocks(store, cells_name(part.fitted, "train"), offsets, cut, weigh)
+    stored = CellBlocks(store, part.fitted.cells_name("train"), offsets, cut, weigh)
     in_memory = n_blocks == 1 and used + size <= HELD_BYTES
     whole = {"visit_rows": None} if n_blocks == 1 else {}
     blocks = stored if in_memory else SpooledBlocks(stored, offsets, **whole)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -11,15 +12,16 @@ from ikmap.methods import stream_learner
 from ikmap.seeds import generator
 from ikmap.tasks import LearningTask
 from pipeline.cell_blocks import CellBlocks
+from pipeline.dispatch import Task
 from pipeline.durable import read_arrays, write_arrays
 from pipeline.engine import Record
+from pipeline.fitted import Fitted
 from pipeline.layout import learning_blocks, packed_row_bytes
 from pipeline.models import MODELS, save_model
 from pipeline.params import Params
 from pipeline.prepared import PreparedRows
 from pipeline.row_blocks import RowBlocks
-from pipeline.stages.cells import cells_name
-from pipeline.stages.partition import Fitted
+from pipeline.stages.runner import Lesson, Runner
 from pipeline.store import Store
 from pipeline.traces import as_result, traces_of
 
@@ -27,6 +29,18 @@ CURVE_POINTS = 200
 AT_ONCE = 1 << 16
 """Rows that are put into the order in which they are learned from."""
 PASS_STREAM = 2_000_003
+
+
+class StreamRunner(Runner):
+    """Trains a :class:`~ikmap.methods.StreamLearner`."""
+
+    def train(self, lesson: Lesson) -> dict[str, Any]:
+        context, stage = lesson.context, lesson.stage(1)
+        checkpoint = str(context.run.task_record(stage.name, "checkpoint").with_suffix(".npz"))
+        of = (lesson.learner, lesson.fitted, lesson.value, lesson.rows.preparation.task, checkpoint, lesson.n_threads)
+        (record,) = stage.run(train_online, [Task("pass", (context.store, context.params, *of))])
+        Path(checkpoint).unlink(missing_ok=True)
+        return stage.finish(**lesson.chosen, content_hash=record["content_hash"], **record["learner"])
 
 
 def train_online(
@@ -50,7 +64,7 @@ def train_online(
     if fitted is not None:
         offsets = fitted.offsets(store)
         ranges = learning_blocks(n_rows, packed_row_bytes(offsets), params.seed, shuffled=shuffled)
-        blocks: CellBlocks | RowBlocks = CellBlocks(store, cells_name(fitted, "train"), offsets, ranges)
+        blocks: CellBlocks | RowBlocks = CellBlocks(store, fitted.cells_name("train"), offsets, ranges)
     else:
         ranges = learning_blocks(n_rows, train.row_bytes, params.seed, shuffled=shuffled)
         blocks = RowBlocks(store, ranges)

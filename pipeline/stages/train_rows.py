@@ -12,18 +12,31 @@ from ikmap.cells import Cells
 from ikmap.learners.rows import Block
 from ikmap.learners.working_set import WorkingSetTooLarge
 from ikmap.methods import Shape, Training, whole_learner
+from ikmap.rows import nbytes_of
 from ikmap.tasks import LearningTask
+from pipeline.arrays import read
+from pipeline.dispatch import Task
 from pipeline.engine import Record
 from pipeline.errors import InputError
+from pipeline.fitted import Fitted
 from pipeline.memory import PROCESS_BYTES, USABLE, refusal, worker_limit
 from pipeline.models import MODELS, save_model
 from pipeline.params import Params
 from pipeline.prepared import PreparedRows
 from pipeline.row_weights import weigher
-from pipeline.stages.cells import cells_name
-from pipeline.stages.partition import Fitted
-from pipeline.store import Store, read
+from pipeline.stages.runner import Lesson, Runner
+from pipeline.store import Store
 from pipeline.values import check_values
+
+
+class WholeRunner(Runner):
+    """Trains a :class:`~ikmap.methods.WholeLearner`."""
+
+    def train(self, lesson: Lesson) -> dict[str, Any]:
+        context, stage = lesson.context, lesson.stage(1)
+        of = (lesson.learner, lesson.fitted, lesson.value, lesson.rows.preparation.task, lesson.n_threads)
+        (record,) = stage.run(fit_rows, [Task("fit", (context.store, context.params, *of))])
+        return stage.finish(**lesson.chosen, content_hash=record["content_hash"], **record["learner"])
 
 
 def fit_rows(
@@ -44,14 +57,14 @@ def fit_rows(
     """
     train = PreparedRows(store, "train")
     if fitted is not None:
-        arrays = store.open_arrays(cells_name(fitted, "train"))
+        arrays = store.open_arrays(fitted.cells_name("train"))
         every = slice(0, train.n_rows)
         rows: Any = Cells(read(arrays["codes"], every), fitted.offsets(store)).packed()
         block, size = Block(rows, read(arrays["labels"], every), row_id=np.arange(train.n_rows)), rows.codes.nbytes
     else:
         block = train.read(0, train.n_rows)
         rows = block.rows
-        size = rows.nbytes if isinstance(rows, np.ndarray) else rows.data.nbytes + rows.indices.nbytes
+        size = nbytes_of(rows)
     check_values(learner, rows, train.where, train.preparation.column_names, kernel=params.kernel(learner))
     if missing := task.lacking(block.y):
         raise InputError(f"--learner {learner}: found no training row of {missing}; give another --seed or split")

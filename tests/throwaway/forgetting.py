@@ -11,7 +11,7 @@ import numpy as np
 from ikmap.cells import Cells, in_wider_layout
 from ikmap.methods import MethodOptions, Sample, StreamLearner, option
 from ikmap.methods.kinds import Real
-from ikmap.methods.learner import OnlineOptions
+from ikmap.methods.learners import OnlineOptions
 
 
 class ForgettingOptions(OnlineOptions):

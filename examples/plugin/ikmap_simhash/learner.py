@@ -6,7 +6,7 @@ from typing import Any
 
 from ikmap.methods import StreamLearner, option
 from ikmap.methods.kinds import Real
-from ikmap.methods.learner import OnlineOptions
+from ikmap.methods.learners import OnlineOptions
 
 
 class Options(OnlineOptions):

@@ -9,7 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from ikmap.kernels import SharedKernel
 from ikmap.kernels.base import KERNELS as CLASSES
+from ikmap.kernels.tabled import Table, numbered
 from ikmap.methods.checks.common import D, N, json_values, rows_to_check, same, true
 from ikmap.methods.kernel import KernelMethod
 
@@ -19,6 +21,8 @@ def checks_of_kernel(one: KernelMethod) -> Iterator[tuple[str, Callable[[], None
     yield "what is searched is an option and its values can be given", partial(_searches, one)
     if one.on == "rows":
         yield "values of the kernel", partial(_values, one)
+    if one.shares:
+        yield "shared part of its values", partial(_shared, one)
 
 
 def _searching(one: KernelMethod) -> Any:
@@ -63,3 +67,18 @@ def _values(one: KernelMethod) -> None:
     values = asdict(kernel)
     json_values(values, "what a store keeps of the kernel")
     true(CLASSES[kernel.name](**values) == kernel, "the kernel that a store gives back is another one")
+
+
+def _shared(one: KernelMethod) -> None:
+    options, X = _searching(one), rows_to_check()
+    first = {**one.given(options), **{s.parameter: s.values[0] for s in one.searches(options, N)}}
+    others = {s.parameter: s.values[-1] for s in one.searches(options, N) if s.parameter not in one.shares}
+    true(set(one.shares) < set(first), f"shares: found {one.shares}, expected some of {one.parameters(options)}")
+    kernels: list[Any] = [one.kernel(options, chosen, D) for chosen in (first, {**first, **others})]
+    for kernel in kernels:
+        true(isinstance(kernel, SharedKernel), f"kernel: found a {type(kernel).__name__}, expected a SharedKernel")
+    tables = [Table.of(kernel, X[:40], X[40:]) for kernel in kernels]
+    same(tables[0].values, tables[1].values, f"shared, with the same {', '.join(one.shares)} and another rest")
+    for kernel in kernels:
+        values = tables[0].kernel(kernel).matrix(numbered(0, 40), n_threads=1)
+        same(values, kernel.matrix(X[:40], n_threads=1), "finish(shared), against values")

@@ -24,7 +24,9 @@ from ikmap.methods.checks.common import (
     tasks_of,
     true,
 )
-from ikmap.methods.learner import CountsLearner, Learner, Sample, Shape, StreamLearner, Training, WholeLearner
+from ikmap.methods.learner import Learner
+from ikmap.methods.learners import CountsLearner, StreamLearner, WholeLearner
+from ikmap.methods.sample import Sample, Shape, Training
 from ikmap.tasks import LearningTask
 
 

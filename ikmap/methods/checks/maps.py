@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from ikmap.methods.checks.common import SEED, D, N, round_trip, rows_to_check, same, searching, small_value, true
-from ikmap.methods.learner import Sample
 from ikmap.methods.map import Map, MapShape
+from ikmap.methods.sample import Sample
 
 
 def checks_of_map(one: Map) -> Iterator[tuple[str, Callable[[], None]]]:

@@ -16,9 +16,11 @@ import numpy as np
 from ikmap.learners.rows import Block
 from ikmap.methods.anne import ANNE
 from ikmap.methods.kernel import KernelMethod
-from ikmap.methods.learner import Learner, Sample, Shape, StreamLearner, Training, WholeLearner
+from ikmap.methods.learner import Learner
+from ikmap.methods.learners import StreamLearner, WholeLearner
 from ikmap.methods.map import Map, MapShape
 from ikmap.methods.registry import method, methods
+from ikmap.methods.sample import Sample, Shape, Training
 from ikmap.seeds import generator
 from ikmap.tasks import Classification
 
