@@ -13,9 +13,9 @@ import scipy.sparse as sp
 from benchmarks.harness import Options
 from ikmap.rows import Rows, as_dense
 from ikmap.tasks import plain_label
-from pipeline.datasets import ResolvedDataset, load_registry, resolve
-from pipeline.prepared import Split
+from pipeline.datasets.registry import ResolvedDataset, load_registry, resolve
 from pipeline.readers import open_source
+from pipeline.rows.prepared import Split
 from pipeline.stages.ingest import DENSE_COLUMNS, DENSE_SHARE
 
 QUICK_ROWS = 1500

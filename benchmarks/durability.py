@@ -23,7 +23,7 @@ SIZES = {"digits": 64, "a9a": 256, "covtype-93k": 256}
 
 #: Read by every Python process of the side without, as it starts.
 WITHOUT = """
-import os, google_crc32c, pipeline.durable as durable
+import os, google_crc32c, pipeline.storage.durable as durable
 os.fsync = lambda handle: None
 google_crc32c.value = lambda data: 0
 durable.flush = lambda paths: None

@@ -9,7 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from pipeline.machine import describe_machine
+from pipeline.running.machine import describe_machine
 
 PACKAGES = (
     "numpy", "scipy", "numba", "scikit-learn", "ikpykit", "liblinear-official", "liblinear-multicore", "svmloader",

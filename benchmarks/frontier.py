@@ -27,8 +27,8 @@ from benchmarks import environment
 from benchmarks.data import Data, load
 from benchmarks.frontier_picture import Point, draw, points_of
 from benchmarks.harness import Options, as_json
-from ikmap.learners.linear_svm import SVMParams, fit_linear_svm, svm_model
-from ikmap.learners.ogd import OGDState
+from ikmap.learners.dual.linear_svm import SVMParams, fit_linear_svm, svm_model
+from ikmap.learners.online.ogd import OGDState
 from ikmap.learners.rows import Block
 from ikmap.partitioners import draw_subsamples, fit_partitions
 from ikmap.rows import as_dense

@@ -18,7 +18,7 @@ from benchmarks import environment, peers
 from benchmarks.data import load
 from benchmarks.harness import Case, Comparison, Disagreement, Options, Side
 from ikmap.cells import Cells
-from ikmap.learners.linear_svm import SVMFit, SVMParams, fit_linear_svm
+from ikmap.learners.dual.linear_svm import SVMFit, SVMParams, fit_linear_svm
 from ikmap.learners.rows import Block
 from ikmap.partitioners import draw_subsamples, fit_partitions
 

@@ -21,8 +21,8 @@ from benchmarks.harness import Case, Disagreement, Options, Row
 from cluster import connect
 from ikmap.partitioners import Partitions
 from ikmap.partitioners.voronoi.model import VoronoiPartitions
-from pipeline.models import load_model, save_model
-from pipeline.store import Store
+from pipeline.storage.models import load_model, save_model
+from pipeline.storage.store import Store
 
 TITLE = "Models on the workers"
 ABOUT = (

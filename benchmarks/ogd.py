@@ -12,7 +12,7 @@ from sklearn.linear_model import SGDClassifier
 from benchmarks import environment
 from benchmarks.harness import Case, Comparison, Disagreement, Options, Side
 from benchmarks.linear_svm import T, mapped
-from ikmap.learners.ogd import OGDState
+from ikmap.learners.online.ogd import OGDState
 
 TITLE = "Online gradient descent"
 ABOUT = "one pass with the hinge loss over t = 100 cells a row, in order: SGDClassifier on the same rows as CSR"

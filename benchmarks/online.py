@@ -16,9 +16,9 @@ from benchmarks.harness import Case, Comparison, Disagreement, Options, Side
 from benchmarks.kol import KOLRun
 from ikmap.cells import Cells
 from ikmap.kernels import GaussianKernel, IsolationKernel, LaplacianKernel
-from ikmap.learners.kernel_ogd import KernelOGDState
-from ikmap.learners.nogd import NOGDState
-from ikmap.learners.ogd import OGDState
+from ikmap.learners.online.kernel_ogd import KernelOGDState
+from ikmap.learners.online.nogd import NOGDState
+from ikmap.learners.online.ogd import OGDState
 from ikmap.partitioners import Partitions, draw_subsamples, fit_partitions
 from ikmap.rows import Rows, as_csr, as_dense
 from ikmap.seeds import generator

@@ -18,8 +18,8 @@ import numpy as np
 
 from benchmarks.data import find, load
 from benchmarks.harness import ROOT, Case, Disagreement, Options, Row
-from ikmap.learners.linear_svm import SVMParams, fit_linear_svm, svm_model
-from ikmap.learners.ogd import OGDState
+from ikmap.learners.dual.linear_svm import SVMParams, fit_linear_svm, svm_model
+from ikmap.learners.online.ogd import OGDState
 from ikmap.learners.rows import Block
 from ikmap.partitioners import draw_subsamples, fit_partitions
 from pipeline.readers import Piece, Source, open_source

@@ -16,9 +16,9 @@ from benchmarks.harness import Case, Comparison, Disagreement, Options, Row, Sid
 from benchmarks.online import BLOCK_ROWS, ETA, PSIS, T, ik_ogd, stream
 from ikmap.cells import Cells
 from ikmap.kernels import IsolationKernel, LaplacianKernel
-from ikmap.learners.kernel_ogd import KernelOGDState
-from ikmap.learners.naive_ogd import NaiveOGDState
-from ikmap.learners.nogd import NOGDState
+from ikmap.learners.online.kernel_ogd import KernelOGDState
+from ikmap.learners.online.naive_ogd import NaiveOGDState
+from ikmap.learners.online.nogd import NOGDState
 from ikmap.maps.nystroem import NystroemMap, draw_points
 from ikmap.partitioners import draw_subsamples, fit_partitions
 

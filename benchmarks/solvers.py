@@ -13,7 +13,7 @@ import numpy as np
 from benchmarks.harness import Case, Options, Row
 from benchmarks.linear_svm import TOL, mapped
 from ikmap.cells import Cells
-from ikmap.learners.linear_svm import SVMFit, SVMParams, fit_linear_svm
+from ikmap.learners.dual.linear_svm import SVMFit, SVMParams, fit_linear_svm
 from ikmap.learners.rows import Block
 
 TITLE = "Solvers beyond memory"
@@ -62,7 +62,7 @@ def _in_blocks(cells: Cells, y: Any, params: SVMParams) -> SVMFit:
 def distributed() -> Callable[[Cells, Any, SVMParams], SVMFit] | None:
     """The distributed solver, with its parts in this process; None in versions that have none."""
     try:
-        cocoa = import_module("ikmap.learners.cocoa")
+        cocoa = import_module("ikmap.learners.dual.cocoa")
     except ImportError:
         return None
 

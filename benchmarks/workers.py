@@ -18,18 +18,18 @@ from distributed import Client, Worker
 from benchmarks.data import find
 from benchmarks.harness import Case, Disagreement, Options, Row
 from cluster import connect
-from pipeline.engine import Context
-from pipeline.events import QuietProgress
-from pipeline.fitted import Fitted
-from pipeline.layout import cell_layout
 from pipeline.params import Params
-from pipeline.prepared import DATA, PreparedRows
-from pipeline.rundir import RunDirectory
+from pipeline.rows.layout import cell_layout
+from pipeline.rows.prepared import DATA, PreparedRows
+from pipeline.running.engine import Context
+from pipeline.running.warm import WarmUp
 from pipeline.stages.cells import cells
 from pipeline.stages.ingest import ingest
 from pipeline.stages.partition import partition
-from pipeline.store import Store
-from pipeline.warm import WarmUp
+from pipeline.storage.fitted import Fitted
+from pipeline.storage.rundir import RunDirectory
+from pipeline.storage.store import Store
+from pipeline.watching.events import QuietProgress
 
 TITLE = "Two workers against one"
 ABOUT = (

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from multiprocessing import forkserver, resource_tracker
 
-PRELOADED = ["distributed.nanny", "cluster.closed", "pipeline.preload"]
+PRELOADED = ["distributed.nanny", "cluster.closed", "pipeline.running.preload"]
 """What the process imports. What cannot be imported there, each worker imports as it starts."""
 
 #: Every worker runs one task at a time on one core, so libraries must not start threads of their own.

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from flows._cli import leave, process_began, run_command
-from flows.options import BatchOptions
-from flows.run_batch import run
+from flows.cli import leave, process_began, run_command
+from flows.options.batch import BatchOptions
+from flows.runs.batch import run
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command. Returns the exit status."""
     options = BatchOptions.parse(argv)
-    from flows._prefect import api_is_configured
+    from flows.prefect.configured import api_is_configured
 
     if api_is_configured():
-        from flows.prefect_flows import batch, command
+        from flows.prefect.flows import batch, command
 
         metrics = command(batch, options)
     else:
         metrics = run(options, began=process_began())
-    from pipeline.result_tables import print_result
+    from pipeline.report.result_tables import print_result
 
     print_result(metrics)
     return 0

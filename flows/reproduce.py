@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from flows._cli import DEFECT, DONE, leave, run_command
-from flows.reproduce_options import ReproduceOptions
-from flows.run_reproduce import run
+from flows.cli import DEFECT, DONE, leave, run_command
+from flows.options.reproduce import ReproduceOptions
+from flows.runs.reproduce import run
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command. Returns the exit status."""
     options = ReproduceOptions.parse(argv)
-    from flows._prefect import api_is_configured
+    from flows.prefect.configured import api_is_configured
 
     if api_is_configured():
-        from flows.prefect_flows import command, reproduce
+        from flows.prefect.flows import command, reproduce
 
         found = command(reproduce, options)
     else:

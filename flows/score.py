@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from flows._cli import leave, run_command
-from flows.run_score import run
-from flows.score_options import ScoreOptions
-from pipeline.plain_text import printable
+from flows.cli import leave, run_command
+from flows.options.score import ScoreOptions
+from flows.runs.score import run
+from pipeline.watching.plain_text import printable
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command. Returns the exit status."""
     options = ScoreOptions.parse(argv)
-    from flows._prefect import api_is_configured
+    from flows.prefect.configured import api_is_configured
 
     if api_is_configured():
-        from flows.prefect_flows import command, score
+        from flows.prefect.flows import command, score
 
         result = command(score, options)
     else:

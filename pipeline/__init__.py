@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pipeline.trained import RunModel, load_run
+    from pipeline.runs.trained import RunModel, load_run
 
 __all__ = ["RunModel", "load_run"]
 
@@ -18,6 +18,6 @@ def __getattr__(name: str) -> Any:
     """Import on first use, so that the command lines, which import parts of this package, answer at once."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from pipeline import trained
+    from pipeline.runs import trained
 
     return getattr(trained, name)

@@ -18,12 +18,17 @@ from cluster import ClusterHandle, connect
 settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("patient")
 
+TESTS = Path(__file__).parent
+
 LONGEST = (
-    "prefect_deployments", "batch", "slurm", "voronoi", "prefect", "device", "search", "online", "reproduce",
-    "compiling", "train_distributed", "second_user", "durability", "two_hosts", "plan", "full_disk", "warm",
-    "unbounded", "compiled", "baselines", "pinned", "stages", "plain_text", "prefect_offline",
+    "system/prefect_deployments", "system/batch", "system/slurm", "ikmap/partitioners/voronoi", "system/prefect",
+    "ikmap/device", "pipeline/stages/search", "system/online", "system/reproduce", "pipeline/running/compiling",
+    "pipeline/training/train_distributed", "system/second_user", "pipeline/storage/durability", "system/two_hosts",
+    "pipeline/runs/plan", "pipeline/running/full_disk", "pipeline/running/warm", "system/unbounded", "ikmap/compiled",
+    "pipeline/training/on_rows", "system/pinned", "pipeline/stages/stages", "pipeline/watching/plain_text",
+    "flows/prefect_offline",
 )  # fmt: skip
-"""Files of tests, in the order in which `make test` gives them out.
+"""Files of tests, without their "test_", in the order in which `make test` gives them out.
 
 Long ones come first, so that none is left alone at the end; beside those that mostly wait, for servers and for other
 processes, come some that compute. What the waiting ones run has been compiled by `make venv`. All other files follow,
@@ -37,16 +42,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     tests = Counter(item.path for item in items)
 
     def key(item: pytest.Item) -> tuple[int, int, str]:
-        return place.get(item.path.stem.removeprefix("test_"), len(place)), -tests[item.path], str(item.path)
+        name = (item.path.parent.relative_to(TESTS) / item.path.stem.removeprefix("test_")).as_posix()
+        return place.get(name, len(place)), -tests[item.path], str(item.path)
 
     items.sort(key=key)
+    for item in items:
+        if "system" in item.path.relative_to(TESTS).parts:
+            item.add_marker("system")
 
 
 @pytest.fixture(scope="session", autouse=True)
 def no_dask_report() -> Iterator[None]:
     """Runs in this process leave out Dask's own report, which takes longer to draw than a small run takes."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("pipeline.metrics.performance_report", lambda filename: nullcontext())  # noqa: ARG005
+        patch.setattr("pipeline.runs.metrics.performance_report", lambda filename: nullcontext())  # noqa: ARG005
         yield
 
 

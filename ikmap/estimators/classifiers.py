@@ -14,7 +14,7 @@ from sklearn.utils.validation import (
 
 from ikmap.cells import Cells
 from ikmap.estimators.base import CellClassifier, ClassWeight
-from ikmap.learners.linear_svm import SVMParams, fit_linear_svm, svm_model
+from ikmap.learners.dual.linear_svm import SVMParams, fit_linear_svm, svm_model
 from ikmap.learners.rows import Block
 
 

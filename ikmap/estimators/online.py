@@ -13,7 +13,7 @@ from sklearn.utils.validation import (
 
 from ikmap.cells import Cells
 from ikmap.estimators.base import CellClassifier, ClassWeight
-from ikmap.learners.ogd import OGDState, ogd_divisor
+from ikmap.learners.online.ogd import OGDState, ogd_divisor
 from ikmap.learners.rows import Rows
 from ikmap.seeds import generator
 

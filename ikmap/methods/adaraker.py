@@ -70,7 +70,7 @@ class _Raker(StreamLearner):
         return None if options.decay == "auto" else float(options.decay)
 
     def start(self, options: Any, value: float | None, sample: Sample, n_threads: int = 1) -> Any:
-        from ikmap.learners.adaraker import SIGMAS, AdaRakerState, adaraker_map
+        from ikmap.learners.online.adaraker import SIGMAS, AdaRakerState, adaraker_map
 
         frequencies = adaraker_map(sample.n_columns, sample.seed, options.features, sigma_is=options.sigma_is)
         asked: Any = {
@@ -83,7 +83,7 @@ class _Raker(StreamLearner):
         )
 
     def needed_bytes(self, options: Any, shape: Shape) -> int:
-        from ikmap.learners.adaraker import SIGMAS, adaraker_bytes
+        from ikmap.learners.online.adaraker import SIGMAS, adaraker_bytes
 
         return adaraker_bytes(shape.n, shape.d, len(SIGMAS), options.features, shape.n_classes, self.intervals)
 

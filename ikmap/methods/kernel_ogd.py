@@ -17,18 +17,18 @@ class KernelOGDOptions(KernelOptions, OnlineOptions):
 class _KernelOGD(OnKernel, StreamLearner):
     all_pairs: ClassVar[bool] = True
     Options: ClassVar[type[MethodOptions]] = KernelOGDOptions
-    models = ("ikmap.learners.kernel_model",)
+    models = ("ikmap.learners.kernel.kernel_model",)
 
     def start(self, options: Any, value: float | None, sample: Sample, n_threads: int = 1) -> Any:
-        from ikmap.learners.kernel_ogd import KernelOGDState
+        from ikmap.learners.online.kernel_ogd import KernelOGDState
 
         kernel = kernel_on_rows(options, value, sample.n_columns)
         return KernelOGDState(kernel, sample.n_classes, options.eta, n_threads=n_threads)
 
     def needed_bytes(self, options: Any, shape: Shape) -> int:
-        from ikmap.learners.kernel_ogd import kernel_ogd_bytes
+        from ikmap.learners.kernel.support_set import support_set_bytes
 
-        return kernel_ogd_bytes(shape.n, shape.d, shape.nnz, shape.n_classes)
+        return support_set_bytes(shape.n, shape.d, shape.nnz, shape.n_classes)
 
 
 KERNEL_OGD = _KernelOGD(name="kernel-ogd", title="online gradient descent with a kernel (OGD, dual)")

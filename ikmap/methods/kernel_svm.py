@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 class KernelSVM(WholeLearner):
     """Base: all but the kernel."""
 
-    models = ("ikmap.learners.kernel_model",)
+    models = ("ikmap.learners.kernel.kernel_model",)
     # Its time grows with the square of the rows.
     compared_on: ClassVar[int | None] = 4000
     working_set: ClassVar[bool] = True
@@ -27,7 +27,7 @@ class KernelSVM(WholeLearner):
         raise NotImplementedError
 
     def fit(self, options: Any, training: Training) -> tuple[Any, dict[str, Any]]:
-        from ikmap.learners.kernel_svm import KernelSVMParams, fit_kernel_svm
+        from ikmap.learners.kernel.kernel_svm import KernelSVMParams, fit_kernel_svm
 
         rows, y, classes = training.rows, training.y, training.classes
         asked = KernelSVMParams(C=options.C, tol=options.tol, class_weight=options.class_weights)
@@ -38,7 +38,7 @@ class KernelSVM(WholeLearner):
         return model, {"n_support": int(model.coef.shape[0])}
 
     def needed_bytes(self, options: Any, shape: Shape, rows: int | None = None) -> int:
-        from ikmap.learners.kernel_svm import kernel_svm_bytes
+        from ikmap.learners.kernel.kernel_svm import kernel_svm_bytes
 
         return shape.rows_bytes + kernel_svm_bytes(shape.n, shape.d, shape.nnz, rows)
 

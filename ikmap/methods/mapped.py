@@ -20,8 +20,8 @@ class LinearOnMap(WholeLearner):
     def fit(self, options: Any, training: Training) -> tuple[Any, dict[str, Any]]:
         import warnings
 
-        from ikmap.learners.certificate import certificate, sum_up
-        from ikmap.learners.linear_svm import SVMParams, fit_linear_svm, svm_model
+        from ikmap.learners.dual.certificate import certificate, sum_up
+        from ikmap.learners.dual.linear_svm import SVMParams, fit_linear_svm, svm_model
         from ikmap.learners.mapped_model import MappedModel
 
         features = self.map(options, training)

@@ -35,7 +35,7 @@ class _NOGD(OnKernel, StreamLearner):
     models = ("ikmap.learners.mapped_model", "ikmap.maps.nystroem")
 
     def start(self, options: Any, value: float | None, sample: Sample, n_threads: int = 1) -> Any:
-        from ikmap.learners.nogd import NOGDState, rank_of
+        from ikmap.learners.online.nogd import NOGDState, rank_of
         from ikmap.maps import NystroemMap
         from ikmap.maps.nystroem import draw_points
 
@@ -47,7 +47,7 @@ class _NOGD(OnKernel, StreamLearner):
         return NOGDState(kernel, sample.n_classes, b, rank, options.eta, options.average, points, n_threads=n_threads)
 
     def needed_bytes(self, options: Any, shape: Shape) -> int:
-        from ikmap.learners.nogd import nogd_bytes
+        from ikmap.learners.online.nogd import nogd_bytes
 
         return nogd_bytes(shape.d, shape.nnz_per_row, options.b, options.rank, shape.n_classes)
 

@@ -42,7 +42,7 @@ class _ByWeights(StreamLearner):
 
 class _Primal(_ByWeights):
     def _kind(self) -> Any:
-        from ikmap.learners.ogd import OGDState
+        from ikmap.learners.online.ogd import OGDState
 
         return OGDState
 
@@ -52,18 +52,18 @@ class _Primal(_ByWeights):
 
 class _Naive(_ByWeights):
     def _kind(self) -> Any:
-        from ikmap.learners.naive_ogd import NaiveOGDState
+        from ikmap.learners.online.naive_ogd import NaiveOGDState
 
         return NaiveOGDState
 
 
 class _Dual(StreamLearner):
     Options: ClassVar[type[MethodOptions]] = _DualOptions
-    models = ("ikmap.learners.kernel_model",)
+    models = ("ikmap.learners.kernel.kernel_model",)
 
     def start(self, options: Any, value: float | None, sample: Sample, n_threads: int = 1) -> Any:
         from ikmap.kernels import IsolationKernel
-        from ikmap.learners.kernel_ogd import KernelOGDState
+        from ikmap.learners.online.kernel_ogd import KernelOGDState
 
         assert sample.offsets is not None
         return KernelOGDState(
@@ -71,9 +71,9 @@ class _Dual(StreamLearner):
         )
 
     def needed_bytes(self, options: Any, shape: Shape) -> int:
-        from ikmap.learners.kernel_ogd import kernel_ogd_bytes
+        from ikmap.learners.kernel.support_set import support_set_bytes
 
-        return kernel_ogd_bytes(shape.n, shape.d, shape.nnz, shape.n_classes)
+        return support_set_bytes(shape.n, shape.d, shape.nnz, shape.n_classes)
 
 
 OGD = _Primal(name="ogd", title="online gradient descent on cells (IK-OGD)", on="cells")

@@ -18,11 +18,11 @@ import pyarrow as pa
 import pyarrow.csv
 
 from pipeline.errors import InputError
-from pipeline.plain_text import not_utf8
 from pipeline.readers.base import WIDE, Block, Piece, Source, check_columns, shown
 from pipeline.readers.files import MEBIBYTE, File, LongLine, read_record, text_blocks
 from pipeline.readers.labels import LABEL_NAMES, check_names, choose_label
 from pipeline.readers.limits import MOST_COLUMNS, longest_row
+from pipeline.watching.plain_text import not_utf8
 
 # A cell takes at least two bytes of text and becomes eight: 16 MiB dense at most.
 TEXT_BLOCK_BYTES = 4 * MEBIBYTE

@@ -7,8 +7,8 @@ import json
 from datetime import UTC, datetime
 from typing import Any
 
-from pipeline.plain_text import printable
 from pipeline.report.fields import number
+from pipeline.watching.plain_text import printable
 
 MISSING = "–"
 

@@ -10,10 +10,10 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from pipeline.plain_text import printable
 from pipeline.report.text import MISSING, duration
 from pipeline.reproduce.form import Outcome
 from pipeline.reproduce.paper import Measure, Paper
+from pipeline.watching.plain_text import printable
 
 MARKS = {"stopped": "stopped", "memory": "-ME-", "failed": "failed", "defect": "failed"}
 """In place of a number, for a run that has none."""

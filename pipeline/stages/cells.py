@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from ikmap.rows import nbytes_of
-from pipeline.device import DeviceMap, evidence_of, explain_cells, record_of, warning_of
-from pipeline.dispatch import Task
-from pipeline.engine import Context, Record, Stage
-from pipeline.fitted import Fitted
-from pipeline.layout import Layout, cell_layout
-from pipeline.prepared import PreparedRows, counted
-from pipeline.store import Store
+from pipeline.rows.layout import Layout, cell_layout
+from pipeline.rows.prepared import PreparedRows, counted
+from pipeline.running.device import DeviceMap, evidence_of, explain_cells, record_of, warning_of
+from pipeline.running.dispatch import Task
+from pipeline.running.engine import Context, Record, Stage
+from pipeline.storage.fitted import Fitted
+from pipeline.storage.store import Store
 
 SIDES = ("train", "test")
 

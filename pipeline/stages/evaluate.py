@@ -8,14 +8,14 @@ from ikmap.cells import Cells
 from ikmap.learners.rows import Block
 from ikmap.model import Model
 from ikmap.rows import nbytes_of
-from pipeline.arrays import read
-from pipeline.dispatch import Task
-from pipeline.engine import Context, Record, Stage
-from pipeline.fitted import Fitted
-from pipeline.models import MODELS, load_model
-from pipeline.prepared import PreparedRows
-from pipeline.store import Store
-from pipeline.values import check_values, kernel_in
+from pipeline.rows.prepared import PreparedRows
+from pipeline.rows.values import check_values, kernel_in
+from pipeline.running.dispatch import Task
+from pipeline.running.engine import Context, Record, Stage
+from pipeline.storage.arrays import read
+from pipeline.storage.fitted import Fitted
+from pipeline.storage.models import MODELS, load_model
+from pipeline.storage.store import Store
 
 TASK_BYTES = 16 << 20
 """Stored cells that a task predicts, or one shard: to predict them takes no longer than a task's way to a worker."""

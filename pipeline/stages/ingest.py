@@ -10,13 +10,13 @@ import numpy as np
 
 from ikmap.rows import Rows
 from ikmap.tasks import Asked, LearningTask
-from pipeline.asked_task import asked_task, asked_word
-from pipeline.datasets import ResolvedDataset
-from pipeline.dispatch import Task
-from pipeline.engine import Context, Record, Stage
+from pipeline.datasets.registry import ResolvedDataset
+from pipeline.datasets.task import asked_task, asked_word
 from pipeline.errors import InputError
 from pipeline.params import Params
-from pipeline.prepared import (
+from pipeline.readers import Piece, Source
+from pipeline.readers.base import is_wide, other_columns
+from pipeline.rows.prepared import (
     DATA,
     SCALE,
     Part,
@@ -26,9 +26,9 @@ from pipeline.prepared import (
     refuse_strangers,
     write_part,
 )
-from pipeline.readers import Piece, Source
-from pipeline.readers.base import is_wide, other_columns
-from pipeline.store import Store
+from pipeline.running.dispatch import Task
+from pipeline.running.engine import Context, Record, Stage
+from pipeline.storage.store import Store
 
 DENSE_SHARE = 0.25
 DENSE_COLUMNS = 8192
@@ -218,7 +218,7 @@ def is_dense(sparse: bool, rows: int, columns: int, nnz: int) -> bool:
 
 
 def _side(url: str, parts: list[Record], split: Split) -> dict[str, Any]:
-    """What :class:`~pipeline.prepared.PreparedRows` needs: file, parts, and how many rows of each are meant."""
+    """What :class:`~pipeline.rows.prepared.PreparedRows` needs: file, parts, and how many rows of each are meant."""
     first, counts = 0, []
     for part in parts:
         counts.append(int(split.of_part(first, part["rows"]).size))

@@ -11,14 +11,14 @@ import numpy as np
 
 from ikmap.methods.map import Value
 from ikmap.rows import Rows
-from pipeline.dispatch import Task
-from pipeline.engine import Context, Record, Stage
 from pipeline.errors import InputError
-from pipeline.fitted import Fitted, label_of
-from pipeline.models import save_model
 from pipeline.params import Params
-from pipeline.prepared import PreparedRows
-from pipeline.store import Store
+from pipeline.rows.prepared import PreparedRows
+from pipeline.running.dispatch import Task
+from pipeline.running.engine import Context, Record, Stage
+from pipeline.storage.fitted import Fitted, label_of
+from pipeline.storage.models import save_model
+from pipeline.storage.store import Store
 
 
 def partition(context: Context, values: Sequence[Value]) -> dict[str, Any]:

@@ -12,16 +12,16 @@ from ikmap.methods.map import Value
 from ikmap.model_selection import FOLDS, values_of_C
 from ikmap.racing import ODDS
 from ikmap.tasks import LearningTask
-from pipeline.dispatch import Task
-from pipeline.engine import Context, Record, Stage
 from pipeline.params import Params
-from pipeline.prepared import PreparedRows
+from pipeline.rows.prepared import PreparedRows
+from pipeline.running.dispatch import Task
+from pipeline.running.engine import Context, Record, Stage
 from pipeline.stages.select_cells import cell_learners, cell_values, groups_of, score_cells
 from pipeline.stages.select_costs import Costs
 from pipeline.stages.select_entrants import Entrant, listed
 from pipeline.stages.select_rows import score_rows, searches_of_rows, unpacked_rows
 from pipeline.stages.select_sweeps import limit_of, sweep_cells, sweeping_learners
-from pipeline.store import Store
+from pipeline.storage.store import Store
 
 ROUNDS = ((0,), (1, 2), (3, 4))
 """Folds of each round of a race; after each, what will not win any more is left out. One fold says much; then two at a
@@ -108,7 +108,7 @@ def score(what: str, *args: Any) -> Record:
 
 
 class Search:
-    """A search under way: a :class:`~pipeline.engine.Watcher` of its stage.
+    """A search under way: a :class:`~pipeline.running.engine.Watcher` of its stage.
 
     What is scored next depends on what has been scored, and on nothing else: not on workers, nor on interruptions.
     """

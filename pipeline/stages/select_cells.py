@@ -10,8 +10,8 @@ from dataclasses import replace
 import numpy as np
 
 from ikmap.cells import Cells
-from ikmap.learners.linear_svm import fit_linear_svm, svm_model
-from ikmap.learners.linear_svm_path import fit_linear_svm_path
+from ikmap.learners.dual.linear_svm import fit_linear_svm, svm_model
+from ikmap.learners.dual.linear_svm_path import fit_linear_svm_path
 from ikmap.learners.rows import Block
 from ikmap.methods import LEARNERS, Sample, StreamLearner, WholeLearner
 from ikmap.methods.map import Value
@@ -19,15 +19,15 @@ from ikmap.model_selection import Learner, Predictor, folds, score_fold, values_
 from ikmap.rows import nbytes_of
 from ikmap.seeds import generator
 from ikmap.tasks import LearningTask
-from pipeline.engine import Record
-from pipeline.foreign import checked_path
 from pipeline.params import Params
-from pipeline.row_weights import weigher
+from pipeline.rows.row_weights import weigher
+from pipeline.running.engine import Record
+from pipeline.running.foreign import checked_path
 from pipeline.stages.select_rows import cv_sample, fit_fold, packed_rows, predictor, some_of
 from pipeline.stages.select_sweeps import sweeps
-from pipeline.stages.train_batch import svm_params
-from pipeline.stages.train_online import PASS_STREAM
-from pipeline.store import Store
+from pipeline.storage.store import Store
+from pipeline.training.train_batch import svm_params
+from pipeline.training.train_online import PASS_STREAM
 
 PATH_TOL = 1e-2
 """Duality gap that suffices to compare values of C: accuracy no longer moves where the objective is that close."""

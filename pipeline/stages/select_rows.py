@@ -16,11 +16,11 @@ from ikmap.model_selection import folds
 from ikmap.rows import Rows, nbytes_of
 from ikmap.seeds import generator
 from ikmap.tasks import LearningTask
-from pipeline.engine import Record
 from pipeline.params import Params
-from pipeline.prepared import PreparedRows
-from pipeline.row_weights import weigher
-from pipeline.store import Store
+from pipeline.rows.prepared import PreparedRows
+from pipeline.rows.row_weights import weigher
+from pipeline.running.engine import Record
+from pipeline.storage.store import Store
 
 STREAM = 2_000_004
 """Seed path of the rows that are looked at."""

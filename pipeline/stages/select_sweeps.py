@@ -13,11 +13,11 @@ from ikmap.methods.map import Value
 from ikmap.model_selection import folds
 from ikmap.rows import nbytes_of
 from ikmap.tasks import LearningTask
-from pipeline.engine import Record
 from pipeline.errors import InputError
 from pipeline.params import Params
+from pipeline.running.engine import Record
 from pipeline.stages.select_rows import cv_sample
-from pipeline.store import Store
+from pipeline.storage.store import Store
 
 POINTS = 200
 """About so many values of a sweep are kept for the picture; the choice is among all."""

@@ -9,14 +9,14 @@ import numpy as np
 import scipy.sparse as sp
 
 from ikmap.rows import nbytes_of
-from pipeline.dispatch import Task
-from pipeline.engine import Context, Record, Stage
 from pipeline.errors import InputError
-from pipeline.permutation import position_in_shuffle
-from pipeline.prepared import DATA, SCALE, STREAM_DATA, PreparedRows, write_part
+from pipeline.rows.permutation import position_in_shuffle
+from pipeline.rows.prepared import DATA, SCALE, STREAM_DATA, PreparedRows, write_part
+from pipeline.rows.stream_data import chunk_name
+from pipeline.running.dispatch import Task
+from pipeline.running.engine import Context, Record, Stage
 from pipeline.stages.ingest import fit_scaling
-from pipeline.store import Store
-from pipeline.stream_data import chunk_name
+from pipeline.storage.store import Store
 
 CHUNK_BYTES = 16 << 20
 CHUNK_BLOCKS = 16

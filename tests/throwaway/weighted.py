@@ -13,7 +13,7 @@ from ikmap.methods.kinds import Real
 from ikmap.methods.linear_on_cells import SVM
 from ikmap.model import Model
 from ikmap.tasks.classification import Classification
-from tests.number_task import Numbers, columns_of
+from tests.throwaway.number_task import Numbers, columns_of
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ from ikmap.tasks import Classification
 D = 20
 SIZES = {"map": (5_000, 20_000, 80_000), "learner": (1_000, 3_000, 6_000)}
 SLACK = 48 << 20
-"""What a task has beside it (`pipeline.memory`): code that is loaded on the way, and buffers of a fixed size."""
+"""What a task has beside it: code that is loaded on the way, and buffers of a fixed size."""
 SEED = 7
 
 

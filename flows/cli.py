@@ -1,0 +1,162 @@
+"""From what a command did to its exit status, and to the one line that says why."""
+
+from __future__ import annotations
+
+import errno
+import gc
+import os
+import re
+import select
+import signal
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import FrameType
+from typing import NoReturn
+
+from pipeline.errors import InputError
+from pipeline.watching.plain_text import printable
+
+DONE, DEFECT, INPUT, INTERRUPTED = 0, 1, 2, 130
+
+#: System errors that come from the machine and its settings; any other one is a defect of ours.
+_ENVIRONMENT = {
+    getattr(errno, name)
+    for name in (
+        "EACCES", "EDQUOT", "EFBIG", "EHOSTUNREACH", "EIO", "EMFILE", "ENAMETOOLONG", "ENETDOWN",
+        "ENETUNREACH", "ENFILE", "ENOMEM", "ENOSPC", "EPERM", "EROFS", "ESTALE", "ETIMEDOUT",
+    )
+    if hasattr(errno, name)
+}  # fmt: skip
+_OURS = ("ikmap", "pipeline", "flows", "cluster")
+
+
+def run_command(main: Callable[[Sequence[str]], int | None], argv: Sequence[str] | None = None) -> int:
+    """Run ``main(argv)`` and return the exit status.
+
+    0 done, 2 the user's input or environment is at fault, 1 a defect of ours, 130 interrupted (Ctrl-C or
+    SIGTERM). A failure ends in one line on stderr; ``--debug`` in ``argv`` adds the traceback. A reader that
+    closes stdout early (``| head``) is no failure.
+
+    A `KeyboardInterrupt` with a text carries the command that resumes the run.
+    """
+    words = sys.argv[1:] if argv is None else argv
+    _open_closed_streams()
+    try:
+        with terminated_as_interrupted():
+            status = main(words)
+        sys.stdout.flush()
+    except SystemExit as stop:  # --help
+        if isinstance(stop.__context__, BrokenPipeError):  # in this way Rich says so
+            return DONE
+        if stop.code is None or isinstance(stop.code, int):
+            return stop.code or DONE
+        return _fail(str(stop.code), DEFECT)
+    except BaseException as error:
+        if isinstance(error, BrokenPipeError) and _stdout_is_broken():
+            return DONE
+        if "--debug" in words:
+            with suppress(OSError):
+                print(printable(traceback.format_exc(), keep="\n"), file=sys.stderr, flush=True)
+        return _fail(*_explain(error))
+    return status or DONE
+
+
+def leave(status: int) -> NoReturn:
+    """End this process."""
+    # Python would look once more for cycles among all that was ever imported: half a second.
+    gc.disable()
+    gc.freeze()
+    sys.exit(status)
+
+
+def process_began() -> float:
+    """When this process was started, in seconds since the epoch."""
+    try:
+        # psutil counts from the start of the machine in whole seconds, so its answer can be one second wrong.
+        started = float(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19])
+        return time.time() - (time.clock_gettime(time.CLOCK_BOOTTIME) - started / os.sysconf("SC_CLK_TCK"))
+    except (OSError, AttributeError):  # not Linux
+        import psutil
+
+        return float(psutil.Process().create_time())
+
+
+def _explain(error: BaseException) -> tuple[str, int]:
+    """The line and the exit status for ``error``."""
+    if isinstance(error, InputError):
+        return f"error: {error}", INPUT
+    if isinstance(error, KeyboardInterrupt):
+        return f"interrupted; {str(error) or 'run the same command again'} to resume", INTERRUPTED
+    if isinstance(error, MemoryError):
+        detail = f" ({error})" if str(error) else ""
+        return f"error: out of memory{detail}; give fewer --workers or a smaller --shard-rows", INPUT
+    if isinstance(error, OSError) and error.errno in _ENVIRONMENT:
+        where = f"{error.filename}: " if error.filename else ""
+        return f"error: {where}{error.strerror}", INPUT
+    if isinstance(error, ModuleNotFoundError) and (error.name or "").split(".")[0] not in _OURS:
+        return f"error: package {error.name} is missing; pip install 'ikmap[pipeline]'", INPUT
+    if _is_killed_worker(error):
+        stage = str(error).partition("task '")[2].partition("-")[0].replace("_", ":") or "a stage"
+        return (
+            f"error: workers died again and again in {stage}: killed, for memory perhaps, or crashed; try fewer "
+            "--workers or a larger --memory-limit, then the same command again",
+            INPUT,
+        )
+    text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    return f"internal error: {text}; rerun with --debug for the traceback", DEFECT
+
+
+def _is_killed_worker(error: BaseException) -> bool:
+    # Not imported here: where distributed was never loaded, nothing can have raised it.
+    distributed = sys.modules.get("distributed")
+    return distributed is not None and isinstance(error, distributed.KilledWorker)
+
+
+def _fail(line: str, status: int) -> int:
+    with suppress(OSError):  # nobody reads stderr: the status still tells
+        print(printable(re.sub(r"[ \t\r\n]+", " ", line)), file=sys.stderr, flush=True)
+    return status
+
+
+def _open_closed_streams() -> None:
+    """Let what a process was started without (``2>&-``) go nowhere, and not into the next file that is opened."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            # The lowest number that is free, which is that of the stream.
+            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115 - open as long as the process
+
+
+def _stdout_is_broken() -> bool:
+    """Whether nobody reads stdout any more; what is still buffered for it then goes nowhere."""
+    try:
+        number = sys.stdout.fileno()
+    except (OSError, ValueError):
+        return False
+    pipe = select.poll()
+    pipe.register(number, 0)  # errors are always reported
+    if not any(event & select.POLLERR for _, event in pipe.poll(0)):
+        return False
+    os.dup2(os.open(os.devnull, os.O_WRONLY), number)
+    return True
+
+
+@contextmanager
+def terminated_as_interrupted() -> Iterator[None]:
+    """SIGTERM stops a run as Ctrl-C does, so that workers are stopped and the run stays resumable."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def interrupt(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -1,0 +1,66 @@
+"""``python -m flows.options.page``: write the tables of ``docs/options.md`` as the options are declared.
+
+What stands before the first table and after the last one is left as it is.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from flows.options.batch import RUN, BatchOptions, OnlineOptions
+from flows.options.declare import Options
+from flows.options.reproduce import ReproduceOptions
+from flows.options.score import ScoreOptions
+from ikmap.methods.options import Spec
+
+COMMANDS: tuple[type[Options], ...] = (BatchOptions, OnlineOptions, ReproduceOptions, ScoreOptions)
+PAGE = Path(__file__).parents[1] / "docs" / "options.md"
+BEGIN = f"## `python -m {COMMANDS[0].PROGRAM}`\n"
+END = "## What goes together\n"
+CONFIG = "| **`--config FILE`** |  | TOML file with options; see below |\n"
+
+
+def tables() -> str:
+    """All options of all commands in Markdown."""
+    return "".join(map(_of_command, COMMANDS))
+
+
+def page(text: str) -> str:
+    """The text of the page with its tables made anew."""
+    before, rest = text.split(BEGIN, 1)
+    return before + tables() + END + rest.split(END, 1)[1]
+
+
+def _of_command(command: type[Options]) -> str:
+    found = f"## `python -m {command.PROGRAM}`\n\n"
+    for group in command.GROUPS:
+        rows = [_row(spec) for spec in command.specs().values() if spec.group == group]
+        rows += [CONFIG] if group == RUN else []
+        if rows:
+            found += f"### {group}\n\n| option | default | meaning |\n|---|---|---|\n{''.join(rows)}\n"
+    return found
+
+
+def _row(spec: Spec) -> str:
+    option = f"`{' '.join([spec.flag, *filter(None, [_cell(spec.kind.metavar or '')])])}`"
+    option = f"**{option}**" if spec.common else option
+    shown = ",".join(spec.default) if isinstance(spec.default, tuple) else spec.default
+    default = "" if shown in (None, "") else "off" if shown is False else f"`{shown}`"
+    default = "required" if spec.required else default
+    meaning = _cell(spec.help)
+    return f"| {option} | {default} | {meaning[:1].upper()}{meaning[1:]} |\n"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def main() -> int:
+    """Write the page."""
+    PAGE.write_text(page(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,179 @@
+"""The options of ``python -m flows.reproduce``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+from flows.options.batch import CLUSTER, DATA, OUTPUT, RUN, STREAM, CommonOptions
+from flows.options.methods import with_options_of
+from ikmap.methods import option
+from ikmap.methods.kinds import Choice, Flag, Integer, Names, Real, Text
+from ikmap.methods.options import OptionError
+from pipeline.errors import InputError
+from pipeline.reproduce.paper import KINDS, READINGS, Experiment, Paper
+from pipeline.reproduce.papers import DEFAULT, FAULTS, PAPERS
+
+EXPERIMENTS = "Experiments"
+
+
+@dataclass(frozen=True, kw_only=True)
+@with_options_of(PAPERS)
+class ReproduceOptions(CommonOptions):
+    """Options of ``python -m flows.reproduce``: tables and figures of a paper, ours beside what was printed.
+
+    Raises
+    ------
+    InputError
+        As :class:`~flows.options.batch.BatchOptions`.
+    """
+
+    PROGRAM: ClassVar[str] = "flows.reproduce"
+    DESCRIPTION: ClassVar[str] = (
+        "Run tables and figures of a paper on the data sets that are there, and write a page with our numbers beside "
+        "the printed ones. Runs that are finished are not done again: give the same --run-dir."
+    )
+    GROUPS: ClassVar[tuple[str, ...]] = (EXPERIMENTS, READINGS, DATA, STREAM, RUN, CLUSTER, OUTPUT)
+
+    paper: str = option(
+        DEFAULT,
+        Choice(tuple(PAPERS)),
+        group=EXPERIMENTS,
+        common=True,
+        help=f"what to reproduce: {'; '.join(f'{name}, the {one.short}' for name, one in PAPERS.items())}",
+    )
+    table: tuple[str, ...] | None = option(
+        None, Names(), group=EXPERIMENTS, common=True, help="tables to run, by their numbers"
+    )
+    figure: tuple[str, ...] | None = option(
+        None, Names(), group=EXPERIMENTS, common=True, help="figures to draw, by their numbers"
+    )
+    section: tuple[str, ...] | None = option(
+        None, Names(), group=EXPERIMENTS, common=True, help="sections whose claim to measure, by their numbers"
+    )
+    datasets: tuple[str, ...] | None = option(
+        None,
+        Names(),
+        group=EXPERIMENTS,
+        common=True,
+        help="data sets to run on (default: those that the paper has there)",
+    )
+    systems: tuple[str, ...] | None = option(
+        None,
+        Names(),
+        group=EXPERIMENTS,
+        common=True,
+        help="systems to run, by their names on the page (default: all of a table)",
+    )
+
+    data_dir: str | None = option(
+        None,
+        Text("DIR"),
+        group=DATA,
+        common=True,
+        help="where the data sets lie (default: $IKMAP_DATA_DIR, else the user cache); nothing is downloaded",
+    )
+    dataset_file: str | None = option(
+        None, Text("FILE"), group=DATA, help="TOML file that declares more data sets for --datasets"
+    )
+    order: str = option(
+        "shuffled",
+        Choice(("shuffled", "file")),
+        group=STREAM,
+        help="order of the streams; file: for data in time order",
+    )
+    initial: int | None = option(
+        None, Integer(2), group=STREAM, help="rows of the streams' initial sets (default: as many as training rows)"
+    )
+
+    seed: int = option(0, Integer(0, 2**63 - 1), group=RUN, common=True, help="seed of every random choice")
+    limit_seconds: float = option(
+        43_200.0,
+        Real(0),
+        group=RUN,
+        common=True,
+        help="stop a run that has taken so long, and mark it",
+    )
+    run_dir: str | None = option(
+        None,
+        Text("DIR"),
+        group=RUN,
+        common=True,
+        session=True,
+        environment="IKMAP_RUN_DIR",
+        help="directory of all runs and of the page (default: runs/ and the name of the paper)",
+    )
+    fresh: bool = option(False, Flag(), group=RUN, common=True, session=True, help="do all runs again")
+
+    @classmethod
+    def parse(cls, argv: Sequence[str] | None = None) -> Self:
+        """As of all commands; where an option is not known, with what is wrong with packages that offer papers."""
+        try:
+            return super().parse(argv)
+        except InputError as error:
+            # It may be for want of a package that is at fault.
+            faults = FAULTS if str(error).startswith(("--paper", "unknown option")) else []
+            raise InputError("; ".join((str(error), *faults))) from None
+
+    def check_together(self) -> None:
+        """Refuse a command that asks for nothing, or for what the paper does not have."""
+        super().check_together()
+        if not (self.table or self.figure or self.section):
+            raise InputError("--table, --figure, --section: found none of them, expected what to reproduce")
+        if self.systems and not self.table:
+            raise InputError("--systems: found without --table, expected both")
+        self._refuse_options_of_others()
+        _ = self.experiments, self.readings
+
+    @property
+    def the_paper(self) -> Paper:
+        """The paper that is reproduced."""
+        return PAPERS[self.paper]
+
+    @property
+    def directory(self) -> str:
+        """Where all runs and the page go."""
+        return self.run_dir or self.the_paper.run_dir
+
+    @property
+    def experiments(self) -> list[Experiment]:
+        """Tables, figures and sections to reproduce.
+
+        Raises
+        ------
+        InputError
+            The paper has none of that name.
+        """
+        return [self.the_paper.find(kind, name) for kind in KINDS for name in getattr(self, kind) or ()]
+
+    @property
+    def readings(self) -> Mapping[str, Any]:
+        """The options of the paper: of each reading a value or "all".
+
+        Raises
+        ------
+        InputError
+            A value is not for this paper, or contradicts another.
+        """
+        specs = self.the_paper.Options.specs()
+        given = {name: getattr(self, name) for name in specs if name not in self.at_default}
+        try:
+            return self.the_paper.Options(**{**given, **self.scoped.get(self.paper, {})}).as_json()
+        except OptionError as error:
+            raise InputError(f"{error} (--paper {self.paper})") from None
+
+    @property
+    def unused(self) -> frozenset[str]:
+        """Options of other papers."""
+        return super().unused | (frozenset(self.METHOD_OPTIONS) - self.the_paper.Options.specs().keys())
+
+    def _refuse_options_of_others(self) -> None:
+        specs = self.specs()
+        given = [(specs[name].flag, name) for name in self.unused - self.at_default]
+        given += [(f"--{of}.{name}", name) for of, table in self.scoped.items() if of != self.paper for name in table]
+        for flag, name in sorted(given):
+            owners = [one.name for one in PAPERS.values() if name in one.Options.specs() and one.name != self.paper]
+            scope = flag[2:].partition(".")
+            owner = scope[0] if scope[1] else " or ".join(owners)
+            raise InputError(f"{flag}: --paper {self.paper} does not use it; give --paper {owner}, or leave {flag} out")

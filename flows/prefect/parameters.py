@@ -1,0 +1,83 @@
+"""The declared options as parameters of a flow: types, ranges, defaults and help for Prefect's form."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from flows.options.declare import Options
+from flows.options.kinds import ClusterName, Pairs
+from ikmap.methods.kinds import AnyOf, Choice, Flag, Integer, Names, Real, Several
+from ikmap.methods.options import Spec
+
+Result = dict[str, Any]
+NOT_EMPTY = r"\S"
+
+
+def takes[F: Callable[..., Any]](options: type[Options]) -> Callable[[F], F]:
+    """Give a function the declared options for parameters, with the same types, ranges, defaults and help."""
+    specs = options.specs().values()
+    parameters = [
+        inspect.Parameter(
+            spec.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=inspect.Parameter.empty if spec.required else _plain(spec.default),
+            annotation=_annotation(spec),
+        )
+        for spec in specs
+    ]
+
+    def declare(function: F) -> F:
+        function.__signature__ = inspect.Signature(parameters, return_annotation=Result)  # type: ignore[attr-defined]
+        # Where Prefect looks for what its form says of each parameter.
+        lines = "\n".join(f"    {spec.name}: {explanation(spec)}" for spec in specs)
+        function.__doc__ = f"{inspect.getdoc(function)}\n\nArgs:\n{lines}\n"
+        return function
+
+    return declare
+
+
+def explanation(spec: Spec) -> str:
+    """What the form, which has no other place for groups, says of an option: its group and its help, in Markdown."""
+    named = re.sub("--([a-z][a-z-]*)", lambda flag: f"`{flag[1].replace('-', '_')}`", spec.help, flags=re.I)
+    if isinstance(spec.kind, ClusterName):
+        named += f": {spec.kind.metavar.strip('{}').replace(',', ', ')}"
+    return f"{spec.group}: {named.replace('<', '&lt;').replace('>', '&gt;')}"
+
+
+def _annotation(spec: Spec) -> Any:
+    """The type of an option, with its range."""
+    text: Any = Annotated[str, Field(pattern=NOT_EMPTY)]
+    kind: Any = list[text] if isinstance(spec.default, tuple) else text
+    match spec.kind:
+        case Choice(known=names):
+            kind = Literal[names]
+        case ClusterName(choice=choice):
+            kind = Annotated[str, Field(pattern=rf"^({'|'.join(choice.known)}|(tcp|tls)://.+:\d+|file:.*\S.*)$")]
+        case Several(choice=choice):
+            kind = Annotated[list[Literal[choice.known]], Field(min_length=1)]  # type: ignore[name-defined]
+        case Names():
+            kind = Annotated[list[text], Field(min_length=1)]
+        case Pairs():
+            kind = list[Annotated[str, Field(pattern=r"^\s*[^=\s].*=.*\S")]]
+        case Flag():
+            kind = bool
+        case Integer(low=low, high=high, words=words):
+            kind = Annotated[int, Field(ge=low, le=high)]
+            if words:
+                kind = kind | Literal[words]
+        case AnyOf():
+            kind = int | float | bool | text
+        case Real(low=low, high=high, words=words):
+            kind = Annotated[float, Field(gt=low, lt=high, allow_inf_nan=False)]
+            if words:
+                kind = kind | Literal[words]
+    return kind | None if spec.default is None else kind
+
+
+def _plain(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value

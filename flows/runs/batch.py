@@ -1,0 +1,281 @@
+"""What ``python -m flows.batch`` does, once its options are read; with or without Prefect around it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+from threading import Thread
+from typing import TYPE_CHECKING, Any
+
+from cluster import connect, prepare
+from flows.options.batch import BatchOptions, CommonOptions
+from ikmap.methods.registry import FAULTS
+
+# Workers import this module when they start, and --help needs none of the rest: heavy imports stand in functions.
+if TYPE_CHECKING:
+    from cluster import ClusterHandle
+    from pipeline.datasets.registry import ResolvedDataset
+    from pipeline.params import Params
+    from pipeline.runs.metrics import Invocation
+    from pipeline.watching.events import Events
+
+
+def run(options: BatchOptions, **how: Any) -> dict[str, Any]:
+    """Do what the options ask for and return the contents of ``metrics.json``.
+
+    Parameters and exceptions are those of :func:`run_pipeline`.
+    """
+
+    def pipeline(*given: Any, **more: Any) -> dict[str, Any]:
+        from pipeline.runs.batch import run_batch
+
+        return run_batch(*given, **more)
+
+    return run_pipeline(options, pipeline, {}, **{**how, "events": starting(options, how.get("events"))})
+
+
+def run_pipeline(
+    options: BatchOptions,
+    pipeline: Any,
+    more: Mapping[str, Any],
+    *,
+    sources: list[dict[str, Any]] | None = None,
+    call: Any = None,
+    events: Events | None = None,
+    on_cluster: Callable[[ClusterHandle, Path], None] | None = None,
+    began: float | None = None,
+) -> dict[str, Any]:
+    """Find the data, open the run directory, connect to the cluster and run a pipeline on it.
+
+    Parameters
+    ----------
+    pipeline : callable
+        Of (context, data, invocation, call=...); returns the contents of ``metrics.json``.
+    more : mapping
+        JSON values that decide the result, beside the parameters of a batch run.
+    sources : list of dict, optional
+        What is known of the data beforehand; default: url, size and checksum of the files.
+    call : callable, optional
+        How a stage is called (:data:`pipeline.runs.batch.Call`).
+    events : Events, optional
+        Where progress goes; default: bars on a terminal, log lines elsewhere.
+    on_cluster : callable, optional
+        Called with the cluster, when it is up, and the run directory.
+    began : float, optional
+        When the command began, in seconds since the epoch; default: now.
+
+    Raises
+    ------
+    InputError
+        The user's input or environment is at fault.
+    KeyboardInterrupt
+        With the command that resumes the run.
+    """
+    began = time.time() if began is None else began
+    from datetime import datetime
+
+    from pipeline.errors import writing
+    from pipeline.running.compiling import words_of
+    from pipeline.running.engine import Context
+    from pipeline.running.healing import check_models
+    from pipeline.running.monitoring import told_to_scheduler
+    from pipeline.running.warm import WarmUp
+    from pipeline.runs.batch import call_directly, default_run_directory
+    from pipeline.storage.rundir import RunDirectory
+    from pipeline.watching.progress import choose_progress
+
+    params = batch_params(options)
+    with events or choose_progress(options.quiet) as events:
+        data = find_data(options, events)
+        sources = sources_of(data) if sources is None else sources
+        path = (
+            Path(options.run_dir)
+            if options.run_dir
+            else default_run_directory(data.name, f"{datetime.now():%Y%m%d-%H%M%S}")
+        )
+        with writing(path):
+            directory = RunDirectory(path, {**identity(params, data, sources), **more}, fresh=options.fresh)
+        try:
+            for fault in FAULTS:
+                events.message(f"warning: {fault}")
+            if directory.repaired:
+                events.message(directory.repaired)
+            check_models(directory, events.message)
+            if (metrics := directory.metrics(events.message)) is not None:
+                events.message(f"{path}: this run is finished; --fresh does it again")
+                return metrics
+            if directory.resumed:
+                events.message(f"{path}: going on with an unfinished run")
+            drawing = imported_meanwhile("bokeh.plotting")  # for Dask's report
+            with connect(options.cluster, **cluster_arguments(options, events)) as cluster:
+                drawing.join()
+                cluster.client.register_plugin(WarmUp(words_of(params)))
+                events.message(cluster.describe())
+                if on_cluster is not None:
+                    on_cluster(cluster, path)
+                asked = replace(
+                    invocation(options, sources, cluster), start_seconds=time.time() - began, stop=cluster.close
+                )
+                with told_to_scheduler(cluster.client, events) as told:
+                    context = Context(cluster.client, directory, params, told, device=options.device)
+                    with writing(path):
+                        metrics = pipeline(context, data, asked, call=call or call_directly)
+            events.message(f"report: {path / 'report.html'}")
+            return metrics
+        except KeyboardInterrupt:
+            again = replace(options, run_dir=str(path), fresh=False).command()
+            raise KeyboardInterrupt(f"run {again}") from None
+        finally:
+            directory.close()
+
+
+def starting(options: CommonOptions, events: Events | None = None) -> Events:
+    """Begin what a cluster needs, and tell that a command has begun; to be called before the imports that take long.
+
+    They, the processes and the data take seconds, on a busy machine half a minute, and there is nothing yet to count.
+
+    Parameters
+    ----------
+    events : Events, optional
+        Where progress goes; default: bars on a terminal, log lines elsewhere.
+
+    Returns
+    -------
+    Events
+        Those given, or the default.
+    """
+    prepare(options.cluster)
+    from pipeline.watching.progress import choose_progress
+
+    events = events or choose_progress(options.quiet)
+    events.message(
+        f"starting: loads the code, looks at the data, starts or finds workers (--cluster {options.cluster})"
+    )
+    return events
+
+
+def imported_meanwhile(module: str) -> Thread:
+    """Import a module while this process waits for others. Whoever needs it says what is wrong with it."""
+
+    def load() -> None:
+        with suppress(ImportError):
+            import_module(module)
+
+    thread = Thread(target=load, daemon=True)
+    thread.start()
+    return thread
+
+
+def cluster_arguments(options: CommonOptions, events: Events) -> dict[str, Any]:
+    """What `cluster.connect` is told beside the kind."""
+    return {
+        "workers": options.workers,
+        "memory_limit": options.memory_limit,
+        "options": options.cluster_option,
+        "say": events.message,
+    }
+
+
+def sources_of(data: ResolvedDataset) -> list[dict[str, Any]]:
+    """Url, size and checksum of the files of a data set."""
+    return [{"url": source.url, **source.identity()} for source in data.sources if source is not None]
+
+
+def identity(params: Params, data: ResolvedDataset, sources: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """What a run directory holds, and no other: parameters and data, wherever it lies."""
+    from pipeline.runs.batch import run_identity
+
+    contents = [{key: value for key, value in source.items() if key != "url"} for source in sources]
+    return run_identity(params.as_json(), data, contents)
+
+
+def invocation(options: BatchOptions, sources: Sequence[Mapping[str, Any]], cluster: ClusterHandle) -> Invocation:
+    """How a run is started, for its records."""
+    from pipeline.runs.metrics import Invocation
+
+    return Invocation(
+        command=options.command(session=False),
+        config_toml=options.to_toml(),
+        cluster={**cluster.record(), "dashboard": cluster.dashboard_server},
+        memory_limit=cluster.memory_limit,
+        explain=options.explain,
+        sources=sources,
+    )
+
+
+def batch_params(options: BatchOptions) -> Params:
+    """Return the parameters that decide the result."""
+    from pipeline.params import Params
+
+    return Params(
+        partitioner=options.partitioner,
+        learners=options.learner,
+        methods=options.methods,
+        cv_rows=options.cv_rows,
+        search=options.search,
+        budget=options.budget,
+        order="shuffled" if options.order == "auto" else options.order,
+        task=options.task,
+        scale=options.scale,
+        seed=options.seed,
+        shard_rows=options.shard_rows,
+    )
+
+
+def find_data(options: BatchOptions, events: Events) -> ResolvedDataset:
+    """Return the data the options name: files given, a registered data set, or the embedded one.
+
+    Raises
+    ------
+    InputError
+        The data set is unknown or not to be had.
+    """
+    from pipeline.datasets.download import readable
+    from pipeline.datasets.registry import EMBEDDED, ResolvedDataset, default_data_dir, load_registry, resolve
+    from pipeline.datasets.spec import Split
+
+    folder = Path(options.data_dir).expanduser() if options.data_dir else default_data_dir()
+    if options.input is not None:
+        read = partial(readable, data_dir=folder, say=events.message, progress=downloading(events))
+        return ResolvedDataset(
+            name="stdin" if options.input == "-" else Path(options.input).name.partition(".")[0] or "data",
+            train_url=read(options.input),
+            test_url=None if options.test_input is None else read(options.test_input),
+            task=options.task,
+            format=options.format,
+            label=options.label,
+            n_columns=options.columns,
+            split=Split(fraction=1 - options.test_size),
+        )
+    extra = Path(options.dataset_file) if options.dataset_file else None
+    spec = load_registry(extra, folder).find(options.dataset or EMBEDDED)
+    data = resolve(spec, folder, progress=downloading(events))
+    changes: dict[str, Any] = {}
+    if options.task != "auto":
+        changes["task"] = options.task
+    if options.label is not None:
+        changes["label"] = options.label
+    if options.columns is not None:
+        changes["n_columns"] = options.columns
+    if options.test_size != 0.2 and data.test_url is None:
+        changes["split"] = Split(fraction=1 - options.test_size)
+    return replace(data, **changes)
+
+
+def downloading(events: Events) -> Callable[[str, int, int | None], None]:
+    """Tell how far the downloads are, at every tenth of each."""
+    said: dict[str, int] = {}
+
+    def progress(name: str, done: int, total: int | None) -> None:
+        tenth = 10 * done // total if total else done >> 26
+        if said.get(name) != tenth:
+            said[name] = tenth
+            of = f" of {total / 1e6:,.1f} MB" if total else ""
+            events.message(f"downloading {name}: {done / 1e6:,.1f}{of}")
+
+    return progress

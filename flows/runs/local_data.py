@@ -1,0 +1,49 @@
+"""The data sets that ``flows.reproduce`` finds: nothing is downloaded for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from flows.options.reproduce import ReproduceOptions
+from pipeline.datasets.registry import ResolvedDataset, default_data_dir, load_registry, missing_files, resolve
+
+
+class LocalData:
+    """Data sets by name, and why others are not there.
+
+    Attributes
+    ----------
+    there : dict
+        Those that are, in the order in which they were looked for.
+    skipped : dict of str
+        A line for each of the others.
+    """
+
+    def __init__(self, options: ReproduceOptions) -> None:
+        extra = Path(options.dataset_file) if options.dataset_file else None
+        self.folder = Path(options.data_dir).expanduser() if options.data_dir else default_data_dir()
+        self.registry = load_registry(extra, self.folder)
+        self.there: dict[str, ResolvedDataset] = {}
+        self.skipped: dict[str, str] = {}
+
+    def look_for(self, name: str) -> None:
+        """Find a data set, or note what is missing.
+
+        Raises
+        ------
+        InputError
+            No data set of that name is known.
+        """
+        spec = self.registry.find(name)
+        if spec.name in self.there or spec.name in self.skipped:
+            return
+        if missing := missing_files(spec, self.folder):
+            self.skipped[spec.name] = f"{spec.name}: {' and '.join(missing)} not found in {self.folder}"
+        else:
+            self.there[spec.name] = resolve(spec, self.folder)
+
+    def those_of(self, names: Iterable[str]) -> list[str]:
+        """Those that are there, once each, as the registry calls them."""
+        found = dict.fromkeys(self.registry.find(name).name for name in names)
+        return [name for name in found if name in self.there]

@@ -1,0 +1,112 @@
+"""What ``python -m flows.online`` does, once its options are read; with or without Prefect around it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from flows.options.batch import OnlineOptions
+from flows.runs.batch import run_pipeline, starting
+from pipeline.errors import InputError
+
+if TYPE_CHECKING:
+    from pipeline.readers.feed import Feed
+    from pipeline.runs.online import OnlineParams
+
+STANDARD_INPUT = "-"
+
+
+def run(options: OnlineOptions, **how: Any) -> dict[str, Any]:
+    """Do what the options ask for and return the contents of ``metrics.json``.
+
+    Parameters and exceptions are those of :func:`~flows.runs.batch.run_pipeline`.
+    """
+    how["events"] = starting(options, how.get("events"))
+    from pipeline.runs.online import run_online
+
+    asked = online_params(options)
+    pipeline: Any = partial(run_online, online=asked)
+    sources = None
+    if is_unbounded(options):
+        check_unbounded(options)
+        options = replace(options, order="file")
+        sources = [source_of(options)]
+
+        def pipeline(context: Any, data: Any, invocation: Any, *, call: Any) -> dict[str, Any]:
+            feed = open_feed(options, context.events.message)
+            return run_online(context, data, invocation, asked, feed=feed, call=call)
+
+    elif options.idle_seconds is not None:
+        where = f"--input {options.input}" if options.input else "a data set"
+        raise InputError(f"--idle-seconds {options.idle_seconds:g}: found {where}, expected a directory for --input")
+    more = online_identity(options)
+    return run_pipeline(options, pipeline, more, sources=sources, **how)
+
+
+def online_params(options: OnlineOptions) -> OnlineParams:
+    """Return the parameters of a stream that decide the result."""
+    from pipeline.runs.online import OnlineParams
+
+    return OnlineParams(options.initial, options.block_rows, options.limit_seconds)
+
+
+def online_identity(options: OnlineOptions) -> dict[str, Any]:
+    """What the directory of a run on a stream holds, beside what that of a batch run does."""
+    return {"online": asdict(online_params(options))}
+
+
+def is_unbounded(options: OnlineOptions) -> bool:
+    """Whether the stream has no end that could be known now."""
+    name = options.input
+    return name is not None and (name == STANDARD_INPUT or Path(name).expanduser().is_dir())
+
+
+def check_unbounded(options: OnlineOptions) -> None:
+    """Refuse options that need all rows to be there, or another kind of source.
+
+    Raises
+    ------
+    InputError
+    """
+    where = f"--input {options.input}"
+    piped = options.input == STANDARD_INPUT
+    if options.initial is None:
+        raise InputError(
+            f"{where}: found no --initial, expected one: the number of rows to take from the beginning of the stream, "
+            "on which settings and partitionings are chosen, such as --initial 10000"
+        )
+    if options.order == "shuffled":
+        raise InputError(
+            f"--order shuffled: found {where}, whose rows cannot be shuffled as they arrive; expected file"
+        )
+    if options.test_input is not None:
+        raise InputError(
+            f"--test-input: found {where}, expected no test file: every row of a stream tests the learners"
+        )
+    formats = ("auto", "libsvm", "csv") if piped else ("auto", "parquet")
+    if options.format not in formats:
+        raise InputError(f"--format {options.format}: found {where}, expected {' or '.join(formats[1:])}")
+    if piped and options.idle_seconds is not None:
+        raise InputError(f"--idle-seconds {options.idle_seconds:g}: found {where}, which ends as it is closed")
+
+
+def source_of(options: OnlineOptions) -> dict[str, Any]:
+    """What tells one unbounded source from another: a place, as nothing is known of its contents."""
+    assert options.input is not None
+    if options.input == STANDARD_INPUT:
+        return {"url": options.input, "place": "standard input"}
+    return {"url": options.input, "place": str(Path(options.input).expanduser().absolute())}
+
+
+def open_feed(options: OnlineOptions, say: Callable[[str], None]) -> Feed:
+    """Open an unbounded source; nothing is read yet."""
+    from pipeline.readers.directory import IDLE_SECONDS, DirectoryFeed
+    from pipeline.readers.pipe import PipeFeed
+
+    assert options.input is not None
+    if options.input == STANDARD_INPUT:
+        return PipeFeed(options.format, options.label, options.columns, options.initial or 0)
+    return DirectoryFeed(options.input, options.label, options.columns, options.idle_seconds or IDLE_SECONDS, say)

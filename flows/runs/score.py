@@ -1,0 +1,75 @@
+"""What ``python -m flows.score`` does, once its options are read; with or without Prefect around it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from cluster import connect
+from flows.options.score import ScoreOptions
+from flows.runs.batch import cluster_arguments, downloading, starting
+
+# Workers import this module when they start, and --help needs none of the rest: heavy imports stand in functions.
+if TYPE_CHECKING:
+    from cluster import ClusterHandle
+    from pipeline.watching.events import Events
+
+
+def run(
+    options: ScoreOptions,
+    *,
+    call: Any = None,
+    events: Events | None = None,
+    on_cluster: Callable[[ClusterHandle], None] | None = None,
+) -> dict[str, Any]:
+    """Do what the options ask for.
+
+    Parameters
+    ----------
+    call : callable, optional
+        How the one stage is called (:data:`pipeline.runs.batch.Call`).
+    events : Events, optional
+        Where progress goes; default: bars on a terminal, log lines elsewhere.
+    on_cluster : callable, optional
+        Called with the cluster when it is up.
+
+    Returns
+    -------
+    dict
+        As :func:`pipeline.runs.score.score`.
+
+    Raises
+    ------
+    InputError
+        The user's input or environment is at fault.
+    KeyboardInterrupt
+        With the command that does it again.
+    """
+    events = starting(options, events)
+    from pipeline.datasets.download import readable
+    from pipeline.datasets.registry import default_data_dir
+    from pipeline.running.monitoring import told_to_scheduler
+    from pipeline.running.warm import WarmUp
+    from pipeline.runs.batch import call_directly
+    from pipeline.runs.new_data import open_data
+    from pipeline.runs.score import Output, score
+    from pipeline.runs.trained_model import open_run
+
+    with events:
+        model = open_run(options.model, options.learner)
+        url = readable(options.input, default_data_dir(), say=events.message, progress=downloading(events))
+        data = open_data(model, url, options.format, options.label)
+        try:
+            # The output is given up last: no worker of ours is left then that could still be writing.
+            with (
+                Output(options.output) as output,
+                connect(options.cluster, **cluster_arguments(options, events)) as cluster,
+            ):
+                cluster.client.register_plugin(WarmUp(words=()))
+                events.message(cluster.describe())
+                if on_cluster is not None:
+                    on_cluster(cluster)
+                with told_to_scheduler(cluster.client, events) as told:
+                    return (call or call_directly)("score", lambda: score(cluster.client, model, data, output, told))
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt(f"run {options.command()}") from None

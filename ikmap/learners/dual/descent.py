@@ -1,0 +1,210 @@
+"""One binary problem on rows in memory: sweeps of dual coordinate descent until a certificate says it is solved.
+
+Hsieh, Chang, Lin, Keerthi, Sundararajan (2008); what is added to algorithms.md 8.2 is how it ends and what it leaves
+out: see :class:`Progress`. Rows at rest at a bound are left out when their margin is
+further from 1 than thrice what margins moved by in the last sweep; a certificate that fails brings them back.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ikmap._threads import for_each_block
+from ikmap.learners.dual import _linear_svm_loops as loops
+from ikmap.learners.dual.block_reader import CompiledBlock
+from ikmap.learners.dual.progress import Progress
+from ikmap.learners.dual.shared_pass import SharedPass
+
+CHUNK = 8192
+"""Rows whose losses are summed apart, so that sums do not depend on the number of threads."""
+AT_REST = 3.0
+"""Rows are left out whose margin is further from its bound than so many times the typical step."""
+
+
+COARSEST = 2.0**30
+"""Weights are counted in whole numbers if so many, of a row, are worth no more than a margin of 1."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What is solved: the rows of one block, one class against the rest.
+
+    Parameters
+    ----------
+    block : CompiledBlock
+    positive : int
+        Number of the positive class.
+    class_cost : ndarray of float64
+        C times the weight of every class.
+    loss : int
+        As in ``_linear_svm_loops``.
+    bias : float
+        Value of the constant feature, 0 for none.
+    n_columns : int
+    """
+
+    block: CompiledBlock
+    positive: int
+    class_cost: np.ndarray
+    loss: int
+    bias: float
+    n_columns: int
+
+    @property
+    def arrays(self) -> Any:
+        """What the compiled loops take after rows, norms and classes: a tuple."""
+        return self.positive, self.class_cost, self.block.sample_weight, self.bias, self.loss
+
+
+class _Sweeps:
+    """Sweeps over the active rows; on cells with weights in whole numbers (see ``_rows_loops``), on one thread or two.
+
+    Parameters
+    ----------
+    w : ndarray of float64, shape (n_columns + 1,)
+        Weights of ``alpha``.
+    """
+
+    def __init__(
+        self, problem: Problem, w: np.ndarray, alpha: np.ndarray, seed: int, shrinking: bool, n_threads: int
+    ) -> None:
+        self.problem, self.w, self.alpha = problem, w, alpha
+        self.rows, self.shared = problem.block.rows, None
+        self.state, self.shrinking = np.uint64(seed), shrinking
+        self.counted = False
+        if len(self.rows) == 3 and isinstance(self.rows[2], float):
+            self._count()
+        if n_threads > 1 and self.counted and SharedPass.suits(self.rows, problem.n_columns):
+            self.shared = SharedPass(self.rows[0])
+        self.activate()
+
+    def _count(self) -> None:
+        """Go over to whole numbers as fine as int64 allows for, unless rounding to them could ever be seen.
+
+        The dual objective rises in every step and is at most sum_i C_i. That bounds |w|, and with it every sum of
+        weights and every dual variable.
+        """
+        codes, base, value = self.rows
+        problem, alpha, cost = self.problem, self.alpha, _costs(self.problem)
+        length = 2.0 * cost.sum() + loops.squared_length(self.w)
+        if problem.loss == loops.SQUARED_HINGE:
+            length += (alpha[cost > 0] ** 2 / (2.0 * cost[cost > 0])).sum()
+        length, C = np.sqrt(length), cost.max(initial=0.0)
+        largest = max(length * np.sqrt(codes.shape[1]) / value, 4.0 * C + 2.0 * np.sqrt(C) * length)
+        if problem.bias:
+            largest = max(largest, length / problem.bias)
+        # int64 ends at 2^63; three bits are left for the rounding of all this.
+        unit = float(np.ldexp(1.0, 60 - int(np.frexp(largest)[1]))) if largest < np.finfo(float).max else 0.0
+        if not COARSEST * (problem.block.norms[0] + problem.bias**2) < unit < np.inf:
+            return
+        self.rows, self.counted = (codes, base, value * value / unit, unit), True
+        self.sizes = value / unit, problem.bias / unit
+        w = self.w / self.sizes[0]
+        w[-1] = self.w[-1] / self.sizes[1] if problem.bias else 0.0
+        self.w = np.rint(w).astype(np.int64)
+
+    def weights(self) -> np.ndarray:
+        """The weights, in float64."""
+        if not self.counted:
+            return self.w
+        w = self.w * self.sizes[0]
+        w[-1] = self.w[-1] * self.sizes[1]
+        return w
+
+    def activate(self) -> None:
+        """Make every row active that counts at all."""
+        self.order = np.flatnonzero(_costs(self.problem) > 0).astype(np.int32)
+        self.size = self.everything = self.order.size
+        self.threshold = np.inf
+
+    def __call__(self) -> tuple[bool, float, float, float, float]:
+        """Make one sweep; return what :meth:`Progress.swept` wants to know."""
+        whole = self.size == self.everything
+        _, norms, y, _ = self.problem.block
+        self.state = np.uint64(loops.shuffle(self.order, self.size, self.state))
+        arrays: Any = (
+            self.rows,
+            norms,
+            y,
+            *self.problem.arrays,
+            self.w,
+            self.alpha,
+            self.order,
+            self.size,
+            self.threshold,
+        )
+        shared = self.shared is not None and self.shared.pays(self.size)
+        sweep: Any = self.shared if shared else loops.one_pass
+        began, swept = time.perf_counter(), self.size
+        self.size, losses, gap, most, rms, growth = sweep(*arrays)
+        if self.shared is not None:
+            self.shared.pace.took(shared, time.perf_counter() - began, swept)
+        self.threshold = AT_REST * rms if rms > 0.0 and self.shrinking else np.inf
+        return whole, losses, gap, most, growth
+
+
+def _costs(problem: Problem) -> np.ndarray:
+    """C of every row."""
+    y, weight = problem.block.y, problem.block.sample_weight
+    return problem.class_cost[y] * weight if weight.size else problem.class_cost[y]
+
+
+def certify(problem: Problem, w: np.ndarray, alpha: np.ndarray, n_threads: int = 1) -> tuple[float, float, float]:
+    """Sums of losses and of shares of the gap, and |w|^2, at these weights, which must be those of alpha."""
+    rows, _, y, _ = problem.block
+    sums = np.zeros((-(-y.size // CHUNK), 3))
+
+    def work(start: int, stop: int) -> None:
+        arrays = (rows, y, *problem.arrays, w, alpha, start, stop)
+        sums[start // CHUNK] = loops.certificate(*arrays)
+
+    for_each_block(work, y.size, CHUNK, n_threads)
+    losses, gap, length = np.add.reduce(sums, axis=0).tolist()
+    return losses, gap, length
+
+
+def descend(
+    problem: Problem,
+    alpha: np.ndarray,
+    *,
+    tol: float,
+    max_iter: int,
+    shrinking: bool,
+    seed: int,
+    n_threads: int = 1,
+) -> tuple[np.ndarray, list[tuple[float, float, float, float]]]:
+    """Solve a problem to the relative duality gap ``tol``, or as far as ``max_iter`` sweeps or float64 go.
+
+    Parameters
+    ----------
+    alpha : ndarray of float64, shape (n,)
+        Dual variables to start from; clipped into their bounds, changed in place.
+    seed : int
+        Of the order of rows, below 2^64.
+    n_threads : int
+        For the certificate and, up to two, for sweeps over cells. The result is the same bit for bit.
+
+    Returns
+    -------
+    w : ndarray of float64, shape (n_columns + 1,)
+        Weights, the intercept's last.
+    history : list of tuples
+        At every certificate: sweeps made, primal, dual, gap.
+    """
+    rows, _, y, _ = problem.block
+    w = np.zeros(problem.n_columns + 1)
+    if alpha.any():
+        arrays = (rows, y, *problem.arrays, w, alpha)
+        loops.accumulate(*arrays)
+    sweeps = _Sweeps(problem, w, alpha, seed, shrinking, n_threads)
+    progress = Progress(tol, max_iter, loops.squared_length(w))
+    while True:
+        if progress.swept(*sweeps()):
+            w = sweeps.weights()
+            if progress.certified(*certify(problem, w, alpha, n_threads)):
+                return w, progress.history
+            sweeps.activate()

@@ -1,0 +1,363 @@
+"""Linear SVMs and logistic regression by dual coordinate descent, on data in memory or read block by block.
+
+Hsieh, Chang, Lin, Keerthi, Sundararajan (2008) for the method with shrinking, Yu, Huang, Lin (2011) for the
+logistic loss, Yu, Hsieh, Chang, Lin (2010) for data larger than memory; algorithms.md 8.1, 8.2.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from ikmap._threads import usable_cores
+from ikmap.learners.dual._linear_svm_loops import LOSSES
+from ikmap.learners.dual.block_minimization import BlockProblem, descend_blocks
+from ikmap.learners.dual.block_reader import BlockReader
+from ikmap.learners.dual.class_descent import ClassProblems, descend_classes
+from ikmap.learners.dual.descent import Problem, descend
+from ikmap.learners.dual.dual_variables import DualVariables
+from ikmap.learners.dual.progress import Progress
+from ikmap.learners.linear_model import LinearModel
+from ikmap.learners.rows import Blocks
+from ikmap.seeds import generator
+
+
+@dataclass(frozen=True)
+class SVMParams:
+    """What to solve, and how well.
+
+    Minimises ``|w|^2 / 2 + sum_i C_i loss(c_i w.x_i)``, C_i = C times class weight times sample weight.
+
+    Parameters
+    ----------
+    loss : {"squared_hinge", "hinge", "logistic"}
+        ``max(0, 1 - m)^2``, ``max(0, 1 - m)`` or ``log(1 + exp(-m))``.
+    C : float
+        Weight of the losses against the regulariser, > 0.
+    class_weight : dict of class number to weight, "balanced" or None
+        "balanced" gives class k the weight ``n / (n_classes n_k)``, rows counted by sample weight. A row
+        keeps its weight in all one-vs-rest problems.
+    normalize : bool
+        Whether a cell's feature value is 1/sqrt(t), so that K(x, x) = 1, instead of 1. Raw features with C/t
+        give the same decisions as normalised ones with C (algorithms.md 8.6).
+    tol : float
+        Wanted relative duality gap (P - D) / P, > 0: the objective is then certified to be that close to
+        optimal.
+    max_iter : int
+        Largest number of sweeps over the rows; with several blocks, of visits to every block.
+    inner_sweeps : int
+        With several blocks: largest number of sweeps over a block while it is in memory. More than one rarely
+        saves a visit.
+    shrinking : bool
+        Whether to leave out rows whose dual variable rests at a bound. Same solution, less time.
+    fit_intercept : bool
+        Append a constant feature 1, regularised like the others.
+    seed : int
+        Of the order in which rows are visited, >= 0.
+    """
+
+    loss: Literal["squared_hinge", "hinge", "logistic"] = "squared_hinge"
+    C: float = 1.0
+    class_weight: Mapping[int, float] | Literal["balanced"] | None = None
+    normalize: bool = True
+    tol: float = 1e-3
+    max_iter: int = 1000
+    inner_sweeps: int = 1
+    shrinking: bool = True
+    fit_intercept: bool = False
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.loss not in LOSSES:
+            raise ValueError(f"loss must be one of {', '.join(LOSSES)}, got {self.loss!r}")
+        for name in ("C", "tol"):
+            if not 0 < getattr(self, name) < np.inf:
+                raise ValueError(f"{name} must be a positive number, got {getattr(self, name)!r}")
+        for name in ("max_iter", "inner_sweeps"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)!r}")
+        if isinstance(self.class_weight, str) and self.class_weight != "balanced":
+            raise ValueError(f"class_weight must be 'balanced', a dict or None, got {self.class_weight!r}")
+        if isinstance(self.class_weight, Mapping) and any(not 0 <= v < np.inf for v in self.class_weight.values()):
+            raise ValueError(f"class weights must be >= 0 and finite, got {dict(self.class_weight)}")
+
+    def as_json(self) -> dict[str, Any]:
+        """The parameters as JSON values."""
+        values = asdict(self)
+        if isinstance(self.class_weight, Mapping):
+            values["class_weight"] = {str(k): float(v) for k, v in self.class_weight.items()}
+        return values
+
+
+@dataclass(frozen=True, eq=False)
+class SVMFit:
+    """The solved problems, one per column: a single one for two classes, else one per class.
+
+    Attributes
+    ----------
+    problems : ndarray of int, shape (P,)
+        Which one-vs-rest problems these are, ascending.
+    coef, intercept : ndarrays of float64, shapes (n_columns, P) and (P,)
+    alphas : ndarray of float64, shape (P, n)
+        Dual variables, >= 0, rows in the order of the blocks. Pass as ``alpha0`` to start from here.
+    primal, dual, gap : ndarrays of float64, shape (P,)
+        Objectives at the returned weights and ``(primal - dual) / primal``.
+    n_iter : ndarray of int, shape (P,)
+        Sweeps made; with several blocks, visits to every block.
+    converged : ndarray of bool, shape (P,)
+        Whether the gap is at most ``tol``.
+    n_support : ndarray of int, shape (P,)
+        Rows with a dual variable above 0.
+    history : tuple of ndarrays of float64, shapes (rounds, 4)
+        For each problem, at every certificate: n_iter, primal, dual, gap.
+    """
+
+    problems: np.ndarray
+    coef: np.ndarray
+    intercept: np.ndarray
+    alphas: np.ndarray
+    primal: np.ndarray
+    dual: np.ndarray
+    gap: np.ndarray
+    n_iter: np.ndarray
+    converged: np.ndarray
+    n_support: np.ndarray
+    history: tuple[np.ndarray, ...]
+
+
+def fit_linear_svm(
+    blocks: Blocks,
+    n_classes: int,
+    params: SVMParams | None = None,
+    *,
+    classes_subset: Sequence[int] | None = None,
+    alpha0: np.ndarray | None = None,
+    cell_value: float | None = None,
+    n_threads: int | None = 1,
+) -> SVMFit:
+    """Solve a linear SVM or logistic regression to a certified relative duality gap.
+
+    Parameters
+    ----------
+    blocks : sequence of Block
+        The training set. One block is solved in memory; several are visited in turn, every unsolved problem
+        being served while a block is in memory, and read from disk again at each visit if that is what
+        ``blocks`` does.
+    n_classes : int
+        Number of classes, >= 2. With two, one problem, class 1 positive; else one against the rest each.
+    params : SVMParams, optional
+    classes_subset : sequence of int, optional
+        Solve only these problems, bit for bit as when solved with all others; default all.
+    alpha0 : ndarray, shape (P, n), optional
+        Dual variables to start from (``SVMFit.alphas``); clipped into their bounds. Default zero.
+    cell_value : float, optional
+        Feature value of a cell, where neither 1/sqrt(t) nor 1 is meant.
+    n_threads : int, optional
+        Threads to use on one block: groups of eight one-vs-rest problems are solved side by side; of the problem of two
+        classes the certificate is shared and, between two threads, each sweep over many rows of cells. None: as many
+        as there are cores. The result is the same bit for bit.
+
+    Returns
+    -------
+    SVMFit
+
+    Warns
+    -----
+    ConvergenceWarning
+        If the wanted gap was not reached.
+
+    Notes
+    -----
+    Memory: per problem in flight a weight per column. One block: that, and 8 bytes per row and problem. Several: some
+    blocks, and those 8 bytes in a temporary file, of which ``alphas`` is a view. Time of a sweep: the
+    number of entries of the rows that are not shrunk; on one block, eight one-vs-rest problems share it.
+    """
+    params = params or SVMParams()
+    if n_classes < 2:
+        raise ValueError(f"at least 2 classes are needed, got {n_classes}")
+    available = 1 if n_classes == 2 else n_classes
+    numbers = list(range(available)) if classes_subset is None else sorted({int(k) for k in classes_subset})
+    if not numbers or numbers[0] < 0 or numbers[-1] >= available:
+        raise ValueError(f"classes_subset must be among 0..{available - 1}, got {classes_subset}")
+    if len(blocks) == 0:
+        raise ValueError("no blocks to learn from")
+    reader = BlockReader(blocks, n_classes, cell_value, params.normalize)
+    counts = reader.survey()
+    class_cost = params.C * _class_weights(counts, params.class_weight)
+    if alpha0 is not None:
+        alpha0 = np.asarray(alpha0, dtype=np.float64)
+        if alpha0.ndim != 2 or alpha0.shape[0] != len(numbers) or not np.isfinite(alpha0).all():
+            raise ValueError(f"alpha0 must be finite, of shape ({len(numbers)}, n), got {alpha0.shape}")
+        if alpha0.shape[1] != (n := sum(reader.sizes.values())):
+            raise ValueError(f"alpha0 has {alpha0.shape[1]} rows, the blocks have {n}")
+    if len(blocks) == 1:
+        threads = min(n_threads or usable_cores(), usable_cores())
+        return _fit_in_memory(reader, n_classes, numbers, params, class_cost, alpha0, threads)
+    return _fit_in_blocks(reader, n_classes, numbers, params, class_cost, alpha0)
+
+
+def _fit_in_blocks(
+    reader: BlockReader,
+    n_classes: int,
+    numbers: Sequence[int],
+    params: SVMParams,
+    class_cost: np.ndarray,
+    alpha0: np.ndarray | None,
+) -> SVMFit:
+    """Solve the problems together, block by block."""
+    assert reader.columns is not None
+    duals = DualVariables(len(numbers), list(reader.sizes.values()))
+    problems = [
+        BlockProblem(
+            number=number,
+            slot=slot,
+            positive=1 if n_classes == 2 else number,
+            class_cost=class_cost,
+            bias=float(params.fit_intercept),
+            loss=LOSSES[params.loss],
+            w=np.zeros(reader.columns + 1),
+            progress=Progress(params.tol, params.max_iter, 0.0),
+        )
+        for slot, number in enumerate(numbers)
+    ]
+    if alpha0 is not None:
+        for problem, alpha in zip(problems, alpha0, strict=True):
+            duals.write(problem.slot, range(len(reader)), np.ascontiguousarray(alpha))
+            problem.phase = "start"
+    descend_blocks(
+        reader,
+        problems,
+        duals,
+        inner_sweeps=params.inner_sweeps,
+        shrinking=params.shrinking,
+        seed=params.seed,
+    )
+    return _result(
+        numbers,
+        np.ascontiguousarray(np.column_stack([problem.w[:-1] for problem in problems])),
+        np.array([problem.w[-1] for problem in problems]),
+        duals.array(),
+        np.array([problem.n_support for problem in problems]),
+        [problem.progress.history for problem in problems],
+        params,
+    )
+
+
+def _fit_in_memory(
+    reader: BlockReader,
+    n_classes: int,
+    numbers: Sequence[int],
+    params: SVMParams,
+    class_cost: np.ndarray,
+    alpha0: np.ndarray | None,
+    n_threads: int,
+) -> SVMFit:
+    """Solve the problem of two classes, or those of more together."""
+    assert reader.columns is not None
+    block = reader[0]
+    alphas = np.zeros((len(numbers), block.y.size)) if alpha0 is None else alpha0.copy()
+    what: Any = {
+        "block": block,
+        "class_cost": class_cost,
+        "loss": LOSSES[params.loss],
+        "bias": float(params.fit_intercept),
+        "n_columns": reader.columns,
+    }
+    how: Any = {
+        "tol": params.tol,
+        "max_iter": params.max_iter,
+        "shrinking": params.shrinking,
+        "seed": int(generator(params.seed, 0).integers(2**63)),
+        "n_threads": n_threads,
+    }
+    if n_classes > 2:
+        problems = ClassProblems(positives=np.array(numbers), **what)
+        coef, intercept, histories = descend_classes(problems, alphas, **how)
+    else:
+        w, history = descend(Problem(positive=1, **what), alphas[0], **how)
+        coef, intercept, histories = w[:-1, None], w[-1:], [history]
+    return _result(numbers, coef, intercept, alphas, np.count_nonzero(alphas > 0, axis=1), histories, params)
+
+
+def _class_weights(counts: np.ndarray, class_weight: Mapping[int, float] | Literal["balanced"] | None) -> np.ndarray:
+    """Weight of every class, of which there are so many rows by weight."""
+    weights = np.ones(counts.size)
+    if isinstance(class_weight, Mapping):
+        for k, value in class_weight.items():
+            if not 0 <= int(k) < counts.size:
+                raise ValueError(f"class_weight names class {k}, classes are 0..{counts.size - 1}")
+            weights[int(k)] = value
+    elif class_weight == "balanced":
+        present = counts > 0
+        weights[present] = counts.sum() / (counts.size * counts[present])
+    return weights
+
+
+def _result(
+    numbers: Sequence[int],
+    coef: np.ndarray,
+    intercept: np.ndarray,
+    alphas: np.ndarray,
+    n_support: np.ndarray,
+    histories: Sequence[Sequence[tuple[float, float, float, float]]],
+    params: SVMParams,
+) -> SVMFit:
+    """Collect what was solved, and warn about what was not."""
+    n_iter, primal, dual, gap = (np.array([h[-1][c] for h in histories]) for c in range(4))
+    converged = gap <= params.tol
+    if not converged.all():
+        # Importing scikit-learn takes a second, which no worker should spend for a warning it rarely gives.
+        from sklearn.exceptions import ConvergenceWarning
+
+        worst = int(gap.argmax())
+        warnings.warn(
+            f"duality gap {gap[worst]:.2g} after {n_iter[worst]:.0f} sweeps, wanted {params.tol:.2g} "
+            f"(problem {numbers[worst]}): raise max_iter or tol, or lower C",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
+    return SVMFit(
+        problems=np.array(numbers),
+        coef=coef,
+        intercept=intercept,
+        alphas=alphas,
+        primal=primal,
+        dual=dual,
+        gap=gap,
+        n_iter=n_iter.astype(np.int64),
+        converged=converged,
+        n_support=n_support,
+        history=tuple(np.array(h) for h in histories),
+    )
+
+
+def svm_model(fits: SVMFit | Sequence[SVMFit], classes: list[Any], params: SVMParams, *, divisor: float) -> LinearModel:
+    """Make the model from one fit, or from fits of parts of the one-vs-rest problems.
+
+    Parameters
+    ----------
+    classes : list
+        Class labels as JSON values, in the order of the class numbers.
+    divisor : float
+        For rows of cells, one over their feature value: sqrt(t), or 1 without ``normalize``; else 1.
+    """
+    parts = sorted([fits] if isinstance(fits, SVMFit) else fits, key=lambda fit: int(fit.problems[0]))
+    numbers = np.concatenate([fit.problems for fit in parts])
+    order = np.argsort(numbers)
+    k = 1 if len(classes) == 2 else len(classes)
+    if not np.array_equal(numbers[order], np.arange(k)):
+        raise ValueError(f"problems solved are {sorted(numbers.tolist())}, {len(classes)} classes need 0..{k - 1}")
+    return LinearModel(
+        coef=parts[0].coef
+        if len(parts) == 1
+        else np.ascontiguousarray(np.column_stack([fit.coef for fit in parts])[:, order]),
+        intercept=np.concatenate([fit.intercept for fit in parts])[order],
+        divisor=float(divisor),
+        learner="svm" if params.loss != "logistic" else "logistic",
+        classes=classes,
+        params=params.as_json(),
+    )

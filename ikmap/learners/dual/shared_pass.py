@@ -1,0 +1,110 @@
+"""Sweeps over cells that two threads make together, as long as both are let run."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+
+from ikmap.learners.dual import _shared_pass_loops as loops
+from ikmap.learners.dual._linear_svm_loops import rest_of_pass
+
+FEWEST_ROWS = 4096
+"""Fewer are swept by one thread before the other has begun."""
+FEWEST_PARTITIONS = 32
+"""With fewer, the threads would do little but meet."""
+FIRST_TRIED = 5
+"""Sweeps that one thread makes before two are tried: a fit that needs no more is not worth waking another core for."""
+TRIED_AGAIN = 16
+"""One in so many sweeps is made in the way that was slower."""
+PATIENCE, REGAINED = 3.0, 0.25
+"""Sweeps that may be broken off because a thread was not let run, before all are left to one; what one adds that was
+not."""
+
+
+class Pace:
+    """Chooses between sweeps by one thread and by two, which give the same, by what they took.
+
+    How long it takes two cores to meet is a matter of the machine, and of who else is on it. So one thread begins; in a
+    fit that goes on for long two are tried, and most sweeps are then made by whichever was faster when last tried.
+    """
+
+    def __init__(self) -> None:
+        self.sweeps = 0
+        self.seconds = {False: np.inf, True: np.inf}
+
+    def shares(self) -> bool:
+        """Whether the next sweep is for two threads."""
+        if self.sweeps <= FIRST_TRIED:
+            return self.sweeps == FIRST_TRIED
+        best = self.seconds[True] < self.seconds[False]
+        return not best if self.sweeps % TRIED_AGAIN == 0 else best
+
+    def took(self, shared: bool, seconds: float, rows: int) -> None:
+        """Note a sweep."""
+        self.sweeps += 1
+        self.seconds[shared] = seconds / max(1, rows)
+
+
+class SharedPass:
+    """Stands in for :func:`_linear_svm_loops.one_pass`, bit for bit.
+
+    Parameters
+    ----------
+    codes : ndarray of integers, shape (n, t)
+        Cells that :meth:`suits`.
+    """
+
+    def __init__(self, codes: np.ndarray) -> None:
+        self.flags = _lines(3 * loops.LINE, np.uint64)
+        self.sums = _lines(loops.SUMS, np.int64)
+        self.counts = _lines(loops.COUNTS, np.min_scalar_type((codes.shape[1] + 1) // 2))
+        self.kept = np.empty(codes.shape[0], np.int32)
+        self.told = _lines(2 * loops.LINE, np.float64).reshape(2, loops.LINE)
+        self.patience = PATIENCE
+        self.pace = Pace()
+        self.pool = ThreadPoolExecutor(1)
+
+    @staticmethod
+    def suits(rows: tuple[Any, ...], n_columns: int) -> bool:
+        """Whether these cells can be shared out: no two partitionings may have a weight in common."""
+        base = rows[1]
+        apart = bool((base[1:] > base[:-1]).all()) and base[-1] < n_columns
+        return apart and base.size >= FEWEST_PARTITIONS
+
+    def pays(self, size: int) -> bool:
+        """Whether it is worthwhile for so many rows."""
+        return self.patience > 0 and size >= FEWEST_ROWS and self.pace.shares()
+
+    def __call__(self, *arrays: Any) -> tuple[int, float, float, float, float, float]:
+        """As :func:`_linear_svm_loops.one_pass`."""
+        order, size = arrays[-3:-1]
+        self.flags[:] = 0
+        self.flags[loops.STOP] = loops.NEVER
+        everything: Any = (self.flags, self.sums, self.counts, *arrays, self.kept, self.told)
+        helper = self.pool.submit(loops.shared_pass, 1, *everything)
+        try:
+            loops.shared_pass(0, *everything)
+        except BaseException:
+            self.flags[loops.STOP] = 0  # Nobody else tells the helper not to wait.
+            raise
+        finally:
+            helper.result()
+        (most, squares, growth, moves, kept, visited), (losses, gap) = (
+            self.told[0, :6].tolist(),
+            self.told[1, 6:8].tolist(),
+        )
+        order[: int(kept)] = self.kept[: int(kept)]
+        first = min(int(visited), size)
+        self.patience = self.patience - 1.0 if first < size else min(PATIENCE, self.patience + REGAINED)
+        everything = (*arrays, first, int(kept), int(moves), losses, gap, most, squares, growth)
+        return rest_of_pass(*everything)
+
+
+def _lines(size: int, dtype: Any) -> np.ndarray:
+    """Zeros that begin at a pair of cache lines."""
+    width, line = np.dtype(dtype).itemsize, 8 * loops.LINE
+    buffer = np.zeros(size * width + line, np.uint8)
+    start = -buffer.ctypes.data % line
+    return buffer[start : start + size * width].view(dtype)

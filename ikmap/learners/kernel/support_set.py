@@ -1,0 +1,141 @@
+"""Points with coefficients, and sums of kernel values over them: what every learner in the dual predicts with."""
+
+from __future__ import annotations
+
+from threading import Lock
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from ikmap._threads import for_each_block
+from ikmap.cells import Cells
+from ikmap.kernels.base import TILE, Kernel
+from ikmap.learners._rows_loops import decisions
+from ikmap.learners.rows import Rows, n_rows
+from ikmap.rows import as_csr
+
+TASKS = 8
+"""Few rows are compared with many points in so many tasks."""
+
+
+class SupportSet:
+    """Support points in the order of their arrival, with a coefficient for each output.
+
+    They are kept in tiles that are prepared for a kernel once; the last one may have room left.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    n_outputs : int
+        Number K of coefficients of a point.
+    whole : bool
+        Whether all coefficients are whole numbers. Sums are then made of whole kernel steps, and exact
+        (:meth:`Kernel.steps`); else of kernel values, point after point.
+    """
+
+    def __init__(self, kernel: Kernel, n_outputs: int, whole: bool = True) -> None:
+        self.kernel = kernel
+        self.n_outputs = n_outputs
+        self.whole = whole
+        self._full: list[tuple[Any, Any, np.ndarray]] = []
+        self._open: list[tuple[Any, np.ndarray]] = []
+
+    def __len__(self) -> int:
+        return sum(part[-1].shape[0] for part in (*self._full, *self._open))
+
+    def append(self, rows: Rows, coefficients: np.ndarray) -> None:
+        """Add points, checked by the kernel; coefficients: float64, shape (n, K)."""
+        self._open.append((rows, coefficients))
+        waiting = sum(part.shape[0] for _, part in self._open)
+        if waiting >= TILE:
+            rows, coefficients = self._opened()
+            whole = waiting - waiting % TILE
+            for i in range(0, whole, TILE):
+                tile = rows[i : i + TILE]
+                self._full.append((tile, self.kernel.points(tile), coefficients[i : i + TILE]))
+            self._open = [(rows[whole:], coefficients[whole:])] if whole < waiting else []
+
+    def _opened(self) -> tuple[Any, np.ndarray]:
+        return stack([rows for rows, _ in self._open]), np.concatenate([part for _, part in self._open])
+
+    def arrays(self) -> tuple[Any, np.ndarray] | None:
+        """All points and their coefficients, shape (s, K); None while there are none."""
+        parts = (*self._full, *self._open)
+        if not parts:
+            return None
+        return stack([part[0] for part in parts]), np.concatenate([part[-1] for part in parts])
+
+    def sums(self, rows: Rows, n_threads: int | None = None) -> np.ndarray:
+        """Sum of coefficient times kernel value, for each row and output: float64, shape (n, K).
+
+        If all coefficients are whole, in the kernel's steps: see :attr:`unit`.
+        """
+        n, rows = n_rows(rows), self.kernel.checked(rows)
+        tiles = [(points, coefficients) for _, points, coefficients in self._full]
+        if self._open:
+            last, coefficients = self._opened()
+            tiles.append((self.kernel.points(last), coefficients))
+        out = np.zeros((n, self.n_outputs))
+        left = [self.kernel.points(rows[i : i + TILE]) for i in range(0, n, TILE)]
+        lock = Lock()
+        # Sums of whole numbers may be added in any order: with few rows, threads share the support points.
+        shared = self.whole and len(left) < TASKS
+        per_task = max(1, -(-len(tiles) // TASKS) if shared else len(tiles))
+
+        def add(task: int, _: int) -> None:
+            part, block = divmod(task, len(left))
+            total = np.zeros((len(left[block]), self.n_outputs))
+            for points, coefficients in tiles[part * per_task : (part + 1) * per_task]:
+                total += self._products(left[block], points, coefficients)
+            with lock:
+                out[block * TILE : block * TILE + total.shape[0]] += total
+
+        for_each_block(add, len(left) * -(-len(tiles) // per_task), 1, n_threads)
+        return out
+
+    @property
+    def unit(self) -> float:
+        """What :meth:`sums` are multiples of one part of."""
+        return self.kernel.unit if self.whole else 1.0
+
+    def _products(self, left: Any, points: Any, coefficients: np.ndarray) -> np.ndarray:
+        """Kernel of some rows with a tile of points, times their coefficients."""
+        tile = np.empty((len(left), len(points)))
+        if self.whole:
+            self.kernel.steps(left, points, tile)
+            return tile @ coefficients
+        # A library's product may add up in another order where a block of rows ends: not here.
+        self.kernel.values(left, points, tile)
+        out = np.empty((len(left), self.n_outputs))
+        decisions((tile,), np.ascontiguousarray(coefficients), 1.0, np.zeros(self.n_outputs), out)
+        return out
+
+
+def stack(parts: list[Any]) -> Any:
+    """Rows of one kind, one below the other; dense ones beside CSR become CSR."""
+    if isinstance(parts[0], Cells):
+        # Packed as their own cells need it, whatever stood beside them.
+        cells = parts[0] if len(parts) == 1 else Cells.concatenated(parts)
+        return cells.packed() if cells.codes.dtype.kind == "u" else cells
+    if len(parts) == 1:
+        return parts[0]
+    if all(isinstance(part, np.ndarray) for part in parts):
+        return np.concatenate(parts)
+    return sp.csr_array(sp.vstack([as_csr(part) for part in parts], format="csr"))
+
+
+def support_set_bytes(n: int, d: int, nnz: int | None = None, n_classes: int = 2) -> int:
+    """Memory that support points take at most, beside the rows that they are of: all n rows become one.
+
+    Parameters
+    ----------
+    n, d : int
+        Numbers of rows and columns. Of cells: t columns.
+    nnz : int, optional
+        Entries of CSR rows; None: the rows are dense, or cells.
+    n_classes : int
+    """
+    # Rows are kept as they came and laid out for the loop over pairs; then coefficients, and blocks under way.
+    row = 2 * (8 * n * d if nnz is None else 20 * nnz + 24 * n)
+    return row + 8 * n * (1 if n_classes == 2 else n_classes) + (4 << 20)

@@ -1,0 +1,192 @@
+"""NOGD: online gradient descent on Nystroem features (algorithms.md 6)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import numpy as np
+
+from ikmap.kernels import kernel_as_dict
+from ikmap.kernels.base import Kernel
+from ikmap.learners.kernel.support_set import support_set_bytes
+from ikmap.learners.mapped_model import MappedModel
+from ikmap.learners.online.kernel_ogd import KernelOGDState
+from ikmap.learners.online.ogd import OGDProgress, OGDState
+from ikmap.learners.rows import check_classes, check_rows, n_columns, n_rows
+from ikmap.maps.nystroem import NystroemMap
+from ikmap.maps.projection import project
+from ikmap.rows import Rows
+
+BLOCK = 1024
+"""Rows whose features are in memory at a time."""
+
+
+def rank_of(b: int) -> int:
+    """Number r of features for b points: a fifth, rounded, at least 1."""
+    return max(1, int(0.2 * b + 0.5))
+
+
+@dataclass
+class NOGDState:
+    """The state of a run: the map, and linear online gradient descent on its features.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    n_classes : int
+    b : int
+        Number of points of the map.
+    rank : int, optional
+        Number r of features at most; default: a fifth of b.
+    eta : float
+        Step size, > 0.
+    average : bool
+        The model has the average of the weights after each update.
+    map : NystroemMap, optional
+        A map from points chosen before. Without one, the run begins as :class:`KernelOGDState` until it has b support
+        points (`points="violators"` of the paper's library); these are the points of the map, and the weights go on
+        from the sum of their features, each times the step taken on it.
+    n_threads : int, optional
+        No matter of the result.
+    """
+
+    kernel: Kernel
+    n_classes: int
+    b: int = 100
+    rank: int | None = None
+    eta: float = 0.5
+    average: bool = False
+    map: NystroemMap | None = None
+    n_threads: int | None = None
+    _dual: KernelOGDState | None = field(default=None, init=False, repr=False)
+    _linear: OGDState | None = field(default=None, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.b < 1:
+            raise ValueError(f"b must be at least 1, got {self.b}")
+        if self.map is None:
+            self._dual = KernelOGDState(self.kernel, self.n_classes, self.eta, self.n_threads)
+        else:
+            self._linear = self._start(self.map)
+
+    def _start(self, map: NystroemMap) -> OGDState:
+        return OGDState.start(map.n_features, self.n_classes, self.eta, average=self.average)
+
+    @property
+    def n_seen(self) -> int:
+        """Rows seen."""
+        return sum(state.n_seen for state in (self._dual, self._linear) if state is not None)
+
+    @property
+    def n_support(self) -> int:
+        """Rows on which some class took a step."""
+        return sum(state.n_support for state in (self._dual, self._linear) if state is not None)
+
+    def partial_fit(self, rows: Rows, y: np.ndarray) -> OGDProgress:
+        """Predict and then learn from each row in turn.
+
+        Parameters
+        ----------
+        rows : dense array or CSR matrix, n rows
+        y : ndarray of int, shape (n,)
+            Class numbers.
+
+        Raises
+        ------
+        ValueError
+            If rows or classes are not valid; nothing has been learned then.
+        """
+        n, y, before = n_rows(rows), np.asarray(y), self.n_support
+        check_rows(rows, None if self.map is None else n_columns(self.map.points))
+        check_classes(y, n, self.n_classes)
+        rows = self.kernel.checked(rows)
+        predicted, done = [np.zeros(0, dtype=np.int32)], 0
+        if self._linear is None:
+            assert self._dual is not None
+            predicted.append(self._dual.partial_fit(rows, y, self.b).predicted)
+            done = predicted[-1].size
+            if self._dual.n_support >= self.b:
+                self._turn()
+        for start in range(done, n, BLOCK):
+            assert self._linear is not None
+            assert self.map is not None
+            z = self.map.transform(rows[start : start + BLOCK], self.n_threads)
+            predicted.append(self._linear.partial_fit(z, y[start : start + BLOCK]).predicted)
+        return OGDProgress(np.concatenate(predicted), self.n_support - before)
+
+    def _turn(self) -> None:
+        """Go on with features, of the support points found so far."""
+        assert self._dual is not None
+        found = self._dual.support.arrays()
+        assert found is not None
+        points, signs = found
+        self.map = NystroemMap.fit(points, self.kernel, self.rank or rank_of(self.b), self.n_threads)
+        self._linear = self._start(self.map)
+        # sum_i beta_i xhat_i, which is beta times the pseudo-inverse of M: what the library starts from.
+        steps = self.map.transform(points, self.n_threads)
+        self._linear.table = self.eta * project(np.ascontiguousarray(steps.T), signs, self.n_threads)
+
+    def model(self, classes: list[Any], params: dict[str, Any] | None = None) -> Any:
+        """The classifier as it is now: a :class:`MappedModel`, or a :class:`KernelModel` while there is no map."""
+        if self._linear is None:
+            assert self._dual is not None
+            return self._dual.model(classes, params)
+        asked = {"kernel": kernel_as_dict(self.kernel), "b": self.b, "average": self.average, **(params or {})}
+        linear = self._linear.model(classes, asked, learner="nogd")
+        return MappedModel(self.map, linear)
+
+    def decision_function(self, rows: Rows) -> np.ndarray:
+        """Decision values of the model as it is now: shape (n, K), one column for two classes."""
+        if self._linear is None:
+            assert self._dual is not None
+            return self._dual.decision_function(rows)
+        values: np.ndarray = self.model(list(range(self.n_classes))).decision_function(rows)
+        return values
+
+    def checkpoint(self) -> dict[str, np.ndarray]:
+        """State as plain arrays, for :meth:`restore`."""
+        arrays: dict[str, np.ndarray] = {}
+        for name, state in (("dual", self._dual), ("linear", self._linear)):
+            if state is not None:
+                arrays |= {f"{name}-{key}": array for key, array in state.checkpoint().items()}
+        if self._dual is not None and self.map is not None:
+            arrays["matrix"] = self.map.matrix
+        return arrays
+
+    def restore(self, arrays: Mapping[str, np.ndarray]) -> Self:
+        """Go on from a :meth:`checkpoint` of a run with the same parameters (and the same map, if it was given one)."""
+        parts: dict[str, dict[str, np.ndarray]] = {"dual": {}, "linear": {}, "matrix": {}}
+        for key, array in arrays.items():
+            name, _, inner = key.partition("-")
+            parts[name][inner] = array
+        if self._dual is not None:
+            found = self._dual.restore(parts["dual"]).support.arrays()
+            self.map = self._linear = None
+            if "matrix" in arrays and found is not None:
+                self.map = NystroemMap(found[0], arrays["matrix"], kernel_as_dict(self.kernel))
+        if parts["linear"]:
+            self._linear = OGDState.restore(parts["linear"])
+        return self
+
+
+def nogd_bytes(
+    d: int, nnz_per_row: float | None = None, b: int = 100, rank: int | None = None, n_classes: int = 2
+) -> int:
+    """Memory that a run takes at most, beside the rows, however many these are.
+
+    Parameters
+    ----------
+    d : int
+        Number of columns. Of cells: t.
+    nnz_per_row : float, optional
+        Entries of a CSR row; None: the rows are dense, or cells.
+    b, rank, n_classes
+        As of :class:`NOGDState`.
+    """
+    r, outputs = rank or rank_of(b), 1 if n_classes == 2 else n_classes
+    # Blocks of CSR rows are copied, and laid out as the points are.
+    rows = support_set_bytes(b, d) if nnz_per_row is None else support_set_bytes(b, d, int((b + BLOCK) * nnz_per_row))
+    # The matrix of the points, its eigenvectors and LAPACK's workspace; then kernel and features of a block.
+    return rows + 8 * (4 * b * b + r * b + BLOCK * (b + 2 * r) + 2 * (b + r) * outputs)

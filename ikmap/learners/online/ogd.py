@@ -1,0 +1,246 @@
+"""Online gradient descent on the hinge loss, in the primal index form: IK-OGD (algorithms.md 5.3).
+
+A prediction costs t additions for each class, however many points have been support points before. On cells, with steps
+of one size, these are additions of integers: the net number of steps on every weight.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple, Self
+
+import numpy as np
+
+from ikmap.cells import Cells, in_wider_layout
+from ikmap.learners._rows_loops import decisions
+from ikmap.learners.linear_model import LinearModel
+from ikmap.learners.online._ogd_loops import binary_pass, integer_decisions, integer_pass, weighted_pass
+from ikmap.learners.rows import Rows, check_classes, check_rows, check_weights, n_rows, row_arrays
+
+
+class OGDProgress(NamedTuple):
+    """What one call of :meth:`OGDState.partial_fit` did.
+
+    Attributes
+    ----------
+    predicted : ndarray of int32, shape (n,)
+        Class number given to every row before the row was learned from (progressive validation).
+    n_support : int
+        Rows on which at least one weight vector was changed.
+    """
+
+    predicted: np.ndarray
+    n_support: int
+
+
+def ogd_divisor(rows: Rows, scale: Literal["kernel", "raw"]) -> float:
+    """Divisor of the predictor: t for cells at the kernel scale, else 1 (algorithms.md 5.3)."""
+    if scale not in ("kernel", "raw"):
+        raise ValueError(f"scale must be 'kernel' or 'raw', got {scale!r}")
+    return float(rows.n_partitions) if isinstance(rows, Cells) and scale == "kernel" else 1.0
+
+
+INTEGERS = (np.int8, np.int16, np.int32, np.int64)
+"""Types for the net number of steps, from the one that needs the least memory."""
+LOOK = 8
+"""At most so many integers are looked through, in search of the largest, for each one that has been changed."""
+
+
+@dataclass
+class OGDState:
+    """The state of a run: everything needed to go on, bit for bit, from where it stopped.
+
+    Weights are ``eta`` times integers as long as all rows are cells without sample weights. Predictions are then those
+    of the exact sum, rounded once. The first rows of another kind turn the integers into weights, for good.
+
+    Parameters
+    ----------
+    table : ndarray, shape (n_columns, K)
+        Signed integers: the net number of steps on every weight; float64: the weights themselves.
+        K = 1 for two classes (class 1 positive), else one column per class, one against the rest. Changed in place
+        or replaced.
+    eta : float
+        Step size, > 0: on a margin below 1 the weight of each of the row's columns moves by ``eta c``.
+    divisor : float
+        The predictor on cells is their weights' sum divided by this, see :func:`ogd_divisor`; for dense and
+        CSR rows, which bring their values, ``x . w / divisor``.
+    n_updates : ndarray of int64, shape (K,)
+        Steps taken by each class: the size of its support set.
+    n_seen, n_support : int
+        Rows seen, and rows on which some class took a step.
+    total : ndarray of float64, shape (n_columns, K), optional
+        Sum of the weights as they were after each row that was stepped on. Predictions on the way are made with the
+        weights as they are; the model, if there is a sum, with their average.
+    """
+
+    table: np.ndarray
+    eta: float
+    divisor: float
+    n_updates: np.ndarray
+    n_seen: int = 0
+    n_support: int = 0
+    total: np.ndarray | None = None
+    #: Steps that the integers' type has room for, at least; 0 when they were not looked through yet.
+    _room: int = field(default=0, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        for name in ("eta", "divisor"):
+            if not 0 < getattr(self, name) < np.inf:
+                raise ValueError(f"{name} must be a positive number, got {getattr(self, name)!r}")
+
+    @classmethod
+    def start(cls, columns: int, n_classes: int, eta: float = 0.5, divisor: float = 1.0, average: bool = False) -> Self:
+        """State before the first row: all weights 0."""
+        if n_classes < 2:
+            raise ValueError(f"at least 2 classes are needed, got {n_classes}")
+        k = 1 if n_classes == 2 else n_classes
+        state = cls(np.zeros((columns, k), INTEGERS[0]), float(eta), float(divisor), np.zeros(k, dtype=np.int64))
+        if average:
+            state.total = np.zeros((columns, k))
+        return state
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes."""
+        return max(2, self.table.shape[1])
+
+    @property
+    def weights(self) -> np.ndarray:
+        """The weights as they are now: a new float64 array of shape (n_columns, K)."""
+        return self._float_weights() if self._counts else self.table.copy()
+
+    @property
+    def _counts(self) -> bool:
+        return self.table.dtype != np.float64
+
+    def _float_weights(self) -> np.ndarray:
+        return np.multiply(self.table, self.eta, dtype=np.float64) if self._counts else self.table
+
+    def partial_fit(self, rows: Rows, y: np.ndarray, sample_weight: np.ndarray | None = None) -> OGDProgress:
+        """Predict and then learn from each row in turn.
+
+        Parameters
+        ----------
+        rows : Cells, dense array or CSR matrix, n rows
+        y : ndarray of int, shape (n,)
+            Class numbers.
+        sample_weight : ndarray of float, shape (n,), optional
+            Factors >= 0 of the step; a row of weight 0 is only predicted.
+
+        Raises
+        ------
+        ValueError
+            If rows, classes or weights are not valid; nothing has been learned then.
+        """
+        complete = check_rows(rows, self.table.shape[0])
+        n = n_rows(rows)
+        y = np.asarray(y)
+        check_classes(y, n, self.n_classes)
+        weight = np.empty(0)
+        if sample_weight is not None:
+            weight = np.ascontiguousarray(sample_weight, dtype=np.float64)
+            check_weights(weight, n)
+        predicted = np.empty(n, dtype=np.int32)
+        if n == 0:
+            return OGDProgress(predicted, 0)
+        arrays, y = row_arrays(rows, complete=complete), y.astype(np.int32, copy=False)
+        if isinstance(rows, Cells) and sample_weight is None and self._counts and self.total is None:
+            support = self._integer_pass(arrays, y, rows, predicted)
+        else:
+            self.table = self._float_weights()
+            total = np.empty((0, 0)) if self.total is None else self.total
+            support = int(
+                weighted_pass(arrays, y, weight, self.table, total, self.eta, self.divisor, predicted, self.n_updates)
+            )
+        self.n_seen += n
+        self.n_support += support
+        return OGDProgress(predicted, support)
+
+    def _integer_pass(self, arrays: Any, y: np.ndarray, rows: Cells, predicted: np.ndarray) -> int:
+        """Learn from cells, in wider integers whenever they need it; return the number of rows stepped on."""
+        t = rows.n_partitions
+        least_room = max(1, self.table.shape[0] // (LOOK * t))
+        enough = steps_to_margin(self.eta, self.divisor)
+        # Not so where rows lack cells, nor where a column may stand at any place of a row (from CSR).
+        in_place = len(arrays) == 3 and bool((np.diff(rows.offsets) > 0).all())
+        binary = self.table.shape[1] == 1 and in_place
+        done, support = 0, 0
+        while done < y.size:
+            limit = np.iinfo(self.table.dtype).max
+            if limit >= least_room or self.table.dtype == INTEGERS[-1]:
+                limits = (self.table.dtype.type(limit), self._room, least_room, enough)
+                output: Any = (predicted, self.n_updates)
+                steps = self.table.reshape(-1)
+                if binary:
+                    codes, base, _ = arrays
+                    done, stepped_on, self._room = binary_pass(codes, base, y, done, steps, *limits, *output)
+                else:
+                    done, stepped_on, self._room = integer_pass(arrays, t, y, done, steps, *limits, *output)
+                support += stepped_on
+            if done < y.size:
+                self.table = self.table.astype(INTEGERS[INTEGERS.index(self.table.dtype.type) + 1])
+        return support
+
+    def decision_function(self, rows: Rows) -> np.ndarray:
+        """Decision values with the weights as they are now: shape (n, K), one column for two classes."""
+        complete = check_rows(rows, self.table.shape[0])
+        out, arrays = np.empty((n_rows(rows), self.table.shape[1])), row_arrays(rows, complete=complete)
+        if isinstance(rows, Cells) and self._counts:
+            integer_decisions(arrays, rows.n_partitions, self.table.reshape(-1), self.eta, self.divisor, out)
+        else:
+            decisions(arrays, self._float_weights(), self.divisor, np.zeros(out.shape[1]), out)
+        return out
+
+    def grow(self, old: np.ndarray, new: np.ndarray) -> None:
+        """Go on with more cells in some partitionings, of which all weights are 0: offsets before and from now on."""
+        self.table = in_wider_layout(self.table, old, new)
+        if self.total is not None:
+            self.total = in_wider_layout(self.total, old, new)
+
+    def checkpoint(self) -> dict[str, np.ndarray]:
+        """Copy of the state as plain arrays, for :meth:`restore`."""
+        return {
+            **({} if self.total is None else {"total": self.total.copy()}),
+            "table": self.table.copy(),
+            "n_updates": self.n_updates.copy(),
+            "scalars": np.array([self.eta, self.divisor]),
+            "counts": np.array([self.n_seen, self.n_support], dtype=np.int64),
+        }
+
+    @classmethod
+    def restore(cls, arrays: Mapping[str, np.ndarray]) -> Self:
+        """State from a :meth:`checkpoint`; the arrays are copied."""
+        eta, divisor = (float(v) for v in arrays["scalars"])
+        n_seen, n_support = (int(v) for v in arrays["counts"])
+        if "table" not in arrays:
+            raise ValueError("found a checkpoint of an earlier version, expected one with a table of steps")
+        table = np.array(arrays["table"], order="C")
+        total = np.array(arrays["total"], order="C") if "total" in arrays else None
+        return cls(table, eta, divisor, np.array(arrays["n_updates"], dtype=np.int64), n_seen, n_support, total)
+
+    def model(self, classes: list[Any], params: dict[str, Any] | None = None, learner: str = "ogd") -> LinearModel:
+        """The classifier with the weights as they are now, or with their average.
+
+        Without an average its decisions equal :meth:`decision_function` up to rounding, and bit for bit on cells where
+        ``eta`` is a power of two, as by default.
+        """
+        return LinearModel(
+            coef=self.weights if self.total is None or self.n_support == 0 else self.total / self.n_support,
+            intercept=np.zeros(self.table.shape[1]),
+            divisor=self.divisor,
+            learner=learner,
+            classes=classes,
+            params={"eta": self.eta, "divisor": self.divisor, **(params or {})},
+        )
+
+
+def steps_to_margin(eta: float, divisor: float) -> int:
+    """Smallest sum of steps s at which ``eta * s / divisor``, as computed, is 1 or more; at most 2^53."""
+    steps = math.ceil(min(divisor / eta, 2.0**53))
+    while steps > 1 and eta * (steps - 1) / divisor >= 1.0:
+        steps -= 1
+    while steps < 2**53 and eta * steps / divisor < 1.0:
+        steps += 1
+    return steps

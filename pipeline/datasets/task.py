@@ -1,0 +1,41 @@
+"""Which task a run has: by option, else by the definition of its data set; and whether its learners serve it."""
+
+from __future__ import annotations
+
+from ikmap.methods import LEARNERS
+from ikmap.tasks import LearningTask, task_named
+from pipeline.datasets.registry import ResolvedDataset
+from pipeline.errors import InputError
+from pipeline.params import Params
+
+
+def asked_word(params: Params, data: ResolvedDataset) -> tuple[str, str]:
+    """What is to be learned, as of ``--task``, and who says so: the option, else the data set's definition."""
+    if params.task != "auto":
+        return params.task, f"--task {params.task}"
+    return data.task, f'data set {data.name} is defined with task = "{data.task}"'
+
+
+def asked_task(params: Params, data: ResolvedDataset) -> type[LearningTask]:
+    """The task of a run.
+
+    Raises
+    ------
+    InputError
+        There is none of that name, or one of the learners does not serve it, or would ignore what its rows weigh.
+    """
+    word, said = asked_word(params, data)
+    try:
+        task = task_named(word)
+    except ValueError as error:
+        raise InputError(f"{said}, {error}") from None
+    heedless = [name for name, one in LEARNERS.items() if task.has_weights() and not one.takes_weights]
+    able = [name for name, one in LEARNERS.items() if task.name in one.tasks and name not in heedless]
+    instead = f"expected --learner {','.join(able)}, or some of these" if able else "no learner does yet"
+    if refused := [name for name in params.learners if task.name not in LEARNERS[name].tasks]:
+        verb = "does" if len(refused) == 1 else "do"
+        raise InputError(f"--learner {','.join(refused)}: {verb} not learn {task.name} ({said}); {instead}")
+    if refused := [name for name in params.learners if name in heedless]:
+        verb = "ignores" if len(refused) == 1 else "ignore"
+        raise InputError(f"--learner {','.join(refused)}: {verb} what rows weigh in {task.name} ({said}); {instead}")
+    return task

@@ -1,0 +1,89 @@
+"""The tables of results that a command prints to stdout."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import IO, Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from ikmap.tasks import Figure, task_of
+from pipeline.watching.events import format_seconds
+from pipeline.watching.plain_text import printable
+
+
+def print_result(metrics: Mapping[str, Any], stream: IO[str] | None = None) -> None:
+    """Print the stages and the learners of a ``metrics.json`` as tables, by default on stdout."""
+    target = sys.stdout if stream is None else stream
+    # A pipe has no width: nothing is cut there.
+    width = None if target.isatty() else 120
+    console = Console(file=target, highlight=False, width=width)
+
+    stages = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    stages.add_column("stage", no_wrap=True)
+    for title in ("seconds", "rows", "rows/s", "tasks", "done before"):
+        stages.add_column(title, justify="right", no_wrap=True)
+    for stage in metrics.get("stages", []):
+        stages.add_row(
+            Text(printable(stage["name"])),
+            _number(stage.get("seconds"), ".2f"),
+            _number(stage.get("rows"), ",.0f"),
+            _number(stage.get("rows_per_second"), ",.0f"),
+            _number(stage.get("tasks"), ",.0f"),
+            _number(stage.get("tasks_skipped") or None, ",.0f"),
+        )
+
+    learners = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    learners.add_column("learner", no_wrap=True)
+    figure = task_of(metrics).figure
+    for title in (figure.key, "train s", "predict s"):
+        learners.add_column(title, justify="right", no_wrap=True)
+    for name, figures in metrics.get("learners", {}).items():
+        learners.add_row(
+            Text(printable(name)),
+            _number(figures.get(figure.key), ".4f"),
+            _number(figures.get("train_seconds"), ".2f"),
+            _number(figures.get("predict_seconds"), ".2f"),
+        )
+
+    for table in (stages, learners):
+        if table.row_count:
+            console.print(table)
+    if learners.row_count and (said := _of_which_rows(metrics, figure)):
+        console.print(Text(f"{figure.key}: {said}"), soft_wrap=True)
+    if times := _of_which_seconds(metrics.get("run", {})):
+        console.print(Text(f"time: {times}"), soft_wrap=True)
+
+
+def _of_which_seconds(run: Mapping[str, Any]) -> str:
+    """Where the time of the clock on the wall went; empty where that is not known."""
+    if "wall_seconds" not in run:
+        return ""
+    compiling = run.get("compile_seconds", 0.0)
+    parts = [
+        ("starting", run["start_seconds"]),
+        ("compiling, once per installation", compiling),
+        ("work", run["seconds"] - compiling),
+        ("stopping", run["stop_seconds"]),
+    ]
+    shown = ", ".join(f"{what} {format_seconds(seconds)}" for what, seconds in parts if seconds)
+    return f"{format_seconds(run['wall_seconds'])}: {shown}"
+
+
+def _of_which_rows(metrics: Mapping[str, Any], figure: Figure) -> str:
+    """What the task's figure is, and of which rows; empty where that is not known."""
+    from pipeline.report.words import words_for_test_rows
+
+    data, online = metrics.get("data", {}), metrics.get("online")
+    if online:
+        return figure.of_stream
+    which = words_for_test_rows(data)
+    return figure.of_test.format(rows=f"{data['rows_test']:,}", which=which) if which else ""
+
+
+def _number(value: float | None, form: str) -> str:
+    return "" if value is None else format(value, form)

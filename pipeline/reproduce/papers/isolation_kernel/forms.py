@@ -1,0 +1,185 @@
+"""What the Isolation Kernel paper shows in ways of its own: which form each of its experiments has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ikmap.learners.online.adaraker import SIGMAS
+from ikmap.methods.adaraker import LAMBDAS
+from ikmap.model_selection import PSIS
+from pipeline.report.text import count, esc
+from pipeline.reproduce.compared import PARTS, Compared, batch_result
+from pipeline.reproduce.form import Form, Made, Row, link, table
+from pipeline.reproduce.paper import Asked, Entry
+from pipeline.reproduce.papers.isolation_kernel import pictures
+from pipeline.reproduce.sizes import Sizes
+from pipeline.reproduce.streams import Streams
+from pipeline.reproduce.text import MARKS, measured, number, seconds
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def by_dataset(rows: Sequence[Row]) -> dict[str, list[Row]]:
+    """Rows that have a result, for each data set."""
+    found: dict[str, list[Row]] = {}
+    for row in rows:
+        if row["accuracy"] is not None:
+            found.setdefault(row["dataset"], []).append(row)
+    return found
+
+
+class Ranges(Form):
+    """Table 3: search ranges printed, and ours."""
+
+    def rows(self, made: Made) -> list[Row]:  # noqa: ARG002
+        """One for each parameter."""
+        ours: dict[str, Sequence[float]] = {"psi": PSIS, "lambda": sorted(LAMBDAS), "sigma": sorted(SIGMAS)}
+        return [
+            {
+                "parameter": name,
+                "published": list(range_),
+                "ours": list(ours[name]),
+                "same": [float(value) for value in ours[name]] == [float(value) for value in range_],
+            }
+            for name, range_ in self.paper.published["table3"].items()
+        ]
+
+    def html(self, rows: Sequence[Row]) -> str:
+        """A line for each parameter."""
+        head = ("parameter", "printed", "ours", "")
+        cells = (
+            [esc(row["parameter"]), esc(_numbers(row["published"])), esc(_numbers(row["ours"])),
+             "the same" if row["same"] else "<b>another</b>"]
+            for row in rows
+        )  # fmt: skip
+        return table(head, cells, "Search ranges", texts=4).replace('class="compared"', 'class="compared wrapped"')
+
+
+def _numbers(values: Sequence[float]) -> str:
+    return ", ".join(f"{value:g}" for value in values)
+
+
+class Mapped(Compared):
+    """Table 6: accuracies are those of Table 5, seconds of two machines."""
+
+    def printed(self, dataset: str, system: str) -> tuple[Any, Any]:
+        """Accuracy of Table 5, seconds of Table 6."""
+        tables = self.paper.published
+        cell = tables["table6"].get(dataset)
+        was = f"{cell['cpu']:,} s; GPU: {cell['gpu']} s" if cell else None
+        return tables["table5"].get(dataset, {}).get(system, [None])[0], was
+
+
+class Contours(Form):
+    """Figures 1 and 2: no runs, contours of kernels."""
+
+    def figures(self, rows: Sequence[Row]) -> Iterator[tuple[str, Figure]]:  # noqa: ARG002
+        """Yield the picture."""
+        draw = {"1": pictures.uniform, "2": pictures.real}[self.experiment.name]
+        yield f"figure{self.experiment.name}", draw(self.experiment.about)
+
+
+class Curves(Streams):
+    """Figures 3 and 4: a picture for each data set."""
+
+    def figures(self, rows: Sequence[Row]) -> Iterator[tuple[str, Figure]]:
+        """Yield the pictures."""
+        draw = {"3": pictures.online, "4": pictures.naive}[self.experiment.name]
+        for dataset, found in by_dataset(rows).items():
+            yield f"figure{self.experiment.name}-{dataset}", draw(dataset, found)
+
+
+class Growing(Form):
+    """Figure 5: accuracy and seconds with growing t and b."""
+
+    def entries(self, asked: Asked) -> Iterator[Entry]:
+        """Yield for each data set one run for each t and each b."""
+        about = self.experiment.about
+        for dataset in asked.datasets:
+            for name, system in (("t", about["of_t"]), ("b", about["of_b"])):
+                for size in about["sizes"]:
+                    options = {**system, "psi": about["psi"], name: size}
+                    yield Entry(f"{dataset}/figure5-{name}-{size}", dataset, f"{name}={size}", "batch", options)
+
+    def rows(self, made: Made) -> list[Row]:
+        """One for each run."""
+        rows = []
+        for entry in made.entries:
+            outcome = made.outcome(entry)
+            of_run: Row = {"accuracy": None, "seconds": None}
+            if outcome.metrics is not None:
+                of_run = batch_result(outcome.metrics, list(PARTS))
+            name, _, size = entry.system.partition("=")
+            rows.append({"dataset": entry.dataset, "parameter": name, "size": int(size), **of_run, **outcome.told()})
+        return rows
+
+    def html(self, rows: Sequence[Row]) -> str:
+        """A line for each run."""
+        names = {"t": "IK_i-OGD, t", "b": "NOGD, b"}
+        cells = (
+            [esc(row["dataset"]), names[row["parameter"]], count(row["size"]),
+             measured(row), esc(seconds(row["seconds"]))]
+            for row in rows
+        )  # fmt: skip
+        return table(("data set", "system", "size", "accuracy", "seconds"), cells, "Growing t and b", texts=2)
+
+    def printed_out(self, rows: Sequence[Row]) -> tuple[Sequence[str], list[Sequence[str]]]:
+        """A line for each run."""
+        cells: list[Sequence[str]] = [
+            (row["dataset"], row["parameter"], str(row["size"]), measured(row), seconds(row["seconds"])) for row in rows
+        ]
+        return ("data set", "grows", "size", "accuracy", "seconds"), cells
+
+    def figures(self, rows: Sequence[Row]) -> Iterator[tuple[str, Figure]]:
+        """Yield a picture for each data set."""
+        for dataset, found in by_dataset(rows).items():
+            yield f"figure5-{dataset}", pictures.growing(dataset, found)
+
+
+class Shares(Streams):
+    """Section 8.1.1: how much of the time the prediction function takes, in the primal and in the dual."""
+
+    @property
+    def published(self) -> Mapping[str, Any]:
+        """Shares, seconds and sizes, by data set."""
+        found: Mapping[str, Any] = self.paper.published["section8.1.1"]
+        return found
+
+    def html(self, rows: Sequence[Row]) -> str:
+        """A line for each learner."""
+        head = ("data set", "learner", "share of f, %", "printed", "seconds", "printed", "support", "printed")
+        cells = []
+        for row in rows:
+            if row["accuracy"] is None:
+                cells.append([esc(row["dataset"]), esc(row["message"]), *[MARKS[row["status"]]], *[""] * 5])
+                continue
+            dual = row["learner"] == "ogd-dual"
+            was = self.published.get(row["dataset"])
+            cells.append([
+                esc(row["dataset"]), link(row, row["learner"]), number(row["share"], ".1f"),
+                number(was and was["share"][dual], "g"),
+                esc(seconds(row["seconds"])), esc(seconds(was and was["seconds"][dual])),
+                count(row["n_support"]), count(was and was["n_support"]),
+            ])  # fmt: skip
+        note = (
+            '<p class="note">f, the prediction function, is evaluated twice for each row: to predict it, and to learn '
+            "from it. The first was measured, the second is counted with the same time. Seconds: mapping, predicting "
+            "and learning on the stream.</p>"
+        )
+        return table(head, cells, "Share of the prediction function", texts=2) + note
+
+
+FORMS: dict[str, type[Form]] = {
+    "table 3": Ranges,
+    "table 4": Sizes,
+    "table 6": Mapped,
+    "figure 1": Contours,
+    "figure 2": Contours,
+    "figure 3": Curves,
+    "figure 4": Curves,
+    "figure 5": Growing,
+    "section 8.1.1": Shares,
+}
+"""By label; all others are tables of systems."""

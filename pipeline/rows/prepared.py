@@ -1,0 +1,332 @@
+"""Prepared rows: what ingested parts hold, as training and test rows with their targets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+import zarr
+
+from ikmap.learners.rows import Block
+from ikmap.methods import Sample
+from ikmap.rows import Rows, as_dense
+from ikmap.tasks import LearningTask, task_from
+from pipeline.errors import InputError
+from pipeline.rows.permutation import position_in_shuffle
+from pipeline.storage.arrays import read
+from pipeline.storage.store import Store
+
+DATA = "data"
+STREAM_DATA = "stream"
+"""Where a run on a stream says what its initial rows are; they then are the training rows."""
+SCALE = "data/scale"
+READ_BYTES = 16 << 20
+"""Rows are read in blocks of about this size."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """Some consecutive rows of a file, stored as one group by one task."""
+
+    name: str
+    rows: int
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """How values and labels as found become features and targets; the same for training, test and scoring.
+
+    Attributes
+    ----------
+    n_columns : int
+    column_names : list of str or None
+    dense : bool
+        Rows are handed out dense, else as CSR.
+    task : LearningTask
+        What is learned, with what the labels have turned out to be.
+    divide : float
+        Every value is divided by this.
+    scale : {"none", "minmax"}
+    """
+
+    n_columns: int
+    column_names: list[str] | None
+    dense: bool
+    task: LearningTask
+    divide: float = 1.0
+    scale: str = "none"
+
+    def features(self, X: Rows, scaling: tuple[np.ndarray, np.ndarray] | None) -> Rows:
+        """Turn values as found into features."""
+        if not isinstance(X, np.ndarray) and X.shape[1] != self.n_columns:
+            X = sp.csr_array((X.data, X.indices, X.indptr), shape=(X.shape[0], self.n_columns))
+        if self.divide != 1.0:
+            if isinstance(X, np.ndarray):
+                X = X / self.divide
+            else:  # SciPy would multiply with the reciprocal, and give other bits than for dense rows
+                X = sp.csr_array((X.data / self.divide, X.indices, X.indptr), shape=X.shape)
+        if self.dense:
+            X = as_dense(X)
+        if scaling is not None:
+            low, width = scaling
+            X = np.clip((X - low) / width, 0.0, 1.0)
+        return X
+
+    def as_json(self) -> dict[str, Any]:
+        return {**asdict(self), "task": self.task.as_json()}
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> Self:
+        """Return the preparation of which :meth:`as_json` made these values.
+
+        Raises
+        ------
+        InputError
+            Its task is not known here.
+        """
+        values = dict(values)
+        if "classes" in values:  # of a run that was made before there were tasks
+            values["task"] = {"labels": values.pop("classes"), "two_class": values.pop("two_class")}
+        try:
+            return cls(**{**values, "task": task_from(values["task"])})
+        except ValueError as error:
+            raise InputError(str(error)) from None
+
+
+@dataclass(frozen=True)
+class Split:
+    """Which rows of a file are meant: all, or those on one side of a division.
+
+    Attributes
+    ----------
+    rule : {"all", "first", "shuffle"}
+        Every row; rows before (or from) `n_train` on; rows whose place in a seeded shuffle is below (or from)
+        `n_train` on. Rows keep the order of the file.
+    """
+
+    rule: str
+    n_rows: int
+    n_train: int = 0
+    train: bool = True
+    seed: int = 0
+
+    def of_part(self, first: int, rows: int) -> np.ndarray:
+        """Ascending numbers, within a part that begins at row `first`, of the rows that are meant."""
+        return _of_part(self, first, rows)
+
+
+@lru_cache(maxsize=4)
+def _of_part(split: Split, first: int, rows: int) -> np.ndarray:
+    """:meth:`Split.of_part`; kept, as a part is read in several goes, and to shuffle takes as long as to read."""
+    numbers = np.arange(first, first + rows, dtype=np.int64)
+    if split.rule == "all":
+        numbers -= first
+    else:
+        place = numbers if split.rule == "first" else position_in_shuffle(numbers, split.n_rows, split.seed)
+        numbers = np.flatnonzero((place < split.n_train) == split.train)
+    numbers.flags.writeable = False
+    return numbers
+
+
+class PreparedRows:
+    """Training or test rows, read from the store on demand.
+
+    Parameters
+    ----------
+    store : Store
+    name : {"train", "test"}
+    group : str, optional
+        Where it is said which rows these are; default: the stream, where there is one, else the files ingested.
+
+    Attributes
+    ----------
+    n_rows : int
+    preparation : Preparation
+    """
+
+    def __init__(self, store: Store, name: str, group: str | None = None) -> None:
+        attributes = None if group else store.attributes(STREAM_DATA)
+        if attributes is None:
+            attributes = store.need(group or DATA)
+        side = attributes["sides"][name]
+        self.store = store
+        self.preparation = Preparation.from_json(attributes["preparation"])
+        self._parts = [Part(**part) for part in side["parts"]]
+        self._split = Split(**side["split"])
+        self._url = side.get("url", name)
+        self._first = np.r_[0, np.cumsum([part.rows for part in self._parts])]
+        self._begin = np.r_[0, np.cumsum(side["counts"])]
+        self.n_rows = int(self._begin[-1])
+        self._scaling: tuple[np.ndarray, np.ndarray] | None = None
+        if self.preparation.scale == "minmax":
+            self._scaling = load_scaling(store)
+
+    def read(self, start: int, stop: int) -> Block:
+        """Rows ``start .. stop - 1``: features, targets and numbers."""
+        return self.take(np.arange(start, stop))
+
+    def sample(self, seed: int, offsets: np.ndarray | None = None) -> Sample:
+        """All of them, for a method that looks at some before it begins: read on demand; `offsets` are of cells."""
+        about = self.preparation
+        return Sample(self.n_rows, about.n_columns, about.task, lambda numbers: self.take(numbers).rows, seed, offsets)
+
+    def where(self, row: int) -> str:
+        """File and row of one of these rows, for people: rows that hold data are counted, from 1."""
+        part = int(np.searchsorted(self._begin, row, side="right")) - 1
+        first = int(self._first[part])
+        number = self._split.of_part(first, self._parts[part].rows)[row - self._begin[part]]
+        return f"{self._url}: row {first + int(number) + 1}"
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of a row in memory; of a sparse one, about."""
+        return row_bytes(self.preparation.n_columns)
+
+    def blocks(self, start: int, stop: int) -> Iterator[tuple[int, Block]]:
+        """Yield the first row's number, features and targets of consecutive rows, a bounded number of bytes each."""
+        step = max(1, READ_BYTES // self.row_bytes)
+        for begin in range(start, stop, step):
+            yield begin, self.read(begin, min(begin + step, stop))
+
+    def targets(self) -> Iterator[np.ndarray]:
+        """Yield the targets of the rows of one part after the other."""
+        for part, first in zip(self._parts, self._first, strict=False):
+            numbers = self._split.of_part(int(first), part.rows)
+            yield read_targets(self.store, part.name, self.preparation)[numbers]
+
+    def take(self, rows: np.ndarray) -> Block:
+        """Rows by ascending number: features, targets and these numbers. One part is in memory at a time."""
+        features: list[Rows] = []
+        targets: list[np.ndarray] = []
+        part_of = np.searchsorted(self._begin, rows, side="right") - 1
+        for p in np.unique(part_of):
+            part = self._parts[p]
+            wanted = rows[part_of == p] - self._begin[p]
+            numbers = self._split.of_part(int(self._first[p]), part.rows)[wanted]
+            X, y = read_part(self.store, part.name, int(numbers[0]), int(numbers[-1]) + 1, self.preparation)
+            if numbers.size != y.size:
+                X, y = X[numbers - numbers[0]], y[numbers - numbers[0]]
+            features.append(self.preparation.features(X, self._scaling))
+            targets.append(y)
+        if not features:
+            empty = np.zeros((0, self.preparation.n_columns))
+            none = np.zeros(0, dtype=self.preparation.task.dtype)
+            return Block(empty if self.preparation.dense else sp.csr_array(empty), none, row_id=rows)
+        if len(features) == 1:
+            return Block(features[0], targets[0], row_id=rows)
+        joined = np.concatenate(features) if self.preparation.dense else sp.csr_array(sp.vstack(features))
+        return Block(joined, np.concatenate(targets), row_id=rows)
+
+
+def row_bytes(n_columns: int) -> int:
+    """Bytes of a row in memory; of one with many columns, which will be sparse, about."""
+    return 8 * min(n_columns, 4096)
+
+
+def count_targets(store: Store, name: str) -> dict[str, Any]:
+    """What the task has to say of all targets of one side (:meth:`~ikmap.tasks.LearningTask.counted`)."""
+    rows = PreparedRows(store, name)
+    task = rows.preparation.task
+    return counted(task, [task.census(y) for y in rows.targets()])
+
+
+def counted(task: LearningTask, censuses: list[Any]) -> dict[str, Any]:
+    """What a task has to say of all targets.
+
+    Raises
+    ------
+    InputError
+        Nothing can be learned from them.
+    """
+    try:
+        return task.counted(censuses)
+    except ValueError as error:
+        raise InputError(str(error)) from None
+
+
+def write_part(
+    store: Store, name: str, X: Rows, labels: np.ndarray, found: Mapping[str, Any], more: Mapping[str, Any]
+) -> int:
+    """Store rows as they were found; `labels` and `found` stand for their labels, as the task stores them."""
+    arrays: dict[str, np.ndarray] = {"labels": labels}
+    if isinstance(X, np.ndarray):
+        arrays["values"] = X
+    else:
+        arrays |= {"values": X.data, "indices": X.indices, "indptr": X.indptr.astype(np.int64)}
+    return store.write_group(name, arrays, {**more, "found": dict(found), "columns": int(X.shape[1])})
+
+
+def read_part(store: Store, name: str, start: int, stop: int, preparation: Preparation) -> tuple[Rows, np.ndarray]:
+    """Read rows of a part: values as found, which are not to be written to, and targets."""
+    attributes = store.need(name)
+    arrays = _arrays_of_part(store, name)
+    y = preparation.task.targets(arrays["labels"][start:stop], attributes["found"])
+    return _values(arrays, start, stop, preparation), y
+
+
+def read_values(store: Store, name: str, preparation: Preparation) -> Rows:
+    """Read all rows of a part, as found, without their labels."""
+    arrays = {key: read(array, slice(0, array.shape[0])) for key, array in store.open_arrays(name).items()
+              if key != "labels"}  # fmt: skip
+    n = arrays["indptr"].size - 1 if "indptr" in arrays else arrays["values"].shape[0]
+    return _values(arrays, 0, n, preparation)
+
+
+def _values(arrays: Mapping[str, np.ndarray], start: int, stop: int, preparation: Preparation) -> Rows:
+    if "indptr" not in arrays:
+        return arrays["values"][start:stop]
+    indptr = arrays["indptr"][start : stop + 1]
+    inside = slice(int(indptr[0]), int(indptr[-1]))
+    parts = arrays["values"][inside], arrays["indices"][inside], indptr - indptr[0]
+    return sp.csr_array(parts, shape=(stop - start, preparation.n_columns))
+
+
+def read_targets(
+    store: Store, name: str, preparation: Preparation, start: int = 0, stop: int | None = None
+) -> np.ndarray:
+    """Targets of rows of a part."""
+    attributes = store.need(name)
+    labels = store.open_arrays(name)["labels"]
+    return preparation.task.targets(read(labels, slice(start, stop or labels.shape[0])), attributes["found"])
+
+
+def _arrays_of_part(store: Store, name: str) -> dict[str, np.ndarray]:
+    """What a part holds. The process keeps the latest, of which neighbouring rows are likely to be wanted next."""
+    global _latest
+    stored = store.open_arrays(name)
+    kept = _latest  # another thread may replace it at any time
+    # Arrays that are still open are those whose files are the same.
+    if kept is not None and kept[0].keys() == stored.keys() and all(kept[0][key] is stored[key] for key in stored):
+        return kept[1]
+    _latest = None  # before the next is read: never two in memory
+    arrays = {key: read(array, slice(0, array.shape[0])) for key, array in stored.items()}
+    _latest = stored, arrays
+    return arrays
+
+
+_latest: tuple[dict[str, zarr.Array], dict[str, np.ndarray]] | None = None
+
+
+def load_scaling(store: Store) -> tuple[np.ndarray, np.ndarray]:
+    """Lowest training value of each column, and the width of its range (1 where that is 0)."""
+    _, arrays = store.read_group(SCALE)
+    width = arrays["high"] - arrays["low"]
+    return arrays["low"], np.where(width > 0, width, 1.0)
+
+
+def refuse_strangers(found: list[Mapping[str, Any]], task: LearningTask, url: str) -> None:
+    """Refuse labels that have no target.
+
+    Raises
+    ------
+    InputError
+        Naming up to five of them.
+    """
+    strangers = task.strangers(found)
+    if strangers:
+        shown = ", ".join(repr(label) for label in strangers[:5]) + (", ..." if len(strangers) > 5 else "")
+        raise InputError(f"{url}: found label {shown}, expected the training labels: {task.known}")

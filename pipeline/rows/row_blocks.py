@@ -1,0 +1,44 @@
+"""Blocks of prepared rows to learn from, read from the store as they are visited."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ikmap.learners.rows import Block, concatenated
+from pipeline.rows.prepared import PreparedRows
+from pipeline.rows.row_weights import Weigh
+from pipeline.storage.store import Store
+
+
+class RowBlocks(Sequence[Block]):
+    """Training rows in blocks that fit in memory.
+
+    Parameters
+    ----------
+    store : Store
+    blocks : list of lists of (start, stop)
+        Which rows make a block (:func:`~pipeline.rows.layout.learning_blocks`).
+    side : {"train", "test"}
+    weigh : callable, optional
+        What rows weigh (:func:`~pipeline.rows.row_weights.weigher`); default: all the same.
+    """
+
+    def __init__(
+        self, store: Store, blocks: list[list[tuple[int, int]]], side: str = "train", weigh: Weigh | None = None
+    ) -> None:
+        self._rows = PreparedRows(store, side)
+        self._blocks, self._weigh = blocks, weigh
+        self.bytes_read = 0
+
+    def __len__(self) -> int:
+        return len(self._blocks)
+
+    def __getitem__(self, k: int) -> Block:  # type: ignore[override]
+        block = concatenated([self._rows.read(start, stop) for start, stop in self._blocks[k]])
+        rows: Any = block.rows
+        dense = isinstance(rows, np.ndarray)
+        self.bytes_read += rows.nbytes if dense else rows.data.nbytes + rows.indices.nbytes
+        return block if self._weigh is None else block._replace(sample_weight=self._weigh(block.y))

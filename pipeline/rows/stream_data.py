@@ -1,0 +1,116 @@
+"""A stream in the store: rows in the order of their arrival, chunk by chunk, each chunk whole blocks of rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from ikmap.tasks import LearningTask
+from pipeline.rows.prepared import Preparation, PreparedRows, load_scaling, read_targets, read_values
+from pipeline.storage.predictions import PredictionFile, promise_of_predictions
+from pipeline.storage.store import Store
+
+CHUNKS = "stream/chunks"
+
+
+def chunk_name(k: int) -> str:
+    """Where chunk k stands in the store."""
+    return f"{CHUNKS}/{k:06d}"
+
+
+class HiddenLabels:
+    """The labels of a chunk, given out block by block, each in exchange for the predictions of its rows.
+
+    There is no other way to them here: a learner is shown the labels of a block when its predictions are on disk
+    (algorithms.md 9.4, PR1).
+    """
+
+    def __init__(self, store: Store, chunk: int, first: int, preparation: Preparation, file: PredictionFile) -> None:
+        self._open = lambda start, stop: read_targets(store, chunk_name(chunk), preparation, start, stop)
+        self._first, self._file = first, file
+
+    def reveal(self, start: int, stop: int, predicted: np.ndarray) -> np.ndarray:
+        """Store the predictions of rows ``start .. stop - 1`` of the chunk and return these rows' targets.
+
+        Raises
+        ------
+        ValueError
+            If there is not one prediction for each row.
+        """
+        if np.shape(predicted) != (stop - start,):
+            raise ValueError(f"predictions have shape {np.shape(predicted)}, expected ({stop - start},)")
+        self._file.write(self._first + start, predicted)
+        return self._open(start, stop)
+
+
+@dataclass(frozen=True)
+class Stream:
+    """What is known of a stream whose beginning has been taken in. Small and picklable.
+
+    Attributes
+    ----------
+    store : Store
+    block_rows : int
+        Rows of a block: predicted together, then learned from. A chunk is whole blocks, except the last one.
+    """
+
+    store: Store
+    block_rows: int
+
+    def features(self, k: int) -> Any:
+        """Rows of chunk k, without their labels."""
+        rows = PreparedRows(self.store, "train")  # the initial rows: what was prepared for them holds for all
+        scaling = load_scaling(self.store) if rows.preparation.scale == "minmax" else None
+        return rows.preparation.features(read_values(self.store, chunk_name(k), rows.preparation), scaling)
+
+    def labels(self, k: int, predictions: str) -> HiddenLabels:
+        """Labels of chunk k, for a learner whose predictions go to a file of that path."""
+        preparation = PreparedRows(self.store, "train").preparation
+        file = PredictionFile(predictions, preparation.task.predicted)
+        return HiddenLabels(self.store, k, self._about(k, "first"), preparation, file)
+
+    def task(self) -> LearningTask:
+        """What is learned."""
+        return PreparedRows(self.store, "train").preparation.task
+
+    def predicted(self, k: int, predictions: str) -> np.ndarray:
+        """What a learner has predicted for the rows of chunk k."""
+        return PredictionFile(predictions, self.task().predicted).read(self._about(k, "first"), self.rows_of(k))
+
+    def promise(self, k: int, predictions: str) -> dict[str, Any]:
+        """What the record of chunk k says of the predictions in a file."""
+        return promise_of_predictions(predictions, self.task().predicted, self._about(k, "first"), self.rows_of(k))
+
+    def rows_of(self, k: int) -> int:
+        """Number of rows of chunk k."""
+        return self._about(k, "rows")
+
+    def _about(self, k: int, what: str) -> int:
+        return int(self.store.need(chunk_name(k))[what])
+
+
+@dataclass
+class Stored:
+    """A stream that is in the store from its first chunk to its last (:class:`~pipeline.streams.race.Arrivals`)."""
+
+    chunks: int
+    rows: int
+    nnz: int = 0
+    ended: bool = True
+
+    def start(self) -> None:
+        """Nothing."""
+
+    def learned(self, chunks: int) -> None:
+        """Nothing."""
+
+    def check(self) -> None:
+        """Nothing."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass

@@ -1,0 +1,155 @@
+"""Whole or redone: what is found damaged no longer counts as done, and the stages make it again."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pipeline.errors import Damaged, InputError
+from pipeline.storage.store import DOCUMENT
+
+if TYPE_CHECKING:
+    from pipeline.running.engine import Context
+    from pipeline.storage.rundir import RunDirectory
+
+ATTEMPTS = 3
+"""An object that is damaged so many times without anything else in between is given up."""
+LOOK_SECONDS = 0.05
+STORE = "store.zarr"
+
+
+def check_models(run: RunDirectory, say: Callable[[str], None]) -> None:
+    """Read what a batch run that is taken up again holds to score with; what is damaged counts as not done.
+
+    That is models, partitionings, and what the columns and classes are.
+
+    No stage reads a model again once it is evaluated. So damage would show only to those who score with it, and they
+    could but name it.
+
+    Parameters
+    ----------
+    say : callable
+        Told of what is made again.
+    """
+    if "online" in run.manifest["identity"]:  # those of a stream are learned from rows that may be gone
+        return
+    stages = [name for name in run.manifest["stages"] if name == "partition" or name.startswith("train:")]
+    prepared = (run.stage("ingest") or {}).get("outputs", ())
+    records = [record for name in stages for record in run.records(name).values()]
+    kept = [record for record in records if record is not None and not record.get("temporary")]
+    models = [output for record in kept for output in record.get("outputs", ()) if "/c/" not in output]
+    for output in (*prepared, *models):
+        try:
+            run.store.read_group(output)
+        except Damaged as damaged:
+            place = Path(damaged.path).resolve()
+            if place.is_relative_to(run.path.resolve()):  # what is shared with others is theirs to make again
+                say(f"{damaged}; it is made again")
+                _remove(place)
+                run.manifest["status"] = "unfinished"
+
+
+def _anything_can(within: str) -> str | None:  # noqa: ARG001
+    return None
+
+
+def until_whole[T](context: Context, work: Callable[[], T], cannot: Callable[[str], str | None] = _anything_can) -> T:
+    """Return what `work` returns; where it finds something damaged, have that made again by calling it once more.
+
+    Parameters
+    ----------
+    work : callable
+        Stages that go on from what is there.
+    cannot : callable
+        Told where in the run directory an object is that is not to be made again, says why; else None.
+
+    Raises
+    ------
+    Damaged
+        What is not in the directory of the run, but shared with others: for whoever has made it to make again.
+    InputError
+        What is damaged cannot be made again, or is damaged again and again; it is named. Or `work` raises it.
+    """
+    times = Counter[str]()
+    damaged: Damaged | None = None
+    while True:
+        try:
+            return work()
+        except Damaged as found:
+            times = Counter({found.path: times[found.path] + 1})  # of others in between it would be another matter
+            if times[found.path] == ATTEMPTS:
+                again = f"{ATTEMPTS} times in a row; check the disk and the memory of this machine"
+                raise InputError(f"{found}, {again}") from found
+            within = _within(context, found)
+            if within is None:
+                settle(context)
+                raise
+            if (why := cannot(within)) is not None:
+                raise InputError(f"{found} and cannot be made again: {why}") from found
+            withdraw(context, found)
+            context.events.message(f"{found}; it is made again")
+            damaged = found if within.startswith(STORE) else None  # other things come and go
+        except InputError as error:
+            if damaged is not None and _is_gone(Path(damaged.path)):
+                raise InputError(f"{damaged} and cannot be made again: {error}") from error
+            raise
+
+
+def _is_gone(path: Path) -> bool:
+    """Whether something that was withdrawn has not been made again."""
+    return not (path / DOCUMENT if path.is_dir() else path).exists()
+
+
+def _within(context: Context, damaged: Damaged) -> str | None:
+    """Where in the directory of the run something is, if it is there and no link leads elsewhere."""
+    place, top = Path(damaged.path).resolve(), context.run.path.resolve()
+    return str(place.relative_to(top)) if place.is_relative_to(top) else None
+
+
+def withdraw(context: Context, damaged: Damaged) -> None:
+    """Remove what is damaged, so that it counts as not done."""
+    settle(context)
+    for path in map(Path, damaged.withdrawn):
+        _remove(path.resolve())
+
+
+def _remove(path: Path) -> None:
+    """Remove a file, or a directory; of a group, what describes it and its arrays, not the groups below it."""
+    if not path.is_dir():
+        path.unlink(missing_ok=True)
+        return
+    (path / DOCUMENT).unlink(missing_ok=True)  # first: half-removed, it must not look complete
+    for entry in list(path.iterdir()):
+        if not entry.is_dir():
+            entry.unlink()
+        elif not _is_group(entry):
+            shutil.rmtree(entry)
+    with suppress(OSError):  # unless something is left in it
+        path.rmdir()
+
+
+def _is_group(path: Path) -> bool:
+    try:
+        return bool(json.loads((path / DOCUMENT).read_bytes())["node_type"] == "group")
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+
+
+def settle(context: Context) -> None:
+    """Wait until no worker is at a task of the run: what it writes is not to be written by two at once."""
+    client, run = context.client, context.run.manifest["id"][:8]
+    if client is None:  # in tests: tasks are done here and now
+        return
+    while any(client.run(_at_work, run, on_error="ignore").values()):
+        time.sleep(LOOK_SECONDS)
+
+
+def _at_work(run: str, dask_worker: Any) -> bool:
+    """On a worker: whether it is at a task of a run."""
+    return any(run in str(key) for key in dask_worker.active_threads.values())

@@ -1,0 +1,77 @@
+"""What a task and a stage measure of themselves: seconds without compiling, rows, bytes, memory."""
+
+from __future__ import annotations
+
+import os
+import resource
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from pipeline.storage.durable import promised
+from pipeline.watching.figures import task_of
+
+Record = dict[str, Any]
+
+
+def measured(function: Callable[..., Record], args: tuple[Any, ...], stage: str = "") -> Record:
+    """Run on a worker: the task's record with its time, its process and that process's peak memory."""
+    # Loads Numba, which the caller of tasks need not have.
+    from pipeline.running.working_clock import compiled_since, compiling, working_clock
+
+    with task_of(stage) as done:
+        began, (before, n) = working_clock(), compiling()
+        with promised():  # what the record says of it
+            record = function(*args)
+        seconds = working_clock() - began
+        done(record, seconds)
+    late = compiled_since(n)
+    return {
+        **record,
+        **({"compile_seconds": round(compiling()[0] - before, 6), "compiled": late} if late else {}),
+        "seconds": round(seconds, 6),
+        "peak_rss_bytes": peak_rss_bytes(),
+        "worker": f"{os.uname().nodename}:{os.getpid()}",
+    }
+
+
+def peak_rss_bytes() -> int:
+    """Largest resident set of this process so far, in bytes."""
+    try:
+        # getrusage counts what the parent held when it forked; this does not.
+        status = Path("/proc/self/status").read_text()
+        return int(status.split("VmHWM:")[1].split()[0]) * 1024
+    except (OSError, IndexError):
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return int(peak) if sys.platform == "darwin" else int(peak) * 1024
+
+
+def summarise(
+    name: str,
+    records: Sequence[Record],
+    started: float,
+    seconds: float,
+    rows: int | None = None,
+    skipped: int = 0,
+) -> Record:
+    """Sum up the records of a stage's tasks, as in ``metrics.json``; rows default to the sum over the tasks."""
+    if rows is None:
+        rows = sum(record.get("rows", 0) for record in records)
+    busy: dict[str, float] = {}
+    for record in records:
+        for worker, spent in record.get("busy", {record.get("worker"): record.get("seconds")}).items():
+            busy[worker] = busy.get(worker, 0.0) + spent
+    return {
+        "name": name,
+        "started": round(started, 4),
+        "seconds": round(seconds, 4),
+        "rows": rows,
+        "rows_per_second": round(rows / seconds, 1) if seconds > 0 else 0.0,
+        "bytes_read": sum(record.get("bytes_read", 0) for record in records),
+        "bytes_written": sum(record.get("bytes_written", 0) for record in records),
+        "peak_rss_bytes": max((record["peak_rss_bytes"] for record in records), default=0),
+        "tasks": len(records),
+        "tasks_skipped": skipped,
+        "workers": [{"name": name, "seconds_busy": round(value, 4)} for name, value in sorted(busy.items())],
+    }

@@ -1,0 +1,95 @@
+"""Let every worker load its libraries and compiled loops as it starts, not in its first tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from importlib import import_module
+from typing import Any
+
+from distributed import WorkerPlugin
+
+MODULES = (
+    "pipeline.stages.ingest",
+    "pipeline.stages.shuffle",
+    "pipeline.stages.select",
+    "pipeline.stages.select_cells",
+    "pipeline.stages.select_costs",
+    "pipeline.stages.select_entrants",
+    "pipeline.stages.select_rows",
+    "pipeline.stages.select_sweeps",
+    "pipeline.stages.partition",
+    "pipeline.stages.cells",
+    "pipeline.training.train",
+    "pipeline.training.runner",
+    "pipeline.training.train_batch",
+    "pipeline.training.train_counts",
+    "pipeline.training.train_distributed",
+    "pipeline.training.train_dual",
+    "pipeline.training.train_online",
+    "pipeline.training.train_rows",
+    "pipeline.streams.stream",
+    "pipeline.streams.grow",
+    "pipeline.streams.take_initial",
+    "pipeline.stages.evaluate",
+    "pipeline.runs.score",
+)
+
+
+class WarmUp(WorkerPlugin):
+    """Imports what tasks need, in all workers at once, and in those that join or are restarted later.
+
+    Small runs win most: each stage of theirs may meet a worker that has done nothing before. The imports (about half
+    a second) stand in the worker's way, for two threads that import packages with circular imports at the same time
+    can get to see half of a module. So does the loading of what has been compiled (as long again, most of it Numba's
+    own start). Nothing is compiled here: that is done for all workers together (:mod:`pipeline.running.compiling`).
+
+    Parameters
+    ----------
+    words : collection of str, optional
+        What describes the run (:func:`pipeline.running.compiling.words_of`): what others need is not loaded. Default:
+        all is.
+    """
+
+    name = "ikmap-warm-up"
+    idempotent = True
+
+    def __init__(self, words: Collection[str] | None = None) -> None:
+        self._words = words
+
+    def setup(self, worker: Any) -> None:  # noqa: ARG002
+        """Called by Dask when a worker starts, or when the plugin is registered."""
+        load()
+        load_compiled(self._words)
+        import_module("pipeline.running.allocator").keep_freed_memory()
+        figures = import_module("pipeline.watching.figures")
+        figures.WORK.expose()
+        figures.MODELS_READ.expose()
+
+
+def load() -> None:
+    """Import the modules of all stages, look for the libraries of BLAS, and let Numba start."""
+    for module in MODULES:
+        import_module(module)
+    with import_module("ikmap._threads").single_threaded_blas:
+        pass  # which looks for the libraries of BLAS, once
+    load_compiled(at_most=1)
+
+
+def load_compiled(words: Collection[str] | None = None, at_most: int | None = None) -> int:
+    """Load the compiled loops that the cache on disk holds, of those declared; compile nothing.
+
+    Parameters
+    ----------
+    words : collection of str, optional
+        What describes the run: only what it needs.
+    at_most : int, optional
+        Enough of them: the first takes fifty times as long as another, as Numba starts with it.
+
+    Returns
+    -------
+    int
+        How many.
+    """
+    compiling = import_module("pipeline.running.compiling")
+    loaded: int = compiling.load(compiling.everything() if words is None else words, at_most=at_most)
+    return loaded

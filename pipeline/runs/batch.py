@@ -1,0 +1,316 @@
+"""The batch pipeline: ingest, choose psi and C, partition, map to cells, train, evaluate, report."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from ikmap.methods import LEARNERS
+from ikmap.methods.map import Value
+from ikmap.methods.search import numbers_of
+from pipeline.datasets.registry import ResolvedDataset
+from pipeline.errors import InputError
+from pipeline.params import Params
+from pipeline.rows.prepared import DATA, Preparation, count_targets
+from pipeline.running.compiling import prepare, words_of
+from pipeline.running.engine import Context
+from pipeline.running.healing import until_whole
+from pipeline.running.side_by_side import side_by_side
+from pipeline.runs.metrics import Invocation, finish_run, records_of_stages
+from pipeline.runs.plan import DataSizes, largest_value, least_plan, make_plan
+from pipeline.stages.cells import cells, explain
+from pipeline.stages.evaluate import evaluate
+from pipeline.stages.ingest import ingest
+from pipeline.stages.partition import cores_of_a_host, partition
+from pipeline.stages.select import searches, select
+from pipeline.storage.durable import promised, write_text
+from pipeline.storage.fitted import Fitted
+from pipeline.storage.whole import stage_is_whole
+from pipeline.training.train import fills_cluster, train
+
+Result = dict[str, Any]
+Call = Callable[[str, Callable[[], Result]], Result]
+"""How a stage is called: given its name and what to do. Prefect wraps it in a task, a plain run just calls it."""
+
+
+def call_directly(name: str, work: Callable[[], Result]) -> Result:  # noqa: ARG001
+    """Call a stage, and nothing else."""
+    return work()
+
+
+def run_batch(
+    context: Context, data: ResolvedDataset, invocation: Invocation, *, call: Call = call_directly
+) -> dict[str, Any]:
+    """Run every stage that is not finished yet and write the run's files.
+
+    Stages finished by an earlier process are taken as they are; within the first unfinished one, finished tasks
+    are not done again.
+
+    Returns
+    -------
+    dict
+        The contents of ``metrics.json``.
+
+    Raises
+    ------
+    InputError
+        The data or the machine is at fault.
+    """
+    run = context.run
+    write_text(run.path / "run.toml", invocation.config_toml)
+    done_before = set(run.manifest["stages"])
+    run.begin_session(invocation.start_seconds)
+
+    step = partial(call_stage, context, call, done_before)
+    with stopped_after(context, invocation):
+        found = until_whole(
+            context, partial(_stages, context, data, invocation, step), partial(cannot_be_read_again, data, invocation)
+        )
+
+    ingested, mapped, selection, learners = found
+    # Learners side by side end in any order; each is shown whole.
+    last = [f"{what}:{name}" for name in learners for what in ("train", "evaluate")]
+    stages = records_of_stages(run, done_before, last)
+    seconds = {record["name"]: record["seconds"] for record in stages}
+    return finish_run(
+        context,
+        invocation,
+        data={
+            "name": data.name,
+            **ingested,
+            **mapped["counted"],
+            "sources": [dict(source) for source in invocation.sources],
+        },
+        stages=stages,
+        selection=selection,
+        learners={
+            name: {
+                **result,
+                "train_seconds": seconds[f"train:{name}"],
+                "predict_seconds": seconds[f"evaluate:{name}"],
+            }
+            for name, result in learners.items()
+        },
+        gpu=mapped,
+    )
+
+
+@contextmanager
+def stopped_after(context: Context, invocation: Invocation) -> Iterator[None]:
+    """What the work of a run is done in: watched by Dask, and when it is done, counted, and the cluster stopped.
+
+    What comes after it tells of the run, and is none of its work.
+    """
+    run = context.run
+    with invocation.watched(run):
+        yield
+        ended = time.perf_counter()
+        run.end_session(context.elapsed)
+    invocation.stop()
+    run.sweep()  # nobody writes there any more
+    run.manifest["stop_seconds"] = round(time.perf_counter() - ended, 3)
+
+
+def _stages(
+    context: Context, data: ResolvedDataset, invocation: Invocation, step: Callable[..., Result]
+) -> tuple[Result, Result, Result | None, dict[str, Result]]:
+    """All stages: what ingest, cells and select have found, and every learner's training and evaluation."""
+    params = context.params
+    check_least(context, data, invocation)
+    compile_words(context, {source.format for source in data.sources if source})
+    ingested = step("ingest", partial(ingest, context, data))
+    selection = None
+    if searches(params):
+        check_largest(context, ingested, invocation)
+        compile_for(context)
+        selection = step("select", partial(select, context))
+        say_chosen(context, selection)
+    on_cells, values = widths(params, selection)
+    compile_for(context, on_cells.values())
+    Cs = (selection or {}).get("chosen_C", {})
+    largest = max(on_cells.values(), default=0)
+    if not _refused(params, largest, ingested):  # else the next stage says what is wrong
+        _plan(context, ingested, largest, invocation, show=invocation.explain)
+    fitted: dict[float, Fitted] = {}
+    if on_cells:
+        partitioned = step("partition", partial(partition, context, list(on_cells.values())))
+        fitted = {model["value"]: Fitted(**model) for model in partitioned["fitted"]}
+        if invocation.explain:
+            explain(context, fitted.values())
+        mapped = step("cells", partial(cells, context, list(fitted.values())))
+    else:
+        mapped = {"counted": count_targets(context.store, "train")}
+    # With a worker for each, none waits for another's tasks: then its seconds are its own.
+    apart = len(params.learners) <= int(invocation.cluster["workers"]) and not any(
+        fills_cluster(context, name, fitted[value]) for name, value in on_cells.items()
+    )
+    threads = max(1, cores_of_a_host(context) // (len(params.learners) if apart else 1))
+
+    def learn(name: str) -> Result:
+        asked = replace(context, params=params.setting(name, C=Cs[name])) if name in Cs else context
+        of = fitted[on_cells[name]] if name in on_cells else None
+        trained = step(f"train:{name}", partial(train, asked, name, of, values.get(name), threads))
+        tested = step(f"evaluate:{name}", partial(evaluate, context, name, of, trained["content_hash"]))
+        return {**tested, **trained}
+
+    chains = {name: partial(learn, name) for name in params.learners}
+    learners = side_by_side(chains) if apart else {name: chain() for name, chain in chains.items()}
+    return ingested, mapped, selection, learners
+
+
+def cannot_be_read_again(data: ResolvedDataset, invocation: Invocation, within: str) -> str | None:
+    """Say why rows cannot be taken from their files once more; None where they can, or something else is damaged."""
+    if not within.startswith("store.zarr/data"):
+        return None
+    sources = [source for source in data.sources if source is not None]
+    for source, known in zip(sources, invocation.sources, strict=False):
+        try:
+            now = source.identity()
+        except InputError as error:
+            return str(error)
+        if any(known[key] != value for key, value in now.items()):
+            return f"{source.url} has changed since the run began"
+    return None
+
+
+def call_stage(context: Context, call: Call, done_before: set[str], name: str, work: Callable[[], Result]) -> Result:
+    """Return what a stage has found: of an earlier process, if all that it wrote is still there, else by calling it.
+
+    A stage that is made again is taken out of `done_before`.
+    """
+    finished = context.run.stage(name)
+    if finished is not None and stage_is_whole(context.run, name):
+        context.events.message(f"{name}: done before")
+        return dict(finished["result"])
+    if finished is not None:
+        context.events.message(f"{name}: some of its output is missing and is made again")
+        done_before.discard(name)
+    # What the stage writes here is flushed once, before its first record or the manifest promises it (durable.taken).
+    with promised():
+        return call(name, work)
+
+
+def compile_for(context: Context, values: Collection[Value] = (), more: str = "batch") -> None:
+    """Have the workers compile, or load, the loops that the next stages need, as far as that is known by now.
+
+    Parameters
+    ----------
+    values : collection of numbers
+        Of the map, once they are chosen; before that, what their search needs is compiled.
+    more : str
+        Another word for the run.
+    """
+    about, params = prepared(context), context.params
+    n_cells = [params.map.n_cells(params.map_options, value) for value in values]
+    compile_words(context, words_of(params, dense=about.dense, task=about.task.loops, n_cells=n_cells) | {more})
+
+
+def prepared(context: Context) -> Preparation:
+    """What the ingest has found out about the rows."""
+    return Preparation.from_json(context.store.need(DATA)["preparation"])
+
+
+def compile_words(context: Context, words: Collection[str]) -> None:
+    """Have the workers compile, or load, what is described by these words; the seconds are the run's, of no stage."""
+    context.compiled(prepare(context.client, words, context.events.message))
+
+
+def widths(params: Params, selection: Result | None) -> tuple[dict[str, Value], dict[str, Any]]:
+    """The map's value for each learner on cells, and psi, gamma, ... of each on rows: as chosen, else as given."""
+    selected, tuned = (selection or {}).get("chosen", {}), (selection or {}).get("tuned", {})
+    on_cells: dict[str, Value] = {}
+    values: dict[str, Any] = {}
+    for name in params.learners:
+        if LEARNERS[name].on == "cells":
+            given = selected[name] if name in selected else params.map.given(params.map_options)
+            assert given is not None
+            on_cells[name] = given
+        else:
+            chosen = tuned[name]["chosen"] if name in tuned else LEARNERS[name].given(params.of(name))
+            values[name] = tuple(chosen) if isinstance(chosen, list) else chosen
+    return on_cells, values
+
+
+def check_largest(context: Context, ingested: Result, invocation: Invocation, *, show: bool = False) -> None:
+    """Refuse, before cross-validation, what the largest psi that it may choose cannot fit."""
+    largest = largest_value(context.params, ingested["rows_train"])
+    if not _refused(context.params, largest, ingested):  # else a later stage says what is wrong
+        _plan(context, ingested, largest, invocation, show=show)
+
+
+def check_least(context: Context, data: ResolvedDataset, invocation: Invocation, *, stream: bool = False) -> None:
+    """Refuse, before any row is stored, what cannot fit however many rows there turn out to be."""
+    plan = least_plan(context.params, data, int(invocation.cluster["workers"]), stream=stream)
+    if plan is not None and context.run.stage("ingest") is None:
+        plan.check(invocation.memory_limit, context.run.path)
+
+
+def say_chosen(context: Context, selection: Result) -> None:
+    """Tell what cross-validation has chosen."""
+    cut_short = selection.get("budget", {}).get("reached", False)
+    how = "cross-validation that --budget cut short" if cut_short else f"{selection['folds']}-fold cross-validation"
+    swept = selection.get("swept", {})
+    for name, found in swept.items():
+        context.events.message(
+            f"{found['parameter']} by one sweep over {found['tried']:,} values: {found['chosen']:g} for {name}"
+        )
+    for what, key in ((selection.get("parameter"), "chosen"), ("C", "chosen_C")):
+        of = {name: value for name, value in selection.get(key, {}).items() if key != "chosen" or name not in swept}
+        if what in searches(context.params) and of:
+            chosen = ", ".join(f"{value:g} for {name}" for name, value in of.items())
+            context.events.message(f"{what} by {how}: {chosen}")
+    for name, found in selection.get("tuned", {}).items():
+        for parameter, number in numbers_of(found["parameter"], found["chosen"]).items():
+            context.events.message(f"{parameter} by {how}: {number:g} for {name}")
+
+
+def _refused(params: Params, value: Value, ingested: Result) -> bool:
+    return params.on_cells and params.map.refused(params.map_options, value, ingested["rows_train"]) is not None
+
+
+def _plan(context: Context, ingested: Result, value: Value, invocation: Invocation, *, show: bool = False) -> None:
+    """Refuse what cannot fit; show the plan when asked."""
+    about = prepared(context)
+    known = {key: ingested[key] for key in ("rows_train", "rows_test", "columns", "nnz")}
+    sizes = DataSizes(**known, outputs=about.task.outputs, dense=about.dense)
+    plan = make_plan(context.params, value, sizes, int(invocation.cluster["workers"]))
+    if show:
+        for line in plan.lines:
+            context.events.message(f"plan: {line}")
+    plan.check(invocation.memory_limit, context.run.path)
+
+
+LAYOUT = 6
+"""Raised when what unfinished runs have stored can no longer be gone on from: parts have other names or contents."""
+
+
+def run_identity(params: Mapping[str, Any], data: ResolvedDataset, sources: list[dict[str, Any]]) -> dict[str, Any]:
+    """What makes two runs the same: parameters, preparation, and the contents of the files; not their places."""
+    return {
+        "layout": LAYOUT,
+        "params": dict(params),
+        "data": {
+            "name": data.name,
+            "task": data.task,
+            "sources": sources,
+            "format": data.format,
+            "label": data.label,
+            **data.csv,
+            "columns": data.n_columns,
+            "two_class": [list(side) for side in data.two_class] if data.two_class else None,
+            "divide": data.divide,
+            "split": None
+            if data.test_url is not None
+            else {"rule": data.split.rule, "fraction": data.split.fraction, "n_train": data.split.n_train},
+        },
+    }
+
+
+def default_run_directory(name: str, started: str) -> Path:
+    """``runs/<dataset>-<time>``."""
+    return Path("runs") / f"{name}-{started}"

@@ -1,0 +1,261 @@
+"""The online pipeline: an initial set, then block after block predicted and learned from (algorithms.md 9.4)."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from typing import Any
+
+from pipeline.datasets.registry import ResolvedDataset
+from pipeline.datasets.task import asked_task
+from pipeline.readers.feed import Feed
+from pipeline.rows.prepared import DATA, PreparedRows
+from pipeline.rows.stream_data import Stored, Stream
+from pipeline.running.device import evidence_of, warning_of
+from pipeline.running.dispatch import run_ready
+from pipeline.running.engine import Context, Record, Stage
+from pipeline.running.healing import until_whole
+from pipeline.runs.batch import (
+    Call,
+    Result,
+    call_directly,
+    call_stage,
+    cannot_be_read_again,
+    check_largest,
+    check_least,
+    compile_for,
+    compile_words,
+    say_chosen,
+    stopped_after,
+    widths,
+)
+from pipeline.runs.metrics import Invocation, finish_run, records_of_stages
+from pipeline.stages.cells import explain
+from pipeline.stages.ingest import ingest, refuse_sparse_scaling
+from pipeline.stages.partition import cores_of_a_host, partition
+from pipeline.stages.select import searches, select
+from pipeline.stages.shuffle import shuffle
+from pipeline.storage.durable import write_text
+from pipeline.storage.fitted import Fitted
+from pipeline.streams.intake import Intake
+from pipeline.streams.race import Arrivals, Race, chunks_in_records
+from pipeline.streams.stream import Contestant
+from pipeline.streams.take_initial import take_initial
+
+type _Begun = tuple[Result, Result, Arrivals]
+"""What was found as rows were taken in, what the stream is, and the stream."""
+
+
+@dataclass(frozen=True)
+class OnlineParams:
+    """What decides the result of a run on a stream, beside :class:`~pipeline.params.Params`.
+
+    Attributes
+    ----------
+    initial : int or None
+        Rows of the initial set; None: as many as the data set has for training.
+    block_rows : int
+    limit_seconds : float or None
+        A learner that has predicted and learned for so long is stopped, and said to have been.
+    """
+
+    initial: int | None = None
+    block_rows: int = 1000
+    limit_seconds: float | None = None
+
+
+def in_file_order(data: ResolvedDataset) -> ResolvedDataset:
+    """A data set as a stream takes it in: without a test file, the file in its order until it is shuffled."""
+    return replace(data, split=replace(data.split, rule="first"))
+
+
+def run_online(
+    context: Context,
+    data: ResolvedDataset,
+    invocation: Invocation,
+    online: OnlineParams,
+    *,
+    feed: Feed | None = None,
+    call: Call = call_directly,
+) -> dict[str, Any]:
+    """Run every stage that is not finished yet and write the run's files.
+
+    Parameters
+    ----------
+    data : ResolvedDataset
+        Files that hold the whole stream; with a feed, what is to be known of its rows.
+    feed : Feed, optional
+        The stream, where it has no end yet.
+
+    Returns
+    -------
+    dict
+        The contents of ``metrics.json``.
+
+    Raises
+    ------
+    InputError
+        The data or the machine is at fault.
+    """
+    run = context.run
+    write_text(run.path / "run.toml", invocation.config_toml)
+    done_before = set(run.manifest["stages"])
+    run.begin_session(invocation.start_seconds)
+
+    step = partial(call_stage, context, call, done_before)
+    with stopped_after(context, invocation):
+        if feed is None:
+            compile_words(context, {source.format for source in data.sources if source})
+            begin = partial(_from_files, context, data, invocation, online, step)
+            cannot = partial(cannot_be_read_again, data, invocation)
+        else:
+            intake = Intake(
+                context.store, feed, online.block_rows, asked_task(context.params, data), context.events.message
+            )
+            intake.promised = chunks_in_records(run.records("stream"))
+            begin = partial(_from_feed, context, data, invocation, online, step, intake)
+            cannot = partial(_cannot_come_again, feed)
+        work = partial(_stages, context, invocation, online, begin, step)
+        ingested, taken, selection, streamed = until_whole(context, work, cannot)
+    shutil.rmtree(run.path / "checkpoints", ignore_errors=True)  # the models stand in the store
+
+    if feed is not None:
+        ingested = {**ingested, "rows_test": streamed["rows_stream"], "nnz": ingested["nnz"] + streamed["nnz"]}
+        taken |= {"rows_stream": streamed["rows_stream"], "chunks": streamed["chunks"]}
+    if "cells_grown" in streamed:
+        taken = {**taken, "cells_grown": streamed["cells_grown"]}
+    sources = [dict(source) for source in invocation.sources] if feed is None else []
+    return finish_run(
+        context,
+        invocation,
+        # All rows are of the stream: whatever file they came in, none is a test row.
+        data={"name": data.name, **{k: v for k, v in ingested.items() if k != "test"}, "sources": sources},
+        stages=records_of_stages(run, done_before),
+        selection=selection,
+        learners=streamed["learners"],
+        gpu=streamed,
+        online={**asdict(online), **taken},
+    )
+
+
+def _stages(
+    context: Context, invocation: Invocation, online: OnlineParams, begin: Callable[[], _Begun], step: Any
+) -> tuple[Result, Result, Result | None, Result]:
+    """All stages: what taking in, cross-validation and the stream have found."""
+    run, params = context.run, context.params
+    ingested, taken, arrivals = begin()
+    selection = None
+    if searches(params):
+        compile_for(context)
+        selection = step("select", partial(select, context))
+        say_chosen(context, selection)
+    on_cells, values = widths(params, selection)
+    compile_for(context, on_cells.values(), "stream")
+    fitted: dict[float, Fitted] = {}
+    if on_cells:
+        partitioned = step("partition", partial(partition, context, list(on_cells.values())))
+        fitted = {model["value"]: Fitted(**model) for model in partitioned["fitted"]}
+        if invocation.explain:
+            explain(context, fitted.values())
+    task = PreparedRows(context.store, "train").preparation.task
+    contestants = [
+        Contestant(
+            name,
+            fitted[on_cells[name]] if name in on_cells else None,
+            values.get(name),
+            str((run.path / "predictions" / f"{name}.{task.predicted}").absolute()),
+            str((run.path / "checkpoints" / f"{name}.npz").absolute()),
+            run.manifest["id"],
+        )
+        for name in params.learners
+    ]
+    streamed = step("stream", partial(_stream, context, online, arrivals, contestants, taken.get("rows_stream")))
+    return ingested, taken, selection, streamed
+
+
+def _cannot_come_again(feed: Feed, within: str) -> str | None:
+    """Say why rows of a feed cannot be taken in once more; None of what is made of them."""
+    if not within.startswith(("store.zarr/data", "store.zarr/stream")):
+        return None
+    return f"its rows came from {feed.url}; --fresh, and the same rows from the first on, do the run again"
+
+
+def _from_files(
+    context: Context, data: ResolvedDataset, invocation: Invocation, online: OnlineParams, step: Any
+) -> _Begun:
+    """All rows are there: what they are, what of them is the stream, and the stream."""
+    params = context.params
+    # Ranges of columns are those of the initial rows, not of whatever the files hold for training.
+    unscaled = replace(context, params=replace(params, scale="none"))
+    check_least(context, data, invocation, stream=True)
+    # Without a test file the stream is the file, in its order until it is shuffled.
+    ingested = step("ingest", partial(ingest, unscaled, in_file_order(data)))
+    if params.scale == "minmax":
+        refuse_sparse_scaling(PreparedRows(context.store, "train", DATA).preparation)
+    n_initial = ingested["rows_train"] if online.initial is None else online.initial
+    taken = step("shuffle", partial(shuffle, context, n_initial, online.block_rows, params.order))
+    pooled = {**ingested, "rows_train": ingested["rows_train"] + ingested["rows_test"], "rows_test": 0}
+    check_largest(context, {**pooled, "rows_train": n_initial}, invocation)
+    check_largest(context, pooled, invocation, show=invocation.explain)
+    return ingested, taken, Stored(taken["chunks"], taken["rows_stream"])
+
+
+def _from_feed(
+    context: Context, data: ResolvedDataset, invocation: Invocation, online: OnlineParams, step: Any, intake: Intake
+) -> _Begun:
+    """The initial rows are there, and others will be."""
+    assert online.initial is not None
+    ingested = step("ingest", partial(take_initial, context, intake, data, online.initial))
+    check_largest(context, ingested, invocation, show=invocation.explain)
+    taken = {"rows_initial": online.initial, "chunk_rows": intake.chunk_rows, "source": intake.feed.url}
+    return ingested, taken, intake
+
+
+def _stream(
+    context: Context, online: OnlineParams, arrivals: Arrivals, contestants: list[Contestant], rows: int | None
+) -> dict[str, Any]:
+    """Stage: all learners through all chunks, cells made a few chunks ahead of the slowest."""
+    # How many rows there will be is not known of a stream without an end; but tasks share them.
+    stage = Stage(context, "stream", None, rows or 0)
+    threads = max(1, cores_of_a_host(context) // len(contestants))
+    stream = Stream(context.store, online.block_rows)
+    done = 0
+
+    def say(record: Record, skipped: bool = False) -> None:
+        nonlocal done
+        size = {name: record.get(name, 0) for name in ("bytes_read", "bytes_written")}
+        rows = race.rows - done
+        context.events.task_done(stage.name, {**size, "rows": rows, "skipped": skipped, "note": race.standing()})
+        done = race.rows
+
+    with arrivals:
+        arrivals.start()
+        race = Race(context, stream, arrivals, contestants, online.limit_seconds, threads)
+        for record in race.resume():
+            stage.skipped += 1
+            stage.records.append(record)
+            say(record, skipped=True)
+        for task, record in run_ready(context.client, stage.key, race):
+            stage.kept.keep(task.name, record)
+            race.finished(task.name, record)
+            stage.note_compiling(record)
+            stage.records.append(record)
+            say(record)
+    for contestant in contestants:
+        if contestant.learner in race.stopped:
+            limit = f"--limit-seconds {online.limit_seconds:g}"
+            context.events.message(f"{contestant.learner}: stopped early, at {limit}")
+    stage.rows = arrivals.rows
+    gpu = evidence_of([record for record in stage.records if "map_seconds" in record])
+    if warning := warning_of(gpu.get("gpu", {})):
+        context.events.message(warning)
+    return stage.finish(
+        **gpu,
+        rows_stream=arrivals.rows,
+        chunks=arrivals.chunks,
+        nnz=arrivals.nnz,
+        **race.grown(),
+        learners={contestant.learner: race.result(contestant) for contestant in contestants},
+    )

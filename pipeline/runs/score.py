@@ -1,0 +1,159 @@
+"""Score: apply the model of a finished run to new data of any size and write one Parquet file."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+from uuid import uuid4
+
+import numpy as np
+import pyarrow as pa
+from distributed import Client
+from fsspec.core import url_to_fs
+
+from ikmap.tasks import LearningTask
+from pipeline.errors import InputError, writing
+from pipeline.readers import Piece
+from pipeline.readers.base import is_wide
+from pipeline.rows.prepared import load_scaling
+from pipeline.running.compiling import prepare
+from pipeline.running.dispatch import Task, run_tasks
+from pipeline.running.engine import Record
+from pipeline.running.measured import summarise
+from pipeline.runs.new_data import NewData
+from pipeline.runs.score_output import Output, parquet_writer, sha256_of
+from pipeline.runs.trained_model import TrainedModel, decisions, needing_all_of
+from pipeline.watching.events import Events
+
+STAGE = "score"
+
+
+def words_of_scoring(model: TrainedModel, data: NewData) -> frozenset[str]:
+    """What scoring needs compiled: reading, mapping to cells, decisions."""
+    rows = "dense" if model.preparation().dense else "sparse"
+    return frozenset({data.source.format, rows, *model.loops})
+
+
+def score(client: Client, model: TrainedModel, data: NewData, output: Output, events: Events) -> dict[str, Any]:
+    """Predict every row: one task per piece of the input, block by block; then join the parts in order.
+
+    Returns
+    -------
+    dict
+        rows, seconds, rows_per_second, compile_seconds (not among the seconds), learner, output, task, rows_labelled
+        (those with a label that the model knows), the figure of the task on these rows, such as accuracy (None where
+        there are none), said (the same in words, else None); stages: the record as in ``metrics.json``.
+
+    Raises
+    ------
+    InputError
+        Anything is wrong with the data or the place of the output.
+    """
+    if (
+        data.source.file.local
+        and output.is_local
+        and os.path.realpath(output.path) == os.path.realpath(data.source.file.path)
+    ):
+        raise InputError(f"--output {output.url}: is the input, expected another file")
+    compile_seconds = prepare(client, words_of_scoring(model, data), events.message)
+    started = time.perf_counter()
+    pieces = data.source.pieces()
+    wide = is_wide(data.source)
+    tasks = [Task(f"{piece.index:06d}", (model, data, piece, output.part(piece.index)), large=wide) for piece in pieces]
+    records: dict[str, Record] = {}
+    key = f"{STAGE}-{uuid4().hex[:8]}"
+
+    def again(k: int) -> str:
+        events.message(f"{tasks[k].args[-1]} is damaged (its SHA-256 is wrong); it is made again")
+        ((_, record),) = run_tasks(client, key, score_piece, [tasks[k]])
+        return str(record["sha256"])
+
+    events.stage_started(STAGE, len(tasks))
+    with needing_all_of(model.again):
+        for task, record in run_tasks(client, key, score_piece, tasks):
+            records[task.name] = record
+            events.task_done(STAGE, record)
+    ordered = [records[task.name] for task in tasks]
+    learned = model.preparation().task
+    figure, tally = learned.figure, learned.total([record["tally"] for record in ordered])
+    value = learned.figures(tally)[figure.key] if tally.rows else None
+    parts = [(task.args[-1], record["sha256"]) for task, record in zip(tasks, ordered, strict=True)]
+    with needing_all_of(model.again):
+        written = output.join(parts, _schema(learned, row=True, label=tally.rows > 0), again)
+    seconds, late = time.perf_counter() - started, Counter[str]()
+    for record in ordered:
+        late[record["worker"]] += record.get("compile_seconds", 0.0)
+    compiled_late = min(max(late.values(), default=0.0), seconds)
+    summary = summarise(STAGE, ordered, 0.0, seconds - compiled_late)
+    summary["bytes_written"] += written
+    events.stage_finished(STAGE, summary)
+    return {
+        "rows": summary["rows"],
+        "seconds": summary["seconds"],
+        "rows_per_second": summary["rows_per_second"],
+        "compile_seconds": round(compile_seconds + compiled_late, 3),
+        "learner": model.learner,
+        "output": output.url,
+        "task": learned.name,
+        "rows_labelled": tally.rows,
+        figure.key: value,
+        "said": None if value is None else figure.line(value),
+        "stages": [summary],
+    }
+
+
+def score_piece(model: TrainedModel, data: NewData, piece: Piece, url: str) -> Record:
+    """Task: predict the rows of one piece and write them as a Parquet file, one row group per block."""
+    preparation = model.preparation()
+    scaling = load_scaling(model.store) if preparation.scale == "minmax" else None
+    task = preparation.task
+    tally, schema = task.tally_from(None), _schema(task)
+    counts = dict.fromkeys(("rows", "bytes_read"), 0)
+    fs, path = url_to_fs(url)
+    # A task that Dask does twice must not write to a file that the other attempt is writing.
+    attempt = f"{path}.{uuid4().hex[:8]}"
+    with writing(url), fs.open(attempt, "wb") as stream, parquet_writer(stream, schema) as writer:
+        for block in data.source.read(piece):
+            counts["bytes_read"] += block.n_bytes
+            n = block.X.shape[0]
+            if n == 0:
+                continue
+            X = block.X if data.columns is None else block.X[:, data.columns]
+            of = f"{data.source.url}: " + (f"part {piece.index + 1}, " if piece.index else "")
+            where = partial(_where, of, counts["rows"] + 1)
+            counts["rows"] += n
+            targets = task.encode(block.y, n)
+            unknown = task.unknown(targets)
+            made: dict[str, list[np.ndarray]] = {name: [] for name in task.columns}
+            for rows, decision in decisions(model, preparation.features(X, scaling), preparation, where):
+                for name, values in task.values(decision).items():
+                    made[name].append(values)
+                known = np.flatnonzero(~unknown[rows])
+                if known.size:
+                    tally = tally + task.tally(targets[rows][known], decision[known])
+            columns = [pa.array(np.concatenate(made[name]), schema.field(name).type) for name in made]
+            label = task.decode(np.where(unknown, np.zeros_like(targets), targets))
+            columns.append(pa.array(label, schema.field("label").type, mask=unknown))
+            writer.write_table(pa.table(columns, schema=schema), row_group_size=n)
+    size = int(fs.size(attempt))
+    fs.mv(attempt, path)
+    return {**counts, "tally": tally.as_json(), "bytes_written": size, "sha256": sha256_of(fs, path)}
+
+
+def _where(of: str, first: int, row: int) -> str:
+    """File and row, for people."""
+    return f"{of}row {first + row}"
+
+
+def _schema(task: LearningTask, *, row: bool = False, label: bool = True) -> pa.Schema:
+    """Columns of the output, in their order."""
+    fields: Mapping[str, str] = {
+        **({"row": "int64"} if row else {}),
+        **task.columns,
+        **({"label": task.label_type} if label else {}),
+    }
+    return pa.schema([(name, pa.type_for_alias(kind)) for name, kind in fields.items()])

@@ -1,0 +1,167 @@
+"""The file that scoring writes: each piece of the input gives a part, and the parts are joined in order."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, Self
+from uuid import uuid4
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from fsspec.core import url_to_fs
+
+from pipeline.errors import InputError
+from pipeline.running.healing import ATTEMPTS
+from pipeline.storage.durable import flush
+
+ROW_GROUP = 1 << 17
+"""Rows of a row group of the output."""
+COPIED_ROWS = 1 << 16
+HASHED_BYTES = 1 << 20
+
+
+@dataclass
+class Output:
+    """A file that is there whole or not at all. A context manager that owns the folder its parts are written to.
+
+    Parameters
+    ----------
+    url : str
+        Local path, or a URL that fsspec can write; the workers must see it too.
+
+    Raises
+    ------
+    InputError
+        On entering, if nothing can be written there.
+    """
+
+    url: str
+    folder: str = field(init=False, default="")
+
+    def __enter__(self) -> Self:
+        with _writing(self.url):
+            self._fs, self.path = url_to_fs(self.url)
+            parent, _, name = self.path.rpartition("/")
+            if self._fs.isdir(self.path):
+                raise InputError(f"--output {self.url}: is a directory, expected a file")
+            if self.is_local and not self._fs.isdir(parent or "/"):
+                raise InputError(f"--output {self.url}: no such directory {parent}")
+            folder = f"{parent}/.{name}.parts-{uuid4().hex[:8]}"
+            if self.is_local:
+                os.mkdir(folder, 0o700)
+            else:
+                self._fs.makedirs(folder)
+            self.folder = folder
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        # Tasks that were cancelled may still be writing: what they add while the folder is emptied goes next time.
+        for _ in range(5):
+            with suppress(OSError):
+                if not self._fs.exists(self.folder):
+                    return
+                self._fs.rm(self.folder, recursive=True)
+
+    @property
+    def is_local(self) -> bool:
+        return "file" in self._fs.protocol
+
+    def part(self, index: int) -> str:
+        """Address of the part of a piece, for any process."""
+        return str(self._fs.unstrip_protocol(f"{self.folder}/{index:06d}.parquet"))
+
+    def join(self, parts: Sequence[tuple[str, str]], schema: pa.Schema, again: Callable[[int], str]) -> int:
+        """Make one file of the parts, in order, numbering the rows; then give it its name. Returns its bytes.
+
+        Parameters
+        ----------
+        parts : sequence of (address, SHA-256)
+        again : callable
+            Makes a part again that is damaged, given its number; returns its SHA-256.
+        """
+        joined = f"{self.folder}/joined.parquet"
+        with _writing(self.url):
+            with self._fs.open(joined, "wb") as stream, parquet_writer(stream, schema) as writer:
+                row = 0
+                for table in _in_row_groups(self._tables(parts, again)):
+                    numbers = np.arange(row, row + table.num_rows, dtype=np.int64)
+                    numbered = table.add_column(0, "row", pa.array(numbers)).select(schema.names)
+                    writer.write_table(numbered, row_group_size=ROW_GROUP)
+                    row += table.num_rows
+            size = int(self._fs.size(joined))
+            if self.is_local:
+                flush({joined})
+            self._fs.mv(joined, self.path)  # within one directory: another file of that name is replaced in one step
+            if self.is_local:
+                flush({os.path.dirname(self.path)})
+        return size
+
+    def _tables(self, parts: Sequence[tuple[str, str]], again: Callable[[int], str]) -> Iterator[pa.Table]:
+        for k, (url, sha256) in enumerate(parts):
+            path = self._fs._strip_protocol(url)
+            for _ in range(ATTEMPTS):
+                if sha256_of(self._fs, path) == sha256:
+                    break
+                sha256 = again(k)
+            else:
+                raise InputError(f"{path} is damaged {ATTEMPTS} times in a row; check the disk and the memory")
+            with self._fs.open(path, "rb") as stream, pq.ParquetFile(stream) as part:
+                for batch in part.iter_batches(COPIED_ROWS):
+                    yield pa.Table.from_batches([batch])
+            self._fs.rm_file(path)
+
+
+@contextmanager
+def _writing(url: str) -> Iterator[None]:
+    """Turn what can go wrong while writing into one line."""
+    try:
+        yield
+    except InputError:
+        raise
+    except (OSError, ImportError, ValueError) as error:
+        # fsspec says ValueError of an unknown protocol; one of ours is not to be dressed up as the user's.
+        if isinstance(error, ValueError) and "protocol" not in str(error).lower():
+            raise
+        reason = getattr(error, "strerror", None) or " ".join(str(error).split())
+        raise InputError(f"--output {url}: cannot be written: {reason}") from error
+
+
+def _in_row_groups(tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
+    """Cut anew, so that the file does not depend on how its input was cut."""
+    waiting: list[pa.Table] = []
+    rows = 0
+    for table in tables:
+        waiting.append(table)
+        rows += table.num_rows
+        while rows >= ROW_GROUP:
+            whole = pa.concat_tables(waiting)
+            yield whole.slice(0, ROW_GROUP).combine_chunks()
+            waiting = [whole.slice(ROW_GROUP)]
+            rows -= ROW_GROUP
+    if rows:
+        yield pa.concat_tables(waiting).combine_chunks()
+
+
+def parquet_writer(stream: Any, schema: pa.Schema) -> pq.ParquetWriter:
+    """A file each page of which has a checksum, for whoever reads it."""
+    return pq.ParquetWriter(stream, schema, write_page_checksum=True)
+
+
+def sha256_of(fs: Any, path: str) -> str:
+    """Of a file; of none, nothing."""
+    digest = hashlib.sha256()
+    try:
+        with fs.open(path, "rb") as stream:
+            while block := stream.read(HASHED_BYTES):
+                digest.update(block)
+    except FileNotFoundError:
+        return ""
+    return digest.hexdigest()

@@ -1,0 +1,172 @@
+"""The model of a finished run, opened to score with, and what it decides of rows in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ikmap.methods import LEARNERS, MAPS, Learner, Map
+from ikmap.model import Model
+from ikmap.partitioners import Partitions
+from ikmap.rows import Rows, as_csr, as_rows
+from pipeline.datasets.spec import CSV_KEYS
+from pipeline.errors import Damaged, InputError
+from pipeline.rows.prepared import DATA, READ_BYTES, STREAM_DATA, Preparation
+from pipeline.rows.values import check_values, kernel_in
+from pipeline.storage.fitted import Fitted
+from pipeline.storage.models import MODELS, load_model
+from pipeline.storage.rundir import read_manifest_or_copy
+from pipeline.storage.store import Store
+
+
+@dataclass(frozen=True)
+class TrainedModel:
+    """What a finished run gives to score with. Small and picklable; arrays stay in the run's store.
+
+    Attributes
+    ----------
+    store : Store
+    learner : str
+    content_hash : str
+        Of the learner's model.
+    fitted : Fitted or None
+        The partitionings whose cells it was trained on; None: it takes the rows themselves.
+    label : str, int or None
+        The label column that the run was told of.
+    partitioner : str
+    again : str
+        The command that trains it anew.
+    csv : tuple of (key, value)
+        What the definition of the run's data set tells of CSV files
+        (:attr:`~pipeline.datasets.registry.ResolvedDataset.csv`).
+    loops : frozenset of str
+        Words of the loops that mapping and predicting need.
+    """
+
+    store: Store
+    learner: str
+    content_hash: str
+    fitted: Fitted | None
+    label: str | int | None
+    partitioner: str
+    again: str = ""
+    csv: tuple[tuple[str, Any], ...] = ()
+    loops: frozenset[str] = frozenset()
+
+    def preparation(self) -> Preparation:
+        """How values and labels become features and targets."""
+        attributes = self.store.need(DATA)
+        # A stream is stored as prepared, but for the scale: that is found last, by its initial rows.
+        scale = (self.store.attributes(STREAM_DATA) or attributes)["preparation"]["scale"]
+        return Preparation.from_json({**attributes["preparation"], "scale": scale})
+
+    def load(self) -> tuple[Partitions | None, Any]:
+        """The models, from this process's cache or the store."""
+        model = load_model(self.store, f"{MODELS}/{self.learner}", Model, self.content_hash)
+        return None if self.fitted is None else self.fitted.load(self.store), model
+
+
+def open_run(folder: str, learner: str | None = None) -> TrainedModel:
+    """Find the model of a finished run.
+
+    Parameters
+    ----------
+    learner : str, optional
+        Default: the first one that the run trained.
+
+    Raises
+    ------
+    InputError
+        There is no run, it is unfinished or damaged, or it has no such learner.
+    """
+    path = Path(folder).expanduser().absolute()
+    if not path.is_dir():
+        said = "found a file, expected the directory" if path.exists() else "no such directory, expected that"
+        raise InputError(f"--model {folder}: {said} of a finished run")
+    manifest, _ = read_manifest_or_copy(path)
+    online = "online" in manifest["identity"]
+    again = f"python -m flows.{'online' if online else 'batch'} --config {path / 'run.toml'} --run-dir {path}"
+    if manifest["status"] != "finished":
+        raise InputError(f"--model {folder}: found an unfinished run, expected a finished one; to finish it: {again}")
+    identity, stages = manifest["identity"], manifest["stages"]
+    learners = identity["params"]["learners"]
+    learner = learner or learners[0]
+    if learner not in learners:
+        raise InputError(f"--learner {learner}: not in this run, which has {', '.join(learners)}")
+    trained = stages["stream"]["result"]["learners"][learner] if online else stages[f"train:{learner}"]["result"]
+    fitted = None
+    if "cells" in trained:
+        # A map that grew with its stream is the one of its end.
+        grown = stages["stream"]["result"].get("grown", []) if online else []
+        models = [Fitted(**model) for model in (*grown, *stages["partition"]["result"]["fitted"])]
+        fitted = next(model for model in models if model.label == trained["cells"])
+    store = Store(path / "store.zarr")
+    again = f"{again} --fresh" if online else again
+    with needing_all_of(again):
+        for name in (DATA, *([fitted.name] if fitted else []), f"{MODELS}/{learner}"):
+            store.need(name)
+    partitioner, data = identity["params"]["partitioner"], identity["data"]
+    csv = tuple((key, data[key]) for key in CSV_KEYS if key in data)
+    return TrainedModel(
+        store, learner, trained["content_hash"], fitted, data["label"], partitioner, again, csv,
+        _loops(identity["params"], learner, fitted),
+    )  # fmt: skip
+
+
+def _loops(params: Mapping[str, Any], learner: str, fitted: Fitted | None) -> frozenset[str]:
+    """Words of the loops that a method needs to score with; none of one that is not known here."""
+
+    def options(of: Learner | Map) -> Any:
+        return of.Options.of_record(params.get("methods", {}).get(of.name, {}))
+
+    known = LEARNERS.get(learner)
+    words = known.compiled(options(known), scoring=True) if known else frozenset[str]()
+    mapping = MAPS.get(fitted.map) if fitted else None
+    return words | (mapping.compiled(options(mapping)) if mapping else frozenset())
+
+
+@contextmanager
+def needing_all_of(again: str) -> Iterator[None]:
+    """Say what to do where something of a finished run is damaged."""
+    try:
+        yield
+    except Damaged as damaged:
+        raise InputError(f"{damaged}; restore it from a copy, or make the run again: {again}") from damaged
+
+
+def decisions(
+    model: TrainedModel, X: Rows, preparation: Preparation, where: Callable[[int], str], n_threads: int | None = 1
+) -> Iterator[tuple[slice, np.ndarray]]:
+    """Yield rows and their decision values, a bounded number of bytes at a time.
+
+    Parameters
+    ----------
+    X : float64 ndarray or csr_array
+        Features: what :meth:`~pipeline.rows.prepared.Preparation.features` gives.
+    where : callable
+        Names a row of X for people.
+    n_threads : int, optional
+        At most this many threads find cells; None: all usable cores.
+
+    Yields
+    ------
+    slice, ndarray
+        Decision values, float64, of shape (n, K).
+    """
+    partitions, predictor = model.load()
+    n = X.shape[0]
+    X = X if preparation.dense else as_csr(X)
+    outputs = preparation.task.outputs
+    width = max(8 * min(preparation.n_columns, 4096), 4 * partitions.n_partitions if partitions else 0, 8 * outputs)
+    step = max(1, READ_BYTES // width)
+    for begin in range(0, n, step):
+        rows = slice(begin, min(begin + step, n))
+        given: Any = partitions.cells(X[rows], n_threads=n_threads) if partitions else as_rows(X[rows])
+        if partitions is None:
+            check_values(model.learner, given, where, preparation.column_names, begin, kernel_in(predictor))
+        yield rows, predictor.decision_function(given)

@@ -1,0 +1,81 @@
+"""Fitted partitionings of a run: what they are called, and where they and their cells are stored."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ikmap.methods.map import Value
+from ikmap.partitioners import Partitions
+from pipeline.storage.models import load_model
+from pipeline.storage.store import Store
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """Which partitionings: small enough to travel with every task.
+
+    Attributes
+    ----------
+    map : str
+        Of :data:`ikmap.methods.MAPS`.
+    parameter : str
+        Name of the number that was chosen or given for it, such as psi.
+    value : int or float
+    most_cells : int
+        Of all partitionings, the most that one has.
+    content_hash : str
+        Of the stored model; tasks refuse any other.
+    grown : bool
+        It is the map at the end of a stream, with which it grew.
+    """
+
+    map: str
+    parameter: str
+    value: Value
+    most_cells: int
+    content_hash: str
+    grown: bool = False
+
+    @property
+    def label(self) -> str:
+        """What its outputs are called after."""
+        return label_of(self.map, self.parameter, self.value)
+
+    @property
+    def name(self) -> str:
+        """Where it is stored."""
+        return f"{'grown' if self.grown else 'partitions'}/{self.label}"
+
+    def as_result(self) -> dict[str, Any]:
+        """As a learner's result says what it works on."""
+        value = {"psi": self.value} if self.parameter == "psi" else {"parameter": self.parameter, "value": self.value}
+        return {"cells": self.label, **value}
+
+    def cells_name(self, side: str) -> str:
+        """Where the cells of training or test rows are stored."""
+        return f"cells/{self.label}/{side}"
+
+    def load(self, store: Store) -> Partitions:
+        """The model, from this process's cache or the store."""
+        return load_model(store, self.name, Partitions, self.content_hash)
+
+    def offsets(self, store: Store) -> np.ndarray:
+        """Offsets of the cells, int64 (t + 1,): all that a learner needs of the model, which may be large.
+
+        Raises
+        ------
+        ValueError
+            If the stored model is another one.
+        """
+        attributes = store.need(self.name)
+        if attributes.get("content_hash") != self.content_hash:
+            raise ValueError(f"{store.path}/{self.name}: not the model {self.content_hash}")
+        return np.array(attributes["offsets"], dtype=np.int64)
+
+
+def label_of(name: str, parameter: str, value: Value) -> str:
+    """What partitionings of a map are called in the store."""
+    return f"{name}-{parameter}-{value}"

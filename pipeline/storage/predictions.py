@@ -1,0 +1,65 @@
+"""Files of predictions of a stream, and what a record promises of them."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pipeline.errors import InputError
+from pipeline.storage.durable import written
+
+
+class PredictionFile:
+    """What a learner has predicted of the rows of a stream, a value of the task's type for each, row after row.
+
+    Writing the same rows again is harmless: an attempt that is repeated predicts the same.
+
+    Parameters
+    ----------
+    path : str
+        Workers and client must see it.
+    dtype : str
+    """
+
+    def __init__(self, path: str, dtype: str) -> None:
+        self.path, self.dtype = path, np.dtype(dtype).newbyteorder("<")
+
+    def write(self, first: int, predicted: np.ndarray) -> None:
+        """Put the predictions of rows ``first, first + 1, ...`` on disk."""
+        Path(self.path).parent.mkdir(parents=True, exist_ok=True)
+        handle = os.open(self.path, os.O_WRONLY | os.O_CREAT, 0o666)
+        try:
+            raw = np.ascontiguousarray(predicted, dtype=self.dtype).tobytes()
+            if os.pwrite(handle, raw, self.dtype.itemsize * first) != len(raw):
+                raise InputError(f"{self.path}: predictions could not be written whole; is the disk full?")
+        finally:
+            os.close(handle)
+        written(self.path, Path(self.path).parent, Path(self.path).parent.parent)
+
+    def read(self, first: int = 0, n: int = -1) -> np.ndarray:
+        """Predictions of n rows from row `first` on, or of as many as there are; n = -1: of all."""
+        if len(self) <= first:
+            return np.zeros(0, dtype=self.dtype)
+        return np.fromfile(self.path, dtype=self.dtype, offset=self.dtype.itemsize * first, count=n)
+
+    def __len__(self) -> int:
+        """Rows up to the last one that was written."""
+        return Path(self.path).stat().st_size // self.dtype.itemsize if Path(self.path).exists() else 0
+
+
+def promise_of_predictions(path: str, dtype: str, first: int, n: int) -> dict[str, Any]:
+    """What the record of a chunk says of its predictions."""
+    file = Path(path)
+    promise = {"file": f"{file.parent.name}/{file.name}", "dtype": dtype, "first": first, "rows": n}
+    return {**promise, "sha256": digest_of_predictions(file.parent.parent, promise)}
+
+
+def digest_of_predictions(run: Path, promise: Mapping[str, Any]) -> str:
+    """SHA-256 of some predictions as they are on the disk."""
+    found = PredictionFile(str(run / promise["file"]), promise["dtype"]).read(promise["first"], promise["rows"])
+    return hashlib.sha256(found.tobytes()).hexdigest()

@@ -1,0 +1,51 @@
+"""Records of the tasks of a stage: each promises that what its task wrote is on the disk, and whole."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pipeline.errors import Damaged
+from pipeline.storage.durable import flush, read_json, taken, write_json
+from pipeline.storage.rundir import RunDirectory
+from pipeline.storage.whole import is_whole
+
+FLUSH_SECONDS = 1.0
+"""Records are flushed so often, several at a time: one that is lost with the power costs no more than its task."""
+
+
+class Records:
+    """Those of one stage.
+
+    Attributes
+    ----------
+    unflushed : set of str
+        Files and directories that are still to be flushed, before the stage is done.
+    """
+
+    def __init__(self, run: RunDirectory, stage: str, say: Callable[[str], None]) -> None:
+        self._run, self._stage, self._say = run, stage, say
+        self.unflushed: set[str] = set()
+        self._flushed = time.monotonic()
+
+    def done(self, task: str) -> dict[str, Any] | None:
+        """The record of a task, if there is one and what it promises is there."""
+        try:
+            record = read_json(self._run.task_record(self._stage, task))
+        except FileNotFoundError:
+            return None
+        except Damaged as damaged:
+            self._say(f"{damaged}; the task is done again")
+            return None
+        return record if is_whole(self._run, record) else None
+
+    def keep(self, task: str, record: Mapping[str, Any]) -> None:
+        """Write the record of a task, once what this process has written before is on the disk."""
+        flush(taken())
+        path = self._run.task_record(self._stage, task)
+        write_json(path, record, content=False, entry=False)
+        self.unflushed |= {str(path), str(path.parent)}
+        if time.monotonic() - self._flushed > FLUSH_SECONDS:
+            flush(self.unflushed)
+            self.unflushed, self._flushed = set(), time.monotonic()

@@ -1,0 +1,329 @@
+"""The directory of a run: what it is a run of, what is finished, and how to go on."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from threading import Lock
+from typing import IO, Any
+from uuid import uuid4
+
+from pipeline.errors import Damaged, InputError
+from pipeline.params import with_options_known_since
+from pipeline.storage.durable import UNFINISHED, parsed, read_json, unsealed, write_json, written
+from pipeline.storage.store import Store
+
+MANIFEST = "manifest.json"
+MANIFEST_COPY = ".manifest.copy"
+"""The same once more, for the day that the manifest is damaged; at most one step behind."""
+RECORDS = "records"
+METRICS = "metrics.json"
+LOCK = ".lock"
+SCHEMA_VERSION = 2
+DISCARDED = "discarded"
+"""Status of a run that is being removed."""
+
+
+class RunDirectory:
+    """An opened run directory, held by this process alone until it is closed.
+
+    Parameters
+    ----------
+    path : Path
+        Made where it is not there, for this user alone.
+    identity : mapping
+        JSON values that decide the result: parameters and data. A directory of a run with another identity is
+        refused with the differences named.
+    fresh : bool
+        Discard the run that is there.
+
+    Raises
+    ------
+    InputError
+        The directory cannot be written, belongs to something else, to another run, or is in use.
+    """
+
+    def __init__(self, path: Path, identity: Mapping[str, Any], *, fresh: bool = False) -> None:
+        self.path = path
+        self.resumed = False
+        self.repaired = ""
+        self._saving = Lock()  # stages may end at the same time
+        self._lock = hold(self.path)
+        try:
+            self._open(json.loads(json.dumps(identity)), fresh)
+        except BaseException:
+            self.close()
+            raise
+
+    def _open(self, identity: dict[str, Any], fresh: bool) -> None:
+        manifest, copy = self.path / MANIFEST, self.path / MANIFEST_COPY
+        for partial in self.path.glob(".*manifest*.*"):  # of a process that was killed as it wrote the first one
+            if partial != copy:
+                partial.unlink()
+        others = [entry.name for entry in self.path.iterdir() if entry.name not in (LOCK, MANIFEST, MANIFEST_COPY)]
+        if others and not manifest.exists() and not copy.exists():
+            raise InputError(
+                f"{self.path}: found {others[0]} but no {MANIFEST}: not the directory of a run; name another"
+            )
+        there = manifest.exists() or copy.exists()
+        if there and (fresh or read_manifest_or_copy(self.path)[0]["status"] == DISCARDED):
+            # Said first and taken back last: whoever finds a half-removed run goes on removing it.
+            _mark_discarded(manifest)
+            for name in others:
+                entry = self.path / name
+                shutil.rmtree(entry) if entry.is_dir() and not entry.is_symlink() else entry.unlink()
+            # On the disk before the next run begins: its records must not be taken for those of this one.
+            written(self.path)
+            manifest.unlink()
+            there = False
+        if there:
+            self.manifest, self.repaired = read_manifest_or_copy(self.path)
+            was, now = (held.get("layout") for held in (self.manifest["identity"], identity))
+            if was != now:  # then nearly all of it has another name, which would only hide why
+                raise InputError(
+                    f"{self.path} was made by another version (found layout {was}, expected {now}); give "
+                    "another --run-dir, or --fresh to do it again"
+                )
+            changed = _differences(with_options_known_since(self.manifest["identity"]), identity)
+            if changed:
+                raise InputError(
+                    f"{self.path} holds another run: {'; '.join(changed)}; give the options that it was begun with, "
+                    "another --run-dir, or --fresh"
+                )
+            self.resumed = True
+        else:
+            self.manifest = {
+                "schema_version": SCHEMA_VERSION,
+                "id": uuid4().hex[:12],
+                "status": "unfinished",
+                "started": datetime.now(UTC).isoformat(timespec="seconds"),
+                "seconds": 0.0,
+                "identity": identity,
+                "stages": {},
+            }
+            self.save()
+            above = self.path.absolute().parent
+            written(above, above.parent)
+        self.store.create()
+
+    @property
+    def store(self) -> Store:
+        return Store(self.path / "store.zarr")
+
+    @property
+    def finished(self) -> bool:
+        return bool(self.manifest["status"] == "finished")
+
+    def metrics(self, say: Callable[[str], None]) -> dict[str, Any] | None:
+        """``metrics.json`` of a finished run; where it is damaged, the run is none, and `say` is told."""
+        if not self.finished:
+            return None
+        try:
+            return read_json(self.path / METRICS)
+        except (Damaged, FileNotFoundError) as error:
+            damaged = error if isinstance(error, Damaged) else Damaged(str(self.path / METRICS), "it is missing")
+            say(f"{damaged}; it is made again")
+            self.manifest["status"] = "unfinished"
+            return None
+
+    def begin_session(self, start_seconds: float = 0.0) -> None:
+        """Note that a process begins to work on the run, and count the seconds of one that was stopped before.
+
+        Parameters
+        ----------
+        start_seconds : float
+            What it took the process to get here, which is no work on the run; all processes' are added up.
+        """
+        self.manifest["seconds"] = self.spent
+        self.manifest["start_seconds"] = round(self.manifest.get("start_seconds", 0.0) + start_seconds, 3)
+        self.manifest["session"] = time.time()
+        self.save(certain=False)
+
+    @property
+    def spent(self) -> float:
+        """Seconds of all processes that have worked on the run before.
+
+        Nobody knows when one was stopped; its time is counted up to the last file that it wrote here.
+        """
+        lost = self._last_written() - self.manifest["session"] if "session" in self.manifest else 0.0
+        return float(self.manifest["seconds"] + round(max(0.0, lost), 3))
+
+    def end_session(self, seconds: float) -> None:
+        """Count the seconds of this process, whose work is done; :meth:`save` is left to the caller."""
+        del self.manifest["session"]
+        self.manifest["seconds"] = round(self.manifest["seconds"] + seconds, 3)
+
+    def sweep(self) -> None:
+        """Remove the half-written files that killed processes have left: Zarr takes those in a group for members."""
+        for folder, _, names in os.walk(self.path):
+            for name in names:
+                if name.endswith(UNFINISHED):
+                    Path(folder, name).unlink(missing_ok=True)
+
+    def _last_written(self) -> float:
+        """When a file of the stages was written last, in seconds since the epoch."""
+        files = [self.path / MANIFEST, *(self.path / RECORDS).rglob("*")]
+        times = [0.0]
+        for file in files:
+            with suppress(FileNotFoundError):  # a worker that has outlived its killed client may still be renaming
+                times.append(file.stat().st_mtime)
+        return max(times)
+
+    def save(self, *, certain: bool = True, before: Iterable[str] = ()) -> None:
+        """Write the manifest, and after it the copy.
+
+        Parameters
+        ----------
+        certain : bool
+            It is the new one from now on, whatever happens; else after a power cut it may be the one before.
+        before : iterable of str
+            Files and directories that are flushed before it is written.
+        """
+        write_json(self.path / MANIFEST, self.manifest, entry=certain, before=before)
+        write_json(self.path / MANIFEST_COPY, self.manifest, content=False, entry=False)
+
+    def stage(self, name: str) -> dict[str, Any] | None:
+        """What a finished stage left: ``{"record": ..., "result": ...}``."""
+        found: dict[str, Any] | None = self.manifest["stages"].get(name)
+        return found
+
+    def finish_stage(
+        self,
+        name: str,
+        record: Mapping[str, Any],
+        result: Mapping[str, Any],
+        outputs: Sequence[str] = (),
+        records: Iterable[str] = (),
+    ) -> None:
+        """Promise that a stage is done: all that its tasks wrote is there, and `outputs`, which are in no record.
+
+        Its `records` are flushed first, those that have not been yet, and what else it has written.
+        """
+        folder = self.task_record(name, "any").parent
+        before = {*records, str(folder), str(folder.parent), str(self.path)}
+        with self._saving:
+            more = {"outputs": list(outputs)} if outputs else {}
+            self.manifest["stages"][name] = {"record": dict(record), "result": dict(result), **more}
+            # The records alone would do: lost with the power, this costs a look at them.
+            self.save(certain=False, before=before)
+
+    def records(self, stage: str) -> dict[str, dict[str, Any] | None]:
+        """Records of a stage's tasks, by task; None of those that are damaged, which count as not done."""
+        found: dict[str, dict[str, Any] | None] = {}
+        for path in self.task_record(stage, "any").parent.glob("*.json"):
+            try:
+                found[path.stem] = read_json(path)
+            except Damaged:
+                found[path.stem] = None
+        return found
+
+    def task_record(self, stage: str, task: str) -> Path:
+        """Where the record of a finished task stands."""
+        return self.path / RECORDS / stage.replace(":", "-") / f"{task}.json"
+
+    def close(self) -> None:
+        """Let other processes have the directory."""
+        self._lock.close()
+
+
+def discard(path: Path) -> None:
+    """Have the run in a directory, if there is one, removed by whoever opens the directory next.
+
+    Raises
+    ------
+    InputError
+        A process is working on it.
+    """
+    if (path / MANIFEST).exists() or (path / MANIFEST_COPY).exists():
+        with hold(path):
+            _mark_discarded(path / MANIFEST)
+
+
+def _mark_discarded(manifest: Path) -> None:
+    write_json(manifest, {"schema_version": SCHEMA_VERSION, "status": DISCARDED})
+    (manifest.parent / MANIFEST_COPY).unlink(missing_ok=True)  # which says something else
+
+
+def hold(path: Path) -> IO[str]:
+    """Keep other processes out of a directory, which is made where it is not there, until the file returned is closed.
+
+    One that is made is its user's alone, as rows are stored in it; one that is there keeps its mode.
+
+    Raises
+    ------
+    InputError
+        Another one holds it, or it cannot be written.
+    """
+    try:
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        lock = open(path / LOCK, "a")  # noqa: SIM115 - held until closed
+    except (FileExistsError, NotADirectoryError):
+        raise InputError(f"{path}: found a file, expected a directory for the run") from None
+    except OSError as error:
+        raise InputError(f"{path}: cannot write the run directory: {error.strerror}") from None
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        lock.close()
+        raise InputError(f"{path}: another process is working on this run") from None
+    return lock
+
+
+def read_manifest(path: Path) -> dict[str, Any]:
+    """Read the manifest of a run directory.
+
+    Raises
+    ------
+    InputError
+        There is none, or another version wrote it.
+    Damaged
+    """
+    name = path / MANIFEST
+    try:
+        manifest = parsed(name, name.read_bytes())
+    except FileNotFoundError:
+        if (path / MANIFEST_COPY).exists():
+            raise Damaged(str(name), "it is missing") from None
+        raise InputError(f"{path}: found no {MANIFEST}, expected the directory of a run") from None
+    if isinstance(manifest, dict) and manifest.get("schema_version") == 1 and "digest" not in manifest:
+        raise InputError(
+            f"{name}: found version 1, expected {SCHEMA_VERSION}: the run was made by earlier software, which wrote no "
+            "checksums; --fresh does it again"
+        )
+    manifest = unsealed(name, manifest)
+    if manifest.get("schema_version") != SCHEMA_VERSION:
+        raise InputError(f"{name}: found version {manifest.get('schema_version')}, expected {SCHEMA_VERSION}")
+    return manifest
+
+
+def read_manifest_or_copy(path: Path) -> tuple[dict[str, Any], str]:
+    """Read the manifest of a run directory; where it is damaged, its copy, and say so.
+
+    Raises
+    ------
+    InputError
+        There is none, another version wrote it, or both are damaged.
+    """
+    try:
+        return read_manifest(path), ""
+    except Damaged as damaged:
+        with suppress(Damaged, FileNotFoundError):
+            return read_json(path / MANIFEST_COPY), f"{damaged}; the run goes on from its copy"
+        raise InputError(f"{damaged}, and so is its copy; --fresh does the run again") from None
+
+
+def _differences(was: Any, now: Any, name: str = "") -> list[str]:
+    """Name the leaves in which two JSON values differ, old value first."""
+    if isinstance(was, dict) and isinstance(now, dict):
+        keys = [*was, *(key for key in now if key not in was)]
+        return [
+            text for key in keys for text in _differences(was.get(key), now.get(key), f"{name}.{key}" if name else key)
+        ]
+    return [] if was == now else [f"{name} was {was!r}, now {now!r}"]

@@ -1,0 +1,380 @@
+"""The Zarr store of a run: groups of plain arrays, and sharded arrays of which each task writes whole shards.
+
+Chunks carry a CRC-32C. What describes arrays carries a digest: a group has the digest of its attributes and, in them,
+those of its arrays' metadata. All of them are verified on reading.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from functools import wraps
+from pathlib import Path
+from typing import Any, Concatenate
+
+import numpy as np
+import zarr
+from fsspec.core import url_to_fs
+
+from pipeline.errors import Damaged, writing
+from pipeline.storage import durable
+from pipeline.storage.arrays import ABSENT, ABSENT_FRACTION, compressors, read, shards_of
+
+COMPLETE = "complete"
+"""Attribute that is written last: a group without it was left half-written and counts as absent."""
+
+MEMBERS = "members"
+"""Attribute with the digest of each array's metadata."""
+
+CHUNK_BYTES = 4 << 20
+
+KEPT_OPEN = 256
+"""Groups and arrays that a process keeps open: to open one takes milliseconds, as long as the work of a small task."""
+
+DOCUMENT = "zarr.json"
+"""File that describes a group or an array."""
+
+AS_WRITTEN: Any = {"write_empty_chunks": True, "read_missing_chunks": False}
+"""How arrays are opened: what is not there is an error, and never a value."""
+
+type Stamps = dict[str, tuple[int, int, int]]
+
+_opened: dict[tuple[str, str, str], tuple[Stamps, Any]] = {}
+
+
+def _stamps(folder: Path, members: bool) -> Stamps:
+    """What changes when a group or array on a local disk is rewritten: Zarr replaces the files that describe them.
+
+    With `members`, also when one of the arrays in a group is.
+    """
+    folders = [folder]
+    if members and folder.is_dir():
+        folders += sorted(Path(entry.path) for entry in os.scandir(folder) if entry.is_dir())
+    stamps: Stamps = {}
+    for path in folders:
+        try:
+            status = os.stat(path / "zarr.json")
+        except FileNotFoundError:
+            continue
+        stamps[str(path)] = status.st_mtime_ns, status.st_ino, status.st_size
+    return stamps
+
+
+def _names_it[**P, T](write: Callable[Concatenate[Store, P], T]) -> Callable[Concatenate[Store, P], T]:
+    """Have the errors of a method that writes, where there is no room, name the array or group: the first argument."""
+
+    @wraps(write)
+    def named(self: Store, *args: P.args, **kwargs: P.kwargs) -> T:
+        with writing("/".join([self.path, *map(str, args[:1])])):
+            return write(self, *args, **kwargs)
+
+    return named
+
+
+class Store:
+    """A Zarr v3 hierarchy under one path. Small and picklable; every process opens it for itself.
+
+    Parameters
+    ----------
+    path : str or Path
+        Directory of the hierarchy, or its URL (any of fsspec's).
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = str(path)
+
+    @property
+    def local(self) -> bool:
+        """Whether the hierarchy is a directory of this machine."""
+        return "://" not in self.path
+
+    @_names_it
+    def create(self) -> None:
+        """Make the root group, where there is none yet."""
+        try:
+            whole = self._document("").get("node_type") == "group"
+        except (FileNotFoundError, Damaged):
+            whole = False
+        if not whole:
+            self._describe("", {})
+        if self.local:
+            durable.written(self.path, Path(self.path).parent)
+
+    @_names_it
+    def write_group(self, name: str, arrays: Mapping[str, np.ndarray], attributes: Mapping[str, Any]) -> int:
+        """Write a group of arrays whole, replacing one of that name. Returns the bytes of the arrays."""
+        self.delete(name)
+        members: dict[str, str] = {}
+        for key, array in arrays.items():
+            rows = max(1, CHUNK_BYTES // max(1, array.nbytes // max(1, len(array))))
+            zarr.create_array(
+                self.path,
+                name=f"{name}/{key}",
+                shape=array.shape,
+                dtype=array.dtype,
+                chunks=(min(rows, max(1, len(array))), *(max(1, s) for s in array.shape[1:])),
+                compressors=compressors(array.dtype),
+                config=AS_WRITTEN,
+            )[...] = array
+            members[key] = durable.digest_of(self._document(f"{name}/{key}"))
+        self._describe(name, {**attributes, MEMBERS: members, COMPLETE: True})
+        self._written(name, whole=True)
+        return sum(array.nbytes for array in arrays.values())
+
+    def attributes(self, name: str) -> dict[str, Any] | None:
+        """Attributes of a complete group, or None where there is none.
+
+        Raises
+        ------
+        Damaged
+        """
+        try:
+            attributes = self._kept_open("attributes", name, lambda: self._attributes(name))
+        except FileNotFoundError:
+            return None
+        return dict(attributes) if attributes.get(COMPLETE) else None
+
+    def _attributes(self, name: str) -> dict[str, Any]:
+        attributes = self._document(name).get("attributes")
+        # Groups that Zarr makes on its way have none.
+        return {} if attributes == {} else durable.unsealed(self._at(name), attributes)
+
+    def need(self, name: str) -> dict[str, Any]:
+        """Attributes of a group that was written.
+
+        Raises
+        ------
+        Damaged
+            Also where there is none.
+        """
+        attributes = self.attributes(name)
+        if attributes is None:
+            raise Damaged(self._at(name), "found no complete group")
+        return attributes
+
+    def read_group(self, name: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Read a group that was written: attributes and arrays.
+
+        Raises
+        ------
+        Damaged
+            Also where there is none.
+        """
+        arrays = {key: read(array, slice(0, array.shape[0])) for key, array in self.open_arrays(name).items()}
+        return self.need(name), arrays
+
+    @_names_it
+    def delete(self, name: str) -> None:
+        """Remove a group and all it holds; nothing happens where there is none."""
+        # First what says that it is complete: the others go in any order.
+        if self.local:
+            folder = Path(self.path, name)
+            (folder / DOCUMENT).unlink(missing_ok=True)
+            if folder.exists():
+                shutil.rmtree(folder)
+            return
+        files, root = url_to_fs(f"{self.path}/{name}")
+        for path in (f"{root}/{DOCUMENT}", root):
+            with suppress(FileNotFoundError):
+                files.rm(path, recursive=True)
+
+    def _at(self, name: str) -> str:
+        """Where a group or array is, for people."""
+        return f"{self.path}/{name}" if name else self.path
+
+    def _document(self, name: str) -> dict[str, Any]:
+        """What describes a group or an array.
+
+        Raises
+        ------
+        FileNotFoundError
+            There is none.
+        Damaged
+        """
+        if self.local:
+            path = Path(self.path, name, DOCUMENT)
+            text = durable.reading(self._at(name), path.read_bytes)
+        else:
+            files, path = url_to_fs(f"{self._at(name)}/{DOCUMENT}")
+            text = files.cat_file(path)
+        found = durable.parsed(self._at(name), text)
+        if not isinstance(found, dict):
+            raise Damaged(self._at(name), f"found a JSON {type(found).__name__}, expected an object")
+        return found
+
+    def _describe(self, name: str, attributes: Mapping[str, Any]) -> None:
+        """Write the document of a group in one step."""
+        sealed = durable.sealed(attributes) if attributes else {}
+        text = json.dumps({"attributes": sealed, "zarr_format": 3, "node_type": "group"}, indent=1).encode()
+        if self.local:
+            with durable.replacing(
+                Path(self.path, name, DOCUMENT), content=False, entry=False
+            ) as file:  # by whoever calls
+                file.write(text)
+        else:
+            files, path = url_to_fs(f"{self._at(name)}/{DOCUMENT}")
+            files.pipe_file(path, text)
+
+    def _written(self, name: str, *, whole: bool = False) -> None:
+        """Have a group or array flushed: what describes it, or all of it; and the directories above."""
+        if not self.local:
+            return
+        top = Path(self.path)
+        folder = top / name
+        paths = {folder, folder / DOCUMENT, top, top / DOCUMENT}
+        for parent in Path(name).parents:
+            paths |= {top / parent, top / parent / DOCUMENT}
+        if whole:
+            for root, folders, files in os.walk(folder):
+                paths |= {Path(root, entry) for entry in (*folders, *files)}
+        durable.written(*paths)
+
+    def keep(self, name: str) -> None:
+        """Have a group flushed that an earlier process has written: it may have been stopped before it was."""
+        self._written(name, whole=True)
+
+    def _written_below(self, name: str, outputs: Iterable[str]) -> None:
+        """Have shards of an array flushed. What describes it is up to whoever has made it."""
+        if self.local:
+            top = Path(self.path)
+            paths = {top / output for output in outputs}
+            between = {parent for path in paths for parent in path.parents if parent.is_relative_to(top / name)}
+            durable.written(*paths, *between)
+
+    def holds(self, output: str) -> bool:
+        """Whether an output of a task is there: a shard, or a complete group. It may still prove to be damaged."""
+        if "/c/" in output:
+            if self.local:
+                return (Path(self.path) / output).exists()
+            files, root = url_to_fs(self.path)
+            return bool(files.exists(f"{root}/{output}"))
+        try:
+            if self.attributes(output) is None:
+                return False
+            return all(array.nchunks_initialized == array.nchunks for array in self.open_arrays(output).values())
+        except Damaged:
+            return False
+
+    def is_whole(self, name: str) -> bool:
+        """Whether a group is there and not damaged: all of it is read."""
+        try:
+            return self.attributes(name) is not None and bool(self.read_group(name))
+        except Damaged:
+            return False
+
+    def open_arrays(self, name: str) -> dict[str, zarr.Array]:
+        """Open the arrays of a group for reading parts of them.
+
+        Raises
+        ------
+        Damaged
+            The group, or what describes one of its arrays.
+        """
+        return dict(self._kept_open("arrays", name, lambda: self._arrays(name, "r")))
+
+    def _arrays(self, name: str, mode: str) -> dict[str, zarr.Array]:
+        arrays = {}
+        for key, digest in self.need(name).get(MEMBERS, {}).items():
+            within = f"{name}/{key}" if name else key
+            try:
+                if durable.digest_of(self._document(within)) != digest:
+                    raise Damaged(self._at(within), "the digest of its metadata is wrong")
+                arrays[key] = zarr.open_array(self.path, path=within, mode=mode, config=AS_WRITTEN)
+            except FileNotFoundError:
+                raise Damaged(self._at(name), f"found no array {key}") from None
+            except Damaged as error:
+                raise Damaged(self._at(name), f"array {key}: {error.why}") from None
+        return arrays
+
+    def _kept_open[T](self, kind: str, name: str, open_it: Callable[[], T]) -> T:
+        """What `open_it` gives, from this process's cache as long as the files that describe it are the same.
+
+        Threads may open the same thing twice; what they find in the cache is whole.
+        """
+        if not self.local:  # to learn whether it has changed would take as long as to open it
+            return open_it()
+        # Taken before it is opened: what changes in between is opened again next time.
+        stamps = _stamps(Path(self.path, name), members=kind != "attributes")
+        kept = _opened.get((kind, self.path, name))
+        if kept is not None and kept[0] == stamps:
+            found: T = kept[1]
+            return found
+        found = open_it()
+        if len(_opened) >= KEPT_OPEN:
+            _opened.clear()
+        _opened[kind, self.path, name] = stamps, found
+        return found
+
+    @_names_it
+    def create_sharded(
+        self, name: str, shape: tuple[int, ...], dtype: Any, *, shard_rows: int, chunk_rows: int
+    ) -> None:
+        """Create an array that tasks fill shard by shard; one with the same name and layout is kept as it is."""
+        rest = shape[1:]
+        group, _, key = name.rpartition("/")
+        with suppress(Damaged):
+            found = self.open_arrays(group).get(key)
+            if found is not None and (found.shape, found.shards, found.dtype) == (
+                shape, (shard_rows, *rest), np.dtype(dtype)
+            ):  # fmt: skip
+                self._written(name)  # a process that was stopped may have made it and flushed nothing
+                return
+        zarr.create_array(
+            self.path,
+            name=name,
+            shape=shape,
+            dtype=dtype,
+            shards=(shard_rows, *rest),
+            chunks=(chunk_rows, *rest),
+            compressors=compressors(np.dtype(dtype)),
+            fill_value=ABSENT_FRACTION if np.dtype(dtype).kind == "f" else ABSENT,
+            config=AS_WRITTEN,
+            overwrite=True,
+        )
+        self.set_attributes(group, {}, {key: durable.digest_of(self._document(name))})
+        self._written(name)
+
+    @_names_it
+    def write_shards(self, name: str, start: int, values: np.ndarray) -> list[str]:
+        """Write rows ``start, ...`` of a sharded array: whole shards only, so that no two tasks share an object.
+
+        Returns
+        -------
+        list of str
+            What was written, for :meth:`holds`.
+
+        Raises
+        ------
+        ValueError
+            If the rows do not begin and end where shards do: such a write would lose rows of others.
+        """
+        group, _, key = name.rpartition("/")
+        array = self._kept_open("shards", group, lambda: self._arrays(group, "r+"))[key]
+        assert array.shards is not None
+        shard, stop, n = array.shards[0], start + len(values), array.shape[0]
+        if start % shard or stop > n or (stop % shard and stop != n):
+            raise ValueError(f"{name}: rows {start}..{stop} are not whole shards of {shard} of {n} rows")
+        array[start:stop] = values
+        outputs = [f"{name}/{key}" for _, key in shards_of(array, slice(start, stop))]
+        self._written_below(name, outputs)
+        return outputs
+
+    @_names_it
+    def set_attributes(self, name: str, attributes: Mapping[str, Any], arrays: Mapping[str, str] | None = None) -> None:
+        """Set attributes of a group, making it where it is not there yet, and mark it complete.
+
+        Parameters
+        ----------
+        arrays : mapping, optional
+            Digests of the metadata of arrays that are new in it.
+        """
+        try:
+            found = self.attributes(name) or {}
+        except Damaged:
+            found = {}
+        members = {**found.get(MEMBERS, {}), **(arrays or {})}
+        self._describe(name, {**found, **attributes, MEMBERS: members, COMPLETE: True})
+        self._written(name)

@@ -1,0 +1,26 @@
+"""Whether what records promise is there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pipeline.storage.predictions import digest_of_predictions
+from pipeline.storage.rundir import RunDirectory
+
+
+def is_whole(run: RunDirectory, record: Mapping[str, Any]) -> bool:
+    """Whether what a record promises is there. What only reading it can tell shows as it is read."""
+    predicted = record.get("predicted")
+    return all(map(run.store.holds, record.get("outputs", ()))) and (
+        predicted is None or digest_of_predictions(run.path, predicted) == predicted["sha256"]
+    )
+
+
+def stage_is_whole(run: RunDirectory, name: str) -> bool:
+    """Whether everything that a finished stage and its tasks wrote is still there, and so are their records."""
+    finished = run.stage(name) or {}
+    return all(map(run.store.holds, finished.get("outputs", ()))) and all(
+        record is not None and (record.get("temporary") or is_whole(run, record))
+        for record in run.records(name).values()
+    )

@@ -1,0 +1,180 @@
+"""Cells of a stream by maps that grow with it: a chain of tasks, each of which goes on from what the one before left.
+
+A chunk's cells are stored with the number of cells of each partitioning before its first block and after each block.
+So learners see a new cell with the first block that has a row in it, however blocks are put together to chunks.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import OrderedDict
+from dataclasses import dataclass, replace
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+import numpy as np
+
+from ikmap.methods import import_models
+from ikmap.model import from_parts
+from ikmap.rows import nbytes_of
+from pipeline.params import Params
+from pipeline.rows.stream_data import Stream
+from pipeline.running.engine import Record
+from pipeline.running.foreign import checked, checked_growth
+from pipeline.running.working_clock import working_clock
+from pipeline.storage.durable import read_arrays, write_arrays
+from pipeline.storage.fitted import Fitted
+from pipeline.storage.models import save_model
+
+CHECKPOINT_SHARE = 0.05
+"""Share of its time that growing may spend on checkpoints."""
+MOST_KEPT = 4
+
+
+@dataclass(frozen=True)
+class Growing:
+    """The maps of a stream that grow: small enough to travel with every task.
+
+    Attributes
+    ----------
+    params : Params
+    fitted : tuple of Fitted
+        As they were fitted on the initial rows.
+    folder : str
+        Where their checkpoints are.
+    run : str
+        Which run it is in.
+    """
+
+    params: Params
+    fitted: tuple[Fitted, ...]
+    folder: str
+    run: str = ""
+
+    def checkpoint(self, fitted: Fitted) -> str:
+        """File of one of them."""
+        return str(Path(self.folder) / f"{fitted.label}.map.npz")
+
+
+def cells_of_chunk(fitted: Fitted, k: int) -> str:
+    """Where the cells of chunk k stand in the store."""
+    return f"cells/{fitted.label}/stream/{k:06d}"
+
+
+def map_and_grow(stream: Stream, growing: Growing, k: int, n_threads: int = 1) -> Record:
+    """Task: the cells of chunk k in all maps, which are extended by its rows."""
+    X = stream.features(k)
+    written, outputs, seconds = 0, [], {}
+    for fitted in growing.fitted:
+        model, saved = _before(stream, growing, fitted, k, n_threads)
+        began = working_clock()
+        codes, offsets = [], [model.offsets]
+        for start in range(0, X.shape[0], stream.block_rows):
+            model, found = _extended(growing, model, X[start : start + stream.block_rows], n_threads)
+            codes.append(found)
+            offsets.append(model.offsets)
+        seconds[fitted.label] = round(working_clock() - began, 6)
+        name = cells_of_chunk(fitted, k)
+        arrays = {"codes": np.concatenate(codes).astype(np.int32, copy=False), "offsets": np.stack(offsets)}
+        written += stream.store.write_group(name, arrays, {})
+        outputs.append(name)
+        saved = _save_if_due(growing, fitted, k + 1, model, replace(saved, since=saved.since + seconds[fitted.label]))
+        _keep(growing, fitted, k + 1, model, saved)
+    read = nbytes_of(X)
+    return {
+        "rows": int(X.shape[0]),
+        "bytes_read": int(read),
+        "bytes_written": written,
+        "outputs": outputs,
+        "map_seconds": seconds,
+    }
+
+
+def save_grown(stream: Stream, growing: Growing, fitted: Fitted, k: int, n_threads: int = 1) -> Record:
+    """Task: store what a map is after k chunks, for learners to be scored with."""
+    model, saved = _before(stream, growing, fitted, k, n_threads)
+    _keep(growing, fitted, k, model, saved)
+    name = replace(fitted, grown=True).name
+    content_hash = save_model(stream.store, name, model, offsets=model.offsets.tolist())
+    return {
+        "bytes_written": model.nbytes,
+        "outputs": [name],
+        "content_hash": content_hash,
+        "most_cells": int(np.diff(model.offsets).max()),
+        "cells": [int(fitted.offsets(stream.store)[-1]), int(model.offsets[-1])],
+    }
+
+
+def _extended(growing: Growing, model: Any, rows: Any, n_threads: int) -> tuple[Any, np.ndarray]:
+    params = growing.params
+    larger, found = params.map.extend(params.map_options, model, rows, n_threads)
+    checked_growth(larger, model.offsets)
+    return larger, checked(larger, found.codes)
+
+
+# --- maps that stay in this process from one chunk to the next, and their checkpoints
+
+
+@dataclass(frozen=True)
+class _Saved:
+    """When a map was last saved: seconds of growing since then, and seconds that saving took."""
+
+    since: float = 0.0
+    cost: float = 0.0
+
+
+_kept: OrderedDict[tuple[str, str], tuple[int, Any, _Saved]] = OrderedDict()
+_lock = Lock()
+
+
+def forget() -> None:
+    """Keep no map any more."""
+    with _lock:
+        _kept.clear()
+
+
+def _keep(growing: Growing, fitted: Fitted, next_chunk: int, model: Any, saved: _Saved) -> None:
+    with _lock:
+        key = growing.run, growing.checkpoint(fitted)
+        _kept[key] = next_chunk, model, saved
+        _kept.move_to_end(key)
+        if len(_kept) > MOST_KEPT:
+            _kept.popitem(last=False)
+
+
+def _before(stream: Stream, growing: Growing, fitted: Fitted, k: int, n_threads: int) -> tuple[Any, _Saved]:
+    """A map before chunk k: that of this process, or the last one saved, extended by the chunks since then."""
+    with _lock:
+        next_chunk, model, saved = _kept.get((growing.run, growing.checkpoint(fitted)), (-1, None, _Saved()))
+    if next_chunk == k:
+        return model, saved
+    first, model = _read(growing.checkpoint(fitted))
+    if model is None or first > k:  # the cells of an earlier chunk are to be made again
+        first, model = 0, fitted.load(stream.store)
+    for done in range(first, k):
+        X = stream.features(done)
+        for start in range(0, X.shape[0], stream.block_rows):
+            model, _ = _extended(growing, model, X[start : start + stream.block_rows], n_threads)
+    return model, _Saved()
+
+
+def _read(checkpoint: str) -> tuple[int, Any]:
+    if not Path(checkpoint).exists():
+        return 0, None
+    arrays = read_arrays(checkpoint)
+    next_chunk, about = int(arrays.pop("next_chunk")), bytes(arrays.pop("metadata"))
+    import_models()
+    return next_chunk, from_parts(json.loads(about), {name.removeprefix("of."): a for name, a in arrays.items()})
+
+
+def _save_if_due(growing: Growing, fitted: Fitted, next_chunk: int, model: Any, saved: _Saved) -> _Saved:
+    """Save a map where that costs little beside what it would take to make it again."""
+    if saved.cost > CHECKPOINT_SHARE * saved.since:
+        return saved
+    began = time.perf_counter()
+    about = np.frombuffer(json.dumps(model.metadata()).encode(), dtype=np.uint8)
+    of_model = {f"of.{name}": array for name, array in model.arrays().items()}
+    write_arrays(growing.checkpoint(fitted), {"next_chunk": np.array(next_chunk), "metadata": about, **of_model})
+    return _Saved(0.0, time.perf_counter() - began)

@@ -1,0 +1,328 @@
+"""A race of learners on one stream: how far everyone is, and what may be done next."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any, Protocol, Self
+
+import numpy as np
+
+from ikmap.methods import LEARNERS, stream_learner
+from pipeline.rows.stream_data import Stream
+from pipeline.running.dispatch import Task
+from pipeline.running.engine import Context, Record
+from pipeline.storage.fitted import Fitted
+from pipeline.storage.whole import is_whole
+from pipeline.streams.grow import Growing, map_and_grow, save_grown
+from pipeline.streams.stream import Contestant, learn_chunk, learn_initial, map_chunk, save_state
+from pipeline.training.traces import as_result
+
+AHEAD = 4
+"""Chunks that are mapped before the slowest learner needs them."""
+MAP, MODEL, GROWN = "map", "model", "grown"
+
+
+class Arrivals(Protocol):
+    """The part of a stream that has arrived and stands in the store, and how the rest gets there.
+
+    A context manager: rows are received between :meth:`start` and the end of the ``with`` block.
+
+    Attributes
+    ----------
+    chunks, rows : int
+        How many of them are in the store.
+    nnz : int
+        Values other than zero in the rows that were received while the learners ran. Those of files that were read
+        before are counted by ``ingest``.
+    ended : bool
+        No more rows will come.
+    """
+
+    chunks: int
+    rows: int
+    nnz: int
+    ended: bool
+
+    def start(self) -> None:
+        """Begin to receive rows."""
+
+    def learned(self, chunks: int) -> None:
+        """Note how many chunks the slowest learner has done: what is received ahead of it is limited."""
+
+    def check(self) -> None:
+        """Raise what has kept rows from arriving, if anything has."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *_: object) -> None: ...
+
+
+class Race:
+    """Which chunks are mapped, and what each learner may do next (:class:`~pipeline.running.engine.Work`).
+
+    Parameters
+    ----------
+    context : Context
+    stream : Stream
+    arrivals : Arrivals
+    contestants : list of Contestant
+    limit_seconds : float or None
+        Of predicting and learning, for each.
+    n_threads : int
+        Of a learner.
+    """
+
+    def __init__(
+        self,
+        context: Context,
+        stream: Stream,
+        arrivals: Arrivals,
+        contestants: list[Contestant],
+        limit_seconds: float | None,
+        n_threads: int,
+    ) -> None:
+        self.context, self.stream, self.arrivals, self.contestants = context, stream, arrivals, contestants
+        self.limit_seconds, self.n_threads, self.task = limit_seconds, n_threads, stream.task()
+        self.fitted = list({c.fitted.label: c.fitted for c in contestants if c.fitted is not None}.values())
+        self.growing = self._growing()
+        self._grown: dict[str, Record] = {}
+        self.stopped: set[str] = set()
+        self._mapped: dict[int, Record] = {}
+        self._learned: dict[str, list[Record]] = {c.learner: [] for c in contestants}
+        self._spent = dict.fromkeys(self._learned, 0.0)
+        self._counts = dict.fromkeys(self._learned, (0, 0))  # rows, and the sum of their scores
+        self._models: dict[str, Record] = {}
+        self._running: set[str] = set()
+        # Each learner goes on where it was: its state is in that worker's memory.
+        self._home: dict[str, str] = {}
+
+    def _growing(self) -> Growing | None:
+        """The maps, if they grow with the stream."""
+        run, params = self.context.run, self.context.params
+        if not self.fitted or not params.map.grows(params.map_options):
+            return None
+        folder = (run.path / "checkpoints").absolute()
+        return Growing(params, tuple(self.fitted), str(folder), run.manifest["id"])
+
+    def resume(self) -> Iterator[Record]:
+        """Take up what earlier processes have finished; yield their records."""
+        run = self.context.run
+        found = {name: record for name, record in run.records("stream").items() if record is not None}
+        n_chunks = self.arrivals.chunks
+        for k in range(n_chunks if self.fitted else 0):
+            record = found.get(_map_name(k))
+            if record is not None and is_whole(run, record):
+                self._mapped[k] = record
+                yield record
+        for contestant in self.contestants:
+            name = contestant.learner
+            if not Path(contestant.checkpoint).exists():
+                continue
+            records: list[Record] = []
+            for k in range(-1, n_chunks):
+                record = found.get(_learn_name(name, k))
+                if record is None:
+                    break
+                records.append(record)
+            if not all(is_whole(run, record) for record in records):
+                continue  # what it has predicted is gone: from the beginning
+            for record in records:
+                self._note(name, record)
+                yield record
+        self._tell()
+
+    # --- what may begin
+
+    def more(self) -> bool:
+        """Whether more rows may arrive for a learner that is not stopped."""
+        self.arrivals.check()
+        return not self.arrivals.ended and len(self.stopped) < len(self.contestants)
+
+    def ready(self) -> Iterator[tuple[Callable[..., Record], Task]]:
+        """Yield what may begin."""
+        params = self.context.params
+        ended = self.arrivals.ended  # asked first: then the number of chunks is final
+        n_chunks = self.arrivals.chunks
+        racing = [c for c in self.contestants if c.learner not in self.stopped]
+        at = [self.next(c.learner) for c in racing if c.fitted is not None and self.next(c.learner) < n_chunks]
+        for k in range(min(n_chunks, max(0, min(at)) + AHEAD) if at else 0):
+            if k not in self._mapped and self._may_map(k) and self._begin(_map_name(k)):
+                yield self._mapping(k)
+        yield from self._save_grown(ended, n_chunks)
+        for contestant in self.contestants:
+            name, k = contestant.learner, self.next(contestant.learner)
+            given = (self.stream, params, contestant)
+            function: Callable[..., Record] = learn_chunk
+            what = _learn_name(name, k)
+            args: tuple[Any, ...] = (*given, k, self.n_threads)
+            if name in self.stopped or (ended and k == n_chunks):
+                if name in self._models:
+                    continue
+                if self.growing is not None and contestant.fitted is not None:
+                    if contestant.fitted.label not in self._grown:
+                        continue
+                    args = (*args, self.grown_of(contestant.fitted))
+                function, what = save_state, f"{name}-{MODEL}"
+            elif k == -1:
+                function, args = learn_initial, (*given, self.n_threads)
+            elif k >= n_chunks or (contestant.fitted is not None and k not in self._mapped):
+                continue
+            if self._begin(what):
+                yield function, Task(what, args, self._at_home(name))
+
+    def _may_map(self, k: int) -> bool:
+        """Whether nothing is in the way of chunk k: a map that grows goes on from the chunk before."""
+        return self.growing is None or k == 0 or k - 1 in self._mapped
+
+    def _mapping(self, k: int) -> tuple[Callable[..., Record], Task]:
+        if self.growing is None:
+            return map_chunk, Task(_map_name(k), (self.stream, self.fitted, k, self.context.device))
+        args = (self.stream, self.growing, k, self.n_threads)
+        return map_and_grow, Task(_map_name(k), args, self._at_home(MAP))
+
+    def _save_grown(self, ended: bool, n_chunks: int) -> Iterator[tuple[Callable[..., Record], Task]]:
+        """Yield what stores the maps that have grown, once no learner goes on: as they are where the last one ended."""
+        on_cells = [c for c in self.contestants if c.fitted is not None]
+        over = all(c.learner in self.stopped or (ended and self.next(c.learner) == n_chunks) for c in on_cells)
+        if self.growing is None or not over:
+            return
+        last = max(0, *(self.next(c.learner) for c in on_cells))
+        for fitted in self.fitted:
+            what = f"{fitted.label}-{GROWN}"
+            if fitted.label not in self._grown and self._begin(what):
+                args = (self.stream, self.growing, fitted, last, self.n_threads)
+                yield save_grown, Task(what, args, self._at_home(MAP))
+
+    def grown_of(self, fitted: Fitted) -> Fitted:
+        """A map as it is at the end of the stream."""
+        record = self._grown[fitted.label]
+        return replace(fitted, grown=True, most_cells=record["most_cells"], content_hash=record["content_hash"])
+
+    def grown(self) -> dict[str, Any]:
+        """What is known of maps that have grown: nothing where none does."""
+        if self.growing is None:
+            return {}
+        cells = {fitted.label: self._grown[fitted.label]["cells"] for fitted in self.fitted}
+        return {"grown": [asdict(self.grown_of(fitted)) for fitted in self.fitted], "cells_grown": cells}
+
+    def lost(self, task: Task) -> None:
+        """A worker is gone: its learners move to others, which take up their checkpoints."""
+        self._running.discard(task.name)
+        self._home = {name: worker for name, worker in self._home.items() if worker != task.worker}
+
+    def _at_home(self, learner: str) -> str | None:
+        """Worker of a learner; at first one of those with the fewest."""
+        if learner not in self._home:
+            taken = Counter(self._home.values())
+            workers = list(self.context.client.scheduler_info(n_workers=-1)["workers"])
+            if not workers:
+                return None
+            self._home[learner] = min(workers, key=lambda worker: taken[worker])
+        return self._home[learner]
+
+    def _begin(self, name: str) -> bool:
+        if name in self._running:
+            return False
+        self._running.add(name)
+        return True
+
+    # --- what is done
+
+    def finished(self, name: str, record: Record) -> None:
+        """Note that a task is done."""
+        self._running.discard(name)
+        learner, _, k = name.rpartition("-")
+        if learner == MAP:
+            self._mapped[int(k)] = record
+        elif k == MODEL:
+            self._models[learner] = record
+        elif k == GROWN:
+            self._grown[learner] = record
+        else:
+            self._note(learner, record)
+        self._tell()
+
+    def _note(self, learner: str, record: Record) -> None:
+        self._learned[learner].append(record)
+        blocks = record.get("blocks", ())
+        rows, scored = self._counts[learner]
+        self._counts[learner] = rows + sum(b[0] for b in blocks), scored + sum(b[1] for b in blocks)
+        self._spent[learner] += record.get("train_seconds", 0.0) + sum(b[2] + b[3] for b in blocks)
+        left = not self.arrivals.ended or self.next(learner) < self.arrivals.chunks
+        if left and self.limit_seconds is not None and self._spent[learner] > self.limit_seconds:
+            self.stopped.add(learner)
+
+    def _tell(self) -> None:
+        racing = [self.next(name) for name in self._learned if name not in self.stopped]
+        self.arrivals.learned(min(racing, default=self.arrivals.chunks))
+
+    def next(self, learner: str) -> int:
+        """Chunk that a learner is at; -1: the initial rows."""
+        return len(self._learned[learner]) - 1
+
+    @property
+    def rows(self) -> int:
+        """Rows that the slowest learner has done, of those that are not stopped."""
+        racing = [n for name, (n, _) in self._counts.items() if name not in self.stopped]
+        return min(racing, default=max(n for n, _ in self._counts.values()))
+
+    def standing(self) -> str:
+        """How good each learner has been so far, in words."""
+        score = self.task.score
+        return ", ".join(f"{name} {score(scored, n):.4f}" for name, (n, scored) in self._counts.items() if n)
+
+    def result(self, contestant: Contestant) -> dict[str, Any]:
+        """What is known of a learner at the end: totals, and the curve block by block."""
+        initial, *records = self._learned[contestant.learner]
+        # Rows, their scores, seconds of predicting and of learning, support points, and what it traces.
+        width = 5 + len(stream_learner(contestant.learner).traced)
+        of_blocks = [block for record in records for block in record["blocks"]]
+        blocks = np.array(of_blocks, dtype=np.float64).reshape(-1, width)
+        label = contestant.fitted.label if contestant.fitted else None
+        of_mapping = [self._mapped[k]["map_seconds"][label] if label else 0.0 for k in range(len(records))]
+        # A chunk's mapping counts in equal parts for its blocks.
+        shares = [np.full(len(r["blocks"]), s / len(r["blocks"])) for r, s in zip(records, of_mapping, strict=True)]
+        mapping = np.concatenate([np.zeros(0), *shares])
+        seen, scored = np.cumsum(blocks[:, 0]), np.cumsum(blocks[:, 1])
+        learning = np.cumsum(blocks[:, 2] + blocks[:, 3])
+        n_seen = int(seen[-1]) if seen.size else 0
+        name, key = contestant.learner, self.task.figure.key
+        parameter = contestant.fitted.as_result() if contestant.fitted else {
+            "parameter": LEARNERS[name].parameter(self.context.params.of(name)), "value": contestant.value
+        }  # fmt: skip
+        return {
+            **parameter,
+            key: float(self.task.score(scored[-1], n_seen)) if n_seen else None,
+            "rows": n_seen,
+            "stopped_early": contestant.learner in self.stopped,
+            "content_hash": self._models[contestant.learner]["content_hash"],
+            "initial_seconds": initial["train_seconds"],
+            "map_seconds": round(float(mapping.sum()), 6),
+            "predict_seconds": round(float(blocks[:, 2].sum()), 6),
+            "train_seconds": round(float(blocks[:, 3].sum()), 6),
+            "n_support": int(blocks[-1, 4]) if len(blocks) else initial["n_support"],
+            "curve": {
+                "rows": seen.astype(int).tolist(),
+                key: self.task.score(scored, np.maximum(seen, 1)).round(6).tolist(),
+                "seconds": (learning + np.cumsum(mapping)).round(6).tolist(),
+                "n_support": blocks[:, 4].astype(int).tolist(),
+            },
+            **as_result(name, blocks[:, 5:]),
+        }
+
+
+def _map_name(k: int) -> str:
+    return f"{MAP}-{k:06d}"
+
+
+def _learn_name(learner: str, k: int) -> str:
+    return f"{learner}-initial" if k < 0 else f"{learner}-{k:06d}"
+
+
+def chunks_in_records(records: Iterable[str]) -> int:
+    """Number of chunks that records, by name, are about."""
+    numbers = (name.rpartition("-")[2] for name in records)
+    return max((int(number) + 1 for number in numbers if number.isdecimal()), default=0)

@@ -1,0 +1,288 @@
+"""Stream: every block is predicted, then learned from, by learners side by side; cells are made ahead of them."""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from dataclasses import dataclass
+from threading import Lock
+from typing import Any
+
+import numpy as np
+
+from ikmap.cells import Cells
+from ikmap.methods import stream_learner
+from ikmap.rows import nbytes_of
+from pipeline.errors import Damaged
+from pipeline.params import Params
+from pipeline.rows.prepared import PreparedRows
+from pipeline.rows.stream_data import Stream
+from pipeline.running.device import DeviceMap, record_of
+from pipeline.running.engine import Record
+from pipeline.running.working_clock import working_clock
+from pipeline.storage.durable import read_arrays, write_arrays
+from pipeline.storage.fitted import Fitted
+from pipeline.storage.models import MODELS, save_model
+from pipeline.streams.grow import cells_of_chunk
+from pipeline.training.traces import finite, traces_of
+
+CHECKPOINT_SHARE = 0.05
+"""Share of its time that a learner may spend on checkpoints."""
+
+
+@dataclass(frozen=True)
+class Contestant:
+    """One learner on the stream: small enough to travel with every task.
+
+    Attributes
+    ----------
+    learner : str
+    fitted : Fitted or None
+        Partitionings of the initial rows, for a learner on cells.
+    value : float or None
+        What was chosen or given for a learner on rows.
+    predictions, checkpoint : str
+        Its files.
+    run : str
+        Which run it is in.
+    """
+
+    learner: str
+    fitted: Fitted | None
+    value: float | None
+    predictions: str
+    checkpoint: str
+    run: str = ""
+
+
+def map_chunk(stream: Stream, fitted: list[Fitted], k: int, device: str = "auto") -> Record:
+    """Task: the cells of chunk k in all models."""
+    X = stream.features(k)
+    written, outputs, seconds, maps = 0, [], {}, []
+    for model in fitted:
+        maps.append(DeviceMap(model.load(stream.store), device))
+        began = working_clock()
+        codes = maps[-1].codes(X)
+        seconds[model.label] = round(working_clock() - began, 6)
+        name = cells_of_chunk(model, k)
+        written += stream.store.write_group(name, {"codes": codes.astype(np.int32, copy=False)}, {})
+        outputs.append(name)
+    read = nbytes_of(X)
+    return {
+        **record_of(maps),
+        "rows": int(X.shape[0]),
+        "bytes_read": int(read),
+        "bytes_written": written,
+        "outputs": outputs,
+        "map_seconds": seconds,
+    }
+
+
+def learn_initial(stream: Stream, params: Params, contestant: Contestant, n_threads: int = 1) -> Record:
+    """Task: one pass over the initial rows; what has been learned is kept in the checkpoint."""
+    state, seconds = _after_initial(stream, params, contestant, n_threads)
+    _save(contestant, 0, state, [])
+    _keep(contestant, 0, state)
+    return {"rows": state.n_seen, "train_seconds": round(seconds, 6), "n_support": int(state.n_support)}
+
+
+def learn_chunk(stream: Stream, params: Params, contestant: Contestant, k: int, n_threads: int = 1) -> Record:
+    """Task: predict and then learn from every block of chunk k.
+
+    The state is that of this process, if it did the chunk before; else it is made from the checkpoint, by learning anew
+    from the chunks since then, whose predictions are on disk. A checkpoint from after this chunk, of an attempt whose
+    record got lost, has the record too.
+    """
+    state, saved, blocks = _state_before(stream, params, contestant, k, n_threads)
+    if blocks is not None:
+        _keep(contestant, k + 1, state)
+        return _record(stream, contestant, k, blocks)
+    rows, labels = _rows(stream, contestant, k), stream.labels(k, contestant.predictions)
+    n, task = stream.rows_of(k), stream.task()
+    blocks = []
+    for start in range(0, n, stream.block_rows):
+        stop = min(start + stream.block_rows, n)
+        block = rows.block(state, start, stop)
+        began = working_clock()
+        predicted = task.predict(state.decision_function(block))
+        between = working_clock()
+        y = labels.reveal(start, stop, predicted)
+        shown = working_clock()
+        state.partial_fit(block, y)
+        end = working_clock()
+        scored = task.row_scores(y, predicted).sum().item()
+        seconds = (round(between - began, 6), round(end - shown, 6))
+        blocks.append([stop - start, scored, *seconds, int(state.n_support), *traces_of(contestant.learner, state)])
+    spent = sum(block[2] + block[3] for block in blocks)
+    saved = _checkpoint_if_due(contestant, k + 1, state, blocks, spent, saved)
+    _keep(contestant, k + 1, state, saved)
+    return _record(stream, contestant, k, blocks)
+
+
+def save_state(
+    stream: Stream, params: Params, contestant: Contestant, k: int, n_threads: int = 1, grown: Fitted | None = None
+) -> Record:
+    """Task: save what a learner is after k chunks, as a model to score with; on cells of a map that has grown."""
+    state, _, _ = _state_before(stream, params, contestant, k, n_threads)
+    if grown is not None:
+        assert contestant.fitted is not None
+        known = _rows(stream, contestant, k - 1).offsets[-1] if k else contestant.fitted.offsets(stream.store)
+        _grow(state, known, grown.offsets(stream.store))
+    asked = {**params.methods[contestant.learner], "order": params.order, "seed": params.seed}
+    model = state.model(stream.task().classes, asked)
+    output = f"{MODELS}/{contestant.learner}"
+    content_hash = save_model(stream.store, output, model)
+    return {"bytes_written": model.nbytes, "outputs": [output], "content_hash": content_hash}
+
+
+def _record(stream: Stream, contestant: Contestant, k: int, blocks: list[list[Any]]) -> Record:
+    n = sum(block[0] for block in blocks)
+    predicted = stream.promise(k, contestant.predictions)
+    written = n * np.dtype(predicted["dtype"]).itemsize
+    return {"rows": n, "bytes_read": 0, "bytes_written": written, "blocks": blocks, "predicted": predicted}
+
+
+@dataclass(frozen=True)
+class _Chunk:
+    """What a learner sees of a chunk.
+
+    Attributes
+    ----------
+    rows : Cells, float64 ndarray or csr_array; ndarray of int32
+        The last are cells of a map that grows.
+    block_rows : int
+    offsets : ndarray of int64, shape (blocks + 1, t + 1)
+        Of a map that grows, before the first block and after each; else empty.
+    """
+
+    rows: Any
+    block_rows: int
+    offsets: np.ndarray
+
+    def block(self, state: Any, start: int, stop: int) -> Any:
+        """Rows of a block, once the learner has been told of all cells there are by then."""
+        if not self.offsets.size:
+            return self.rows[start:stop]
+        before, after = self.offsets[start // self.block_rows :][:2]
+        _grow(state, before, after)
+        return Cells(self.rows[start:stop], after).packed()
+
+
+def _grow(state: Any, before: np.ndarray, after: np.ndarray) -> None:
+    if not np.array_equal(before, after):
+        state.grow(before, after)
+
+
+def _rows(stream: Stream, contestant: Contestant, k: int) -> _Chunk:
+    """What a learner sees of chunk k."""
+    none = np.zeros((0, 0), dtype=np.int64)
+    if contestant.fitted is None:
+        return _Chunk(stream.features(k), stream.block_rows, none)
+    _, arrays = stream.store.read_group(cells_of_chunk(contestant.fitted, k))
+    if "offsets" in arrays:
+        return _Chunk(arrays["codes"], stream.block_rows, arrays["offsets"])
+    rows = Cells(arrays["codes"], contestant.fitted.offsets(stream.store)).packed()
+    return _Chunk(rows, stream.block_rows, none)
+
+
+def _after_initial(stream: Stream, params: Params, contestant: Contestant, n_threads: int) -> tuple[Any, float]:
+    """State after the initial rows, and the seconds of mapping them and learning from them."""
+    train = PreparedRows(stream.store, "train")
+    model = None if contestant.fitted is None else contestant.fitted.load(stream.store)
+    offsets = None if model is None else model.offsets
+    began = working_clock()
+    state = _begin(params, contestant, train, offsets, n_threads)
+    seconds = working_clock() - began
+    for _, block in train.blocks(0, train.n_rows):
+        began = working_clock()
+        rows: Any = block.rows
+        state.partial_fit(rows if model is None else model.cells(rows, n_threads).packed(), block.y)
+        seconds += working_clock() - began
+    return state, seconds
+
+
+def _begin(
+    params: Params, contestant: Contestant, train: PreparedRows, offsets: np.ndarray | None, n_threads: int
+) -> Any:
+    """State before the first row."""
+    learner, sample = contestant.learner, train.sample(params.seed, offsets)
+    return stream_learner(learner).start(params.of(learner), contestant.value, sample, n_threads)
+
+
+def _save(contestant: Contestant, next_chunk: int, state: Any, blocks: list[list[Any]]) -> None:
+    more = {"next_chunk": np.array(next_chunk), "blocks": np.array(blocks, dtype=np.float64)}
+    write_arrays(contestant.checkpoint, {**state.checkpoint(), **more})
+
+
+# --- states that stay in this process between the tasks of a learner
+
+
+@dataclass
+class _Saved:
+    """When a state was last saved: seconds of learning since then, and seconds that saving took."""
+
+    since: float = 0.0
+    cost: float = 0.0
+
+
+MOST_KEPT = 16
+_kept: OrderedDict[tuple[str, str], tuple[int, Any, _Saved]] = OrderedDict()
+_lock = Lock()
+
+
+def _keep(contestant: Contestant, next_chunk: int, state: Any, saved: _Saved | None = None) -> None:
+    with _lock:
+        _kept[contestant.run, contestant.checkpoint] = next_chunk, state, saved or _Saved()
+        if len(_kept) > MOST_KEPT:
+            _kept.popitem(last=False)
+
+
+def _state_before(
+    stream: Stream, params: Params, contestant: Contestant, k: int, n_threads: int
+) -> tuple[Any, _Saved, list[list[Any]] | None]:
+    """State before chunk k; or after it, with the chunk's blocks."""
+    with _lock:
+        # Taken out, not copied: a task that fails half-way must not leave a state that has learned too much.
+        next_chunk, state, saved = _kept.pop((contestant.run, contestant.checkpoint), (-1, None, _Saved()))
+    if next_chunk == k:
+        return state, saved, None
+    offsets = None if contestant.fitted is None else contestant.fitted.offsets(stream.store)
+    state = _begin(params, contestant, PreparedRows(stream.store, "train"), offsets, n_threads)
+    kept = read_arrays(contestant.checkpoint)
+    first, blocks = int(kept.pop("next_chunk")), kept.pop("blocks")
+    state = state.restore(kept)
+    if first > k + 1:
+        raise Damaged(contestant.checkpoint, "it is ahead of the records of the run")
+    if first == k + 1:
+        whole = [
+            [int(rows), _plain(scored), float(a), float(b), int(kept), *map(finite, more)]
+            for rows, scored, a, b, kept, *more in blocks
+        ]
+        return state, _Saved(), whole
+    for done in range(first, k):
+        rows, labels = _rows(stream, contestant, done), stream.labels(done, contestant.predictions)
+        n, predicted = stream.rows_of(done), stream.predicted(done, contestant.predictions)
+        if predicted.size != n:
+            both = contestant.predictions, contestant.checkpoint
+            raise Damaged(contestant.predictions, "some of it is missing", *both)
+        for start in range(0, n, stream.block_rows):
+            stop = min(start + stream.block_rows, n)
+            state.partial_fit(rows.block(state, start, stop), labels.reveal(start, stop, predicted[start:stop]))
+    return state, _Saved(), None
+
+
+def _plain(scored: float) -> float:
+    """A sum of scores as a record has it: whole where it is."""
+    return int(scored) if float(scored).is_integer() else float(scored)
+
+
+def _checkpoint_if_due(
+    contestant: Contestant, next_chunk: int, state: Any, blocks: list[list[Any]], spent: float, saved: _Saved
+) -> _Saved:
+    """Save the state where that costs little beside what it would take to learn it again."""
+    since = saved.since + spent
+    if saved.cost > CHECKPOINT_SHARE * since:
+        return _Saved(since, saved.cost)
+    began = time.perf_counter()
+    _save(contestant, next_chunk, state, blocks)
+    return _Saved(0.0, time.perf_counter() - began)

@@ -1,0 +1,73 @@
+"""Take in the initial rows of an unbounded source: they are the training rows of the run."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from pipeline.datasets.registry import ResolvedDataset
+from pipeline.errors import InputError
+from pipeline.rows.prepared import DATA, STREAM_DATA, Preparation, row_bytes
+from pipeline.running.engine import Context, Record, Stage
+from pipeline.running.measured import measured
+from pipeline.stages.ingest import about_task, find_task, fit_scaling, is_dense, total
+from pipeline.stages.shuffle import chunk_rows_of
+from pipeline.streams.intake import Intake
+
+
+def take_initial(context: Context, intake: Intake, data: ResolvedDataset, n_initial: int) -> dict[str, Any]:
+    """Store the first rows, and what is to be known of all rows from them.
+
+    Returns
+    -------
+    dict
+        rows_train, rows_test (0), columns, nnz, task, what that says of the labels.
+
+    Raises
+    ------
+    InputError
+        There are too few, or something is wrong with them.
+    """
+    store, params, url = context.store, context.params, intake.feed.url
+    stage = Stage(context, "ingest", None, n_initial)
+
+    def told(rows: int) -> None:
+        if rows:
+            context.events.task_done(stage.name, {"rows": rows})
+
+    def work() -> Record:
+        parts = intake.initial(n_initial, lambda d: chunk_rows_of(intake.block_rows, row_bytes(d)), told)
+        return {"rows": n_initial, "bytes_written": total(parts, "bytes_written"), "parts": parts}
+
+    record = measured(work, ())
+    stage.records.append(record)
+    parts = record["parts"]
+    sparse = "indices" in store.open_arrays(parts[0]["name"])
+    columns, nnz = max(part["columns"] for part in parts), total(parts, "nnz")
+    if sparse and data.n_columns is not None:
+        columns = data.n_columns
+    if columns == 0:
+        raise InputError(f"{url}: found no features in any of the initial rows, expected some")
+    names = intake.feed.column_names
+    preparation = Preparation(
+        n_columns=columns,
+        column_names=list(names) if names else None,
+        dense=is_dense(sparse, n_initial, columns, nnz),
+        task=find_task(url, parts, data, params),
+    )
+    rows = [part["rows"] for part in parts]
+    side = {
+        "parts": [{"name": part["name"], "rows": part["rows"]} for part in parts],
+        "counts": rows,
+        "split": {"rule": "all", "n_rows": n_initial},
+    }
+
+    def prepared(preparation: Preparation) -> None:
+        for name in (DATA, STREAM_DATA):
+            store.set_attributes(name, {"preparation": preparation.as_json(), "sides": {"train": side}})
+
+    prepared(preparation)
+    if params.scale == "minmax":
+        fit_scaling(stage, preparation)
+        prepared(replace(preparation, scale="minmax"))
+    return stage.finish(rows_train=n_initial, rows_test=0, columns=columns, nnz=nnz, **about_task(preparation.task))

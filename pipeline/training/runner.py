@@ -1,0 +1,102 @@
+"""What trains one kind of learners: their tasks on the cluster, what these need, and whether they fill it.
+
+:mod:`pipeline.training.train` has an object for each kind; ``Learner.runner`` says which is whose.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ikmap.methods import LEARNERS
+from pipeline.rows.layout import STREAM_BYTES
+from pipeline.rows.prepared import PreparedRows
+from pipeline.running.engine import Context, Stage
+from pipeline.storage.fitted import Fitted
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """One learner of a run, and what it is to be trained on.
+
+    Attributes
+    ----------
+    context : Context
+    learner : str
+    fitted : Fitted or None
+        Of the cells; None for a learner on rows.
+    value : float or None
+        What was chosen or given for a learner on rows: psi, gamma or lambda.
+    n_threads : int
+        For those whose only task may use them.
+    """
+
+    context: Context
+    learner: str
+    fitted: Fitted | None
+    value: float | None = None
+    n_threads: int = 1
+
+    @property
+    def options(self) -> Any:
+        """Of the learner."""
+        return self.context.params.of(self.learner)
+
+    @property
+    def rows(self) -> PreparedRows:
+        """The training rows."""
+        return PreparedRows(self.context.store, "train")
+
+    @property
+    def chosen(self) -> dict[str, Any]:
+        """The map's value, or parameter and value of the learner: what the result begins with."""
+        if self.fitted is not None:
+            return self.fitted.as_result()
+        return {"parameter": LEARNERS[self.learner].parameter(self.options), "value": self.value}
+
+    def stage(self, n_tasks: int | None) -> Stage:
+        """The stage that trains it, in so many tasks; None: as many as it turns out."""
+        return Stage(self.context, f"train:{self.learner}", n_tasks, self.rows.n_rows)
+
+
+@dataclass(frozen=True)
+class CellSizes:
+    """Sizes of what a learner on cells is trained on.
+
+    Attributes
+    ----------
+    rows : int
+    outputs : int
+        Columns of decisions.
+    cells_bytes, weights_bytes : int
+        Of all cells, packed, and of a weight for every cell and output.
+    """
+
+    rows: int
+    outputs: int
+    cells_bytes: int
+    weights_bytes: int
+
+
+class Runner:
+    """Base of all runners."""
+
+    def train(self, lesson: Lesson) -> dict[str, Any]:
+        """Train; return the content hash of the stored model, what was chosen, and the learner's facts."""
+        raise NotImplementedError
+
+    def fills_cluster(self, options: Any, cells_bytes: int) -> bool:
+        """Whether its tasks go to every worker in rounds, so that another learner's would keep them all waiting."""
+        return False
+
+    def needs(self, options: Any, sizes: CellSizes) -> tuple[float, str]:
+        """Memory that training on cells takes in a worker, and how the cells are held, in words; empty: block by block.
+
+        What the learner takes for itself (``Learner.needed_bytes``) is not in it.
+        """
+        # A block that is learned from, and the next one.
+        return 2.0 * min(sizes.cells_bytes, STREAM_BYTES) + 3 * sizes.weights_bytes, ""
+
+    def least(self, options: Any) -> dict[str, Any]:
+        """Options to set in place of those given so that training takes the least memory that it may."""
+        return {}

@@ -1,0 +1,62 @@
+"""Train: one learner on the stored cells or rows, by the runner of its kind."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ikmap.methods import LEARNERS
+from pipeline.rows.layout import packed_bytes
+from pipeline.rows.prepared import PreparedRows
+from pipeline.running.engine import Context
+from pipeline.storage.fitted import Fitted
+from pipeline.training.runner import Lesson, Runner
+from pipeline.training.train_counts import CountsRunner
+from pipeline.training.train_dual import DualRunner
+from pipeline.training.train_online import StreamRunner
+from pipeline.training.train_rows import WholeRunner
+
+RUNNERS: Mapping[str, Runner] = {
+    "stream": StreamRunner(),
+    "dual": DualRunner(),
+    "whole": WholeRunner(),
+    "counts": CountsRunner(),
+}
+"""What trains the learners of each kind, by what they say of themselves (``Learner.runner``)."""
+
+
+def runner_of(learner: str) -> Runner:
+    """What trains a learner of :data:`~ikmap.methods.LEARNERS`."""
+    return RUNNERS[LEARNERS[learner].runner]
+
+
+def train(
+    context: Context, learner: str, fitted: Fitted | None, value: float | None = None, n_threads: int = 1
+) -> dict[str, Any]:
+    """Train a learner of :data:`~ikmap.methods.LEARNERS` on the cells of one model, or on the rows.
+
+    Parameters
+    ----------
+    fitted, value, n_threads
+        As in :class:`~pipeline.training.runner.Lesson`.
+
+    Returns
+    -------
+    dict
+        psi of the cells, or parameter and value; content_hash of the learner's model, and what the learner has to say
+        of itself.
+    """
+    lesson = Lesson(context, learner, fitted, value, n_threads)
+    result = runner_of(learner).train(lesson)
+    if not result.get("converged", True):
+        context.events.message(
+            f"{learner}: duality gap {result['duality_gap']:.2g} is above --tol {lesson.options.tol:g}"
+        )
+    return result
+
+
+def fills_cluster(context: Context, learner: str, fitted: Fitted) -> bool:
+    """Whether a learner's tasks go to every worker in rounds, so that another's would keep them all waiting."""
+    n = PreparedRows(context.store, "train").n_rows
+    cells_bytes = packed_bytes(n, context.params.t, fitted.most_cells)
+    return runner_of(learner).fills_cluster(context.params.of(learner), cells_bytes)

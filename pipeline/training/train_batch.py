@@ -1,0 +1,124 @@
+"""SVM and logistic regression on the stored cells where one task solves a problem: in memory, or block by block."""
+
+from __future__ import annotations
+
+import math
+import sys
+import tempfile
+import warnings
+from typing import Any
+
+import numpy as np
+
+from ikmap.learners.dual.certificate import certificate
+from ikmap.learners.dual.linear_svm import SVMFit, SVMParams, fit_linear_svm, svm_model
+from ikmap.methods import dual_learner
+from pipeline.errors import writing
+from pipeline.params import Params
+from pipeline.rows.cell_blocks import CellBlocks, SpooledBlocks
+from pipeline.rows.layout import learning_blocks, packed_row_bytes
+from pipeline.rows.prepared import PreparedRows
+from pipeline.rows.row_weights import weigher
+from pipeline.running.engine import Record
+from pipeline.storage.fitted import Fitted
+from pipeline.storage.models import MODELS, save_model
+from pipeline.storage.store import Store
+
+WEIGHTS = ("coef", "intercept")
+OF_PROBLEMS = ("problems", "primal", "dual", "gap", "n_iter", "converged", "n_support")
+"""A number for each problem: kept in attributes, for arrays of a few numbers take longer to store than to compute."""
+
+
+def svm_params(params: Params, learner: str) -> SVMParams:
+    """Return what the batch learners are asked to solve."""
+    options = params.of(learner)
+    return SVMParams(
+        loss=dual_learner(learner).loss or options.loss,  # type: ignore[arg-type]
+        C=float(options.C),
+        tol=options.tol,
+        class_weight=options.class_weights,
+        seed=params.seed,
+    )
+
+
+def solve_whole(
+    store: Store, params: Params, learner: str, fitted: Fitted, classes: list[Any], solver: str = "memory"
+) -> Record:
+    """Task: solve all of few one-vs-rest problems and store the model."""
+    fit, rows, read = _solve(store, params, learner, fitted, len(classes), None, solver)
+    stored = store_model(store, params, learner, classes, [fit])
+    return {**stored, "rows": rows, "bytes_read": read, "certificate": certificate(fit)}
+
+
+def solve_classes(
+    store: Store,
+    params: Params,
+    learner: str,
+    fitted: Fitted,
+    n_classes: int,
+    group: list[int],
+    number: int,
+    solver: str = "memory",
+) -> Record:
+    """Task: solve some of the one-vs-rest problems and store their solutions."""
+    fit, rows, read = _solve(store, params, learner, fitted, n_classes, group, solver)
+    return {"rows": rows, "bytes_read": read, **store_solution(store, learner, number, fit)}
+
+
+def _solve(
+    store: Store, params: Params, learner: str, fitted: Fitted, n_classes: int, group: list[int] | None, solver: str
+) -> tuple[SVMFit, int, int]:
+    """Solve problems (None: all), in memory or block by block; return also the rows, and the bytes that were read."""
+    offsets, train = fitted.offsets(store), PreparedRows(store, "train")
+    in_memory = solver == "memory"
+    whole = {"block_bytes": sys.maxsize} if in_memory else {}
+    ranges = learning_blocks(train.n_rows, packed_row_bytes(offsets), params.seed, shuffled=False, **whole)
+    weigh = weigher(params, learner, train.preparation.task)
+    blocks: CellBlocks | SpooledBlocks = CellBlocks(store, fitted.cells_name("train"), offsets, ranges, weigh)
+    if not in_memory:
+        blocks = SpooledBlocks(blocks, offsets)
+    with warnings.catch_warnings(), writing(tempfile.gettempdir()):  # of dual variables
+        # A ConvergenceWarning, told by its text: the class takes a second to import, and the gap is in the result.
+        warnings.filterwarnings("ignore", message="duality gap")
+        fit = fit_linear_svm(blocks, n_classes, svm_params(params, learner), classes_subset=group)
+    return fit, train.n_rows, blocks.bytes_read
+
+
+def store_solution(store: Store, learner: str, number: int, fit: SVMFit) -> Record:
+    """Store the solutions of a group of classes until they are merged; return what a record says of them."""
+    name = solved_name(learner, number)
+    numbers = {key: getattr(fit, key).tolist() for key in OF_PROBLEMS}
+    written = store.write_group(name, {key: getattr(fit, key) for key in WEIGHTS}, numbers)
+    return {
+        "bytes_written": written,
+        "outputs": [name],
+        "temporary": True,
+        "certificate": certificate(fit),
+    }
+
+
+def merge_classes(store: Store, params: Params, learner: str, classes: list[Any], names: list[str]) -> Record:
+    """Task: make one model of the solutions of all groups."""
+    fits = []
+    for name in names:
+        attributes, arrays = store.read_group(name)
+        numbers = {key: np.array(attributes[key]) for key in OF_PROBLEMS}
+        fits.append(SVMFit(**arrays, **numbers, alphas=np.empty((numbers["problems"].size, 0)), history=()))
+    return store_model(store, params, learner, classes, fits)
+
+
+def store_model(store: Store, params: Params, learner: str, classes: list[Any], fits: list[SVMFit]) -> Record:
+    """Store the model that solutions of all problems make."""
+    model = svm_model(fits, classes, svm_params(params, learner), divisor=math.sqrt(params.t))
+    output = f"{MODELS}/{learner}"
+    return {
+        "bytes_read": model.nbytes,
+        "bytes_written": model.nbytes,
+        "outputs": [output],
+        "content_hash": save_model(store, output, model),
+    }
+
+
+def solved_name(learner: str, group: int) -> str:
+    """Where the solutions of a group of classes stand until they are merged."""
+    return f"{MODELS}/{learner}-solved/{group:03d}"

@@ -1,0 +1,322 @@
+"""SVM and logistic regression by CoCoA+: workers keep parts of the rows, and only weight vectors travel.
+
+A round is a task per part. It reads the weights that the round starts from, and answers with the change that its part
+makes. The state of the solver is in the run directory: the weights, the dual variables of each part, and what the
+coordinator knows, after the last two rounds. So a task can be done anywhere and again, and a run that was killed goes
+on with the round it was in. What a worker holds in memory (the part's cells above all) only saves reading.
+"""
+
+from __future__ import annotations
+
+import shutil
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ikmap.cells import packed_dtype
+from ikmap.learners.dual import cocoa
+from ikmap.learners.dual.block_reader import BlockReader
+from ikmap.learners.dual.cocoa import Coordinator, Order, Report
+from pipeline.errors import Damaged
+from pipeline.params import Params
+from pipeline.rows.cell_blocks import CellBlocks, SpooledBlocks
+from pipeline.rows.layout import BLOCK_BYTES, learning_parts
+from pipeline.rows.prepared import PreparedRows
+from pipeline.rows.row_weights import weigher
+from pipeline.running import engine
+from pipeline.running.dispatch import Task
+from pipeline.running.engine import Record, Stage
+from pipeline.storage.durable import read_arrays, read_json, write_arrays, write_json
+from pipeline.storage.fitted import Fitted
+from pipeline.storage.store import Store
+from pipeline.training.train_batch import store_solution, svm_params
+
+PROBLEMS_AT_ONCE = 8
+"""One-vs-rest problems that share the pass over the rows; the others wait, so that memory does not grow with them."""
+HELD_BYTES = 64 << 20
+"""Packed cells that a process holds in memory; the other parts it works on are in temporary files."""
+STATE = "state.json"
+
+
+def solve_distributed(
+    stage: Stage, learner: str, fitted: Fitted, n_classes: int, groups: Sequence[list[int]], n_parts: int
+) -> list[Record]:
+    """Solve groups of one-vs-rest problems, one group after the other; store their solutions and return the records."""
+    team, records = _Team(stage, learner, fitted, n_classes, n_parts), []
+    for i, group in enumerate(groups):
+        folder = stage.context.run.task_record(stage.name, f"solving-{i:03d}").with_suffix("")
+        records.append(stage.once(f"classes-{i:03d}", partial(_solve_group, team, group, i, folder)))
+        shutil.rmtree(folder, ignore_errors=True)
+    team.dismiss()
+    return records
+
+
+@dataclass(frozen=True)
+class Part:
+    """Which rows: small enough to travel with every task."""
+
+    path: str
+    learner: str
+    fitted: Fitted
+    n_classes: int
+    n_parts: int
+    number: int
+    params: Params = field(compare=False)  # those of the run, which the path stands for
+
+    @property
+    def of(self) -> tuple[str, str, Fitted]:
+        """What it is a part of."""
+        return self.path, self.learner, self.fitted
+
+
+@dataclass
+class _Team:
+    """The parts, and which worker does which."""
+
+    stage: Stage
+    learner: str
+    fitted: Fitted
+    n_classes: int
+    n_parts: int
+    homes: dict[int, str] = field(default_factory=dict)
+
+    def part(self, number: int) -> Part:
+        context = self.stage.context
+        sizes = self.n_classes, self.n_parts
+        return Part(context.store.path, self.learner, self.fitted, *sizes, number, context.params)
+
+    def each(self, name: str, function: Any, *args: Any) -> Iterator[Record]:
+        """Do ``function(part, *args)`` for every part; yield the records in the order of the parts."""
+        self._assign()
+        tasks = [Task(f"{name}-part-{k:03d}", (self.part(k), *args), self.homes.get(k)) for k in range(self.n_parts)]
+        early: dict[str, Record] = {}
+        following = iter(tasks)
+        expected = next(following, None)
+        for task, record in engine.run_tasks(self.stage.context.client, self.stage.key, function, tasks):
+            self.stage.note_compiling(record)
+            self.stage.note_compiling(record)
+            early[task.name] = record
+            while expected is not None and expected.name in early:
+                yield early.pop(expected.name)
+                expected = next(following, None)
+
+    def _assign(self) -> None:
+        """Leave a part with the worker that has it; share out those of workers that are gone."""
+        client = self.stage.context.client
+        if client is None:  # in tests: tasks are done here and now
+            return
+        there = sorted(client.scheduler_info(n_workers=-1)["workers"])
+        self.homes = {k: worker for k, worker in self.homes.items() if worker in there}
+        count = {worker: sum(home == worker for home in self.homes.values()) for worker in there}
+        for k in range(self.n_parts):
+            if k not in self.homes and count:
+                least = min(count, key=lambda worker: (count[worker], worker))
+                self.homes[k] = least
+                count[least] += 1
+
+    def dismiss(self) -> None:
+        """Let workers forget the parts."""
+        client = self.stage.context.client
+        if client is not None:
+            client.run(forget, on_error="ignore")
+        forget()
+
+
+def _solve_group(team: _Team, group: list[int], number: int, folder: Path) -> Record:
+    """Solve some of the one-vs-rest problems, from where an interrupted run stopped; store their solutions."""
+    stage, context = team.stage, team.stage.context
+    params = svm_params(context.params, team.learner)
+    folder.mkdir(parents=True, exist_ok=True)
+    totals = _Totals()
+    counts, rows, columns = np.zeros(team.n_classes), 0, 0
+    for record in team.each("count", count_part):
+        counts += record["counts"]
+        rows += record["rows"]
+        columns = record["columns"]
+        totals.add(record)
+    costs = cocoa.class_costs(params, team.n_classes, counts)
+    task = cocoa.Task(params, team.n_classes, tuple(group), team.n_parts, costs)
+    coordinator = _restore(folder, task) or Coordinator(task, columns)
+    while (order := coordinator.order) is not None:
+        _save(folder, coordinator)
+        coordinator.absorb(order, _reports(team, str(folder), task, order, totals))
+        stage.say({})
+    return {
+        "rows": rows,
+        **store_solution(context.store, team.learner, number, coordinator.fit()),
+        "bytes_read": totals.bytes_read,
+        "busy": totals.busy,
+        "peak_rss_bytes": totals.peak_rss_bytes,
+    }
+
+
+def _reports(team: _Team, folder: str, task: cocoa.Task, order: Order, totals: _Totals) -> Iterator[Report]:
+    for record in team.each(f"round-{order.round:04d}", improve_part, folder, task, order):
+        totals.add(record)
+        yield record["report"]
+
+
+@dataclass
+class _Totals:
+    """Sums over the tasks of all rounds, as a stage wants them."""
+
+    bytes_read: int = 0
+    peak_rss_bytes: int = 0
+    busy: dict[str, float] = field(default_factory=dict)
+
+    def add(self, record: Record) -> None:
+        self.bytes_read += record["bytes_read"]
+        self.peak_rss_bytes = max(self.peak_rss_bytes, record["peak_rss_bytes"])
+        self.busy[record["worker"]] = self.busy.get(record["worker"], 0.0) + record["seconds"]
+
+
+def _save(folder: Path, coordinator: Coordinator) -> None:
+    """Write what the next round starts from; what was written before stays valid until the last step."""
+    if coordinator.round == 0:
+        return
+    _write_array(folder / f"w-{coordinator.round}.npz", coordinator.w)
+    write_json(folder / STATE, coordinator.state())
+    (folder / f"w-{coordinator.round - 2}.npz").unlink(missing_ok=True)
+
+
+def _restore(folder: Path, task: cocoa.Task) -> Coordinator | None:
+    """Take up the rounds of an interrupted run."""
+    if not (folder / STATE).exists():
+        return None
+    try:
+        state = read_json(folder / STATE)
+    except Damaged as damaged:
+        raise Damaged(damaged.path, damaged.why, str(folder)) from None
+    done = int(state["round"])
+    w = _read_array(folder / f"w-{done}.npz")
+    before = _read_array(folder / f"w-{done - 1}.npz") if done > 1 else np.zeros_like(w)
+    return Coordinator.restore(task, state, w, before)
+
+
+# ---------------------------------------------------------------------------------------------------- on the workers
+
+
+@dataclass
+class _Held:
+    """What a process keeps of a part from round to round: the rows, packed, and the latest dual variables."""
+
+    reader: BlockReader
+    blocks: CellBlocks | SpooledBlocks
+    bytes_in_memory: int
+    alphas: dict[str, np.ndarray] = field(default_factory=dict)
+
+
+_held: dict[Part, _Held] = {}
+_weights: dict[str, np.ndarray] = {}
+_lock = threading.Lock()
+
+
+def forget() -> None:
+    """Let go of everything that this process holds."""
+    with _lock:
+        _held.clear()
+        _weights.clear()
+
+
+def count_part(part: Part) -> Record:
+    """Task: take hold of a part, and count its rows, and by class what they weigh."""
+    held, read = _hold(part)
+    counts = cocoa.class_counts(held.reader, part.n_classes)
+    rows = sum(cocoa.block_sizes(held.reader))
+    _rest(held)
+    return {"counts": counts.tolist(), "rows": rows, "columns": held.reader.columns, "bytes_read": read}
+
+
+def improve_part(part: Part, folder: str, task: cocoa.Task, order: Order) -> Record:
+    """Task: one round's work on a part."""
+    held, read = _hold(part)
+    read_before, done = held.blocks.bytes_read, order.round - 1
+    shape = (len(task.problems), sum(cocoa.block_sizes(held.reader)))
+    assert held.reader.columns is not None
+    stem = f"{folder}/alpha-{part.number:03d}"
+    alpha, alpha_before = (_array(held.alphas, f"{stem}-{k}.npz", shape, k) for k in (done, done - 1))
+    shape = (shape[0], held.reader.columns + 1)
+    w, w_before = (_array(_weights, f"{folder}/w-{k}.npz", shape, k) for k in (done, done - 1))
+    new, report = cocoa.improve(task, part.number, held.reader, order, alpha, alpha_before, w, w_before)
+    path = Path(f"{stem}-{order.round}.npz")
+    _write_array(path, new)
+    _remember(held.alphas, str(path), new)
+    _rest(held)
+    # The coordinator has written down its state after `done` rounds; of earlier ones it will ask no more.
+    Path(f"{stem}-{done - 2}.npz").unlink(missing_ok=True)
+    return {"report": report, "bytes_read": read + held.blocks.bytes_read - read_before}
+
+
+def _hold(part: Part) -> tuple[_Held, int]:
+    """Return a part, and the bytes that had to be read for it."""
+    with _lock:
+        for other in [other for other in _held if other.of != part.of]:
+            del _held[other]  # of a learner that is done
+        if part in _held:
+            return _held[part], 0
+        used = sum(held.bytes_in_memory for held in _held.values())
+    store = Store(part.path)
+    offsets = part.fitted.offsets(store)
+    train = PreparedRows(store, "train")
+    ranges = learning_parts(train.n_rows, part.n_parts, part.params.seed)[part.number]
+    row_bytes = (offsets.size - 1) * packed_dtype(offsets).itemsize
+    size = row_bytes * sum(stop - start for start, stop in ranges)
+    # A part no larger than a block is visited as a whole, a larger one in small blocks; whether it is held in memory
+    # or in a file decides nothing.
+    n_blocks = -(-size // BLOCK_BYTES)
+    cut = [ranges[k::n_blocks] for k in range(n_blocks)]
+    weigh = weigher(part.params, part.learner, train.preparation.task)
+    stored = CellBlocks(store, part.fitted.cells_name("train"), offsets, cut, weigh)
+    in_memory = n_blocks == 1 and used + size <= HELD_BYTES
+    whole = {"visit_rows": None} if n_blocks == 1 else {}
+    blocks = stored if in_memory else SpooledBlocks(stored, offsets, **whole)
+    held = _Held(BlockReader(blocks, part.n_classes, None, True), blocks, size if in_memory else 0)
+    with _lock:
+        _held[part] = held
+    return held, stored.bytes_read
+
+
+def _rest(held: _Held) -> None:
+    """Between rounds, what is in files need not be in memory too."""
+    if not held.bytes_in_memory:
+        held.reader.release()
+        held.alphas.clear()
+
+
+def _array(cache: dict[str, np.ndarray], path: str, shape: tuple[int, int], done: int) -> np.ndarray:
+    """State after so many rounds, from memory or its file; zeros before the first."""
+    if done <= 0:
+        return np.zeros(shape)
+    with _lock:
+        found = cache.get(path)
+    if found is None:
+        found = _read_array(Path(path))
+        _remember(cache, path, found)
+    return found
+
+
+def _remember(cache: dict[str, np.ndarray], path: str, array: np.ndarray) -> None:
+    """Keep the two that the next round starts from."""
+    with _lock:
+        cache[path] = array
+        while len(cache) > 2:
+            del cache[next(iter(cache))]
+
+
+def _write_array(path: Path, array: np.ndarray) -> None:
+    write_arrays(path, {"array": array})
+
+
+def _read_array(path: Path) -> np.ndarray:
+    """Read a part of the solver's state, all of which is worth nothing without it."""
+    try:
+        return read_arrays(path)["array"]
+    except FileNotFoundError:
+        raise Damaged(str(path), "it is missing", str(path.parent)) from None
+    except Damaged as damaged:
+        raise Damaged(damaged.path, damaged.why, str(path.parent)) from None

@@ -1,0 +1,112 @@
+"""Solvers of linear problems on cells: which one a size calls for, its tasks, and what it needs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ikmap.learners.dual.certificate import sum_up
+from ikmap.learners.dual.class_descent import LANES
+from pipeline.rows.layout import BLOCK_BYTES, choose_parts, choose_solver, packed_bytes
+from pipeline.running.dispatch import Task
+from pipeline.running.engine import Record, Stage
+from pipeline.running.memory import size
+from pipeline.storage.models import MODELS
+from pipeline.training.runner import CellSizes, Lesson, Runner
+from pipeline.training.train_batch import merge_classes, solve_classes, solve_whole, solved_name
+from pipeline.training.train_distributed import HELD_BYTES, PROBLEMS_AT_ONCE, solve_distributed
+
+SHARING = 5
+"""From so many classes on, problems that share their passes over the rows are worth more than tasks of their own."""
+
+
+@dataclass(frozen=True)
+class DualRunner(Runner):
+    """Trains a :class:`~ikmap.methods.DualLearner`.
+
+    Attributes
+    ----------
+    most_tasks : int
+        One-vs-rest problems are solved in at most this many tasks.
+    lanes : int
+        Problems that share a pass over the rows.
+    """
+
+    most_tasks: int = 16
+    lanes: int = LANES
+
+    def train(self, lesson: Lesson) -> dict[str, Any]:
+        fitted, context, learner, asked = lesson.fitted, lesson.context, lesson.learner, lesson.options
+        assert fitted is not None
+        store, params, rows = context.store, context.params, lesson.rows
+        classes, k = rows.preparation.task.classes, rows.preparation.task.outputs
+        cells_bytes = packed_bytes(rows.n_rows, params.t, fitted.most_cells)
+        solver = choose_solver(cells_bytes, asked.solver)
+        details: dict[str, Any] = {"solver": solver}
+        groups = self._groups(k, solver)
+        if solver == "distributed":
+            details["parts"] = choose_parts(rows.n_rows, cells_bytes, asked.parts)
+            stage = lesson.stage(None)
+            solved = solve_distributed(stage, learner, fitted, len(classes), groups, details["parts"])
+        elif len(groups) == 1:
+            stage = lesson.stage(1)
+            solved = stage.run(solve_whole, [Task("whole", (store, params, learner, fitted, classes, solver))])
+        else:
+            stage = lesson.stage(len(groups) + 1)
+            tasks = [
+                Task(f"classes-{i:03d}", (store, params, learner, fitted, len(classes), group, i, solver))
+                for i, group in enumerate(groups)
+            ]
+            solved = stage.run(solve_classes, tasks)
+        (record,) = solved if "content_hash" in solved[0] else _merge(stage, learner, classes, len(groups))
+        details |= sum_up([task["certificate"] for task in solved])
+        if solver == "distributed":
+            details["rounds"] = details["iterations"]
+        result = stage.finish(**lesson.chosen, content_hash=record["content_hash"], **details)
+        if record is not solved[0]:
+            store.delete(f"{MODELS}/{learner}-solved")  # only now: until here an interrupted run still needs them
+        return result
+
+    def _groups(self, k: int, solver: str) -> list[list[int]]:
+        """Which of k problems are solved together."""
+        most = self.most_tasks
+        if solver == "distributed":
+            most = -(-k // PROBLEMS_AT_ONCE)
+        elif solver == "memory" and k >= SHARING:
+            most = min(most, -(-k // self.lanes))
+        return [group.tolist() for group in np.array_split(np.arange(k), min(k, most))]
+
+    def fills_cluster(self, options: Any, cells_bytes: int) -> bool:
+        return choose_solver(cells_bytes, options.solver) == "distributed"
+
+    def needs(self, options: Any, sizes: CellSizes) -> tuple[float, str]:
+        blocks, _ = super().needs(options, sizes)
+        cells, weights, problems = sizes.cells_bytes, sizes.weights_bytes, sizes.outputs
+        solver = choose_solver(cells, options.solver)
+        if solver == "memory":
+            at_once = max(-(-problems // self.most_tasks), min(problems, self.lanes))
+            # A label, and for each problem that is solved at once two copies of a dual variable.
+            needed = 2 * cells + 3 * weights + (4 + 16 * at_once) * sizes.rows
+            return max(blocks, needed), "in memory (solver memory)"
+        if solver == "distributed":
+            parts = choose_parts(sizes.rows, cells, options.parts)
+            together = min(problems, PROBLEMS_AT_ONCE)
+            part = min(-(-cells // parts), BLOCK_BYTES)
+            # The part that is worked on, twice while it is packed; parts that stay; four copies of its dual variables.
+            needed = HELD_BYTES + 2 * part + 8 * weights // problems * together
+            needed += int((4 + 32 * together) * sizes.rows / parts)
+            return max(blocks, needed), f"in {parts} parts of {size(cells / parts)} each (solver distributed)"
+        return blocks, "block by block (solver block)"
+
+    def least(self, options: Any) -> dict[str, Any]:
+        return {} if options.solver == "memory" else {"solver": "block", "parts": None}
+
+
+def _merge(stage: Stage, learner: str, classes: list[Any], n_groups: int) -> list[Record]:
+    """Make one model of the solutions of all groups."""
+    names = [solved_name(learner, i) for i in range(n_groups)]
+    return stage.run(
+        merge_classes, [Task("merge", (stage.context.store, stage.context.params, learner, classes, names))]
+    )

@@ -1,0 +1,123 @@
+"""Learners that take one row after the other: one pass over stored cells or rows in one task, with checkpoints."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ikmap._threads import ahead
+from ikmap.methods import stream_learner
+from ikmap.seeds import generator
+from ikmap.tasks import LearningTask
+from pipeline.params import Params
+from pipeline.rows.cell_blocks import CellBlocks
+from pipeline.rows.layout import learning_blocks, packed_row_bytes
+from pipeline.rows.prepared import PreparedRows
+from pipeline.rows.row_blocks import RowBlocks
+from pipeline.running.dispatch import Task
+from pipeline.running.engine import Record
+from pipeline.storage.durable import read_arrays, write_arrays
+from pipeline.storage.fitted import Fitted
+from pipeline.storage.models import MODELS, save_model
+from pipeline.storage.store import Store
+from pipeline.training.runner import Lesson, Runner
+from pipeline.training.traces import as_result, traces_of
+
+CURVE_POINTS = 200
+AT_ONCE = 1 << 16
+"""Rows that are put into the order in which they are learned from."""
+PASS_STREAM = 2_000_003
+
+
+class StreamRunner(Runner):
+    """Trains a :class:`~ikmap.methods.StreamLearner`."""
+
+    def train(self, lesson: Lesson) -> dict[str, Any]:
+        context, stage = lesson.context, lesson.stage(1)
+        checkpoint = str(context.run.task_record(stage.name, "checkpoint").with_suffix(".npz"))
+        of = (lesson.learner, lesson.fitted, lesson.value, lesson.rows.preparation.task, checkpoint, lesson.n_threads)
+        (record,) = stage.run(train_online, [Task("pass", (context.store, context.params, *of))])
+        Path(checkpoint).unlink(missing_ok=True)
+        return stage.finish(**lesson.chosen, content_hash=record["content_hash"], **record["learner"])
+
+
+def train_online(
+    store: Store,
+    params: Params,
+    learner: str,
+    fitted: Fitted | None,
+    value: float | None,
+    task: LearningTask,
+    checkpoint: str,
+    n_threads: int = 1,
+) -> Record:
+    """Task: one pass of an online learner, going on from the checkpoint of an interrupted attempt.
+
+    Blocks are visited in a fixed order and rows within a block in a seeded shuffle of their own, so the pass is the
+    same wherever and however often it was interrupted.
+    """
+    train = PreparedRows(store, "train")
+    n_rows, shuffled = train.n_rows, params.order == "shuffled"
+    offsets: np.ndarray | None = None
+    if fitted is not None:
+        offsets = fitted.offsets(store)
+        ranges = learning_blocks(n_rows, packed_row_bytes(offsets), params.seed, shuffled=shuffled)
+        blocks: CellBlocks | RowBlocks = CellBlocks(store, fitted.cells_name("train"), offsets, ranges)
+    else:
+        ranges = learning_blocks(n_rows, train.row_bytes, params.seed, shuffled=shuffled)
+        blocks = RowBlocks(store, ranges)
+    method = stream_learner(learner)
+    state = method.start(params.of(learner), value, train.sample(params.seed, offsets), n_threads)
+    first, scores, traces = 0, np.zeros(0), np.zeros((0, len(method.traced)))
+    per_point = max(1, -(-n_rows // CURVE_POINTS))
+    if Path(checkpoint).exists():
+        arrays = read_arrays(checkpoint)
+        first, scores = int(arrays.pop("next_block")), arrays.pop("scores")
+        traces = arrays.pop("traces", traces)
+        state = state.restore(arrays)
+    todo = range(first, len(blocks))
+    for k, block in zip(todo, ahead(blocks.__getitem__, todo), strict=True):
+        rows, y = block.rows, block.y
+        order = np.arange(y.size, dtype=np.int32)
+        if params.order == "shuffled":
+            order = generator(params.seed, PASS_STREAM, k).permutation(order)
+        start = 0
+        while start < y.size:
+            seen = state.n_seen
+            # What is traced is recorded at the curve's points.
+            most = min(AT_ONCE, per_point - seen % per_point) if method.traced else AT_ONCE
+            now = order[start : start + most]
+            start += now.size
+            row_scores = task.row_scores(y[now], state.partial_fit(rows[now], y[now]).predicted)
+            point = (seen + np.arange(now.size)) // per_point
+            scores = np.concatenate([scores, np.zeros(point[-1] + 1 - scores.size)])
+            scores += np.bincount(point, weights=row_scores, minlength=scores.size)
+            if method.traced and (state.n_seen % per_point == 0 or state.n_seen == n_rows):
+                told = np.array([traces_of(learner, state)], dtype=np.float64)
+                traces = np.concatenate([traces, told])
+        if k + 1 < len(blocks):
+            recorded = {"traces": traces} if method.traced else {}
+            write_arrays(
+                checkpoint, {**state.checkpoint(), "next_block": np.array(k + 1), "scores": scores, **recorded}
+            )
+    asked = {**params.methods[learner], "order": params.order, "seed": params.seed}
+    model = state.model(task.classes, asked)
+    output = f"{MODELS}/{learner}"
+    content_hash = save_model(store, output, model)
+    ends = np.minimum(np.arange(1, scores.size + 1) * per_point, n_rows)
+    so_far = task.score(np.cumsum(scores), ends)
+    return {
+        "rows": n_rows,
+        "bytes_read": blocks.bytes_read,
+        "bytes_written": model.nbytes,
+        "outputs": [output],
+        "content_hash": content_hash,
+        "learner": {
+            **method.facts(state),
+            "n_support": int(state.n_support),
+            "curve": {"rows": ends.tolist(), task.figure.key: so_far.round(6).tolist()},
+            **as_result(learner, traces),
+        },
+    }

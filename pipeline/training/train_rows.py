@@ -1,0 +1,93 @@
+"""Batch learners that take all rows at once: SVMs with a kernel, linear ones on dense maps."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ikmap.cells import Cells
+from ikmap.learners.kernel.working_set import WorkingSetTooLarge
+from ikmap.learners.rows import Block
+from ikmap.methods import Shape, Training, whole_learner
+from ikmap.rows import nbytes_of
+from ikmap.tasks import LearningTask
+from pipeline.errors import InputError
+from pipeline.params import Params
+from pipeline.rows.prepared import PreparedRows
+from pipeline.rows.row_weights import weigher
+from pipeline.rows.values import check_values
+from pipeline.running.dispatch import Task
+from pipeline.running.engine import Record
+from pipeline.running.memory import PROCESS_BYTES, USABLE, refusal, worker_limit
+from pipeline.storage.arrays import read
+from pipeline.storage.fitted import Fitted
+from pipeline.storage.models import MODELS, save_model
+from pipeline.storage.store import Store
+from pipeline.training.runner import Lesson, Runner
+
+
+class WholeRunner(Runner):
+    """Trains a :class:`~ikmap.methods.WholeLearner`."""
+
+    def train(self, lesson: Lesson) -> dict[str, Any]:
+        context, stage = lesson.context, lesson.stage(1)
+        of = (lesson.learner, lesson.fitted, lesson.value, lesson.rows.preparation.task, lesson.n_threads)
+        (record,) = stage.run(fit_rows, [Task("fit", (context.store, context.params, *of))])
+        return stage.finish(**lesson.chosen, content_hash=record["content_hash"], **record["learner"])
+
+
+def fit_rows(
+    store: Store,
+    params: Params,
+    learner: str,
+    fitted: Fitted | None,
+    value: float | None,
+    task: LearningTask,
+    n_threads: int = 1,
+) -> Record:
+    """Task: train on all training rows, or cells, and store the model.
+
+    Raises
+    ------
+    DoesNotFit
+        An SVM with a kernel has more support vectors than this worker has memory for.
+    """
+    train = PreparedRows(store, "train")
+    if fitted is not None:
+        arrays = store.open_arrays(fitted.cells_name("train"))
+        every = slice(0, train.n_rows)
+        rows: Any = Cells(read(arrays["codes"], every), fitted.offsets(store)).packed()
+        block, size = Block(rows, read(arrays["labels"], every), row_id=np.arange(train.n_rows)), rows.codes.nbytes
+    else:
+        block = train.read(0, train.n_rows)
+        rows = block.rows
+        size = nbytes_of(rows)
+    check_values(learner, rows, train.where, train.preparation.column_names, kernel=params.kernel(learner))
+    if missing := task.lacking(block.y):
+        raise InputError(f"--learner {learner}: found no training row of {missing}; give another --seed or split")
+    block = block._replace(sample_weight=weigher(params, learner, task)(block.y))
+    limit, most = worker_limit(), None
+    method, options = whole_learner(learner), params.of(learner)
+    columns, nnz = (params.t, None) if fitted is not None else (train.preparation.n_columns, getattr(rows, "nnz", None))
+    shape = Shape(train.n_rows, columns, nnz, task.outputs)
+    if limit is not None and method.working_set:
+        memory = USABLE * limit - PROCESS_BYTES
+        most = bisect_right(range(train.n_rows + 1), memory, key=partial(method.needed_bytes, options, shape)) - 1
+    try:
+        model, facts = method.fit(options, Training(block, task.classes, params.seed, value, n_threads, most, task))
+    except WorkingSetTooLarge as error:
+        assert limit is not None
+        in_all = PROCESS_BYTES + method.needed_bytes(options, shape, error.needed)
+        raise refusal(f"training {learner}", in_all, limit, f"without {learner}") from None
+    content_hash = save_model(store, f"{MODELS}/{learner}", model)
+    return {
+        "rows": train.n_rows,
+        "bytes_read": int(size),
+        "bytes_written": model.nbytes,
+        "outputs": [f"{MODELS}/{learner}"],
+        "content_hash": content_hash,
+        "learner": facts,
+    }

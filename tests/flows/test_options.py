@@ -1,0 +1,568 @@
+"""Options: one declaration behind command line, TOML, JSON, help and documentation; exit statuses."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import tomllib
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from flows.cli import run_command
+from flows.options import page as options_page
+from flows.options.batch import BatchOptions, OnlineOptions
+from flows.options.reproduce import ReproduceOptions
+from flows.options.score import ScoreOptions
+from flows.runs.batch import batch_params
+from ikmap.learners.rows import Block
+from ikmap.methods import LEARNERS, DualLearner, Sample, Training, methods, plain_options
+from ikmap.methods.sharing import chosen
+from ikmap.partitioners import fit_partitions
+from ikmap.tasks.classification import Classification
+from pipeline.errors import InputError
+from pipeline.params import Params
+from pipeline.training.train_batch import svm_params
+from tests import ROOT
+from tests.support.params_for import params_for
+
+COMMANDS = options_page.COMMANDS
+
+# Every option of both commands, none of them at its default.
+BATCH = BatchOptions(
+    input="s3://bucket/my data.csv", test_input="-odd.csv", format="csv", label="it's", columns=7,
+    scale="minmax", task="binary", data_dir="data", partitioner="iforest", max_depth="log2", t=17, psi=64,
+    cv_rows=500, search="full", budget=60.0,
+    learner=("ogd", "logistic", "svm", "nogd", "adaraker", "chi2-linear"), C=0.25, loss="hinge",
+    tol=1e-2, eta=2.0, feature_scale="raw", order="file", kernel="gaussian", gamma="auto", b=50, rank=7,
+    points="violators", average=True, features=9, decay=0.5, flavour="script", online_loss="logistic", sigma_is="width",
+    chi2_order=1, class_weight="balanced", solver="distributed", parts=5, seed=3, run_dir="runs/x", fresh=True,
+    shard_rows=1000, device="gpu", cluster="slurm", cluster_option=("queue=a", "prologue=x y"), workers=2,
+    memory_limit="4GB", explain=True, debug=True, quiet=True,
+)  # fmt: skip
+DATASET = BatchOptions(dataset="a9a", dataset_file="mine.toml", test_size=0.5)
+ONLINE = OnlineOptions(
+    input="x.csv", label="y", learner=("nogd",), initial=10, block_rows=7, limit_seconds=2.5, order="file"
+)
+SCORE = ScoreOptions(
+    model="runs/x", learner="svm", input="new.npy", format="npy", label="y", output="out.parquet",
+    cluster="tls://host:1", cluster_option=("tls=certificates",), workers=3, memory_limit="1GB", debug=True, quiet=True,
+)  # fmt: skip
+REPRODUCE = ReproduceOptions(
+    table=("5", "8"), figure=("3",), section=("8.1.1",), datasets=("a9a", "mine"), systems=("ogd",), depth="log2",
+    score_scale="raw", svm_scale="raw", svm_C="10", svm_loss="hinge", nogd="last", adaraker="script", data_dir="data",
+    dataset_file="mine.toml", order="file", initial=50, seed=2, limit_seconds=60.0, run_dir="runs/x", fresh=True,
+    cluster="slurm", cluster_option=("queue=a",), workers=3, memory_limit="1GB", debug=True, quiet=True,
+)  # fmt: skip
+
+
+def refused(argv: str | list[str], command: type = BatchOptions) -> str:
+    with pytest.raises(InputError) as caught:
+        command.parse(shlex.split(argv) if isinstance(argv, str) else argv)
+    text = str(caught.value)
+    assert "\n" not in text
+    return text
+
+
+@pytest.mark.parametrize(
+    "address", ["s3://key:secret@bucket/a.csv", "https://:secret@host/a.csv", "sftp://a:secret@b/c"]
+)
+def test_a_password_is_refused_and_not_shown(address: str, tmp_path: Path) -> None:
+    """Options go into run.toml, reports, logs and Prefect's parameters."""
+    (tmp_path / "run.toml").write_text(f'input = "{address}"\n')
+    for words in (["--input", address], ["--run-dir", address], ["--config", str(tmp_path / "run.toml")]):
+        with pytest.raises(InputError, match="found a password in an address") as refused:
+            BatchOptions.parse(words)
+        assert "secret" not in str(refused.value)
+    assert BatchOptions.parse(["--input", "s3://bucket/a:b@c.csv"]).input == "s3://bucket/a:b@c.csv"
+
+
+def test_samples_leave_no_option_at_its_default():
+    for name, spec in BatchOptions.specs().items():
+        assert (getattr(BATCH, name), getattr(DATASET, name)) != (spec.default, spec.default)
+    for sample in (SCORE, REPRODUCE):
+        assert [n for n, spec in sample.specs().items() if getattr(sample, n) == spec.default and n != "paper"] == []
+
+
+@pytest.mark.parametrize(
+    "options",
+    [BatchOptions(), BATCH, DATASET, OnlineOptions(), ONLINE, SCORE, REPRODUCE],
+    ids=["default batch", "batch", "data set", "default online", "online", "score", "reproduce"],
+)
+def test_round_trips(options):
+    kind = type(options)
+    assert kind.parse(shlex.split(options.command())[3:]) == options
+    assert kind.from_json(options.to_json()) == options
+    assert json.loads(options.to_json()).keys() == kind.specs().keys()
+
+    sessions = {name: spec.default for name, spec in kind.specs().items() if spec.session}
+    assert kind.from_toml(options.to_toml()) == replace(options, **sessions)
+    assert kind.parse(shlex.split(options.command(session=False))[3:]) == replace(options, **sessions)
+
+
+def test_command_names_only_what_is_not_default():
+    assert BatchOptions().command() == "python -m flows.batch"
+    assert BatchOptions(dataset="a9a", psi=4).command() == "python -m flows.batch --dataset a9a --psi 4"
+
+
+def test_defaults():
+    options = BatchOptions.parse([])
+    assert (options.t, options.psi, options.learner, options.test_size) == (100, "auto", ("svm", "ogd"), 0.2)
+    assert (options.eta, options.C, options.seed, options.cluster) == (0.5, None, 0, "local")
+    assert (options.partitioner, options.cv_rows, options.workers) == ("anne", 20_000, None)
+
+
+@pytest.mark.parametrize(
+    ("given", "C"), [("", "auto"), ("--psi 8", 5.0), ("--C 2", 2.0), ("--psi 8 --C auto", "auto"), ("--C 5", 5.0)]
+)
+def test_C_is_chosen_where_psi_is(given, C):
+    assert batch_params(BatchOptions.parse(shlex.split(given))).of("svm").C == C
+
+
+def test_types_from_the_command_line():
+    options = BatchOptions.parse(shlex.split("--psi 8 --C 2 --learner=svm,ogd,svm --fresh --workers 1"))
+    assert (options.psi, options.C, options.learner) == (8, 2.0, ("svm", "ogd"))
+    assert isinstance(options.C, float)
+    assert BatchOptions.parse(["--C", "auto"]).C == "auto"
+    assert options.fresh is True
+    assert options.workers == 1
+
+
+@pytest.mark.parametrize(
+    ("argv", "found", "expected"),
+    [
+        ("--t 0", "--t: found 0", "an integer >= 1"),
+        ("--t -1", "--t: found -1", "an integer >= 1"),
+        ("--t 1.5", "--t: found '1.5'", "an integer >= 1"),
+        ("--psi 0", "--psi: found 0", "or 'auto'"),
+        ("--psi many", "--psi: found 'many'", "an integer >= 1, or 'auto'"),
+        ("--test-size 1", "--test-size: found 1", "> 0 and < 1"),
+        ("--test-size 0", "--test-size: found 0", "> 0 and < 1"),
+        ("--C 0", "--C: found 0", "a number > 0"),
+        ("--C nan", "--C: found nan", "a finite number > 0"),
+        ("--C inf", "--C: found inf", "a finite number > 0"),
+        ("--eta -0.5", "--eta: found -0.5", "a number > 0"),
+        ("--eta x", "--eta: found 'x'", "a number > 0"),
+        ("--tol 0", "--tol: found 0", "a number > 0"),
+        ("--seed -1", "--seed: found -1", "an integer >= 0"),
+        ("--workers 0", "--workers: found 0", "an integer >= 1"),
+        ("--columns 0", "--columns: found 0", "an integer >= 1"),
+        ("--shard-rows 0", "--shard-rows: found 0", "an integer >= 1"),
+        ("--learner svn", "--learner: found 'svn'", "did you mean 'svm'?"),
+        ("--learner ''", "--learner: found ''", "one of svm, logistic, ogd"),
+        ("--format libsv", "--format: found 'libsv'", "did you mean 'libsvm'?"),
+        ("--label ''", "--label: found ''", "not empty"),
+        ("--cluster tcp://", "--cluster: found 'tcp://'", "tcp://host:8786"),
+        ("--cluster tcp://host:x", "--cluster: found 'tcp://host:x'", "tcp://host:8786"),
+        ("--cluster http://host:80", "--cluster: found 'http://host:80'", "tcp://host:8786"),
+        ("--lerner svm", "unknown option --lerner", "did you mean --learner?"),
+        ("--tes 1", "unknown option --tes", "did you mean --t"),
+        ("a9a", "unexpected argument 'a9a'", "--help"),
+        ("--t", "argument --t: expected one argument", "--help"),
+        ("--fresh=1", "argument --fresh", "--help"),
+        ("--dataset a9a --input x", "--dataset and --input: found both", "one of them"),
+        ("--test-input x", "--test-input: found without --input", "both"),
+        ("--input x --dataset-file y", "--dataset-file: found with --input", "--dataset"),
+        ("--input x --test-input y --test-size 0.3", "--test-input and --test-size: found", "one of"),
+        ("--max-depth log2", "--max-depth log2: found --partitioner anne", "iforest"),
+        ("--rank 30", "--rank 30: found --learner svm ogd", "expected nogd"),
+        ("--average --learner kernel-svm", "--average: found --learner kernel-svm", "expected nogd"),
+        ("--learner nogd --b 20 --rank 30", "--rank 30: found --b 20", "no more features than points"),
+        ("--learner nogd --gamma 0.5 --psi 8", "--psi 8: found --learner nogd", "expected one of svm, logistic, ogd"),
+        ("--learner isolation-svm --C auto", "--C auto: found --learner isolation-svm", "one of svm, logistic"),
+        ("--learner ogd --psi 8 --cv-rows 50", "--cv-rows 50: found nothing to choose", "auto"),
+        ("--learner ogd --psi 8 --budget 50", "--budget 50.0: found nothing to choose", "auto"),
+        ("--psi 8 --search full", "--search full: found nothing to choose", "auto"),
+        ("--search half", "--search: found 'half'", "race"),
+        ("--budget 0", "--budget: found 0", "a number > 0"),
+        ("--budget inf", "--budget: found inf", "a finite number > 0; leave --budget out for no limit"),
+        ("--partitioner gcws", "'gcws' is not available yet", "available: anne, iforest"),
+        ("--partitioner mondrian", "'mondrian' is not available yet", "available: anne, iforest"),
+        ("--partitioner binning", "'binning' is not available yet", "available: anne, iforest"),
+        ("--task regression", "'regression' is not available yet", "available: auto, binary, multiclass"),
+        ("--task novelty", "'novelty' is not available yet", "available: auto, binary, multiclass"),
+        ("--cluster slurn", "--cluster: found 'slurn'", "did you mean 'slurm'?"),
+        ("--cluster-option queue", "--cluster-option: found 'queue'", "KEY=VALUE"),
+    ],
+)  # fmt: skip
+def test_bad_command_line_is_one_line(argv, found, expected):
+    text = refused(argv)
+    assert found in text
+    assert expected in text
+
+
+@pytest.mark.parametrize(
+    ("argv", "found", "expected"),
+    [
+        ("--C 2", "--C 2.0: found flows.online", "flows.batch with one of svm, logistic"),
+        ("--chi2-order 1", "--chi2-order 1: found flows.online", "flows.batch with chi2-linear"),
+        ("--b 7", "--b 7: found --learner ogd", "expected nogd"),
+        ("--kernel gaussian --gamma 1", "--kernel gaussian: found --learner ogd", "one of kernel-ogd, nogd"),
+        ("--initial 10 --test-size 0.3", "--initial and --test-size: found both", "one of them"),
+        ("--learner svm", "--learner: found 'svm'", "one of ogd"),
+    ],
+)
+def test_a_stream_refuses_what_is_not_of_it(argv, found, expected):
+    text = refused(argv, OnlineOptions)
+    assert found in text
+    assert expected in text
+
+
+# --- what a learner uses -------------------------------------------------------------------------------
+
+# A value that is no default for each option that some learners use, with what it takes to give it.
+GIVEN: dict[str, dict[str, object]] = {
+    "partitioner": {"partitioner": "iforest"}, "t": {"t": 7}, "max_depth": {"max_depth": "log2"}, "psi": {"psi": 8},
+    "C": {"C": 2.0}, "tol": {"tol": 0.1}, "class_weight": {"class_weight": "balanced"}, "loss": {"loss": "hinge"},
+    "solver": {"solver": "block"}, "parts": {"parts": 3}, "eta": {"eta": 1.0}, "order": {"order": "file"},
+    "feature_scale": {"feature_scale": "raw"}, "kernel": {"kernel": "gaussian", "gamma": 0.5},
+    "gamma": {"gamma": 0.5}, "b": {"b": 50}, "rank": {"rank": 5}, "points": {"points": "violators"},
+    "average": {"average": True}, "features": {"features": 9}, "decay": {"decay": 0.1},
+    "flavour": {"flavour": "script"}, "online_loss": {"online_loss": "logistic"}, "sigma_is": {"sigma_is": "width"},
+    "chi2_order": {"chi2_order": 2},
+}  # fmt: skip
+
+
+RUN_OPTIONS = {"partitioner": "cells", "order": "online"}
+"""Options of a run that only some learners use: those that are on something, or learn in some way."""
+
+
+def uses(learner, name, given):
+    """Whether a learner, or the map that it needs, has an option that changes something beside those given."""
+    if name in RUN_OPTIONS:
+        return RUN_OPTIONS[name] in (learner.on, learner.way)
+    if (name, learner.name) == ("feature_scale", "ogd-dual"):
+        return False  # it refuses all values but one, with a line of its own
+    of = chosen(given.get("partitioner", "anne"), [learner.name])
+    for one in of.values():
+        known = one.Options.specs()
+        if name in known and name not in one.Options(**{k: v for k, v in given.items() if k in known}).unused:
+            return True
+    return False
+
+
+@pytest.mark.parametrize("command", [BatchOptions, OnlineOptions])
+@pytest.mark.parametrize("name", sorted(GIVEN))
+def test_an_option_that_no_chosen_learner_uses_is_refused(name, command):
+    # Trees, where their depth is the question: with learners that have none, already these are refused.
+    base = {"partitioner": "iforest"} if name == "max_depth" else {}
+    for learner in command.specs()["learner"].kind.choice.names:
+        if uses(LEARNERS[learner], name, {**base, **GIVEN[name]}):
+            less = command(learner=(learner,), **(base if LEARNERS[learner].on == "cells" else {}))
+            more = command(learner=(learner,), **base, **GIVEN[name])
+            assert batch_params(less) != batch_params(more)
+            assert command.from_toml(more.to_toml()) == more
+        else:
+            with pytest.raises(InputError) as caught:
+                command(learner=(learner,), **base, **GIVEN[name])
+            first = next(spec.flag for spec in command.specs().values() if spec.name in {**base, **GIVEN[name]})
+            assert str(caught.value).startswith((f"{first} ", f"{first}: "))
+            assert "found" in str(caught.value)
+            assert "expected" in str(caught.value)
+
+
+def test_every_option_of_methods_is_tried():
+    of_methods = set(plain_options(methods()))
+    assert GIVEN.keys() == of_methods | RUN_OPTIONS.keys()
+    assert BatchOptions.specs().keys() >= of_methods
+
+
+class Read:
+    """Options that note which of them were read."""
+
+    def __init__(self, options):
+        self.options, self.names = options, set()
+
+    def __getattr__(self, name):
+        self.names.add("class_weight" if name == "class_weights" else name)
+        return getattr(self.options, name)
+
+
+@pytest.mark.parametrize("learner", LEARNERS.values(), ids=list(LEARNERS))
+def test_options_of_a_learner_are_what_it_reads(learner, monkeypatch):
+    """Between the declaration and the code that makes a learner, nothing is forgotten on either side."""
+    rng = np.random.default_rng(0)
+    X, y = rng.random((40, 3)), np.arange(40) % 2
+    params = params_for(learners=(learner.name,), b=10, features=4, t=6, C=1.0)
+    read = Read(params.of(learner.name))
+    parameter = learner.parameter(read.options)
+    value = {"psi": 4.0, "lambda": 0.1, None: None}[parameter]
+    own = learner.Options.specs().keys()
+    # The width is handed on, the rest is for stages.
+    elsewhere = {"psi": {"psi"}, "lambda": {"decay"}, None: set()}[parameter]
+    rows = X
+    if learner.on == "cells":
+        draws = np.array([rng.permutation(40)[:4] for _ in range(6)])
+        model = fit_partitions(X, draws, method="anne", seed=0)
+        rows = model.cells(X).packed()
+    if isinstance(learner, DualLearner):
+        monkeypatch.setattr(Params, "of", lambda *_: read)
+        svm_params(params, learner.name)
+        elsewhere |= {"solver", "parts"}
+    elif learner.way == "batch":
+        learner.fit(read, Training(Block(rows, y), [0, 1], 0, value))
+    else:
+        offsets = model.offsets if learner.on == "cells" else None
+        learner.start(read, value, Sample(40, 3, Classification([0, 1]), lambda numbers: X[numbers], 0, offsets))
+    unread = {"feature_scale"} if learner.name == "ogd-dual" else set()  # it only refuses one
+    # Those of its kernel are read from the kernel.
+    assert (read.names - {"of_kernel", "table"}) | (elsewhere & own) | unread == own
+
+
+def test_bad_value_in_python_is_refused_too():
+    with pytest.raises(InputError, match="--t: found 0"):
+        BatchOptions(t=0)
+    with pytest.raises(InputError, match="--t: found True"):
+        BatchOptions(t=True)
+    with pytest.raises(InputError, match="--t: found None"):
+        BatchOptions(t=None)
+
+
+@pytest.mark.parametrize("name", ["p.csv", "P.CSV", "s3://bucket/p.json", "p.npy", "p.parquet.gz"])
+def test_scores_are_not_written_under_the_name_of_another_format(name):
+    said = refused(["--model", "runs/a", "--input", "b.csv", "--output", name], ScoreOptions)
+    assert said.startswith(f"--output {name}: found the name of another format, expected one in .parquet")
+
+
+def test_score_needs_model_and_input():
+    assert refused("--input x", ScoreOptions).startswith("--model: required")
+    assert "--model" in refused("", ScoreOptions)
+    assert "--input" in refused("", ScoreOptions)
+
+
+def test_config_file_and_flags_that_win(tmp_path):
+    file = tmp_path / "run.toml"
+    file.write_text('dataset = "a9a"\ntest-size = 0.3\nrun_dir = "r"\nt = 5\nquiet = true\nlearner = ["svm"]\nC = 3\n')
+    options = BatchOptions.parse(["--config", str(file), "--t", "7", "--no-quiet"])
+    assert (options.dataset, options.test_size, options.run_dir) == ("a9a", 0.3, "r")
+    assert (options.t, options.quiet, options.learner, options.C) == (7, False, ("svm",), 3.0)
+
+
+def test_config_file_satisfies_required_options(tmp_path):
+    file = tmp_path / "score.toml"
+    file.write_text(SCORE.to_toml())
+    assert ScoreOptions.parse(["--config", str(file), "--debug", "--quiet"]) == SCORE
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("lerner = 'svm'", "unknown option 'lerner'; did you mean 'learner'?"),
+        ("[data]\nx = 1", "unknown option 'data'"),
+        ("t = '5'", "t: found '5', expected an integer >= 1"),
+        ("t = true", "t: found True, expected an integer >= 1"),
+        ("t = 0", "t: found 0, expected an integer >= 1"),
+        ("test-size = 2", "test-size: found 2, expected a number > 0 and < 1"),
+        ("fresh = 1", "fresh: found 1, expected true or false"),
+        ("learner = []", "learner: found [], expected a list of"),
+        ("learner = [1]", "learner: found 1, expected one of"),
+        ("label = 3", "label: found 3, expected a text"),
+        ("test-size = 0.1\ntest_size = 0.2", "test_size: given twice"),
+        ("debug = true", "debug: give --debug on the command line"),
+        ("t = ", "not TOML"),
+    ],
+)
+def test_bad_config_names_file_and_key(tmp_path, text, found):
+    file = tmp_path / "my.toml"
+    file.write_text(text)
+    message = refused(["--config", str(file)])
+    assert message.startswith(str(file))
+    assert found in message
+
+
+def test_config_that_cannot_be_read(tmp_path):
+    assert "No such file" in refused(["--config", str(tmp_path / "none.toml")])
+    (tmp_path / "bytes.toml").write_bytes(b"\xff\xfe")
+    said = refused(["--config", str(tmp_path / "bytes.toml")])
+    assert "not UTF-8" in said
+    assert "iconv -f latin1 -t utf-8" in said
+
+
+def test_run_toml_is_toml_without_session_options():
+    found = tomllib.loads(BATCH.to_toml())
+    assert found["t"] == 17
+    assert found["learner"][:2] == ["ogd", "logistic"]
+    assert not found.keys() & {"run_dir", "fresh", "debug", "explain", "quiet", "config"}
+
+
+def help_of(command, flag, capsys):
+    with pytest.raises(SystemExit) as caught:
+        command.parse([flag])
+    assert caught.value.code == 0
+    return capsys.readouterr().out
+
+
+def listed(text):
+    """The flags that a page of help lists, in order."""
+    return re.findall(r"^  (?:-h, )?(--[\w-]+)", text, re.MULTILINE)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_all_help_is_grouped_and_complete(command, capsys):
+    text = help_of(command, "--help-all", capsys)
+    positions = [text.index(f"\n{group}:\n") for group in (*command.GROUPS, "Help")]
+    assert positions == sorted(positions)
+    flags = listed(text)
+    assert len(flags) == len(set(flags))
+    assert set(flags) == {*(spec.flag for spec in command.specs().values()), "--config", "--help", "--help-all"}
+    assert max(map(len, text.splitlines())) <= 100
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_shows_what_most_users_need_on_one_screen(command, capsys):
+    text = help_of(command, "--help", capsys)
+    assert help_of(command, "-h", capsys) == text
+    common = [spec.flag for spec in command.specs().values() if spec.common]
+    assert set(listed(text)) == {*common, "--config", "--help", "--help-all"}
+    assert len(common) <= 20
+    assert len(text.splitlines()) <= 55
+    assert all(f"\n{group}:\n" in text for group in {spec.group for spec in command.specs().values() if spec.common})
+    assert f"show every option, {len(command.specs()) - len(common)} more\n" in text
+
+
+def test_what_help_leaves_out_can_be_given():
+    hidden = [spec for spec in BatchOptions.specs().values() if not spec.common]
+    assert len(hidden) > 20
+    assert BatchOptions.parse(["--t", "7", "--tol", "0.5"]) == BatchOptions(t=7, tol=0.5)
+    assert {"t", "tol"} < {spec.name for spec in hidden}
+
+
+def test_options_load_no_heavy_package():
+    code = (
+        "import sys; from flows.options.batch import BatchOptions; import flows.cli\n"
+        "try: BatchOptions.parse(['--help'])\n"
+        "except SystemExit: pass\n"
+        "BatchOptions.parse(['--dataset', 'a9a']).command()\n"
+        "heavy = {'dask', 'distributed', 'prefect', 'numba', 'numpy', 'zarr', 'pyarrow', 'rich'}\n"
+        "print(sorted(heavy & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_the_page_of_options_is_as_they_are_declared():
+    found = options_page.PAGE.read_text()
+    assert options_page.page(found) == found, "type: python -m flows.options.page"
+    for command in COMMANDS:
+        section = found.split(f"## `python -m {command.PROGRAM}`\n")[1].split("\n## ")[0]
+        assert set(re.findall(r"`(--[\w-]+)[ `]", "\n".join(re.findall(r"^\| .*?`\** \|", section, re.MULTILINE)))) == {
+            "--config", *(spec.flag for spec in command.specs().values())
+        }  # fmt: skip
+
+
+def test_a_change_of_the_page_is_noticed():
+    found = options_page.PAGE.read_text()
+    assert options_page.page(found.replace("| `0.5` | Step size", "| `0.6` | Step size")) == found
+    assert options_page.page("Before.\n\n" + found) == "Before.\n\n" + found
+
+
+# --- exit statuses -------------------------------------------------------------------------------------
+
+
+def outcome(error: BaseException | None, *argv: str) -> int:
+    def main(words):
+        assert words == list(argv)
+        if error is not None:
+            raise error
+
+    return run_command(main, list(argv))
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "line"),
+    [
+        (None, 0, None),
+        (InputError("a.csv: line 3:\nfound x"), 2, "error: a.csv: line 3:\\nfound x"),
+        (KeyboardInterrupt(), 130, "interrupted; run the same command again to resume"),
+        (KeyboardInterrupt("run this"), 130, "interrupted; run this to resume"),
+        (MemoryError(), 2, "error: out of memory; give fewer --workers or a smaller --shard-rows"),
+        (OSError(errno.ENOSPC, "No space left on device", "x"), 2, "error: x: No space left on device"),
+        (PermissionError(errno.EACCES, "Permission denied", "x"), 2, "error: x: Permission denied"),
+        (FileNotFoundError(errno.ENOENT, "No such file", "x"), 1, "internal error: FileNotFoundError"),
+        (ModuleNotFoundError("No module", name="zarr.core"), 2, "error: package zarr.core is missing"),
+        (ModuleNotFoundError("No module", name="ikmap.x"), 1, "internal error: ModuleNotFoundError"),
+        (ValueError("shapes"), 1, "internal error: ValueError: shapes; rerun with --debug for the traceback"),
+        (AssertionError(), 1, "internal error: AssertionError; rerun"),
+        (BrokenPipeError(errno.EPIPE, "Broken pipe"), 1, "internal error: BrokenPipeError"),
+        (SystemExit(0), 0, None),
+        (SystemExit(5), 5, None),
+        (SystemExit("no"), 1, "no"),
+    ],
+)
+def test_exit_status_and_line(capsys, error, status, line):
+    assert outcome(error) == status
+    shown = capsys.readouterr().err
+    assert shown.count("\n") == (line is not None)
+    assert shown.startswith(line or "")
+
+    if line is not None and not isinstance(error, SystemExit):
+        assert outcome(error, "--debug") == status
+        shown = capsys.readouterr().err
+        assert shown.startswith("Traceback")
+        assert line in shown.splitlines()[-1]
+
+
+def test_returned_status_is_passed_on():
+    assert run_command(lambda _: 2, []) == 2
+
+
+def test_bad_option_through_run_command(capsys):
+    assert run_command(lambda words: BatchOptions.parse(words) and None, ["--t", "0"]) == 2
+    assert capsys.readouterr().err == "error: --t: found 0, expected an integer >= 1\n"
+
+
+def test_sigterm_counts_as_interrupted(capsys):
+    before = signal.getsignal(signal.SIGTERM)
+    assert run_command(lambda _: signal.raise_signal(signal.SIGTERM), []) == 130
+    assert signal.getsignal(signal.SIGTERM) is before
+    assert capsys.readouterr().err.startswith("interrupted")
+
+
+@pytest.mark.parametrize("shown", ["print('x' * 100_000)", "print_result({'stages': [{'name': 'cells'}]})"])
+def test_reader_that_closes_stdout_is_no_failure(shown):
+    code = (
+        "import sys, os; from flows.cli import run_command; from pipeline.report.result_tables import print_result\n"
+        "sys.stdin.read()\n"
+        f"sys.exit(run_command(lambda words: {shown}, []))"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", code],
+        cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    with process:
+        assert process.stdout is not None
+        process.stdout.close()
+        process.stdout = None
+        _, shown = process.communicate(b"")
+    assert (process.returncode, shown) == (0, b"")
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&- >&- 2>&-"])
+def test_a_command_that_was_started_with_closed_streams(closed, tmp_path):
+    """What it says then goes nowhere: not into the next file that it opens."""
+    code = (
+        "import sys; from flows.cli import run_command; from pipeline.watching.progress import choose_progress\n"
+        "from pipeline.report.result_tables import print_result\n"
+        "def main(words):\n"
+        "    with open('data', 'w') as file:\n"
+        "        choose_progress().message('hello')\n"
+        "        print_result({'stages': [{'name': 'cells'}]})\n"
+        "        for stream in (sys.stdout, sys.stderr):\n"
+        "            stream.flush()\n"
+        "        file.write(f'{min(3, file.fileno())}')\n"
+        "sys.exit(run_command(main, []))"
+    )
+    status = subprocess.run(
+        ["sh", "-c", f'exec "$0" "$@" {closed}', sys.executable, "-c", code],
+        cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}, check=False,
+    ).returncode  # fmt: skip
+    assert status == 0
+    assert (tmp_path / "data").read_text() == "3"

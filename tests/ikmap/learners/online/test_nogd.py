@@ -1,0 +1,276 @@
+"""NOGD and the Nystroem map: properties NO1-NO4 of algorithms.md 6, and the state's contract."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+from ikmap.cells import Cells
+from ikmap.kernels import AdditiveChi2Kernel, GaussianKernel, IsolationKernel, LaplacianKernel
+from ikmap.learners.kernel.kernel_model import KernelModel
+from ikmap.learners.mapped_model import MappedModel
+from ikmap.learners.online.kernel_ogd import KernelOGDState
+from ikmap.learners.online.nogd import NOGDState, nogd_bytes, rank_of
+from ikmap.maps.nystroem import NystroemMap, draw_points
+from ikmap.model import from_parts
+from tests.naive import kernels as naive_kernels
+from tests.naive import learners as naive
+from tests.support.streams import LAYOUTS, cell_stream, equal_checkpoints, peak_bytes, signs, stream
+
+KERNELS = [LaplacianKernel(0.7), GaussianKernel(1.3), AdditiveChi2Kernel()]
+NAMES = [kernel.name for kernel in KERNELS]
+
+
+def started(points, X, kernel=KERNELS[0], n_classes=2, rank=9, **options):
+    """State that has not seen a row, with a map ("uniform") or without ("violators")."""
+    if points == "uniform":
+        options["map"] = NystroemMap.fit(X[draw_points(X.shape[0], 30, 0)], kernel, rank)
+    return NOGDState(kernel, n_classes, b=30, rank=rank, eta=0.3, **options)
+
+
+@pytest.mark.parametrize("kernel", KERNELS[:2], ids=NAMES[:2])
+def test_no1_all_points_give_the_kernel_and_its_online_learner(kernel):
+    X, y = stream("any", 60)
+    map = NystroemMap.fit(X, kernel, 60)
+    Z = map.transform(X)
+    np.testing.assert_allclose(Z @ Z.T, kernel.matrix(X), atol=1e-10)
+    state, dual = NOGDState(kernel, 2, map=map), KernelOGDState(kernel, 2)
+    for i in range(60):
+        row = X[i : i + 1]
+        np.testing.assert_allclose(state.decision_function(row), dual.decision_function(row), atol=1e-6)
+        assert state.partial_fit(row, y[i : i + 1])[1] == dual.partial_fit(row, y[i : i + 1])[1]
+    assert 0 < state.n_support < 60
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=NAMES)
+def test_no2_what_is_missing_is_positive_and_does_not_grow_with_points(kernel):
+    X, _ = stream("any", 80)
+    K, order, missing = kernel.matrix(X), np.random.default_rng(0).permutation(80), np.inf
+    for b in (1, 5, 20, 40, 80):
+        Z = NystroemMap.fit(X[order[:b]], kernel, b).transform(X)
+        rest = K - Z @ Z.T
+        assert np.linalg.eigvalsh((rest + rest.T) / 2).min() > -1e-8
+        assert np.trace(rest) <= missing + 1e-8
+        missing = np.trace(rest)
+    assert missing < 1e-8
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=NAMES)
+@pytest.mark.parametrize("rank", [1, 7, 40])
+def test_no3_features_of_the_points_are_whitened(kernel, rank):
+    X, _ = stream("any", 40)
+    map = NystroemMap.fit(X, kernel, rank)
+    product = map.matrix @ kernel.matrix(X) @ map.matrix.T
+    np.testing.assert_allclose(product, np.eye(map.n_features), atol=1e-6)
+    assert map.n_features <= rank
+    if rank < 40:
+        assert map.n_features == min(rank, np.linalg.matrix_rank(kernel.matrix(X)))
+
+
+def test_no4_signs_of_eigenvectors_do_not_matter():
+    X, y = stream("any", 300)
+    map = NystroemMap.fit(X[:40], KERNELS[0], 8)
+    flipped = NystroemMap(map.points, map.matrix * np.array([1, -1] * 4)[:, None], map.kernel)
+    a, b = (NOGDState(KERNELS[0], 2, map=each) for each in (map, flipped))
+    np.testing.assert_array_equal(a.partial_fit(X, y).predicted, b.partial_fit(X, y).predicted)
+    np.testing.assert_array_equal(a.decision_function(X), b.decision_function(X))
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=NAMES)
+@pytest.mark.parametrize("average", [False, True])
+def test_decisions_are_those_of_the_definition(kernel, average):
+    X, y = stream("any", 150)
+    state = started("uniform", X, kernel, average=average)
+    points = X[draw_points(150, 30, 0)]
+    gamma = getattr(kernel, "gamma", None)
+    M = naive_kernels.nystroem_matrix(naive_kernels.kernel(points, points, kernel.name, gamma), 9)
+    Z = naive_kernels.kernel(X, points, kernel.name, gamma) @ M.T
+    f, support, history = naive.ogd_dense(Z, signs(y), 0.3)
+    progress = state.partial_fit(X, y)
+    clear = np.abs(f) > 1e-6
+    np.testing.assert_array_equal(progress.predicted[clear], f[clear] >= 0)
+    assert state.n_support == progress.n_support == len(support)
+    w = np.mean(history, axis=0) if average else history[-1]
+    np.testing.assert_allclose(state.decision_function(X)[:, 0], Z @ w, rtol=1e-7, atol=1e-8)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_violators_start_the_linear_phase_from_their_sum(n_classes):
+    X, y = stream("any", 400, n_classes=n_classes)
+    state, dual = started("violators", X, n_classes=n_classes), KernelOGDState(KERNELS[0], n_classes, 0.3)
+    first = dual.partial_fit(X, y, 30).predicted.size
+    points, coef = dual.support.arrays()
+    K = KERNELS[0].matrix(points)
+    M = naive_kernels.nystroem_matrix(K, 9)
+    state.partial_fit(X[:first], y[:first])
+    np.testing.assert_array_equal(state.map.points, points)
+    expected = KERNELS[0].matrix(X, points) @ M.T @ (0.3 * coef.T @ np.linalg.pinv(M)).T
+    found = state.decision_function(X)
+    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-8)
+    Z = KERNELS[0].matrix(X[first:], points) @ M.T
+    for k in range(expected.shape[1]):
+        start = (0.3 * coef.T @ np.linalg.pinv(M))[k]
+        f, support, _ = naive.ogd_dense(Z, signs(y[first:], k if n_classes == 3 else 1), 0.3, start)
+        assert 0 < len(support) < f.size
+        if n_classes == 2:
+            before = state.n_support
+            assert state.partial_fit(X[first:], y[first:]).n_support == len(support)
+            assert state.n_support == before + len(support) == 30 + len(support)
+
+
+def test_with_full_rank_the_turn_changes_no_decision():
+    X, y = stream("any", 200)
+    state = NOGDState(KERNELS[0], 2, b=30, rank=30)
+    dual = KernelOGDState(KERNELS[0], 2)
+    n = dual.partial_fit(X, y, 30).predicted.size
+    state.partial_fit(X[:n], y[:n])
+    assert state.map is not None
+    np.testing.assert_allclose(state.decision_function(dual.support.arrays()[0]),
+                               dual.decision_function(dual.support.arrays()[0]), atol=1e-7)  # fmt: skip
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("points", ["uniform", "violators"])
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("average", [False, True])
+def test_blocks_threads_and_checkpoints_change_nothing(points, n_classes, layout, average):
+    X, y = stream("gaps", 1500, n_classes=n_classes)
+    rows = LAYOUTS[layout](X)
+    options = {"n_classes": n_classes, "average": average}
+    whole = started(points, rows, n_threads=1, **options)
+    predicted = whole.partial_fit(rows, y).predicted
+    state, parts = started(points, rows, n_threads=3, **options), []
+    turned = []
+    for start, stop in ((0, 1), (1, 1), (1, 12), (12, 50), (50, 51), (51, 1300), (1300, 1500)):
+        parts.append(state.partial_fit(rows[start:stop], y[start:stop]).predicted)
+        turned.append(state.map is not None)
+        saved = state.checkpoint()
+        state.partial_fit(rows[:300], y[:300])  # Past the turn: going back has to undo that, too.
+        state = (started(points, rows, n_threads=2, **options) if start % 2 else state).restore(saved)
+    np.testing.assert_array_equal(np.concatenate(parts), predicted)
+    assert equal_checkpoints(state, whole)
+    assert state.n_seen == whole.n_seen == 1500
+    assert state.n_support == whole.n_support
+    assert points == "uniform" or turned[0] < turned[-1]
+    decisions = whole.decision_function(rows)
+    np.testing.assert_array_equal(state.decision_function(rows), decisions)
+    for i, j in ((0, 3), (1020, 1030), (1499, 1500), (5, 5)):
+        np.testing.assert_array_equal(state.decision_function(rows[i:j]), decisions[i:j])
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=NAMES)
+def test_dense_and_csr_agree_on_bits(kernel):
+    X, y = stream("bits", 500, 30, 3)
+    for points in ("uniform", "violators"):
+        dense, csr = (started(points, layout(X), kernel, 3) for layout in LAYOUTS.values())
+        np.testing.assert_array_equal(
+            dense.partial_fit(X, y).predicted, csr.partial_fit(LAYOUTS["csr"](X), y).predicted
+        )
+        np.testing.assert_array_equal(dense.decision_function(X), csr.decision_function(LAYOUTS["csr"](X)))
+        np.testing.assert_array_equal(dense.decision_function(X), dense.decision_function(LAYOUTS["csr"](X)))
+
+
+@pytest.mark.parametrize("rows", ["dense", "csr", "cells"])
+@pytest.mark.parametrize("points", ["uniform", "violators"])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_model_round_trip(rows, points, n_classes):
+    if rows == "cells":
+        X, y = cell_stream(300, 13, 6, n_classes)
+        kernel, pick = IsolationKernel(13), lambda k: X[draw_points(300, k, 0)]
+    else:
+        X, y = stream("gaps", 300, n_classes=n_classes)
+        X, kernel, pick = LAYOUTS[rows](X), KERNELS[0], lambda k: X[draw_points(300, k, 0)]
+    map = NystroemMap.fit(pick(20), kernel, 5) if points == "uniform" else None
+    state = NOGDState(kernel, n_classes, b=20, average=True, map=map)
+    for stop in (2, 300):
+        state.partial_fit(X[:stop], y[:stop])
+        model = state.model(list(range(n_classes)), {"psi": 8})
+        assert isinstance(model, KernelModel if state.map is None else MappedModel)
+        again = from_parts(json.loads(json.dumps(model.metadata())), model.arrays())
+        assert again.content_hash == model.content_hash
+        np.testing.assert_array_equal(again.decision_function(X), state.decision_function(X))
+        assert again.classes == list(range(n_classes))
+        assert again.predict(X[:0]).shape == (0,)
+    assert again.learner == "nogd"
+    assert again.linear.params["psi"] == 8
+    if rows != "cells":
+        for bad, message in (
+            (np.full((2, 6), np.nan), "^row 0, column 0: value is not finite$"),
+            (np.ones((2, 5)), "^rows have 5 columns, those that they are compared with 6$"),
+        ):
+            with pytest.raises(ValueError, match=message):
+                again.decision_function(bad)
+
+
+def test_points_and_rank():
+    numbers = draw_points(1000, 100, 0)
+    assert numbers.size == np.unique(numbers).size == 100
+    assert (np.diff(numbers) > 0).all()
+    assert (numbers != draw_points(1000, 100, 1)).any()
+    np.testing.assert_array_equal(draw_points(1000, 100, 0), numbers)
+    np.testing.assert_array_equal(draw_points(7, 100, 0), np.arange(7))
+    counts = np.bincount(np.concatenate([draw_points(20, 5, seed) for seed in range(2000)]), minlength=20)
+    assert abs(counts / 2000 - 0.25).max() < 5 * np.sqrt(0.25 * 0.75 / 2000)
+    assert [rank_of(b) for b in (1, 2, 7, 8, 100, 10_000)] == [1, 1, 1, 2, 20, 2000]
+
+
+def test_points_that_are_equal_lower_the_rank():
+    X = np.repeat(np.random.default_rng(0).random((5, 3)), 4, axis=0)
+    map = NystroemMap.fit(X, KERNELS[0], 20)
+    assert map.n_features == 5
+    np.testing.assert_allclose(map.transform(X) @ map.transform(X).T, KERNELS[0].matrix(X), atol=1e-10)
+
+
+@pytest.mark.parametrize("points", ["uniform", "violators"])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_bad_input_is_named_and_nothing_is_learned(points, layout):
+    X, y = stream("any", 1500)
+    state = started(points, LAYOUTS[layout](X), AdditiveChi2Kernel())
+    nan, negative = X.copy(), X.copy()
+    nan[1300, 2], negative[1301, 1] = np.nan, -1
+    for rows, labels, message in (
+        (nan, y, "row 1300, column 2: value is not finite"),
+        (negative, y, "row 1301, column 1: found -1.0, expected a value >= 0: chi-square is not defined for negative"),
+        (X, np.where(np.arange(1500) == 1404, 2, y), "row 1404: class 2 is outside 0..1"),
+        (X, y[:-1], "class numbers must be 1500 integers, got int32 (1499,)"),
+    ):
+        with pytest.raises(ValueError, match=f"^{re.escape(message)}"):
+            state.partial_fit(LAYOUTS[layout](rows), labels)
+    assert (state.n_seen, state.n_support) == (0, 0)
+    state.partial_fit(LAYOUTS[layout](X[:200]), y[:200])
+    with pytest.raises(ValueError, match=r"^rows have 4 feature columns, expected 6$"):
+        state.partial_fit(LAYOUTS[layout](X[:, :4]), y)
+    assert state.n_seen == 200
+
+
+def test_bad_parameters():
+    with pytest.raises(ValueError, match=r"^b must be at least 1, got 0$"):
+        NOGDState(KERNELS[0], 2, b=0)
+    with pytest.raises(ValueError, match="eta must be a positive number"):
+        NOGDState(KERNELS[0], 2, eta=0)
+    X = np.random.default_rng(0).random((4, 3))
+    for points, rank in ((X[:0], 3), (X, 0)):
+        with pytest.raises(ValueError, match="a Nystroem map needs points and a rank >= 1, got"):
+            NystroemMap.fit(points, KERNELS[0], rank)
+    with pytest.raises(ValueError, match=r"^the kernel of the points has no positive eigenvalue$"):
+        NystroemMap.fit(np.zeros((4, 3)), AdditiveChi2Kernel(), 3)
+    with pytest.raises(ValueError, match="got cells"):
+        NystroemMap.fit(Cells(np.zeros((2, 3), dtype=np.int32), np.arange(4)), KERNELS[0], 3)
+
+
+@pytest.mark.parametrize(("layout", "d", "b"), [("dense", 2000, 100), ("dense", 10, 600), ("csr", 5000, 100)])
+def test_memory_is_foreseen(layout, d, b):
+    rng = np.random.default_rng(0)
+    X = rng.random((2200, d)) * (rng.random((2200, d)) < (0.05 if layout == "csr" else 1))
+    rows, y = LAYOUTS[layout](X), rng.integers(0, 2, 2200)
+
+    def run():
+        map = NystroemMap.fit(rows[draw_points(2200, b, 0)], LaplacianKernel(1.0), rank_of(b))
+        NOGDState(LaplacianKernel(1.0), 2, b, map=map).partial_fit(rows, y)
+
+    run()
+    foreseen = nogd_bytes(d, rows.nnz / 2200 if layout == "csr" else None, b)
+    assert 0.2 * foreseen < peak_bytes(run) < foreseen

@@ -1,0 +1,70 @@
+"""What learners say of themselves is what they do."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+
+import pytest
+
+from ikmap.methods import KERNELS, LEARNERS, MAPS
+from tests import ROOT
+
+
+@pytest.mark.parametrize("module", sorted({module for learner in LEARNERS.values() for module in learner.models}))
+def test_modules_of_models_define_kinds(module: str) -> None:
+    found = __import__(module, fromlist=["kind"])
+    assert any(getattr(value, "__module__", "") == module and hasattr(value, "kind") for value in vars(found).values())
+
+
+def test_a_process_that_has_imported_nothing_else_can_read_every_kind_of_model() -> None:
+    script = (
+        "import ikmap.methods, ikmap.model; ikmap.methods.import_models(); print(*sorted(ikmap.model.MODELS), sep=',')"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert {"linear", "kernel", "mapped", "fourier", "nystroem", "chi2"} <= set(done.stdout.strip().split(","))
+
+
+def test_declarations_import_nothing_heavy() -> None:
+    script = "import sys, ikmap.methods; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert not {"numpy", "scipy", "numba", "sklearn"} & set(done.stdout.split())
+
+
+def compared_names(source: str, names: set[str]) -> list[tuple[int, str]]:
+    """Where a source compares something with one of these names, or looks one up among constants: line and name."""
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Compare):
+            parts: list[ast.AST] = [node.left, *node.comparators]
+        elif isinstance(node, ast.match_case):
+            parts = [node.pattern]
+        else:
+            continue
+        constants = (inner for part in parts for inner in ast.walk(part) if isinstance(inner, ast.Constant))
+        found += [(node.lineno if hasattr(node, "lineno") else 0, c.value) for c in constants if c.value in names]
+    return found
+
+
+@pytest.mark.parametrize("package", ["pipeline", "flows"])
+def test_nobody_compares_the_names_of_methods(package: str) -> None:
+    """A method says of itself what it does; whoever asks for its name will be wrong about the next one."""
+    names = {*LEARNERS, *MAPS, *KERNELS} - {"rows"}
+    files = sorted((ROOT / package).rglob("*.py"))
+    assert files
+    found = [
+        f"{path}:{line} compares with {name!r}"
+        for path in files
+        if "pipeline/reproduce/papers/" not in path.as_posix()  # what a paper did, by the paper's names
+        for line, name in compared_names(path.read_text(encoding="utf-8"), names)
+    ]
+    assert found == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    ["x == 'svm'", "'ogd' != x", "x in ('a', 'svm')", "match x:\n    case 'svm' | 'b':\n        pass", "x in {'svm'}"],
+)
+def test_the_checker_sees_every_form_of_comparison(source: str) -> None:
+    assert [name for _, name in compared_names(source, {"svm", "ogd"})] == ["ogd" if "ogd" in source else "svm"]

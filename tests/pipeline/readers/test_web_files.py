@@ -1,0 +1,228 @@
+"""Files behind web addresses: read where they are if their server serves parts of them, else a copy of them is."""
+
+from __future__ import annotations
+
+import http.server
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import flows.batch
+import flows.online
+import flows.score
+from flows.cli import run_command
+from pipeline.datasets.download import COPIES, readable
+from pipeline.errors import InputError
+from pipeline.readers import Sizes, open_source
+from tests.pipeline.readers.test_files import COMPRESS, CONTENT, read_all, same
+
+Plain = http.server.SimpleHTTPRequestHandler
+"""What ``python -m http.server`` serves with: whole files, whatever part is asked for."""
+
+
+class Quiet(Plain):
+    """The same without a word."""
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Say nothing."""
+
+
+class Parts(Quiet):
+    """Serves parts of files; `cut` has it stop in the middle of what it has announced."""
+
+    cut = False
+    failing = 0
+
+    def do_GET(self) -> None:
+        body = Path(self.translate_path(self.path)).read_bytes()
+        asked = self.headers.get("Range", "").removeprefix("bytes=").partition("-")
+        begin, end = int(asked[0] or 0), min(int(asked[2] or len(body)), len(body) - 1)
+        part = body[begin : end + 1]
+        if self.failing and len(part) > 1:
+            self.send_error(self.failing)
+            return
+        self.send_response(206)
+        self.send_header("Content-Range", f"bytes {begin}-{end}/{len(body)}")
+        self.send_header("Content-Length", str(len(part)))
+        self.end_headers()
+        self.wfile.write(part[: len(part) // 2] if self.cut and len(part) > 1 else part)
+
+
+class Whole(Quiet):
+    """Answers with a whole file, of which it stops in the middle."""
+
+    def do_GET(self) -> None:
+        body = Path(self.translate_path(self.path)).read_bytes()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body[: len(body) // 2])
+
+
+class Odd(Quiet):
+    """Answers with errors and with other places."""
+
+    def do_GET(self) -> None:
+        name = self.path.rpartition("/")[2]
+        if name.isdecimal():
+            self.send_error(int(name), "no\x1b[31m")
+            return
+        self.send_response(302)
+        self.send_header("Location", {"loop": "/loop", "local": "file:///etc/passwd"}.get(name, "/a.csv"))
+        self.end_headers()
+
+    do_HEAD = do_GET
+
+
+@contextmanager
+def serving(folder: Path, kind: Callable[..., Any]) -> Iterator[str]:
+    """A web site of the files in a folder: its address."""
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), partial(kind, directory=str(folder))) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+@pytest.fixture(autouse=True)
+def _no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+
+
+def ignored(*_: Any) -> None:
+    """Told what nobody wants to know."""
+
+
+FILES = {**{f"a.{kind}": content for kind, content in CONTENT.items()},
+         **{f"b.libsvm.{ending}": pack(CONTENT["libsvm"]) for ending, pack in COMPRESS.items()}}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("kind", [Quiet, Parts])
+def test_every_format_from_every_server(name: str, kind: Callable[..., Any], tmp_path: Path) -> None:
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / name).write_bytes(FILES[name])
+    said: list[str] = []
+    steps: list[tuple[str, int, int | None]] = []
+    with serving(tmp_path / "site", kind) as site:
+        url = readable(f"{site}/{name}", tmp_path / "data", say=said.append, progress=lambda *step: steps.append(step))
+        found = read_all(open_source(url, sizes=Sizes(block=100)))
+    assert same(found, read_all(open_source(str(tmp_path / "site" / name), sizes=Sizes(block=100))))
+    if kind is Parts:
+        assert url == f"{site}/{name}"
+        assert said == []
+        assert not (tmp_path / "data").exists()
+    else:
+        assert Path(url).read_bytes() == FILES[name]
+        assert [path.name for path in (tmp_path / "data" / COPIES).rglob("*") if path.is_file()] == [name]
+        assert said == [f"{site}/{name}: its server does not serve parts of files; downloading it to {url}"]
+        assert steps[-1] == (name, len(FILES[name]), len(FILES[name]))
+
+
+def test_a_copy_is_taken_again_until_the_file_is_another(tmp_path: Path) -> None:
+    file = tmp_path / "a.csv"
+    file.write_bytes(CONTENT["csv"])
+    said: list[str] = []
+    with serving(tmp_path, Quiet) as site:
+        first, second = (readable(f"{site}/a.csv", tmp_path / "data", say=said.append) for _ in range(2))
+        assert first == second
+        assert said[1] == f"{site}/a.csv: reading the copy {first}"
+        file.write_bytes(CONTENT["csv"] * 2)
+        third = readable(f"{site}/a.csv", tmp_path / "data", say=said.append)
+    assert Path(third).read_bytes() == CONTENT["csv"] * 2
+    assert Path(first).read_bytes() == CONTENT["csv"]  # a run that began with it may still read it
+
+
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        ("404", "cannot be read: the server answered 404"),
+        ("500", "cannot be read: the server answered 500"),
+        ("loop", "cannot be read: the server answered 302"),
+        ("local", "cannot be read: the server answered 302"),
+        ("a b", "cannot be read: URL can't contain control characters."),
+    ],
+)
+def test_answers_that_are_no_file(path: str, words: str, tmp_path: Path) -> None:
+    with serving(tmp_path, Odd) as site, pytest.raises(InputError) as error:
+        readable(f"{site}/{path}", tmp_path / "data", say=ignored)
+    assert str(error.value).startswith(f"{site}/{path}: {words}")
+    assert "\n" not in str(error.value)
+    assert not (tmp_path / "data").exists()
+
+
+def test_nobody_answers(tmp_path: Path) -> None:
+    with serving(tmp_path, Quiet) as site:
+        pass
+    with pytest.raises(InputError, match=rf"^{site}/a\.csv: cannot be read: .*refused"):
+        readable(f"{site}/a.csv", tmp_path / "data", say=ignored)
+
+
+def test_a_server_that_stops_in_the_middle_leaves_nothing(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_bytes(CONTENT["csv"])
+    n = len(CONTENT["csv"])
+    with serving(tmp_path, Whole) as site, pytest.raises(InputError) as error:
+        readable(f"{site}/a.csv", tmp_path / "data", say=ignored)
+    assert str(error.value).startswith(f"{site}/a.csv: download failed: cut off")
+    assert f"{n // 2:,}" in str(error.value)
+    assert [path for path in (tmp_path / "data").rglob("*") if path.is_file()] == []
+
+
+@pytest.mark.parametrize("change", [{"cut": True}, {"failing": 500}, {"failing": 403}])
+@pytest.mark.parametrize("name", ["a.csv", "a.npz", "a.parquet", "b.libsvm.gz"])
+def test_parts_that_do_not_come_are_one_line(name: str, change: dict[str, Any], tmp_path: Path) -> None:
+    (tmp_path / name).write_bytes(FILES[name])
+    with serving(tmp_path, type("Failing", (Parts,), change)) as site, pytest.raises(InputError) as error:
+        read_all(open_source(readable(f"{site}/{name}", tmp_path / "data", say=ignored)))
+    assert str(error.value).startswith(f"{site}/{name}: ")
+    assert "\n" not in str(error.value)
+
+
+def test_the_readers_alone_say_what_to_do(tmp_path: Path) -> None:
+    """Without a place for a copy."""
+    np.save(tmp_path / "a.npy", np.arange(3_000_000.0).reshape(-1, 3))
+    with serving(tmp_path, Quiet) as site, pytest.raises(InputError) as error:
+        read_all(open_source(f"{site}/a.npy"))
+    assert str(error.value) == (
+        f"{site}/a.npy: its server does not serve parts of files; download the file and give its path"
+    )
+
+
+def test_the_commands_read_from_a_server_of_whole_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.random((150, 3))
+    rows = np.column_stack([X, (X[:, 0] + X[:, 1] > 1)])
+    for name, part in (("train", rows[:100]), ("test", rows[100:])):
+        np.savetxt(tmp_path / f"{name}.csv", part, delimiter=",", header="a,b,c,class", comments="", fmt="%.6g")
+    monkeypatch.setenv("IKMAP_DATA_DIR", str(tmp_path / "data"))
+    with serving(tmp_path, Quiet) as site:
+        shared = ["--workers", "1"]
+        small = ["--t", "10", "--psi", "4", *shared]
+        files = ["--input", f"{site}/train.csv", "--test-input", f"{site}/test.csv"]
+        run = tmp_path / "run"
+        assert run_command(flows.batch.main, [*files, *small, "--run-dir", str(run)]) == 0
+        said = capsys.readouterr().err
+        assert "downloading train.csv: 0.0 of 0.0 MB" in said
+        command = [*files, *small, "--initial", "20", "--run-dir", str(tmp_path / "online")]
+        assert run_command(flows.online.main, command) == 0
+        assert "reading the copy" in capsys.readouterr().err
+        output = tmp_path / "out.parquet"
+        scored = ["--model", str(run), "--input", f"{site}/test.csv", "--output", str(output), *shared]
+        assert run_command(flows.score.main, scored) == 0
+        assert output.exists()
+        capsys.readouterr()
+        assert run_command(flows.batch.main, ["--input", f"{site}/none.csv", *small]) == 2
+    starting, said = capsys.readouterr().err.splitlines()
+    assert " starting: " in starting
+    assert said == f"error: {site}/none.csv: cannot be read: the server answered 404"

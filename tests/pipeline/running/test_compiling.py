@@ -1,0 +1,249 @@
+"""What a run needs compiled: known before it begins, done once on a host, told, and no part of any stage's seconds."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numba
+import numpy as np
+import pytest
+
+from cluster import ClusterHandle, connect
+from flows.options.batch import BatchOptions, OnlineOptions
+from flows.options.score import ScoreOptions
+from flows.runs.batch import run as run_batch
+from flows.runs.online import run as run_online
+from flows.runs.score import run as run_score
+from pipeline.running import compile as command
+from pipeline.running import compiling
+from pipeline.running.compiling import Job, Progress, missing, needed, prepare, words_of
+from pipeline.running.dispatch import Task
+from pipeline.running.engine import Stage
+from pipeline.running.measured import measured
+from pipeline.watching.events import QuietProgress
+from tests import ROOT
+from tests.support.params_for import params_for
+from tests.support.runs import context, without_cluster  # noqa: F401
+
+pytestmark = pytest.mark.system
+
+FEW = {"iforest"}
+"""Words of few and short loops."""
+
+
+class Heard(QuietProgress):
+    """Remembers what is said."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def message(self, text: str) -> None:
+        self.lines.append(text)
+
+
+@pytest.fixture
+def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Of this process and of workers that are started now."""
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setattr("cluster.local.prepare", lambda: False)  # forked ones would have what was compiled before
+    return tmp_path / "cache"
+
+
+@pytest.fixture
+def two_workers(empty_cache: Path) -> Iterator[ClusterHandle]:  # noqa: ARG001
+    with connect("local", workers=2, memory_limit="2GB") as cluster:
+        yield cluster
+
+
+def compiled_here(names: list[str]) -> tuple[dict[str, int], bool]:
+    """In a worker: how many signatures of each loop it has compiled itself, and whether it has them all."""
+    from ikmap._compiled import LOOPS
+
+    loops = {name: LOOPS[name].dispatcher for name in names}
+    return {name: sum(loop.stats.cache_misses.values()) for name, loop in loops.items()}, all(
+        loop.signatures for loop in loops.values()
+    )
+
+
+def test_each_loop_is_compiled_by_one_worker_and_loaded_by_the_others(two_workers: ClusterHandle) -> None:
+    jobs = needed(FEW)
+    assert jobs == missing(FEW)
+    heard = Heard()
+    assert prepare(two_workers.client, FEW, heard.message) > 0.0
+    assert heard.lines[0] == f"compiling for this processor, once per installation: 0 of {len(jobs)}"
+    assert heard.lines[-1].startswith(f"compiled {len(jobs)} loops in ")
+    found = two_workers.client.run(compiled_here, [job.name for job in jobs])
+    assert all(has_all for _, has_all in found.values())
+    total = sum((Counter(by_name) for by_name, _ in found.values()), Counter[str]())
+    assert total == {job.name: len(job.signatures) for job in jobs}
+    assert missing(FEW) == []
+    heard = Heard()
+    assert prepare(two_workers.client, FEW, heard.message) == 0.0
+    assert heard.lines == []
+
+
+def test_where_nothing_can_be_stored_each_worker_compiles_and_the_user_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "file"))
+    heard = Heard()
+    with connect("local", workers=1, memory_limit="2GB") as cluster:
+        assert prepare(cluster.client, FEW, heard.message) > 0.0
+        [(_, has_all)] = cluster.client.run(compiled_here, [job.name for job in needed(FEW)]).values()
+    assert has_all
+    assert "cannot be stored" in heard.lines[0]
+    assert "NUMBA_CACHE_DIR" in heard.lines[0]
+
+
+def test_the_command_compiles_what_is_missing_and_then_nothing(
+    empty_cache: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert command.main(FEW) == 0
+    n = len(needed(FEW))
+    assert f"compiled {n} loops in" in capsys.readouterr().err
+    stored = {file: file.stat().st_mtime_ns for file in (empty_cache / "ikmap").iterdir()}
+    assert len(stored) >= n
+    assert command.main(FEW) == 0
+    assert "everything has been compiled before" in capsys.readouterr().err
+    assert {file: file.stat().st_mtime_ns for file in (empty_cache / "ikmap").iterdir()} == stored
+    assert command.main(["no-such-word"]) == 2
+    assert "no-such-word" in capsys.readouterr().err
+
+
+def test_the_line_tells_how_many_are_done_and_the_time_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [100.0]
+    monkeypatch.setattr(compiling.time, "monotonic", lambda: now[0])
+    jobs = [Job(f"loop{k}", ("i8",), weight) for k, weight in enumerate((6, 3, 1))]
+    lines: list[str] = []
+    progress = Progress(jobs, lines.append)
+    now[0] += 12.0
+    progress.done(jobs[0])
+    progress.tell()
+    progress.done(jobs[1])
+    progress.tell()  # too soon after the last
+    assert lines == [
+        "compiling for this processor, once per installation: 0 of 3",
+        "compiling for this processor, once per installation: 1 of 3, about 8 s left",
+    ]
+    assert progress.finish() == 12.0
+    assert lines[-1] == "compiled 3 loops in 12.0 s"
+
+
+def test_words_describe_what_is_known() -> None:
+    params = params_for(learners=("svm", "ogd"))
+    words = words_of(params, dense=True, task={"multiclass"})
+    assert {"anne", "dense", "multiclass", "svm", "ogd", "cells-batch", "cells-online", "wide"} == words
+    assert {"dense", "sparse", "binary", "multiclass"} <= words_of(params)
+    assert words_of(params_for(learners=("ogd",)), dense=False, task={"binary"}, n_cells=[256, 257]) == {
+        "anne", "sparse", "binary", "ogd", "cells-online", "narrow", "wide",
+    }  # fmt: skip
+    assert "anne" not in words_of(params_for(learners=("kernel-svm",)))
+    weights = [job.weight for job in needed(words)]
+    assert weights == sorted(weights, reverse=True)
+
+
+def compile_late() -> dict[str, Any]:
+    @numba.njit
+    def nobody_declared_me(x):
+        return np.sort(x).cumsum()
+
+    nobody_declared_me(np.arange(3.0))
+    return {"rows": 10}
+
+
+def test_what_compiles_later_is_named_and_taken_out_of_task_and_stage(
+    tmp_path: Path,
+    without_cluster: None,  # noqa: F811, ARG001
+) -> None:
+    record = measured(compile_late, ())
+    assert record["compile_seconds"] > 0.0
+    assert any("nobody_declared_me" in name and "float64" in name for name in record["compiled"])
+    heard = Heard()
+    of_run = context(tmp_path / "run")
+    of_run.events = heard
+    now = [0.0]
+    of_run.clock, of_run._started = (lambda: now[0]), 0.0
+    stage = Stage(of_run, "cells", 1)
+    [done] = stage.run(compile_late, [Task("one", ())])
+    now[0] = done["compile_seconds"] + 2.0
+    stage.finish()
+    summary = of_run.run.manifest["stages"]["cells"]["record"]
+    assert summary["seconds"] == pytest.approx(2.0, abs=1e-3)
+    assert summary["rows_per_second"] == pytest.approx(5.0, abs=0.1)
+    assert of_run.run.manifest["compile_seconds"] == pytest.approx(done["compile_seconds"], abs=2e-3)
+    assert any("compiling" in line for line in heard.lines)
+
+
+def libsvm(path: Path, classes: int) -> str:
+    rng = np.random.default_rng(0)
+    X = np.round(rng.random((300, 6)) * (rng.random((300, 6)) < 0.6), 3)
+    y = np.floor(X[:, 0] * classes).astype(int)
+    rows = (" ".join(f"{j + 1}:{v:g}" for j, v in enumerate(row) if v) for row in X)
+    path.write_text("\n".join(f"{label} {row}" for label, row in zip(y, rows, strict=True)) + "\n")
+    return str(path)
+
+
+def compiled_late(folder: Path) -> list[str]:
+    """Loops and types that tasks of a run had to compile: nobody had declared them."""
+    records = (json.loads(path.read_text()) for path in folder.rglob("*.json"))
+    return sorted({name for record in records if isinstance(record, dict) for name in record.get("compiled", ())})
+
+
+RUNS: dict[str, dict[str, Any]] = {
+    "default": {},
+    "iforest": {"partitioner": "iforest", "psi": 16},
+    "given psi": {"psi": 16},
+    "scaled": {"psi": 16, "scale": "minmax"},
+}
+
+
+@pytest.mark.parametrize("options", RUNS.values(), ids=RUNS)
+@pytest.mark.parametrize("classes", [0, 2, 3], ids=["digits", "binary", "multiclass"])
+def test_the_declared_loops_are_all_that_usual_runs_need(tmp_path: Path, classes: int, options: dict[str, Any]) -> None:
+    if classes and options.get("scale"):
+        pytest.skip("sparse rows are not scaled")
+    given = {"input": libsvm(tmp_path / "rows.libsvm", classes)} if classes else {}
+    run = tmp_path / "run"
+    metrics = run_batch(
+        BatchOptions(run_dir=str(run), t=10, workers=1, memory_limit="2GB", **given, **options),
+        events=QuietProgress(),
+    )
+    assert compiled_late(run) == []
+    assert metrics["run"]["compile_seconds"] <= metrics["run"]["seconds"]
+    if options != {"psi": 16}:
+        return
+    again = run_batch(
+        BatchOptions(run_dir=str(tmp_path / "again"), t=10, workers=1, memory_limit="2GB", **given, **options),
+        events=QuietProgress(),
+    )
+    assert again["run"]["compile_seconds"] == 0.0, "the second run compiles nothing"
+    if classes:
+        output = str(tmp_path / "predictions.parquet")
+        asked = ScoreOptions(model=str(run), input=given["input"], output=output, workers=1, memory_limit="2GB")
+        assert run_score(asked, events=QuietProgress())["compile_seconds"] == 0.0
+
+
+def test_nor_does_a_stream_need_more(tmp_path: Path) -> None:
+    rows = libsvm(tmp_path / "rows.libsvm", 2)
+    run = tmp_path / "run"
+    options = OnlineOptions(
+        input=rows, initial=100, psi=16, t=10, learner=("ogd",), run_dir=str(run), workers=1, memory_limit="2GB"
+    )
+    run_online(options, events=QuietProgress())
+    assert compiled_late(run) == []
+
+
+def test_the_installation_compiles_what_the_default_run_needs() -> None:
+    """The words in .ci/make-venv are ones that there are, and all of it is among what they stand for."""
+    script = (ROOT / ".ci" / "make-venv").read_text(encoding="utf-8")
+    words = frozenset(script.partition("-m pipeline.running.compile ")[2].partition("|")[0].split())
+    assert words
+    assert words <= compiling.everything()
+    asked = {(job.name, job.signatures) for job in needed(words)}
+    default = words_of(params_for(C="auto"), dense=True, task={"multiclass"})
+    assert {(job.name, job.signatures) for job in needed(default)} <= asked

@@ -1,0 +1,391 @@
+"""Running tasks on Dask: bounded in flight, recorded, skipped when done, and failures that get out unchanged."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import dask
+import pytest
+from distributed import Client, KilledWorker, LocalCluster
+
+from cluster import connect
+from pipeline.errors import InputError
+from pipeline.running.dispatch import IN_FLIGHT_PER_WORKER, Task, run_ready, run_tasks
+from pipeline.running.engine import Stage
+from pipeline.running.measured import summarise
+from pipeline.running.side_by_side import TimeLimitReached, side_by_side, time_limit
+from pipeline.storage.durable import read_json, write_json
+from pipeline.watching.events import QuietProgress
+from tests import ROOT
+from tests.support.runs import context
+
+pytestmark = pytest.mark.system
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[Client]:
+    with Client(
+        processes=False, n_workers=1, threads_per_worker=1, dashboard_address="127.0.0.1:0", set_as_default=False
+    ) as client:
+        yield client
+
+
+@pytest.fixture(autouse=True)
+def _nothing_done() -> None:
+    done.clear()
+
+
+done: list[int] = []
+"""What tasks have run: the workers of these tests are threads of this process."""
+
+
+def square(k: int) -> dict[str, Any]:
+    done.append(k)
+    return {"rows": k, "square": k * k}
+
+
+def fail_at(k: int, bad: int) -> dict[str, Any]:
+    done.append(k)
+    if k == bad:
+        raise InputError(f"row {k}: found nothing")
+    time.sleep(0.01)
+    return {}
+
+
+began, released = threading.Event(), threading.Event()
+
+
+def wait() -> dict[str, Any]:
+    began.set()
+    assert released.wait(60)
+    return {}
+
+
+def squares(n: int) -> list[Task]:
+    return [Task(f"k-{k}", (k,)) for k in range(n)]
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 30])
+def test_every_task_is_run_once(client: Client, n: int) -> None:
+    found = list(run_tasks(client, "square", square, squares(n)))
+    assert sorted(task.args[0] for task, _ in found) == list(range(n))
+    assert sorted(done) == list(range(n))
+    for task, record in found:
+        assert record["square"] == task.args[0] ** 2
+        assert record["worker"].endswith(f":{os.getpid()}")
+        assert 0 <= record["seconds"] < 60
+        assert record["peak_rss_bytes"] > 1 << 20
+
+
+def test_tasks_run_again_are_not_answered_from_memory(client: Client) -> None:
+    for _ in range(2):
+        list(run_tasks(client, "square", square, squares(3)))
+    assert sorted(done) == [0, 0, 1, 1, 2, 2]
+
+
+def test_no_more_in_flight_than_workers_can_use(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    submitted, most, taken = 0, 0, 0
+    submit = Client.submit
+
+    def counted(self: Client, *args: Any, **options: Any) -> Any:
+        nonlocal submitted, most
+        submitted += 1
+        most = max(most, submitted - taken)
+        return submit(self, *args, **options)
+
+    monkeypatch.setattr(Client, "submit", counted)
+    for _ in run_tasks(client, "square", square, squares(20)):
+        taken += 1
+    assert taken == submitted == 20
+    assert most == IN_FLIGHT_PER_WORKER + 1  # one is replaced just before it is handed over
+
+
+def test_long_tasks_are_handed_out_one_at_a_time(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever is free first takes the next one: none waits behind another."""
+    monkeypatch.setattr("pipeline.running.dispatch.AHEAD_SECONDS", 0.0)  # however long they take, they are long
+    submitted, most, taken = 0, 0, 0
+    submit = Client.submit
+
+    def counted(self: Client, *args: Any, **options: Any) -> Any:
+        nonlocal submitted, most
+        submitted += 1
+        most = max(most, submitted - taken)
+        return submit(self, *args, **options)
+
+    monkeypatch.setattr(Client, "submit", counted)
+    for _ in run_tasks(client, "square", square, squares(5)):
+        taken += 1
+    assert taken == submitted == 5
+    assert most == 2  # the next is handed out just before the one that is done is given back
+
+
+meeting = threading.Barrier(2)
+
+
+def meet(k: int) -> dict[str, Any]:  # noqa: ARG001
+    meeting.wait(60)
+    return {}
+
+
+@pytest.mark.parametrize("told", [False, True])
+def test_workers_that_come_late_get_tasks(told: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two of these tasks end only together: while the first is at work on the only worker, another one comes."""
+    monkeypatch.setattr("pipeline.running.dispatch.LOOK_SECONDS", 3600.0 if told else 0.05)
+    with (
+        dask.config.set({"ikmap.most-workers": 2 if told else 0}),
+        LocalCluster(processes=False, n_workers=1, threads_per_worker=1, dashboard_address="127.0.0.1:0") as cluster,
+        Client(cluster, set_as_default=False) as client,
+    ):
+        if told:
+            cluster.adapt(minimum=1, maximum=2, target_duration="0.5s", interval="50ms")
+        else:
+            threading.Timer(0.5, cluster.scale, [2]).start()
+        assert len(list(run_tasks(client, "meet", meet, squares(6)))) == 6
+
+
+def test_a_stage_that_is_told_to_stop_cancels_its_tasks(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pipeline.running.dispatch.LOOK_SECONDS", 0.05)
+    began.clear()
+    released.clear()
+
+    def failing() -> None:
+        assert began.wait(60)
+        raise InputError("found nothing")
+
+    try:
+        with pytest.raises(InputError, match=r"^found nothing$"):
+            side_by_side(
+                {
+                    "waiting": lambda: list(run_tasks(client, "waiting", wait, [Task(f"k-{k}", ()) for k in range(5)])),
+                    "failing": failing,
+                }
+            )
+    finally:
+        released.set()
+    assert_idle(client)
+
+
+def test_a_failure_gets_out_as_it_was_and_the_rest_is_cancelled(client: Client) -> None:
+    tasks = [Task(f"k-{k}", (k, 2)) for k in range(100)]
+    with pytest.raises(InputError, match=r"^row 2: found nothing$"):
+        list(run_tasks(client, "failing", fail_at, tasks))
+    assert len(done) < 20
+    assert_idle(client)
+
+
+def test_leaving_early_cancels_the_rest(client: Client) -> None:
+    for task, _ in run_tasks(client, "square", fail_at, [Task(f"k-{k}", (k, -1)) for k in range(100)]):
+        assert task.name.startswith("k-")
+        break
+    assert len(done) < 20
+    assert_idle(client)
+
+
+def assert_idle(client: Client) -> None:
+    """Soon nothing is left to do; what failed stays known as long as somebody holds the exception."""
+    for _ in range(500):
+        left = client.run_on_scheduler(_unfinished)
+        if left == 0:
+            return
+        time.sleep(0.01)
+    pytest.fail(f"{left} tasks are left")
+
+
+def _unfinished(dask_scheduler: Any) -> int:
+    return sum(task.state != "erred" for task in dask_scheduler.tasks.values())
+
+
+def test_a_task_that_kills_its_workers_is_told() -> None:
+    with connect("local", workers=1, memory_limit="1GB") as cluster, pytest.raises(KilledWorker):
+        list(run_tasks(cluster.client, "killing", _kill, [Task("k", ())]))
+
+
+def _kill() -> dict[str, Any]:
+    os.kill(os.getpid(), signal.SIGKILL)
+    return {}
+
+
+def test_a_cluster_without_workers_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pipeline.running.dispatch.LOOK_SECONDS", 0.05)
+    monkeypatch.setattr("pipeline.running.dispatch.LOST_SECONDS", 0.5)
+    with (
+        Client(n_workers=0, processes=False, dashboard_address="127.0.0.1:0", set_as_default=False) as client,
+        pytest.raises(InputError, match=r"no workers for 0.5 seconds.*the same command goes on"),
+    ):
+        list(run_tasks(client, "square", square, squares(3)))
+    assert done == []
+
+
+def test_a_worker_that_comes_late_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pipeline.running.dispatch.LOOK_SECONDS", 0.05)
+    with (
+        LocalCluster(n_workers=0, processes=False, dashboard_address="127.0.0.1:0") as cluster,
+        Client(cluster, set_as_default=False) as client,
+    ):
+        threading.Timer(0.5, cluster.scale, [1]).start()
+        assert len(list(run_tasks(client, "square", square, squares(3)))) == 3
+
+
+def test_a_task_whose_worker_is_gone_is_given_out_again(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pipeline.running.dispatch.LOOK_SECONDS", 0.05)
+
+    class Pinned:
+        """Tasks that only one worker may do; for the first, one that is no more."""
+
+        def __init__(self) -> None:
+            (here,) = client.scheduler_info()["workers"]
+            self.todo = [Task("k-3", (3,), "tcp://127.0.0.1:9"), Task("k-4", (4,), here)]
+            self.asked = 0
+
+        def more(self) -> bool:
+            self.asked += 1
+            return self.asked < 20
+
+        def ready(self) -> Any:
+            todo, self.todo = self.todo, []
+            return [(square, task) for task in todo]
+
+        def lost(self, task: Task) -> None:
+            self.todo.append(Task(task.name, task.args))
+
+    work = Pinned()
+    found = {task.name: record["square"] for task, record in run_ready(client, "square", work)}
+    assert found == {"k-3": 9, "k-4": 16}
+    assert sorted(done) == [3, 4]
+    assert work.asked >= 20
+    assert_idle(client)
+
+    class Doomed(Pinned):
+        def lost(self, task: Task) -> None:
+            self.todo.append(task)
+
+    with pytest.raises(InputError, match="workers died again and again in square, k-3"):
+        list(run_ready(client, "square", Doomed()))
+    assert_idle(client)
+
+
+class Recorder(QuietProgress):
+    def __init__(self) -> None:
+        self.said: list[tuple[str, Any]] = []
+
+    def task_done(self, name: str, record: Any) -> None:
+        self.said.append((name, dict(record)))
+
+
+def test_a_stage_writes_records_and_skips_what_has_one(client: Client, tmp_path: Path) -> None:
+    ctx = context(tmp_path, client=client)
+    ctx.events = events = Recorder()
+    ctx.run.task_record("train:svm", "k-1").parent.mkdir(parents=True)
+    before = {"rows": 10, "seconds": 2.0, "peak_rss_bytes": 1 << 40, "worker": "old:1", "bytes_read": 7}
+    write_json(ctx.run.task_record("train:svm", "k-1"), before)
+    stage = Stage(ctx, "train:svm", 3)
+    records = stage.run(square, squares(3))
+    assert sorted(done) == [0, 2]
+    assert records[1] == before
+    assert [record["rows"] for record in records] == [0, 10, 2]
+    for k in (0, 2):
+        assert read_json(tmp_path / "records" / "train-svm" / f"k-{k}.json") == records[k]
+    said = [("train:svm", {"rows": k, "bytes_read": 7 * (k == 10), "bytes_written": 0, "skipped": k == 10})
+            for k in (0, 2, 10)]  # fmt: skip
+    assert sorted(events.said, key=str) == sorted(said, key=str)
+    assert stage.finish(answer=42) == {"answer": 42}
+    kept = ctx.run.stage("train:svm")
+    assert kept is not None
+    assert kept["result"] == {"answer": 42}
+    summary = kept["record"]
+    assert (summary["tasks"], summary["tasks_skipped"]) == (3, 1)
+    assert (summary["rows"], summary["bytes_read"], summary["peak_rss_bytes"]) == (12, 7, 1 << 40)
+
+
+def test_records_of_what_was_done_before_a_failure_are_kept(client: Client, tmp_path: Path) -> None:
+    ctx = context(tmp_path, client=client)
+    tasks = [Task(f"k-{k}", (k, 5)) for k in range(9)]
+    with pytest.raises(InputError):
+        Stage(ctx, "cells", 9).run(fail_at, tasks)
+    kept = {path.stem for path in (tmp_path / "records" / "cells").glob("*.json")}
+    assert "k-5" not in kept
+    assert {"k-0", "k-1", "k-2"} <= kept
+    done.clear()
+    with pytest.raises(InputError):
+        Stage(ctx, "cells", 9).run(fail_at, tasks)
+    assert not kept & {f"k-{k}" for k in done}
+
+
+def test_the_sum_of_records() -> None:
+    records = [
+        {"worker": "b", "seconds": 1.0, "peak_rss_bytes": 5, "rows": 3, "bytes_read": 2, "bytes_written": 9},
+        {"worker": "a", "seconds": 2.0, "peak_rss_bytes": 7, "rows": 4},
+        {"worker": "b", "seconds": 0.5, "peak_rss_bytes": 6},
+    ]
+    found = summarise("cells", records, 1.5, 2.0, skipped=1)
+    assert found["rows"] == 7
+    assert found["rows_per_second"] == 3.5
+    assert (found["bytes_read"], found["bytes_written"], found["peak_rss_bytes"]) == (2, 9, 7)
+    assert found["workers"] == [{"name": "a", "seconds_busy": 2.0}, {"name": "b", "seconds_busy": 1.5}]
+    assert (found["tasks"], found["tasks_skipped"]) == (3, 1)
+    assert summarise("cells", records, 0, 2.0, rows=100)["rows"] == 100
+    assert summarise("cells", [], 0, 0.0)["rows_per_second"] == 0.0
+
+
+FREED = """
+from pipeline.running.measured import peak_rss_bytes
+before = peak_rss_bytes()
+block = bytearray(before + (64 << 20))
+del block
+print(before, peak_rss_bytes())
+"""
+
+
+def test_peak_memory_sees_what_was_freed() -> None:
+    """In a small process: this one may have held gigabytes."""
+    command = [sys.executable, "-c", FREED]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    before, after = map(int, done.stdout.split())
+    assert after >= before + (64 << 20)
+
+
+def test_tasks_of_two_threads_do_not_mix(client: Client) -> None:
+    found: dict[int, list[int]] = {}
+
+    def take(first: int) -> None:
+        tasks = [Task(f"k-{k}", (k,)) for k in range(first, first + 8)]
+        found[first] = sorted(record["rows"] for _, record in run_tasks(client, "square", square, tasks))
+
+    threads = [threading.Thread(target=take, args=(first,)) for first in (0, 100)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == {0: list(range(8)), 100: list(range(100, 108))}
+
+
+def sleep_for(seconds: float) -> dict[str, Any]:
+    time.sleep(seconds)
+    return {}
+
+
+def test_a_time_limit_ends_what_is_at_work_and_nothing_else() -> None:
+    """A thread cannot be ended: its worker is started anew; the task of another run on the same cluster is done."""
+    with connect("local", workers=2) as cluster:
+        other: list[Any] = []
+        beside = threading.Thread(
+            target=lambda: other.extend(run_tasks(cluster.client, "other", sleep_for, [Task("b", (4.0,))]))
+        )
+        beside.start()
+        with pytest.raises(TimeLimitReached), time_limit(1.5):
+            list(run_tasks(cluster.client, "long", sleep_for, [Task("a", (600.0,))]))
+        # Both workers can be had again: neither waits for the ten minutes.
+        tasks = [Task(str(k), (0.01,)) for k in range(20)]
+        assert len(list(run_tasks(cluster.client, "short", sleep_for, tasks))) == 20
+        assert len(cluster.client.scheduler_info()["workers"]) == 2
+        assert not cluster.client.call_stack()
+        beside.join(60)
+        assert [task.name for task, _ in other] == ["b"]

@@ -1,0 +1,177 @@
+"""Cells of a run on a device: which one a worker takes, what is checked and told, and that it may be wrong."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from jsonschema import Draft202012Validator
+
+from flows.options.batch import BatchOptions
+from ikmap.device import Host
+from ikmap.partitioners import draw_subsamples, fit_partitions
+from pipeline.errors import InputError
+from pipeline.running import device as seam
+from pipeline.running.device import DEVICES, GIVEN, DeviceMap, device_of_worker, evidence_of, explain_cells, record_of
+from pipeline.stages.cells import cells
+from pipeline.stages.partition import partition
+from pipeline.storage.fitted import Fitted
+from tests import ROOT
+from tests.support import report_examples
+from tests.support.params_for import params_for
+from tests.support.runs import context, store_rows, without_cluster  # noqa: F401
+
+SCHEMA = json.loads((ROOT / "docs" / "metrics.schema.json").read_text(encoding="utf-8"))
+
+
+class Pretended(Host):
+    """A GPU, as far as a worker can see."""
+
+    name = "pretended"
+
+
+class Wrong(Pretended):
+    """One whose results are off where the code is 0."""
+
+    name = "wrong"
+
+    def get(self, array: np.ndarray) -> np.ndarray:
+        return np.where(array == 0, 1, array)
+
+
+@pytest.fixture(autouse=True)
+def no_partitionings_on_devices(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(seam, "_mappers", {})
+
+
+def test_a_worker_takes_the_gpu_that_it_was_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    gpu = Pretended()
+    monkeypatch.setattr(seam, "find_gpu", lambda: gpu)
+    monkeypatch.delenv(GIVEN, raising=False)
+    assert [device_of_worker(asked) for asked in DEVICES] == [None, None, gpu]
+    for given in ("0", "3,1", "GPU-8f2a", "MIG-1"):
+        monkeypatch.setenv(GIVEN, given)
+        assert [device_of_worker(asked) for asked in DEVICES] == [gpu, None, gpu]
+    for given in ("", "-1", "NoDevFiles"):
+        monkeypatch.setenv(GIVEN, given)
+        assert device_of_worker("auto") is None
+    monkeypatch.setenv(GIVEN, "0")
+    monkeypatch.setattr(seam, "find_gpu", lambda: "no luck")
+    assert device_of_worker("auto") is None
+    with pytest.raises(InputError, match=r"^--device gpu: \S+: no luck$"):
+        device_of_worker("gpu")
+
+
+def test_the_option_names_the_devices() -> None:
+    spec = BatchOptions.specs()["device"]
+    assert getattr(spec.kind, "names", None) == DEVICES
+    assert BatchOptions().device == "auto"
+
+
+@pytest.fixture
+def fitted(tmp_path: Path, without_cluster: None) -> Any:  # noqa: F811, ARG001
+    """A run whose partitionings are fitted: its context, and which they are."""
+    rng = np.random.default_rng(0)
+    X = rng.random((300, 3))
+    run = context(tmp_path / "run", params_for(t=6, psi=8, shard_rows=100))
+    store_rows(run.store, X, (X[:, 0] > 0.5).astype(int), rule="first", n_train=200)
+    return run, [Fitted(**model) for model in partition(run, [8])["fitted"]]
+
+
+def stored(run: Any) -> list[np.ndarray]:
+    return [run.store.open_arrays(f"cells/anne-psi-8/{side}")["codes"][...] for side in ("train", "test")]
+
+
+def test_a_run_tells_which_gpu_it_used(fitted: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    run, models = fitted
+    assert "gpu" not in cells(replace(run, device="cpu"), models)
+    expected = stored(run)
+    monkeypatch.setattr(seam, "find_gpu", Pretended)
+    for record in run.run.task_record("cells", "any").parent.glob("*.json"):
+        record.unlink()
+    gpu = cells(replace(run, device="gpu"), models)["gpu"]
+    for found, right in zip(stored(run), expected, strict=True):
+        np.testing.assert_array_equal(found, right)
+    assert gpu["devices"] == [{"name": "pretended"}]
+    assert len(gpu["how"]) == 1
+    assert (gpu["rows"], gpu["rows_of_processors"], gpu["mismatches"]) == (300, 0, 0)
+    assert gpu["cells_checked"] >= 3 * 32 * 6
+    metrics = report_examples.binary() | {"gpu": gpu}
+    assert list(Draft202012Validator(SCHEMA).iter_errors(json.loads(json.dumps(metrics)))) == []
+    del gpu["mismatches"]
+    assert list(Draft202012Validator(SCHEMA).iter_errors(json.loads(json.dumps(metrics))))
+
+
+@pytest.mark.parametrize("method", ["anne", "iforest"])
+def test_what_a_gpu_gets_wrong_is_not_stored(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    X = np.random.default_rng(1).random((200, 3))
+    model = fit_partitions(X, draw_subsamples(200, 6, 8, 0), method=method, seed=0)
+    monkeypatch.setattr(seam, "find_gpu", Wrong)
+    mapping = DeviceMap(model, "gpu")
+    assert mapping.device is not None
+    assert (mapping.device.name, mapping.mismatches) == ("wrong", 0)
+    expected = model.cells(X).codes
+    np.testing.assert_array_equal(mapping.codes(X), expected)
+    sample = np.unique(np.linspace(0, 199, 32).astype(int))
+    assert mapping.mismatches == (expected[sample] == 0).sum() > 0
+    assert mapping.checked == 32 * 6
+    right = DeviceMap(model, "cpu")
+    right.codes(X)
+    records = [{**record_of([mapping]), "rows": 200}, {**record_of([right]), "rows": 7}]
+    gpu = evidence_of(records)["gpu"]
+    assert (gpu["rows"], gpu["rows_of_processors"], gpu["mismatches"]) == (200, 7, mapping.mismatches)
+    assert f"{mapping.mismatches} of 192 cells" in seam.warning_of(gpu)
+    assert evidence_of(records[1:]) == {}
+
+
+def test_few_rows_and_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    X = np.random.default_rng(1).random((50, 3))
+    model = fit_partitions(X, draw_subsamples(50, 6, 8, 0), method="anne", seed=0)
+    monkeypatch.setattr(seam, "find_gpu", Pretended)
+    for n in (0, 1, 31):
+        mapping = DeviceMap(model, "gpu")
+        np.testing.assert_array_equal(mapping.codes(X[:n]), model.cells(X[:n]).codes)
+        assert mapping.checked == n * 6
+
+
+def test_the_plan_says_where(monkeypatch: pytest.MonkeyPatch) -> None:
+    X = np.random.default_rng(1).random((50, 3))
+    model = fit_partitions(X, draw_subsamples(50, 6, 8, 0), method="anne", seed=0)
+    assert explain_cells(model, "cpu") == model.explain()
+    monkeypatch.setattr(seam, "find_gpu", Pretended)
+    (line,) = explain_cells(model, "gpu")
+    assert line.startswith("on the GPU, pretended: dense products with ")
+    assert "rows at a time" in line
+    monkeypatch.setattr(seam, "find_gpu", lambda: "no cuBLAS")
+    monkeypatch.setenv(GIVEN, "0")
+    assert explain_cells(model, "auto") == ["on a processor: no cuBLAS", *model.explain()]
+    monkeypatch.delenv(GIVEN)
+    assert explain_cells(model, "auto") == model.explain()
+
+
+def test_partitionings_stay_on_the_device_until_others_need_its_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    X = np.random.default_rng(1).random((50, 3))
+    models = [fit_partitions(X, draw_subsamples(50, 2, 4, k), method="anne", seed=k) for k in range(6)]
+    device = Pretended()
+    first = seam.mapper_of(models[0], device)
+    assert seam.mapper_of(models[0], device) is first
+    for model in models:
+        seam.mapper_of(model, device)
+    assert len(seam._mappers) == 4
+    assert seam.mapper_of(models[0], device) is not first
+
+    room = [True]
+
+    def put(array: np.ndarray) -> np.ndarray:
+        if seam._mappers:
+            room[0] = False
+            raise MemoryError
+        return array
+
+    monkeypatch.setattr(device, "put", put)
+    seam.mapper_of(fit_partitions(X, draw_subsamples(50, 2, 4, 9), method="anne", seed=9), device)
+    assert (room, len(seam._mappers)) == ([False], 1)

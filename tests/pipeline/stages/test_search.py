@@ -1,0 +1,345 @@
+"""The search for psi and C: the race against its definition, a budget, interruptions, and what is said on the way."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from jsonschema import Draft202012Validator
+
+from cluster import connect
+from flows.options.batch import BatchOptions
+from ikmap.tasks.classification import Classification
+from pipeline.params import Params
+from pipeline.running import engine
+from pipeline.running.dispatch import Task
+from pipeline.running.engine import Context, Record, Stage
+from pipeline.runs.batch import say_chosen
+from pipeline.stages.select import Search, select
+from pipeline.watching.events import QuietProgress
+from pipeline.watching.progress_log import LogProgress
+from tests import ROOT
+from tests.naive import racing as naive
+from tests.support.params_for import params_for
+from tests.support.runs import at_once, context, points, store_rows, without_cluster  # noqa: F401 - a fixture
+
+ASKED: dict[str, Any] = {"t": 7, "C": "auto", "learners": ("svm", "ogd")}
+PARAMS = params_for(**ASKED)
+ROWS = 400
+SCHEMA = json.loads((ROOT / "docs" / "metrics.schema.json").read_text())
+
+
+class Heard(QuietProgress):
+    """Remembers what it is told."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.tasks: list[dict[str, Any]] = []
+
+    def message(self, text: str) -> None:
+        self.lines.append(text)
+
+    def task_done(self, name: str, record: Any) -> None:
+        assert name == "select"
+        self.tasks.append(dict(record))
+
+
+class Clock:
+    """Stands still, but for what tasks are said to take."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def ready(path: Path, params: Params = PARAMS, classes: int = 3) -> Context:
+    ctx = context(path, params)
+    ctx.events, ctx.clock, ctx._started = Heard(), Clock(), 0.0
+    if not (path / "store.zarr" / "data").exists():
+        store_rows(ctx.store, *points(ROWS, classes=classes), part_rows=150)
+    return ctx
+
+
+def changed(**changes: Any) -> Params:
+    return params_for(**{**ASKED, **changes})
+
+
+@pytest.fixture
+def seconds_each(monkeypatch: pytest.MonkeyPatch) -> Callable[[Context, float, int], None]:
+    """Lets each task take so long by the clock of a run, which may be killed after some."""
+
+    def slowly(ctx: Context, seconds: float, kill_after: int = 1000) -> None:
+        def run(client: Any, key: str, function: Any, tasks: Sequence[Task], stop: Any = None) -> Iterator[Any]:
+            for task, record in at_once(client, key, function, tasks, stop):
+                if len(ctx.events.tasks) >= kill_after:  # type: ignore[attr-defined]
+                    raise Killed
+                ctx.clock.now += seconds  # type: ignore[attr-defined]
+                yield task, {**record, "seconds": seconds}
+
+        monkeypatch.setattr(engine, "run_tasks", run)
+
+    return slowly
+
+
+class Killed(BaseException):
+    pass
+
+
+def lasting(found: dict[str, Any]) -> dict[str, Any]:
+    """Without seconds."""
+    return {**found, "budget": {k: v for k, v in found.get("budget", {}).items() if k != "spent"}}
+
+
+def check(found: dict[str, Any]) -> None:
+    """The part of ``metrics.json`` that a search fills."""
+    schema = {**SCHEMA["$defs"]["selection"], "$defs": SCHEMA["$defs"]}
+    Draft202012Validator(schema).validate(json.loads(json.dumps(found)))
+
+
+def full_table(path: Path, params: Params) -> dict[str, dict[float, list[list[list[bool]]]]]:
+    """Of each learner ``[value][fold][place of C]``: rows right, as the full search has found them."""
+    ctx = ready(path, params)
+    search = Search(Stage(ctx, "select", None, ROWS), ROWS, Classification([0, 1, 2]))
+    search.run()
+    tables = {}
+    for name, entrant in search.entrants.items():
+        tables[name] = {
+            value: [[rows.tolist() for rows in entrant.scores._right[value][fold]] for fold in range(5)]
+            for value in entrant.values
+        }
+    return tables
+
+
+@pytest.mark.usefixtures("without_cluster")
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"partitioner": "iforest"},
+        {"learners": ("kernel-ogd", "nogd", "logistic"), "seed": 3},
+        {"psi": 16, "learners": ("svm",)},
+    ],
+    ids=["anne", "iforest", "rows", "C only"],
+)
+def test_the_race_follows_its_definition(options: dict[str, Any], tmp_path: Path) -> None:
+    """It finds what the rule, applied to all that a full search has found, says: so it scored no other rows."""
+    tables = full_table(tmp_path / "full", changed(**options, search="full"))
+    found = select(ready(tmp_path / "race", changed(**options)))
+    check(found)
+    assert found["race"]["rounds"].keys() == tables.keys()
+    dropped = 0
+    for name, table in tables.items():
+        (value, place), left, folds = naive.race(table)
+        if name in found.get("tuned", {}):
+            tuned = found["tuned"][name]
+            assert tuned["chosen"] == value
+            assert dict(zip(tuned["values"], tuned["folds_tried"], strict=True)) == folds
+        else:
+            assert found["chosen"][name] == value
+            assert dict(zip(found["psi"], found["folds_tried"][name], strict=True)) == folds
+            assert name not in found.get("chosen_C", {}) or found["chosen_C"][name] == found["C"][place]
+        rounds = found["race"]["rounds"][name]
+        assert [at["left"] for at in rounds] == left
+        for at in rounds:
+            assert at["rows"] == at["folds"] * ROWS // 5
+            dropped += at["candidates"] - at["candidates_left"]
+    assert dropped > 0
+
+
+@pytest.mark.usefixtures("without_cluster")
+def test_the_full_search_tries_everything_on_all_folds(tmp_path: Path) -> None:
+    found = select(ready(tmp_path, changed(search="full")))
+    check(found)
+    assert "race" not in found
+    assert found["folds_tried"] == {name: [5] * len(found["psi"]) for name in ("svm", "ogd")}
+    assert found["psi"] == [4, 8, 16, 32, 64, 128, 256]
+
+
+def test_the_same_choice_on_one_worker_and_on_three(tmp_path: Path) -> None:
+    found = []
+    for workers in (1, 3):
+        with connect("local", workers=workers, memory_limit="1GB") as cluster:
+            ctx = ready(tmp_path / str(workers))
+            ctx.client = cluster.client
+            found.append(select(ctx))
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("partitioner", ["anne", "iforest"])
+def test_killed_after_any_task_it_goes_on_to_the_same_choice(
+    partitioner: str, seconds_each: Callable[..., None], tmp_path: Path
+) -> None:
+    params = changed(partitioner=partitioner, budget=1000.0)
+    ctx = ready(tmp_path / "whole", params)
+    seconds_each(ctx, 2.0)
+    whole = select(ctx)
+    n = len(ctx.events.tasks)  # type: ignore[attr-defined]
+    assert whole["budget"] == {
+        "seconds": 1000.0, "spent": 2.0 * n, "reached": False, "folds": whole["budget"]["folds"],
+        "not_tried": {"svm": [], "ogd": []},
+    }  # fmt: skip
+    for k in range(0, n, 1 if partitioner == "anne" else 4):
+        # The same run is killed again and again, each time later; of each kill a copy goes on to the end.
+        ctx = ready(tmp_path / "killed", params)
+        seconds_each(ctx, 2.0, kill_after=k)
+        with pytest.raises(Killed):
+            select(ctx)
+        shutil.copytree(tmp_path / "killed", tmp_path / str(k))
+        again = ready(tmp_path / str(k), params)
+        seconds_each(again, 2.0)
+        assert select(again) == whole  # the seconds of all count
+        assert [task["skipped"] for task in again.events.tasks].count(False) == n - k  # type: ignore[attr-defined]
+
+
+def test_a_budget_that_is_not_reached_changes_nothing(seconds_each: Callable[..., None], tmp_path: Path) -> None:
+    found = []
+    for budget in (None, 1e6):
+        ctx = ready(tmp_path / str(budget), changed(budget=budget))
+        seconds_each(ctx, 1.0)
+        found.append(select(ctx))
+    assert lasting(found[1]) == {**lasting(found[0]), "budget": lasting(found[1])["budget"]}
+    assert not any("--budget" in line and "spent" in line for line in ctx.events.lines)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("partitioner", ["anne", "iforest"])
+@pytest.mark.parametrize("tasks", [0, 1, 2, 3, 4, 5, 9])
+def test_a_budget_that_is_reached_takes_the_best_of_what_is_known_on_equal_terms(
+    tasks: int, partitioner: str, seconds_each: Callable[..., None], tmp_path: Path
+) -> None:
+    params = changed(partitioner=partitioner, budget=tasks + 0.5)
+    ctx = ready(tmp_path / "run", params)
+    seconds_each(ctx, 1.0)
+    search = Search(Stage(ctx, "select", None, ROWS), ROWS, Classification([0, 1, 2]))
+    search.run()
+    found = {**search.found(), "rows": ROWS, "folds": 5}
+    check(found)
+    done = len(ctx.events.tasks)  # type: ignore[attr-defined]
+    assert done == max(1, tasks + 1) or not found["budget"]["reached"]
+    assert found["budget"]["spent"] == done
+    for name, entrant in search.entrants.items():
+        tried = [psi for psi, folds in zip(found["psi"], found["folds_tried"][name], strict=True) if folds]
+        assert tried == found["psi"]
+        assert found["budget"]["not_tried"][name] == [psi for psi in entrant.values if psi not in tried]
+        racing = [psi for psi in entrant.left if psi in tried]
+        common = set.intersection(*(set(entrant.scores.folds(psi)) for psi in racing))
+        assert len(common) == found["budget"]["folds"][name] >= 1
+        rows = {
+            candidate: right.tolist()
+            for candidate, right in entrant.scores.on(common, racing).items()
+            if candidate[1] < entrant.left[candidate[0]]
+        }
+        assert (found["chosen"][name], entrant.chosen()[1]) == naive.best(rows)
+    said = [line for line in ctx.events.lines if "is spent" in line]  # type: ignore[attr-defined]
+    assert len(said) == found["budget"]["reached"]
+    if said and found["budget"]["not_tried"]["svm"]:
+        assert "svm was chosen on 1 of 5 folds, without psi" in said[0]
+    say_chosen(ctx, found)
+    how = "cross-validation that --budget cut short" if said else "5-fold cross-validation"
+    assert f"psi by {how}: " in ctx.events.lines[-2]  # type: ignore[attr-defined]
+    assert f"C by {how}: " in ctx.events.lines[-1]  # type: ignore[attr-defined]
+
+
+def test_a_resumed_search_counts_the_seconds_before(seconds_each: Callable[..., None], tmp_path: Path) -> None:
+    params = changed(partitioner="iforest", budget=5.5)
+    ctx = ready(tmp_path / "whole", params)
+    seconds_each(ctx, 1.0)
+    whole = select(ctx)
+    assert whole["budget"]["reached"]
+    ctx = ready(tmp_path / "killed", params)
+    seconds_each(ctx, 1.0, kill_after=4)
+    with pytest.raises(Killed):
+        select(ctx)
+    again = ready(tmp_path / "killed", params)
+    seconds_each(again, 1.0)
+    assert select(again) == whole
+    # Once made, the choice is kept: it stands in the manifest.
+    assert again.run.stage("select")["result"] == whole  # type: ignore[index]
+
+
+@pytest.mark.usefixtures("without_cluster")
+def test_a_budget_too_small_for_anything_is_exceeded_and_this_is_said(tmp_path: Path) -> None:
+    ctx = ready(tmp_path, changed(budget=5.0))
+    search = Search(Stage(ctx, "select", None, ROWS), ROWS, Classification([0, 1, 2]))
+    ctx.clock.now = 6.0  # type: ignore[attr-defined]
+    assert not search.enough()
+    search.run()
+    assert search.found()["psi"] == [4]
+    assert "--budget 5 s is spent, and more (6.0 s), as nothing was known before" in ctx.events.lines[-1]  # type: ignore[attr-defined]
+
+
+def sleepy(seconds: float) -> Record:
+    import time
+
+    time.sleep(seconds)
+    return {}
+
+
+def test_tasks_that_run_when_enough_is_known_are_given_up(tmp_path: Path) -> None:  # noqa: ARG001
+    """What a budget does to a task that takes for ever: its worker is started anew, and can be used."""
+    with connect("local", workers=1, memory_limit="1GB") as cluster:
+        done: list[str] = []
+        tasks = [Task("short", (0.0,)), Task("long", (3600.0,)), Task("later", (0.0,))]
+        for task, _ in engine.run_tasks(cluster.client, "select-00000000", sleepy, tasks, lambda: bool(done)):
+            done.append(task.name)
+        assert done == ["short"]
+        assert list(engine.run_tasks(cluster.client, "select-00000000", sleepy, tasks, lambda: True)) == []
+        assert cluster.client.submit(abs, -1, pure=False).result(timeout=60) == 1
+
+
+def test_what_is_tried_and_the_best_so_far_are_said_from_the_first_task_on(
+    seconds_each: Callable[..., None], tmp_path: Path
+) -> None:
+    ctx = ready(tmp_path)
+    seconds_each(ctx, 2.0)
+    found = select(ctx)
+    heard: Heard = ctx.events  # type: ignore[assignment]
+    assert heard.lines[0].startswith(
+        "select: tries psi 4 to 256 and C 0.03125 to 32 for svm; psi 4 to 256 for ogd on 400 rows in 5 folds"
+    )
+    first = heard.tasks[0]
+    assert first["note"].startswith("psi 4 on fold 1 of 5 done; best so far psi 4, C ")
+    assert "+-" in first["note"]
+    assert heard.tasks[1]["note"].startswith("psi 8 to 256 on fold 1 of 5 done; best so far")
+    assert [task["left"] > 0 for task in heard.tasks] == [True] * (len(heard.tasks) - 1) + [False]
+    svm = found["race"]["rounds"]["svm"][0]
+    psis = ", ".join(map(str, svm["left"])) if len(svm["left"]) < 5 else f"{svm['left'][0]} to {svm['left'][-1]}"
+    assert f"select: after 1 of 5 folds {len(svm['left'])} of 7 psi left for svm ({psis})" in heard.lines
+
+
+def test_a_log_says_the_first_that_is_known_at_once() -> None:
+    import io
+
+    stream, clock = io.StringIO(), Clock()
+    log = LogProgress(stream, every=5.0, clock=clock)
+    log.stage_started("select", None, 100)
+    for k in range(3):
+        clock.now += 1
+        log.task_done("select", {"note": f"best {k}", "left": 30.0 - k})
+    clock.now += 4
+    log.task_done("select", {"note": "best 3", "left": 7.0})
+    lines = [line.partition(" ")[2] for line in stream.getvalue().splitlines()]
+    assert lines[1:] == ["select: 1 task, 30.0 s left, best 0", "select: 4 tasks, 7.00 s left, best 3"]
+    assert log.stages["select"].seconds_left(clock.now + 3) == 4.0
+
+
+def test_a_budget_is_part_of_what_a_run_is() -> None:
+    from flows.runs.batch import batch_params
+
+    assert batch_params(BatchOptions(budget=60.0)).as_json()["budget"] == 60.0
+    assert batch_params(BatchOptions()).as_json()["search"] == "race"
+
+
+def test_learners_with_the_same_decisions_are_searched_once(seconds_each: Callable[..., None], tmp_path: Path) -> None:
+    ctx = ready(tmp_path, changed(learners=("ogd-dual", "ogd")), classes=2)
+    seconds_each(ctx, 1.0)
+    found = select(ctx)
+    assert found["chosen"]["ogd-dual"] == found["chosen"]["ogd"]
+    assert list(found["accuracy"]) == ["ogd"]
+    assert np.isfinite(found["accuracy"]["ogd"]).all()

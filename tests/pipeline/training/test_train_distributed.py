@@ -1,0 +1,276 @@
+"""The distributed solver: the same bits for any number of workers, after any death of any of them, and after a kill."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cluster import connect
+from ikmap.cells import Cells
+from ikmap.learners.dual import cocoa
+from ikmap.learners.dual.cocoa import fit_cocoa
+from ikmap.learners.dual.linear_svm import fit_linear_svm
+from ikmap.learners.linear_model import LinearModel
+from ikmap.learners.rows import Block
+from pipeline.params import Params
+from pipeline.rows import layout
+from pipeline.rows.layout import learning_parts
+from pipeline.running import engine
+from pipeline.running.engine import Context
+from pipeline.storage.fitted import Fitted
+from pipeline.storage.models import load_model
+from pipeline.training import train_distributed
+from pipeline.training.train import train
+from pipeline.training.train_batch import svm_params
+from tests.support.params_for import params_for
+from tests.support.runs import at_once, context, mapped, training_cells, without_cluster  # noqa: F401
+
+pytestmark = pytest.mark.system
+
+PARAMS: dict[str, Any] = {"t": 9, "solver": "distributed", "parts": 3, "C": 1.0}
+
+
+@pytest.fixture(autouse=True)
+def _nothing_held() -> None:
+    train_distributed.forget()
+
+
+type Mapped = Callable[[Path, Params], tuple[Context, Fitted]]
+
+
+@pytest.fixture(scope="module")
+def mapped_once(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Mapped]:
+    """Runs up to their cells, mapped once each: ``mapped_once(n, classes)(path, params)`` gives a copy of one."""
+
+    @cache
+    def of(n: int, classes: int = 2) -> Mapped:
+        made = tmp_path_factory.mktemp("mapped") / "run"
+        with pytest.MonkeyPatch.context() as patch:
+            in_this_process(patch)
+            fitted = mapped(made, n, params_for(t=PARAMS["t"]), classes=classes)[1]
+
+        def copied(path: Path, params: Params) -> tuple[Context, Fitted]:
+            shutil.copytree(made, path)
+            return context(path, params), fitted
+
+        return copied
+
+    return of
+
+
+def in_this_process(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(engine, "run_tasks", at_once)
+    patch.setattr("pipeline.stages.partition.cores_of_a_host", lambda context: 2)  # noqa: ARG005
+
+
+def learner(ctx: Context, name: str, content_hash: str) -> LinearModel:
+    return load_model(ctx.store, f"models/{name}", LinearModel, content_hash)
+
+
+def parts_in_memory(ctx: Context, fitted: Fitted) -> list[list[Block]]:
+    codes, y = training_cells(ctx, fitted)
+    offsets = fitted.load(ctx.store).offsets
+    ranges = learning_parts(y.size, ctx.params.of("svm").parts or 0, ctx.params.seed)
+    rows = [np.concatenate([np.arange(start, stop) for start, stop in part]) for part in ranges]
+    return [[Block(Cells(codes[part], offsets), y[part])] for part in rows]
+
+
+BALANCED = params_for(**PARAMS, class_weight="balanced")
+GROUPS = {2: [[0]], 10: [[0, 1, 2, 3, 4], [5, 6, 7, 8, 9]]}
+
+
+@pytest.fixture(scope="module")
+def fits_of(mapped_once: Callable[..., Mapped], tmp_path_factory: pytest.TempPathFactory) -> Callable[..., list[Any]]:
+    """What one process finds in memory, each once."""
+
+    @cache
+    def of(classes: int, name: str) -> list[Any]:
+        ctx, fitted = mapped_once(500, classes)(tmp_path_factory.mktemp("in-memory") / "run", BALANCED)
+        parts, asked = parts_in_memory(ctx, fitted), svm_params(ctx.params, name)
+        return [fit_cocoa(parts, classes, asked, classes_subset=group) for group in GROUPS[classes]]
+
+    return of
+
+
+@pytest.mark.parametrize("held_bytes", [0, 1 << 30])
+@pytest.mark.parametrize("name", ["svm", "logistic"])
+@pytest.mark.parametrize("classes", [2, 10])
+@pytest.mark.usefixtures("without_cluster")
+def test_the_stage_solves_as_one_process_does(
+    classes: int,
+    name: str,
+    held_bytes: int,
+    mapped_once: Callable[..., Mapped],
+    fits_of: Callable[..., list[Any]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whether parts are held in memory or in files; ten classes are solved in two groups."""
+    monkeypatch.setattr(train_distributed, "HELD_BYTES", held_bytes)
+    ctx, fitted = mapped_once(500, classes)(tmp_path / "run", BALANCED)
+    result = train(ctx, name, fitted)
+    found = learner(ctx, name, result["content_hash"])
+    fits = fits_of(classes, name)
+    assert np.array_equal(found.coef, np.column_stack([fit.coef for fit in fits]))
+    assert result["solver"] == "distributed"
+    assert result["parts"] == 3
+    assert result["rounds"] == result["iterations"] == max(fit.n_iter.max() for fit in fits)
+    assert result["duality_gap"] == max(fit.gap.max() for fit in fits) <= 1e-3
+    assert ("n_support" in result) == (classes == 2)
+    assert not list((tmp_path / "run" / "records").rglob("*.npz"))
+    assert not list((tmp_path / "run" / "store.zarr" / "models").glob("*-solved/*"))
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+@pytest.mark.parametrize("C", [0.01, 0.1, 1.0, 5.0])
+@pytest.mark.usefixtures("without_cluster")
+def test_the_three_solvers_reach_the_same_objective(
+    C: float, loss: str, mapped_once: Callable[..., Mapped], tmp_path: Path
+) -> None:
+    objectives = {}
+    for solver in layout.SOLVERS:
+        ctx, fitted = mapped_once(1000)(tmp_path / solver, params_for(t=9, solver=solver, C=C, loss=loss))
+        result = train(ctx, "svm", fitted)
+        assert result["solver"] == solver
+        assert result["duality_gap"] <= 1e-3
+        assert ("parts" in result) == ("rounds" in result) == (solver == "distributed")
+        objectives[solver] = result["objective"]
+    for solver in layout.SOLVERS:
+        assert objectives[solver] == pytest.approx(objectives["memory"], rel=1e-3)
+
+
+@pytest.mark.usefixtures("without_cluster")
+def test_parts_larger_than_a_block_are_visited_in_small_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(train_distributed, "BLOCK_BYTES", 4000)
+    ctx, fitted = mapped(tmp_path, 3000, params_for(**PARAMS))
+    result = train(ctx, "svm", fitted)
+    codes, y = training_cells(ctx, fitted)
+    offsets = fitted.load(ctx.store).offsets
+    expected = fit_linear_svm([Block(Cells(codes, offsets), y)], 2, svm_params(ctx.params, "svm"))
+    assert result["duality_gap"] <= 1e-3
+    assert result["objective"] == pytest.approx(expected.primal[0], rel=1e-3)
+    monkeypatch.setattr(train_distributed, "BLOCK_BYTES", 1 << 30)
+    whole, fitted = mapped(tmp_path / "whole", 3000, params_for(**PARAMS))
+    assert train(whole, "svm", fitted)["content_hash"] != result["content_hash"]  # else the cut was not made
+
+
+class Killed(BaseException):
+    """As sudden as a kill, but leaves the test alive."""
+
+
+def interrupted(call: int, work: Callable[..., Any]) -> Callable[..., Any]:
+    calls = 0
+
+    def counted(*args: Any, **options: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls == call:
+            raise Killed
+        return work(*args, **options)
+
+    return counted
+
+
+KILLED = params_for(**{**PARAMS, "C": 0.1})
+
+
+@pytest.fixture(scope="module")
+def undisturbed(
+    mapped_once: Callable[..., Mapped], tmp_path_factory: pytest.TempPathFactory
+) -> tuple[dict[str, Any], int]:
+    """The result of a solve that nobody kills, and how often it improves a part."""
+    calls = []
+    improve = cocoa.improve
+
+    def counted(*args: Any) -> Any:
+        calls.append(1)
+        return improve(*args)
+
+    train_distributed.forget()
+    ctx, fitted = mapped_once(300, 10)(tmp_path_factory.mktemp("whole") / "run", KILLED)
+    with pytest.MonkeyPatch.context() as patch:
+        in_this_process(patch)
+        patch.setattr(cocoa, "improve", counted)
+        return train(ctx, "svm", fitted), len(calls)
+
+
+@pytest.mark.parametrize(
+    ("where", "call"),
+    [
+        ("_write_array", 1), ("_write_array", 5), ("_write_array", 12), ("_write_array", 16),
+        ("write_json", 1), ("write_json", 4), ("improve", 1), ("improve", 8),
+        ("store_solution", 1), ("store_solution", 2), ("forget", 1),
+    ],
+)  # fmt: skip
+@pytest.mark.usefixtures("without_cluster")
+def test_a_killed_solve_goes_on_to_the_same_bits(
+    where: str,
+    call: int,
+    mapped_once: Callable[..., Mapped],
+    undisturbed: tuple[dict[str, Any], int],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    expected, total = undisturbed
+    improve, calls = cocoa.improve, 0
+
+    def counted(*args: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        return improve(*args)
+
+    ctx, fitted = mapped_once(300, 10)(tmp_path / "killed", KILLED)
+    train_distributed.forget()
+    owner = cocoa if where == "improve" else train_distributed
+    with monkeypatch.context() as patch:
+        patch.setattr(owner, where, interrupted(call, getattr(owner, where)))
+        with pytest.raises(Killed):
+            train(ctx, "svm", fitted)
+    train_distributed._held.clear()  # another process
+    train_distributed._weights.clear()
+    with monkeypatch.context() as patch:
+        patch.setattr(cocoa, "improve", counted)
+        assert train(ctx, "svm", fitted) == expected
+    done_before = {("improve", 8): 6, ("write_json", 4): 9, ("_write_array", 12): 6}
+    if (where, call) in done_before:
+        assert calls == total - done_before[where, call]
+    assert calls < total or call == 1
+    assert not list((tmp_path / "killed" / "records").rglob("*.npz"))
+
+
+def test_the_same_bits_on_workers_of_which_one_dies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    params = KILLED
+    with monkeypatch.context() as patch:
+        in_this_process(patch)
+        here, fitted = mapped(tmp_path / "here", 4000, params, classes=3)
+        shutil.copytree(tmp_path / "here", tmp_path / "there")
+        expected = train(here, "svm", fitted)
+    rounds = 0
+    absorb = cocoa.Coordinator.absorb
+
+    def deadly(self: Any, order: Any, reports: Any) -> None:
+        nonlocal rounds
+        rounds += 1
+        if rounds == 4:
+            team = reports.gi_frame.f_locals["team"]
+            pids = team.stage.context.client.run(os.getpid)
+            assert set(pids) == set(team.homes.values())  # both workers hold parts
+            os.kill(pids[team.homes[0]], signal.SIGKILL)
+        absorb(self, order, reports)
+
+    monkeypatch.setattr(cocoa.Coordinator, "absorb", deadly)
+    with connect("local", workers=2, memory_limit="1GB") as cluster:
+        ctx = context(tmp_path / "there", params, client=cluster.client)
+        assert train(ctx, "svm", fitted) == expected
+    assert rounds > 6
+    assert np.array_equal(
+        learner(ctx, "svm", expected["content_hash"]).coef, learner(here, "svm", expected["content_hash"]).coef
+    )

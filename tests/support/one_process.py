@@ -1,0 +1,212 @@
+"""Whole runs in this process: tasks are done here and now, without workers, so damage can be tried many times."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import Context
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import zarr
+
+from flows.options.batch import BatchOptions, OnlineOptions
+from flows.options.score import ScoreOptions
+from flows.runs.batch import batch_params, find_data, identity, sources_of
+from flows.runs.online import online_identity, online_params
+from pipeline.rows import prepared
+from pipeline.running import engine
+from pipeline.running.dispatch import Task
+from pipeline.running.engine import Context as RunContext
+from pipeline.running.engine import Record
+from pipeline.running.healing import check_models
+from pipeline.running.measured import measured
+from pipeline.runs.batch import Call, call_directly, run_batch
+from pipeline.runs.metrics import Invocation
+from pipeline.runs.new_data import open_data
+from pipeline.runs.online import run_online
+from pipeline.runs.score import Output, score
+from pipeline.runs.trained_model import open_run
+from pipeline.storage import durable, models, store
+from pipeline.storage.durable import read_json
+from pipeline.storage.rundir import RunDirectory
+from pipeline.streams import grow, stream
+from pipeline.training import train_distributed
+from pipeline.watching.events import QuietProgress
+
+
+class NoWorkers:
+    """In place of a Dask client."""
+
+    def scheduler_info(self, **_: Any) -> dict[str, Any]:
+        return {"workers": {"here": {"host": "here", "nthreads": 1}}}
+
+    def run(self, *_: Any, **__: Any) -> dict[str, Any]:
+        return {}
+
+
+class Heard(QuietProgress):
+    """What a run says."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def message(self, text: str) -> None:
+        self.lines.append(text)
+
+
+def _as_a_worker(function: Callable[..., Record], task: Task) -> Record:
+    """Do a task. What the client is about to promise is no matter of a worker's, which is another process."""
+    return Context().run(measured, function, task.args)
+
+
+def _run_tasks(
+    client: Any,  # noqa: ARG001
+    key: str,  # noqa: ARG001
+    function: Callable[..., Record],
+    tasks: Sequence[Task],
+    *_: Any,
+) -> Iterator[Any]:
+    return ((task, _as_a_worker(function, task)) for task in tasks)
+
+
+def _run_ready(client: Any, key: str, work: Any) -> Iterator[tuple[Task, Record]]:  # noqa: ARG001
+    while True:
+        more, ready = work.more(), list(work.ready())
+        for function, task in ready:
+            yield task, _as_a_worker(function, task)
+        if not ready and not more:
+            return
+        time.sleep(0 if ready else 0.01)
+
+
+@contextmanager
+def one_process() -> Iterator[None]:
+    """Tasks are done here and now."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(engine, "run_tasks", _run_tasks)
+        patch.setattr("pipeline.runs.batch.prepare", lambda *_: 0.0)  # this process compiles what it calls
+        patch.setattr("pipeline.runs.score.prepare", lambda *_: 0.0)
+        patch.setattr("pipeline.runs.online.run_ready", _run_ready)
+        patch.setattr("pipeline.runs.score.run_tasks", _run_tasks)
+        patch.setattr(stream, "CHECKPOINT_SHARE", float("inf"))  # a checkpoint after every chunk
+        patch.setattr(grow, "CHECKPOINT_SHARE", float("inf"))
+        yield
+
+
+def forget() -> None:
+    """Be another process: nothing of what was read is remembered."""
+    store._opened.clear()
+    models._cache.clear()
+    prepared._latest = None
+    stream._kept.clear()
+    grow.forget()
+    train_distributed.forget()
+    durable._on_disk.clear()
+
+
+@dataclass(frozen=True)
+class Command:
+    """A small run."""
+
+    options: BatchOptions
+
+    def run(self, directory: Path, call: Call = call_directly, heard: Heard | None = None) -> dict[str, Any]:
+        """Run it, or go on with it."""
+        forget()
+        options, events = self.options, heard or Heard()
+        data, params = find_data(options, events), batch_params(options)
+        sources = sources_of(data)
+        online = isinstance(options, OnlineOptions)
+        more = online_identity(options) if isinstance(options, OnlineOptions) else {}
+        held = RunDirectory(directory, {**identity(params, data, sources), **more})
+        if held.repaired:
+            events.message(held.repaired)
+        asked = Invocation("test", options.to_toml(), {"kind": "local", "workers": 1}, sources, dask_report=False)
+        context: Any = RunContext(NoWorkers(), held, params, events)  # type: ignore[arg-type]
+        try:
+            check_models(held, events.message)
+            if (metrics := held.metrics(events.message)) is not None:
+                return metrics
+            if online:
+                return run_online(context, data, asked, online_params(options), call=call)  # type: ignore[arg-type]
+            return run_batch(context, data, asked, call=call)
+        finally:
+            held.close()
+
+
+def score_file(options: ScoreOptions) -> dict[str, Any]:
+    """Score a file with a finished run, as ``flows.score`` does."""
+    forget()
+    model = open_run(options.model, options.learner)
+    data = open_data(model, options.input, options.format, options.label)
+    client: Any = NoWorkers()
+    with Output(options.output) as output:
+        return score(client, model, data, output, Heard())
+
+
+def results(directory: Path) -> dict[str, Any]:
+    """Everything that is to have the same bits, however a run came about."""
+    found: dict[str, Any] = {}
+    root = zarr.open_group(str(directory / "store.zarr"), mode="r")
+    for name, array in root.members(max_depth=None):
+        # Solutions that have been merged may be left by a run that was stopped just then.
+        if isinstance(array, zarr.Array) and "-solved/" not in name and "-counts/" not in name:
+            found[name] = (str(array.dtype), array.shape, array[...].tobytes())
+    for file in sorted((directory / "predictions").glob("*")):
+        found[file.name] = file.read_bytes()
+    metrics = read_json(directory / "metrics.json")
+    untimed = ("seconds", "curve")
+    for name, learner in metrics["learners"].items():
+        found[f"learner {name}"] = {key: value for key, value in learner.items() if not key.endswith(untimed)}
+        found[f"curve {name}"] = learner.get("curve", {}).get("accuracy")
+    return found
+
+
+def write_rows(folder: Path, n: int = 240) -> Path:
+    """A file that is quickly learned, of three classes."""
+    rng = np.random.default_rng(3)
+    X = np.round(rng.random((n, 5)) * (rng.random((n, 5)) < 0.8), 3)
+    y = np.floor((X[:, 0] + X[:, 1] * X[:, 2]) * 2.4).clip(0, 2).astype(int)
+    lines = (f"{k} " + " ".join(f"{j + 1}:{v:g}" for j, v in enumerate(x) if v) for k, x in zip(y, X, strict=True))
+    path = folder / "rows.libsvm"
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def commands(file: Path) -> dict[str, Command]:
+    """Runs that leave every kind of object: sparse rows, ranges, both partitioners, all solvers, a stream."""
+    common: dict[str, Any] = {"input": str(file), "t": 7, "psi": 8}
+    return {
+        "batch": Command(BatchOptions(**common, C=1.0, learner=("svm", "ogd", "kernel-ogd"), shard_rows=64, gamma=1.0)),
+        "distributed": Command(
+            BatchOptions(**common, C=1.0, learner=("logistic",), solver="distributed", parts=2, partitioner="iforest")
+        ),
+        "stream": Command(
+            OnlineOptions(**common, learner=("ogd", "kernel-ogd"), initial=60, block_rows=2, gamma=1.0, order="file")
+        ),
+    }
+
+
+@dataclass
+class Snapshots:
+    """Copies of a run directory, by what had just been done: a :data:`~pipeline.runs.batch.Call`."""
+
+    directory: Path
+    folder: Path
+    taken: dict[str, Path] = field(default_factory=dict)
+
+    def __call__(self, name: str, work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        result = work()
+        self.take(name)
+        return result
+
+    def take(self, name: str) -> None:
+        where = self.folder / f"{len(self.taken):03d}-{name.replace(':', '-')}"
+        shutil.copytree(self.directory, where, symlinks=True)
+        self.taken[name] = where

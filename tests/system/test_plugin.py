@@ -1,0 +1,200 @@
+"""A stranger's package: the example is installed, and its methods do all that ours do; faulty ones are one line."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ikmap.methods import LEARNERS, MAPS, option
+from ikmap.methods.kinds import Integer
+from ikmap.methods.learners import OnlineOptions
+from ikmap.methods.nogd import NOGD
+from ikmap.methods.ogd import OGD
+from ikmap.methods.options import OptionError
+from ikmap.methods.sharing import shared_out
+from pipeline.errors import InputError
+from pipeline.running.foreign import check_cells
+from tests import ROOT
+
+EXAMPLE = ROOT / "examples" / "plugin"
+WORDS = ["--partitioner", "simhash", "--learner", "svm,perceptron", "--t", "20", "--workers", "2", "--margin", "0.5"]
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the example is installed, as a user would: by pip."""
+    folder = tmp_path_factory.mktemp("plugin")
+    shutil.copytree(EXAMPLE, folder / "source")
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--no-build-isolation"]
+    subprocess.run(
+        [*pip, "--target", folder / "site", folder / "source"], check=True, capture_output=True, cwd=folder, timeout=300
+    )
+    return folder / "site"
+
+
+def start(site: Path, words: list[str], program: str = "flows.batch", **how: Any) -> subprocess.Popen[str]:
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("PREFECT_")}
+    environment["PYTHONPATH"] = os.pathsep.join([str(site), str(ROOT)])
+    return subprocess.Popen(
+        [sys.executable, "-m", program, *words], env=environment, text=True, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE, **how,
+    )  # fmt: skip
+
+
+def finished(process: subprocess.Popen[str]) -> tuple[int, str, str]:
+    out, err = process.communicate(timeout=300)
+    return process.returncode, out, err
+
+
+def models(run: Path) -> dict[str, Any]:
+    found = json.loads((run / "metrics.json").read_text())
+    learners = found["learners"].items()
+    return {
+        name: [of[key] for key in ("accuracy", "cells", "parameter", "value", "content_hash")] for name, of in learners
+    }
+
+
+def test_help_lists_it(site: Path) -> None:
+    status, text, _ = finished(start(site, ["--help-all"]))
+    assert status == 0
+    for word in ("simhash", "perceptron", "--bits N|auto", "--margin X"):
+        assert word in text
+
+
+def test_it_does_what_all_methods_have_to(site: Path) -> None:
+    status, text, err = finished(start(site, ["simhash", "perceptron"], "ikmap.methods.checks"))
+    assert (status, err) == (0, "")
+    assert text == "simhash: passed\nperceptron: passed\n"
+
+
+def test_it_is_chosen_for_trained_killed_resumed_and_scores(site: Path, tmp_path: Path) -> None:
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    status, _, err = finished(start(site, [*WORDS, "--run-dir", str(whole)]))
+    assert status == 0, err
+    expected = models(whole)
+    selection = json.loads((whole / "metrics.json").read_text())["selection"]
+    assert selection["parameter"] == "bits"
+    assert len(selection["bits"]) > 3
+    assert {of[2] for of in expected.values()} == {"bits"}
+    assert min(of[0] for of in expected.values()) > 0.8
+    process = start(site, [*WORDS, "--run-dir", str(killed)], start_new_session=True)
+    deadline = time.monotonic() + 200
+    while not list((killed / "records" / "cells").glob("*.json")) and process.poll() is None:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
+    assert not (killed / "metrics.json").exists()
+    status, _, err = finished(start(site, [*WORDS, "--run-dir", str(killed)]))
+    assert status == 0, err
+    assert models(killed) == expected
+    rows = np.random.default_rng(0).integers(0, 16, size=(5, 64)).astype(float)
+    np.save(tmp_path / "rows.npy", rows)
+    asked = ["--model", str(whole), "--learner", "perceptron", "--input", str(tmp_path / "rows.npy")]
+    asked += ["--output", str(tmp_path / "predicted.parquet"), "--workers", "1"]
+    status, _, err = finished(start(site, asked, "flows.score"))
+    assert status == 0, err
+    assert (tmp_path / "predicted.parquet").exists()
+
+
+def test_a_task_of_a_package_goes_through_the_command(tmp_path: Path) -> None:
+    """On workers too; its word is one of ``--task``, and its learner's one of ``--learner``."""
+    site = installed(
+        tmp_path,
+        "strange",
+        {"numbers": "tests.throwaway.number_task:Numbers", "by": "tests.throwaway.number_task:BY_COUNTS"},
+    )
+    assert "{auto,binary,multiclass,numbers}" in finished(start(site, ["--help-all"]))[1]
+    X = np.random.default_rng(0).random((300, 3))
+    lines = [",".join(map(repr, [*row, 2 * row[0] + row[1]])) for row in X.tolist()]
+    (tmp_path / "rows.csv").write_text("\n".join(["a,b,c,target", *lines]))
+    asked = ["--input", str(tmp_path / "rows.csv"), "--task", "numbers", "--learner", "by-counts", "--workers", "2"]
+    status, out, err = finished(start(site, [*asked, "--psi", "8", "--run-dir", str(tmp_path / "run")]))
+    assert status == 0, err
+    found = json.loads((tmp_path / "run" / "metrics.json").read_text())
+    assert found["data"]["task"] == "numbers"
+    assert 0 < found["learners"]["by-counts"]["rmse"] < 0.5
+    assert "rmse" in out
+
+
+def test_without_the_package_it_is_not_known(tmp_path: Path) -> None:
+    status, _, err = finished(start(tmp_path, ["--partitioner", "simhash"]))
+    assert (status, len(err.splitlines())) == (2, 1)
+    assert "'simhash'" in err
+
+
+def faulty(tmp_path: Path, name: str, text: str) -> Path:
+    """A package of one module."""
+    (tmp_path / f"{name}.py").write_text(text)
+    return installed(tmp_path, name, {"first": f"{name}:METHOD"})
+
+
+def installed(tmp_path: Path, name: str, points: dict[str, str]) -> Path:
+    """A package with these entry points, as pip would have installed it."""
+    about = tmp_path / f"{name}-1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+    lines = [f"{point} = {place}" for point, place in points.items()]
+    (about / "entry_points.txt").write_text("\n".join(["[ikmap.methods]", *lines]) + "\n")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            "from ikmap.methods import LEARNERS\nMETHOD = LEARNERS['ogd']",
+            "method 'ogd' has a name that ikmap has taken",
+        ),
+        ("import nothing_of_that_name", "method 'first' cannot be imported (ModuleNotFoundError: No module named"),
+        (
+            "from ikmap.tasks import Classification\nclass METHOD(Classification):\n    name = 'other'",
+            "its task 'binary' has a name that ikmap has taken",
+        ),
+        ("METHOD = 3", "found int in its entry point, expected a Map, a Learner or a KernelMethod"),
+        ("def METHOD(", "cannot be imported (SyntaxError"),
+    ],
+)
+def test_a_faulty_package_is_one_line_and_stops_nobody_else(text: str, said: str, tmp_path: Path) -> None:
+    site = faulty(tmp_path, "strange", text)
+    status, _, err = finished(start(site, ["--learner", "first"]))
+    assert (status, len(err.splitlines())) == (2, 1)
+    assert "package strange: " in err
+    assert said in err
+    assert "pip" in err
+    assert finished(start(site, ["--help"]))[0] == 0
+
+
+@pytest.mark.parametrize("codes", [[[0, 4]], [[-2, 0]], [[0.0, 1.0]], [[0, 1, 2]]])
+def test_cells_that_are_not_there_are_refused(codes: list[list[float]]) -> None:
+    with pytest.raises(InputError, match=r"^package strange: its map gives .* expected .*; pip install --upgrade"):
+        check_cells(np.array(codes), np.array([0, 4, 8]), "strange")
+    check_cells(np.array([[3, -1]]), np.array([0, 4, 8]), "strange")
+
+
+def test_an_option_that_two_methods_read_differently_asks_for_the_scoped_form(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Options(OnlineOptions):
+        b: int = option(3, Integer(1, 16), help="bits")
+
+    class Other(type(OGD)):  # type: ignore[misc]
+        pass
+
+    Other.Options = Options
+    other = Other(name="other", title="reads b as bits", on="cells")
+    monkeypatch.setitem(LEARNERS, "other", other)
+    of = {"anne": MAPS["anne"], "nogd": NOGD, "other": other}
+    with pytest.raises(OptionError, match=r"^--b 8: found nogd and other, .*; give --nogd\.b and --other\.b$"):
+        shared_out(of, {"b": 8})
+    given = shared_out(of, {}, {"nogd": {"b": 80}, "other": {"b": 8}})
+    assert (given["nogd"]["b"], given["other"]["b"]) == (80, 8)
+    assert shared_out({"anne": MAPS["anne"], "other": other}, {"b": 8})["other"] == {"b": 8}

@@ -1,0 +1,431 @@
+"""The commands under Prefect: what its API knows of a run, and that nothing of it is there without one."""
+
+from __future__ import annotations
+
+import json
+import socket
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext, suppress
+from datetime import datetime
+from pathlib import Path
+from threading import Thread, Timer
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+import flows.batch
+import flows.score
+from cluster import ClusterHandle
+from flows.cli import run_command
+from flows.options.batch import BatchOptions
+from flows.runs.batch import find_data
+from pipeline.errors import InputError
+from pipeline.storage.rundir import read_manifest
+from pipeline.watching.events import QuietProgress
+
+STAGES = ["ingest", "partition", "cells", "train:svm", "evaluate:svm", "train:ogd", "evaluate:ogd"]
+prefect_test = pytest.mark.prefect
+
+
+@pytest.fixture(scope="module")
+def server(prefect_home: None) -> Iterator[str]:  # noqa: ARG001
+    """A Prefect server of our own; its address."""
+    from prefect.settings import get_current_settings
+    from prefect.testing.utilities import prefect_test_harness
+
+    with prefect_test_harness(server_startup_timeout=120):
+        url = get_current_settings().api.url
+        assert url
+        yield url
+
+
+@pytest.fixture
+def api(server: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """A client of that server, which the commands find as a user's would."""
+    from prefect import get_client
+
+    monkeypatch.setenv("PREFECT_API_URL", server)
+    with get_client(sync_client=True) as client:
+        yield client
+
+
+@pytest.fixture
+def cluster_is_up(two_workers: ClusterHandle, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands find a cluster in place of starting one, which takes longer than what is done on it here."""
+    monkeypatch.setattr("cluster.connect", lambda *_, **__: nullcontext(two_workers))
+
+
+def last_run(api: Any) -> Any:
+    from prefect.client.schemas.sorting import FlowRunSort
+
+    return api.read_flow_runs(sort=FlowRunSort.EXPECTED_START_TIME_DESC, limit=1)[0]
+
+
+def eventually[T](read: Callable[[], T], wanted: Callable[[T], bool]) -> T:
+    """Task runs and logs reach the server a moment later."""
+    deadline = time.monotonic() + 60
+    while not wanted(found := read()) and time.monotonic() < deadline:
+        time.sleep(0.2)
+    return found
+
+
+def task_states(api: Any, run: Any, count: int) -> dict[str, Any]:
+    """States of the task runs by name, in the order in which they started."""
+    from prefect.client.schemas.filters import FlowRunFilter
+
+    where = FlowRunFilter.model_validate({"id": {"any_": [run.id]}})
+    found = eventually(
+        lambda: api.read_task_runs(flow_run_filter=where),
+        lambda found: len(found) == count and all(task.state.is_final() for task in found),
+    )
+    names = [task.name for task in sorted(found, key=lambda task: task.start_time)]
+    assert len(set(names)) == len(names)
+    return {name: next(task.state for task in found if task.name == name) for name in names}
+
+
+def artifacts(api: Any, run: Any) -> dict[str, Any]:
+    body = {"artifacts": {"flow_run_id": {"any_": [str(run.id)]}}}
+    return {found["key"]: found for found in api._client.post("/artifacts/filter", json=body).json()}
+
+
+def without_bars(found: dict[str, Any]) -> set[str]:
+    """Keys of artifacts; whether a stage is slow enough for a bar is the machine's affair."""
+    return {key for key in found if not key.startswith("progress-")}
+
+
+def log_lines(api: Any, run: Any, last: str) -> list[str]:
+    from prefect.client.schemas.filters import LogFilter
+
+    where = LogFilter.model_validate({"flow_run_id": {"any_": [run.id]}})
+    return eventually(
+        lambda: [log.message for log in api.read_logs(where, limit=200)],
+        lambda lines: any(line.startswith(last) for line in lines),
+    )
+
+
+@prefect_test
+def test_batch_and_score(api: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The embedded data set through both commands: what the terminal shows, and what the API knows."""
+    path = tmp_path / "run"
+    words = ["--psi", "16", "--t", "20", "--workers", "1", "--run-dir", str(path)]
+    assert run_command(flows.batch.main, words) == 0
+    out, err = capsys.readouterr()
+    run = last_run(api)
+    metrics = json.loads((path / "metrics.json").read_text())
+    assert "train:svm" in out
+    assert "prefect" not in out.lower()
+    lines = err.splitlines()
+    assert f"Prefect flow run {run.name}: " in lines[0]
+    assert str(run.id) in lines[0]
+    assert not any("|" in line or "Traceback" in line for line in lines)
+    assert sum("train:svm: done" in line for line in lines) == 1
+
+    assert (run.state.name, api.read_flow(run.flow_id).name) == ("Completed", "batch")
+    given = BatchOptions(psi=16, t=20, workers=1, run_dir=str(path))
+    assert run.parameters == given.to_dict()
+    states = task_states(api, run, len(STAGES))
+    assert list(states) == STAGES
+    assert {state.name for state in states.values()} == {"Completed"}
+
+    found = artifacts(api, run)
+    assert without_bars(found) == {"throughput", "accuracy", "dask-dashboard", "report"}
+    throughput = json.loads(found["throughput"]["data"])
+    assert [row["stage"] for row in throughput] == STAGES
+    assert [row["tasks"] for row in throughput] == [stage["tasks"] for stage in metrics["stages"]]
+    assert [row["rows/s"] for row in throughput] == [round(s["rows_per_second"]) for s in metrics["stages"]]
+    accuracy = {row["learner"]: row["accuracy"] for row in json.loads(found["accuracy"]["data"])}
+    assert accuracy == {name: round(result["accuracy"], 4) for name, result in metrics["learners"].items()}
+    assert f"[Dask dashboard]({metrics['run']['cluster']['dashboard']}/" in found["dask-dashboard"]["data"]
+    assert f"`{path / 'report.html'}`" in found["report"]["data"]
+    assert f"`{metrics['run']['command']}`" in found["report"]["data"]
+    created = {key: datetime.fromisoformat(artifact["created"]) for key, artifact in found.items()}
+    assert created["dask-dashboard"] < states["ingest"].timestamp < created["throughput"]
+    logged = log_lines(api, run, "report: ")
+    assert any(line.startswith("evaluate:ogd: done, 1/1 task, 359 rows") for line in logged)
+    assert f"run directory: {path}" in logged
+
+    source = find_data(BatchOptions(), QuietProgress()).train_url
+    words = ["--model", str(path), "--input", source, "--output", str(tmp_path / "p.parquet"), "--workers", "1"]
+    assert run_command(flows.score.main, words) == 0
+    out = capsys.readouterr().out
+    run = last_run(api)
+    assert (run.state.name, api.read_flow(run.flow_id).name) == ("Completed", "score")
+    assert list(task_states(api, run, 1)) == ["score"]
+    found = artifacts(api, run)
+    assert without_bars(found) == {"throughput", "accuracy", "dask-dashboard"}
+    (row,) = json.loads(found["throughput"]["data"])
+    assert (row["stage"], row["rows"]) == ("score", 1797)
+    (row,) = json.loads(found["accuracy"]["data"])
+    assert f"accuracy {row['accuracy']:.4f} on 1,797 rows" in out
+
+
+@prefect_test
+def test_missing_file(api: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    """Before any stage: the run has failed, in the words that the command ends with."""
+    assert run_command(flows.batch.main, ["--input", "missing.libsvm"]) == 2
+    out, err = capsys.readouterr()
+    run = last_run(api)
+    assert (run.state.name, run.state.message) == ("Failed", "missing.libsvm: no such file")
+    assert out == ""
+    *_, starting, error = err.splitlines()
+    assert "starting: " in starting
+    assert error == "error: missing.libsvm: no such file"
+    assert "missing.libsvm: no such file" in log_lines(api, run, "missing")
+
+
+@prefect_test
+@pytest.mark.usefixtures("cluster_is_up")
+def test_wrong_file(
+    api: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Within a stage: its task run has failed too. No retry helps."""
+    from prefect.settings import PREFECT_TASKS_DEFAULT_RETRIES, temporary_settings
+
+    monkeypatch.chdir(tmp_path)
+    Path("wrong.libsvm").write_text("1 1:2\n2 1:x\n")
+    with temporary_settings({PREFECT_TASKS_DEFAULT_RETRIES: 3}):
+        assert run_command(flows.batch.main, ["--input", "wrong.libsvm", "--psi", "2", "--workers", "1"]) == 2
+    run = last_run(api)
+    message = "wrong.libsvm: line 2, column 5: found 'x' for index 1, expected a number"
+    assert (run.state.name, run.state.message) == ("Failed", message)
+    states = task_states(api, run, 1)
+    assert (states["ingest"].name, states["ingest"].message) == ("Failed", message)
+    err = capsys.readouterr().err
+    assert err.count("ingest: started") == 1
+    assert err.splitlines()[-1] == f"error: {message}"
+    assert "Traceback" not in err
+    assert without_bars(artifacts(api, run)) == {"dask-dashboard"}
+
+
+@prefect_test
+@pytest.mark.usefixtures("api")
+@pytest.mark.parametrize(("error", "calls"), [(OSError("flaky"), 3), (InputError("wrong"), 1)])
+def test_retries_are_for_what_may_pass(error: Exception, calls: int) -> None:
+    from prefect import flow
+
+    from flows.prefect.flows import as_task
+
+    seen: list[int] = []
+
+    def work() -> dict[str, Any]:
+        seen.append(len(seen))
+        if len(seen) < 3:
+            raise error
+        return {"tries": len(seen)}
+
+    @flow
+    def trial() -> dict[str, Any]:
+        return as_task("trial", work, retries=2)
+
+    if calls == 3:
+        assert trial() == {"tries": 3}
+    else:
+        with pytest.raises(InputError, match=r"^wrong$"):
+            trial()
+    assert len(seen) == calls
+
+
+class StoppedAtCells(QuietProgress):
+    """Does something when the cells begin."""
+
+    def __init__(self, stop: Callable[[], None], *, says: bool = False) -> None:
+        self._stop = stop
+        self._says = says
+
+    def message(self, text: str) -> None:
+        if self._says:
+            print(text, file=sys.stderr)
+
+    def stage_started(self, name: str, total_tasks: int | None = None, total_rows: int | None = None) -> None:  # noqa: ARG002
+        if name == "cells":
+            self._stop()
+
+
+def _interrupt() -> None:
+    raise KeyboardInterrupt
+
+
+def _cancel() -> None:
+    """As the button of the UI does."""
+    from prefect import get_client
+    from prefect.runtime import flow_run
+    from prefect.states import Cancelling
+
+    with get_client(sync_client=True) as client:
+        client.set_flow_run_state(flow_run.get_id(), Cancelling())
+
+
+@prefect_test
+@pytest.mark.usefixtures("cluster_is_up")
+@pytest.mark.parametrize(("stop", "state"), [(_interrupt, "Crashed"), (_cancel, "Cancelled")])
+def test_stopped_run_is_resumed(
+    api: Any,
+    small: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    stop: Callable[[], None],
+    state: str,
+) -> None:
+    from flows.prefect import events as prefect_events
+    from flows.prefect import flows as prefect_flows
+
+    path = tmp_path / "run"
+    words = ["--input", str(small), "--psi", "4", "--t", "5", "--workers", "1", "--run-dir", str(path)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(prefect_events, "_CANCELLED_SECONDS", 0.0)
+        patch.setattr(prefect_flows, "choose_progress", lambda quiet: StoppedAtCells(stop))  # noqa: ARG005
+        assert run_command(flows.batch.main, words) == 130
+    again = BatchOptions.parse(words).command()
+    assert capsys.readouterr().err.splitlines() == [f"interrupted; run {again} to resume"]
+    run = last_run(api)
+    assert run.state.name == state
+    assert f"interrupted; run {again} to resume" in log_lines(api, run, "interrupted")
+    assert list(read_manifest(path)["stages"]) == ["ingest", "partition"]
+
+    monkeypatch.chdir(tmp_path)
+    assert run_command(flows.batch.main, words) == 0
+    assert "ingest: done before" in capsys.readouterr().err
+    run = last_run(api)
+    assert run.state.name == "Completed"
+    assert list(task_states(api, run, 5)) == STAGES[2:]
+
+
+@prefect_test
+@pytest.mark.usefixtures("cluster_is_up")
+def test_two_runs_take_turns(api: Any, small: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A run waits for the one that is on its cluster, says so, and can be cancelled while it waits."""
+    from prefect.concurrency.sync import concurrency
+
+    from flows.prefect import limit as prefect_limit
+    from flows.prefect.limit import limit_name, place_on
+
+    looks: list[int] = []
+
+    def look() -> None:
+        looks.append(1)
+        raise KeyboardInterrupt
+
+    said: list[str] = []
+    with place_on("local", said.append, look):
+        assert said == []
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(prefect_limit, "LOOK_SECONDS", 0.5)
+            with pytest.raises(KeyboardInterrupt), place_on("local", said.append, look):
+                pytest.fail("two at a time")
+        assert len(looks) == len(said) == 1
+        assert f"prefect gcl update {limit_name('local')} --limit 2" in said[0]
+        with place_on("slurm", said.append, look), place_on("slurm", said.append, look):
+            pass  # every run brings workers of its own
+    assert api.read_global_concurrency_limit_by_name(limit_name("local")).active_slots == 0
+
+    words = ["--input", str(small), "--psi", "4", "--t", "5", "--learner", "ogd", "--workers", "1"]
+    held = concurrency(limit_name("local"), lease_duration=60.0)
+    held.__enter__()
+    timer = Timer(3.0, lambda: held.__exit__(None, None, None))
+    timer.start()
+    assert run_command(flows.batch.main, [*words, "--run-dir", str(tmp_path / "run")]) == 0
+    timer.join()
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[1].endswith(said[0])
+    assert not any("ERROR" in line for line in lines)
+
+
+@prefect_test
+def test_run_as_a_deployment_does_it(api: Any, small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From Prefect's engine, which Python would have every worker import again; each stage has a bar."""
+    import prefect.engine
+
+    from flows.prefect import artifacts as prefect_artifacts
+    from flows.prefect import flows as prefect_flows
+
+    found: list[dict[str, bool]] = []
+
+    def look(cluster: Any, *_: Any) -> None:
+        found.append(cluster.client.run(_has_prefect))
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(prefect_artifacts, "PROGRESS_SECONDS", 0.0)
+    monkeypatch.setattr(prefect_flows, "link_dashboard", look)
+    main = sys.modules["__main__"]
+    monkeypatch.setattr(main, "__spec__", prefect.engine.__spec__)
+    prefect_flows.batch(input=str(small), psi=4, t=5, learner=["ogd"], workers=1)
+    assert [list(answer.values()) for answer in found] == [[False]]
+    assert sys.modules["__main__"] is main
+    run = last_run(api)
+    assert read_manifest(Path("runs", f"{run.name}-{str(run.id)[:8]}"))["stages"]
+
+    bars = {key: bar for key, bar in artifacts(api, run).items() if key.startswith("progress-")}
+    assert set(bars) == {f"progress-{name}" for name in ("ingest", "partition", "cells", "train-ogd", "evaluate-ogd")}
+    assert {(bar["type"], bar["data"]) for bar in bars.values()} == {("progress", 100.0)}
+    assert bars["progress-cells"]["description"].startswith("cells: 2/2 tasks, 120 rows, ")
+
+
+def _has_prefect() -> bool:
+    return "prefect" in sys.modules
+
+
+@contextmanager
+def line_to(url: str) -> Iterator[tuple[str, Callable[[], None]]]:
+    """Another address of a server, and what cuts the line to it."""
+    ends = [socket.create_server(("127.0.0.1", 0))]
+
+    def carry(source: socket.socket, target: socket.socket) -> None:
+        with suppress(OSError):
+            while chunk := source.recv(1 << 16):
+                target.sendall(chunk)
+            target.shutdown(socket.SHUT_WR)
+
+    def serve() -> None:
+        with suppress(OSError):
+            while True:
+                near = ends[0].accept()[0]
+                far = socket.create_connection((parts.hostname, parts.port))
+                ends.extend((near, far))
+                for pair in ((near, far), (far, near)):
+                    Thread(target=carry, args=pair, daemon=True).start()
+
+    def cut() -> None:
+        for end in ends:
+            with suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+            end.close()
+
+    parts = urlsplit(url)
+    Thread(target=serve, daemon=True).start()
+    try:
+        yield url.replace(parts.netloc, f"127.0.0.1:{ends[0].getsockname()[1]}"), cut
+    finally:
+        cut()
+
+
+@prefect_test
+@pytest.mark.usefixtures("cluster_is_up")
+def test_run_does_not_need_the_api_to_end(
+    server: str, small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is lost in the middle of a run: the result is the same, the command says that Prefect does not know."""
+    from prefect.settings import PREFECT_API_URL, PREFECT_CLIENT_MAX_RETRIES, temporary_settings
+
+    from flows.prefect import artifacts as prefect_artifacts
+    from flows.prefect import events as prefect_events
+    from flows.prefect import flows as prefect_flows
+
+    path = tmp_path / "run"
+    words = ["--input", str(small), "--psi", "4", "--t", "5", "--learner", "ogd", "--workers", "1"]
+    monkeypatch.setattr(prefect_artifacts, "TRIES", 1)
+    monkeypatch.setattr(prefect_artifacts, "PROGRESS_SECONDS", 0.0)
+    monkeypatch.setattr(prefect_events, "_CANCELLED_SECONDS", 0.0)
+    with line_to(server) as (url, cut):
+        monkeypatch.setenv("PREFECT_API_URL", url)
+        monkeypatch.setattr(prefect_flows, "choose_progress", lambda quiet: StoppedAtCells(cut, says=True))  # noqa: ARG005
+        with temporary_settings({PREFECT_API_URL: url, PREFECT_CLIENT_MAX_RETRIES: 0}):
+            assert run_command(flows.batch.main, [*words, "--run-dir", str(path)]) == 0
+    out, err = capsys.readouterr()
+    assert f"{url}: no Prefect API answers (ConnectError): it was not told how the run ended" in err
+    assert "ogd" in out
+    assert (path / "metrics.json").exists()
+    assert read_manifest(path)["status"] == "finished"
