@@ -1,8 +1,7 @@
-"""Charts as SVG text: pure functions, no state, no library.
+"""Where everything in a chart goes: pure functions. Templates (``*.svg``) draw it.
 
 Two kinds. *Strips* have no viewBox: positions are percentages, so they fill any width and their text
 keeps its size. *Charts* have a viewBox and scale; the style sheet enlarges their text on narrow screens.
-Every number here is a float made by us; every text is escaped.
 """
 
 from __future__ import annotations
@@ -12,27 +11,25 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from pipeline.report.labels import Box, place_labels
-from pipeline.report.text import brief, esc, percent, shorten
+from pipeline.report.labels import Box, Point, place_labels
+from pipeline.report.rendering import render
+from pipeline.report.text import brief, percent, shorten
 
 WIDTH, HEIGHT = 480, 300
 LEFT, RIGHT, TOP, BOTTOM = 62, 22, 34, 54
+_AREA = Box(LEFT, TOP, WIDTH - RIGHT, HEIGHT - BOTTOM)
 _MAX_POINTS = 500
 _MAX_MARKERS = 30
 _RING = 8.0
 # Room for a label: a character and a line of the text of narrow screens, the largest (style sheet).
 _LETTER, _LINE = 9.2, 20.0
-# Marker outlines around (0, 0), so that series differ without colour.
-_MARKERS = (
-    "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0-8 0z",
-    "M-3.5-3.5h7v7h-7z",
-    "M0-4.5L4.5 3.5h-9z",
-    "M0-5L5 0 0 5-5 0z",
-)
-STYLES = len(_MARKERS)
-"""How many series differ in colour, dash and marker."""
+STYLES = 4
+"""How many series differ in colour, dash (``style.css``) and marker (``macros.html``)."""
+
+
+type Tick = tuple[float, str]
 
 
 @dataclass(frozen=True)
@@ -43,6 +40,11 @@ class Series:
     points: Sequence[tuple[float, float]]
     style: int = 0  # which colour, dash and marker
     mark: float | None = None  # x of the point to ring and label; none where no point has it
+
+    @property
+    def colour(self) -> int:
+        """The number of its colour, dash and marker."""
+        return self.style % STYLES
 
 
 def _nice_step(span: float, most: int) -> float:
@@ -98,65 +100,34 @@ def compact(value: float) -> str:
     return f"{value:.2g}" if abs(value) < 1 else f"{value:g}"
 
 
-def strip_axis(ticks: Sequence[tuple[float, str]]) -> str:
-    """The axis under a stack of strips; ``ticks`` are (percent of the width, text)."""
-    parts = []
-    for at, text in ticks:
-        anchor = "start" if at < 4 else "end" if at > 96 else "middle"
-        parts.append(f'<line class="tick" x1="{at:.3f}%" x2="{at:.3f}%" y1="0" y2="5"/>')
-        parts.append(f'<text x="{at:.3f}%" y="18" text-anchor="{anchor}">{esc(text)}</text>')
-    return f'<svg class="strip axis" width="100%" height="22" aria-hidden="true">{"".join(parts)}</svg>'
+def strip_ticks(ticks: Sequence[float], domain: tuple[float, float], text: Callable[[float], str]) -> list[Tick]:
+    """Where the ticks of an axis stand, in percent of its width, and what they say."""
+    return [(along(tick, domain), text(tick)) for tick in ticks]
 
 
-def strip_grid(ticks: Sequence[float], height: float) -> str:
-    """Vertical grid lines of a strip at percentages of its width."""
-    return "".join(f'<line class="grid" x1="{at:.3f}%" x2="{at:.3f}%" y1="0" y2="{height:g}"/>' for at in ticks)
+def along(value: float, domain: tuple[float, float]) -> float:
+    """How far a value is along an axis, in percent of its width."""
+    low, high = domain
+    return round(100 * (value - low) / (high - low), 4)
 
 
 def interval_strip(
-    name: str,
-    share: float,
-    interval: tuple[float, float] | None,
-    baseline: float | None,
-    domain: tuple[float, float],
-    style: int,
-    ticks: Sequence[float],
-) -> str:
+    name: str, share: float, interval: tuple[float, float] | None, baseline: float | None, domain: tuple[float, float]
+) -> dict[str, Any]:
     """One accuracy as a dot with its interval, beside the baseline, on the axis ``domain``."""
-    low, high = domain
-
-    def at(value: float) -> float:
-        return 100 * (value - low) / (high - low)
-
     said = f"{name}: {percent(share, 2)} of the test rows are right"
     if interval:
         said += f"; 95% interval {percent(interval[0], 2)} to {percent(interval[1], 2)}"
     if baseline is not None:
         said += f"; majority class {percent(baseline, 2)}"
-    parts = [strip_grid([at(tick) for tick in ticks], 28)]
-    if baseline is not None:
-        parts.append(
-            f'<line class="baseline" x1="{at(baseline):.3f}%" x2="{at(baseline):.3f}%" y1="0" y2="28"/>'
-            f'<line class="lead s{style}" x1="{at(baseline):.3f}%" x2="{at(share):.3f}%" y1="14" y2="14"/>'
-        )
-    if interval:
-        a, b = (at(end) for end in interval)
-        parts.append(f'<line class="whisker s{style}" x1="{a:.3f}%" x2="{b:.3f}%" y1="14" y2="14"/>')
-        parts += [f'<line class="cap s{style}" x1="{end:.3f}%" x2="{end:.3f}%" y1="7" y2="21"/>' for end in (a, b)]
-    parts.append(f'<circle class="dot s{style}" cx="{at(share):.3f}%" cy="14" r="5"/>')
-    return (
-        f'<svg class="strip" width="100%" height="28" role="img"><title>{esc(name)}</title>'
-        f"<desc>{esc(said)}</desc>{''.join(parts)}</svg>"
-    )
-
-
-def swatch(style: int) -> str:
-    """The line and marker of a series, for a legend."""
-    return (
-        f'<svg class="swatch" width="30" height="12" aria-hidden="true"><line class="line s{style % 4}" '
-        f'x1="0" x2="30" y1="6" y2="6"/><path class="marker s{style % 4}" '
-        f'transform="translate(15 6)" d="{_MARKERS[style % 4]}"/></svg>'
-    )
+    return {
+        "name": name,
+        "shown": percent(share, 2),
+        "said": said,
+        "at": along(share, domain),
+        "ends": [along(end, domain) for end in interval or ()],
+        "baseline": None if baseline is None else along(baseline, domain),
+    }
 
 
 def _named(xs: Sequence[float], px: Callable[[float], float]) -> Sequence[float]:
@@ -220,75 +191,59 @@ def line_chart(
         x_low, x_high = x_low - 1, x_high + 1
 
     def px(x: float) -> float:
-        return LEFT + (scale(x) - x_low) / (x_high - x_low) * (WIDTH - LEFT - RIGHT)
+        return _AREA.left + (scale(x) - x_low) / (x_high - x_low) * (_AREA.right - _AREA.left)
 
     def py(y: float) -> float:
-        return HEIGHT - BOTTOM - (y - y_low) / (y_high - y_low) * (HEIGHT - TOP - BOTTOM)
+        return _AREA.bottom - (y - y_low) / (y_high - y_low) * (_AREA.bottom - _AREA.top)
 
     x_ticks = _named(xs, px) if log2 else nice_ticks(x_low, x_high)
     y_ticks = nice_ticks(y_low, y_high)
     y_text = share_label(y_ticks) if unit == "share" else compact
-    floor = HEIGHT - BOTTOM
-    parts = []
-    for y in y_ticks:
-        parts.append(
-            f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{py(y):.2f}" y2="{py(y):.2f}"/>'
-            f'<text x="{LEFT - 7}" y="{py(y) + 4:.2f}" text-anchor="end">{y_text(y)}</text>'
-        )
-    for x in x_ticks:
-        parts.append(
-            f'<line class="tick" x1="{px(x):.2f}" x2="{px(x):.2f}" y1="{floor}" y2="{floor + 5}"/>'
-            f'<text x="{px(x):.2f}" y="{floor + 19}" text-anchor="middle">{compact(x)}</text>'
-        )
-    parts.append(
-        f'<rect class="plot" x="{LEFT}" y="{TOP}" width="{WIDTH - LEFT - RIGHT}" height="{floor - TOP}"/>'
-        f'<text class="name" x="{(LEFT + WIDTH - RIGHT) / 2:g}" y="{HEIGHT - 10}" text-anchor="middle">'
-        f'{esc(words.x)}</text><text class="name" x="4" y="14">{esc(words.y)}</text>'
-    )
-    if reference is not None:
-        parts.append(
-            f'<line class="reference" x1="{LEFT}" x2="{WIDTH - RIGHT}" '
-            f'y1="{py(reference):.2f}" y2="{py(reference):.2f}"/>'
-        )
-    drawn, say = [], partial(percent, digits=2) if unit == "share" else brief
+    say = partial(percent, digits=2) if unit == "share" else brief
+    lines, drawn = [], []
     for line in series:
-        style = line.style % 4
         shown = _thinned(line.points, _MAX_POINTS)
         drawn.append([(px(x), py(y)) for x, y in shown])
-        path = " ".join(f"{x:.2f},{y:.2f}" for x, y in drawn[-1])
-        parts.append(f'<polyline class="line s{style}" points="{path}"/>')
-        for x, y in _thinned(shown, _MAX_MARKERS):
-            parts.append(
-                f'<path class="marker s{style}" transform="translate({px(x):.2f} {py(y):.2f})" '
-                f'd="{_MARKERS[style]}"><title>{esc(line.name)}: {say(y)} at {x:,.6g}</title></path>'
-            )
+        lines.append({
+            "style": line.colour,
+            "path": " ".join(f"{x:.2f},{y:.2f}" for x, y in drawn[-1]),
+            "markers": [
+                (round(px(x), 2), round(py(y), 2), f"{line.name}: {say(y)} at {x:,.6g}")
+                for x, y in _thinned(shown, _MAX_MARKERS)
+            ],
+        })  # fmt: skip
     marked = [(line, (px(x), py(y))) for line in series for x, y in line.points if x == line.mark]
-    parts.append(_marks(marked, drawn, Box(LEFT + 2, TOP + 2, WIDTH - RIGHT - 2, floor - 2)))
-    return (
-        f'<svg class="chart" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
-        f'aria-labelledby="{key}-title {key}-desc"><title id="{key}-title">{esc(words.title)}</title>'
-        f'<desc id="{key}-desc">{esc(words.description)}</desc>{"".join(parts)}</svg>'
+    return render(
+        "chart.svg",
+        key=key,
+        words=words,
+        width=WIDTH,
+        height=HEIGHT,
+        area=_AREA,
+        x_ticks=[(round(px(x), 2), compact(x)) for x in x_ticks],
+        y_ticks=[(round(py(y), 2), y_text(y)) for y in y_ticks],
+        reference=None if reference is None else round(py(reference), 2),
+        lines=lines,
+        marks=_marks(marked, drawn),
     )
 
 
-def _marks(
-    marked: Sequence[tuple[Series, tuple[float, float]]], drawn: Sequence[Sequence[tuple[float, float]]], area: Box
-) -> str:
-    """Rings around points of series, and their labels within ``area``, above all that is drawn."""
+def _marks(marked: Sequence[tuple[Series, Point]], drawn: Sequence[Sequence[Point]]) -> list[dict[str, Any]]:
+    """Rings around points of series, and where their labels go, above all that is drawn."""
     texts = [f"{shorten(line.name, 16)}: {brief(line.mark)}" for line, _ in marked if line.mark is not None]
     points = [at for _, at in marked]
+    area = Box(_AREA.left + 2, _AREA.top + 2, _AREA.right - 2, _AREA.bottom - 2)
     boxes = place_labels(points, [_LETTER * len(text) for text in texts], _LINE, _RING + 1, drawn, area)
-    rings = []
-    for i, (line, (x, y)) in enumerate(marked):
+    marks = []
+    for i, ((line, (x, y)), text, box) in enumerate(zip(marked, texts, boxes, strict=True)):
         # Around a ring (almost) in the same place goes a larger one.
         radius = _RING + 3 * sum(math.dist((x, y), other) < _RING / 2 for other in points[:i])
-        rings.append(f'<circle class="ring s{line.style % 4}" cx="{x:.2f}" cy="{y:.2f}" r="{radius:g}"/>')
-    labels = [
-        f'<text class="mark s{line.style % 4}" x="{box.centre[0]:.2f}" y="{box.centre[1] + 4.5:.2f}" '
-        f'text-anchor="middle">{esc(text)}</text>'
-        for (line, _), text, box in zip(marked, texts, boxes, strict=True)
-    ]
-    return "".join(rings + labels)
+        text_x, text_y = box.centre
+        marks.append({
+            "style": line.colour, "x": round(x, 2), "y": round(y, 2), "radius": radius,
+            "text": text, "text_x": round(text_x, 2), "text_y": round(text_y + 4.5, 2),
+        })  # fmt: skip
+    return marks
 
 
 def heat_picture(key: str, counts: Sequence[Sequence[int]], names: Sequence[str], description: str) -> str:
@@ -305,25 +260,18 @@ def heat_picture(key: str, counts: Sequence[Sequence[int]], names: Sequence[str]
             if n > 0:
                 shade = ("hit" if i == j else "miss", max(4, round(10 * math.sqrt(n / support))))
                 shades.setdefault(shade, []).append(f"M{j} {i}h1v1h-1z")
-    cells = "".join(
-        f'<path class="{kind}" fill-opacity="{level / 10:g}" d="{"".join(paths)}"/>'
-        for (kind, level), paths in sorted(shades.items())
-    )
-    parts = []
     step = max(1, math.ceil(k / 12 / 5) * 5) if k > 10 else 1
-    for i in range(0, k, step):
-        at, text = (i + 0.5) * side / k, esc(names[i] if len(names[i]) <= 7 else names[i][:6] + "…")
-        parts.append(
-            f'<text x="{left - 6:g}" y="{top + at + 4:.2f}" text-anchor="end">{text}</text>'
-            f'<text x="{left + at:.2f}" y="{top - 6:g}" text-anchor="middle">{text}</text>'
-        )
-    return (
-        f'<svg class="chart heat" viewBox="0 0 480 {top + side + 4:g}" role="img" '
-        f'aria-labelledby="{key}-title {key}-desc"><title id="{key}-title">Confusion matrix</title>'
-        f'<desc id="{key}-desc">{esc(description)}</desc>'
-        f'<rect class="plot" x="{left:g}" y="{top:g}" width="{side:g}" height="{side:g}"/>'
-        f'<g transform="translate({left:g} {top:g}) scale({side / k:.6f})">{cells}</g>{"".join(parts)}'
-        f'<text class="name" x="{left + side / 2:g}" y="14" text-anchor="middle">predicted class →</text>'
-        f'<text class="name" transform="translate(13 {top + side / 2:g}) rotate(-90)" '
-        f'text-anchor="middle">← true class</text></svg>'
+    return render(
+        "heat.svg",
+        key=key,
+        description=description,
+        side=side,
+        left=left,
+        top=top,
+        scale=round(side / k, 6),
+        shades=[(kind, level / 10, "".join(cells)) for (kind, level), cells in sorted(shades.items())],
+        ticks=[
+            (round((i + 0.5) * side / k, 2), names[i] if len(names[i]) <= 7 else names[i][:6] + "…")
+            for i in range(0, k, step)
+        ],
     )

@@ -8,7 +8,7 @@ from typing import Any
 from ikmap.methods.options import Setting
 from ikmap.methods.search import JOINED
 from ikmap.tasks import Figure
-from pipeline.report.charts import STYLES, ChartWords, Series, line_chart, swatch
+from pipeline.report.charts import STYLES, ChartWords, Series, line_chart
 from pipeline.report.fields import (
     Metrics,
     get_list,
@@ -20,47 +20,37 @@ from pipeline.report.fields import (
     number,
 )
 from pipeline.report.figure import figure_of, is_possible, shown
-from pipeline.report.markup import scroll, section
+from pipeline.report.rendering import render
 from pipeline.report.search import search_note
-from pipeline.report.text import MISSING, brief, count, esc, plural
+from pipeline.report.text import MISSING, brief, count, plural
 from pipeline.report.words import settings_in, settings_of, terms_of
 
 
 def choices_section(metrics: Metrics) -> str:
-    """The words, and the settings of each learner."""
-    terms = "".join(f"<dt>{esc(term)}</dt><dd>{esc(meaning)}</dd>" for term, meaning in terms_of(metrics))
-    words = f'<dl class="terms">{terms}</dl>' if terms else ""
-    table = _settings_table(metrics)
-    return section("choices", "How it was chosen", words + table) if words or table else ""
-
-
-def _settings_table(metrics: Metrics) -> str:
-    """One column a learner, one row a setting, with how many values were tried where it was searched."""
+    """The words, and the settings of each learner: one column a learner, one row a setting."""
+    terms = terms_of(metrics)
     settings = {name: settings_of(name, metrics) for name in learners_of(metrics)}
     settings = {name: found for name, found in settings.items() if found}
     tried = {name: _tried(name, metrics) for name in settings}
     rows = []
     for key, setting in settings_in(metrics).items():
         if any(key in found for found in settings.values()):
-            cells = ""
-            for name, found in settings.items():
-                how = f"<small>best of {count(tried[name][key])} tried</small>" if key in tried[name] else ""
-                cells += f"<td>{esc(brief(found[key])) if key in found else MISSING}{how}</td>"
-            about = f"<small>{esc(setting.meaning)}</small>" if setting.meaning else ""
-            said = f"<b>{esc(setting.sign)}</b>, {esc(setting.words)}{about}"
-            rows.append(f'<tr><th scope="row">{said}</th>{cells}</tr>')
-    if not rows:
+            cells = [
+                (brief(found[key]) if key in found else MISSING, count(tried[name][key]) if key in tried[name] else "")
+                for name, found in settings.items()
+            ]
+            rows.append((setting, cells))
+    if not terms and not rows:
         return ""
-    head = "".join(f'<th scope="col">{esc(name)}</th>' for name in settings)
-    head = f"<thead><tr><td></td>{head}</tr></thead>"
-    table = f'<table class="learners settings">{head}<tbody>{"".join(rows)}</tbody></table>'
-    folds, searched = get_number(metrics.get("selection"), "folds"), any(tried.values())
-    how = (
-        f"Tried by {f'{count(folds)}-fold ' if folds else ''}cross-validation, which trains on part of the training "
-        "rows and looks how good it is on the rest; no test row is looked at. The others are as they were set."
+    folds = get_number(metrics.get("selection"), "folds")
+    return render(
+        "choices.html",
+        terms=terms,
+        learners=list(settings),
+        rows=rows,
+        searched=any(tried.values()),
+        folds=count(folds) if folds else "",
     )
-    note = how if searched else "Nothing was searched in this run: all of them are as they were set."
-    return f'{scroll(table, "Settings of the learners")}<p class="note">{note}</p>'
 
 
 def _tried(name: str, metrics: Metrics) -> dict[str, int]:
@@ -111,7 +101,7 @@ def parameter_of(selection: Mapping[str, object]) -> str:
     return get_text(selection, "parameter") or "psi"
 
 
-def selection_curves(metrics: Metrics) -> str:
+def selection_curves(metrics: Metrics) -> list[str]:
     """What cross-validation found of each parameter that was chosen so: one chart a parameter, one line a learner."""
     selection, names, figure = get_mapping(metrics, "selection"), list(learners_of(metrics)), figure_of(metrics)
     parameter = parameter_of(selection)
@@ -137,15 +127,15 @@ def selection_curves(metrics: Metrics) -> str:
             # Its style of the whole page, unless another line here has it: there are few.
             style = next((s for s in (own, *range(STYLES)) if s not in taken), own)
             series[parameter].append(Series(str(name), points, style, chosen if chosen in dict(points) else None))
-    return "".join(
+    return [
         _selection_curve(selection, parameter, settings[parameter], lines, figure)
         for parameter, lines in series.items()
         if lines
-    )
+    ]
 
 
 def _selection_curve(selection: Metrics, parameter: str, setting: Setting, series: list[Series], figure: Figure) -> str:
-    sign = esc(setting.sign)
+    sign = setting.sign
     found = {line.name: _found(line, sign, figure) for line in series}
     chart = line_chart(
         f"selection-{parameter}",
@@ -161,17 +151,15 @@ def _selection_curve(selection: Metrics, parameter: str, setting: Setting, serie
         log2=True,
         unit=figure.unit,
     )
-    legend = "".join(f"<li>{swatch(line.style)}{esc(line.name)}: {found[line.name]}</li>" for line in series)
+    legend = [(line.colour, f"{line.name}: {found[line.name]}") for line in series]
     folds, rows = get_number(selection, "folds"), get_number(selection, "rows")
     how = f"{count(folds)}-fold cross-validation" if folds is not None else "Cross-validation"
     how += f" on {plural(rows, 'training row')}" if rows is not None else ""
     swept = [line.name for line in series if line.name in get_mapping(selection, "swept")]
-    how += f"; for {esc(', '.join(swept))} one sweep over all values, on the first fold" if swept else ""
+    how += f"; for {', '.join(swept)} one sweep over all values, on the first fold" if swept else ""
     how += f". Ring: the chosen {sign}" if any(line.mark is not None for line in series) else ""
-    return (
-        f'<figure><h3>Choice of {sign}</h3><ul class="legend">{legend}</ul>{chart}'
-        f"<figcaption>{how}.{search_note(selection, parameter, sign)}</figcaption></figure>"
-    )
+    note = f"{how}.{search_note(selection, parameter, sign)}"
+    return render("figure.html", title=f"Choice of {sign}", legend=legend, chart=chart, note=note)
 
 
 def _found(line: Series, sign: str, figure: Figure) -> str:

@@ -3,11 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from ikmap.tasks import Figure, task_of
 from pipeline.report.fields import Metrics, get_mapping, get_number, get_points
 from pipeline.report.text import MISSING, percent
+
+
+class Lead(NamedTuple):
+    """The first sentence of a report: the best learner and what it reached, which stand out, and the words around."""
+
+    best: str
+    before: str
+    value: str
+    after: str
+
+    @classmethod
+    def of(cls, form: str, best: str, value: str, rows: str, end: str) -> Lead:
+        """Fill in the sentence of a task, as `Figure.lead`."""
+        before, _, after = form.partition("{value}")
+        return cls(best, before.format(rows=rows), value, after.format(rows=rows) + end)
 
 
 def figure_of(metrics: Metrics) -> Figure:

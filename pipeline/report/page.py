@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import os
-from importlib.resources import files
 from pathlib import Path
-from string import Template
 
 from pipeline.report.choices import choices_section
 from pipeline.report.fields import Metrics, get_text, number
 from pipeline.report.provenance import data_section, details_section, reproduce_section
+from pipeline.report.rendering import page_parts, render
 from pipeline.report.results import curves_section, figure_section, headline
 from pipeline.report.sections import task_sections
 from pipeline.report.stream import stream_section
-from pipeline.report.text import esc, shorten
+from pipeline.report.text import shorten
 from pipeline.report.timeline import stages_section
 from pipeline.report.traces import traces_section
 
@@ -43,23 +40,15 @@ def render_report(metrics: Metrics, dask_report: str | None = None) -> str:
         reproduce_section,
         details_section,
     )
-    body = "\n".join(filter(None, (section(metrics) for section in sections)))
-    link = ""
-    if dask_report:
-        link = f'<p>Task by task: <a href="{esc(dask_report)}">Dask performance report</a>.</p>'
     version = number(metrics.get("schema_version"))
-    about = f"Made from metrics.json{'' if version is None else f', schema version {version:g}'}."
     name = get_text(metrics.get("data"), "name", "unnamed data set")
-    return document(f"{shorten(name, 80)}: run report", body, f"<p>{about}</p>{link}")
-
-
-def document(title: str, body: str, footer: str) -> str:
-    """A page that needs nothing else: `title` is text, `body` and `footer` are HTML."""
-    here = files("pipeline.report")
-    style, script = ((here / name).read_text(encoding="utf-8") for name in ("style.css", "script.js"))
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    return Template((here / "template.html").read_text(encoding="utf-8")).substitute(
-        title=esc(title), script_hash=f"'sha256-{digest}'", style=style, script=script, body=body, footer=footer
+    return render(
+        "report.html",
+        title=f"{shorten(name, 80)}: run report",
+        sections=[html for section in sections if (html := section(metrics))],
+        version=None if version is None else f"{version:g}",
+        dask_report=dask_report,
+        **page_parts(),
     )
 
 

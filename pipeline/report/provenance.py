@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
+from typing import Any
 
 from pipeline.report.fields import Metrics, get_list, get_mapping, get_number, get_text, learners_of
-from pipeline.report.markup import fold, pairs, scroll, section
+from pipeline.report.rendering import render
 from pipeline.report.scores import class_counts
-from pipeline.report.text import MISSING, count, esc, figure, label, nbytes, percent, setting, shorten
+from pipeline.report.text import MISSING, count, figure, label, nbytes, percent, setting, shorten
 from pipeline.report.words import words_for_test_rows
 
 # Fields of a learner that have a place of their own on the page, and names of others.
@@ -31,45 +32,31 @@ def data_section(metrics: Metrics) -> str:
     else:
         counts = [("training rows", data, "rows_train"), ("test rows", data, "rows_test")]
     counts += [("columns", data, "columns"), ("non-zero values", data, "nnz")]
-    rows = [("data set", esc(get_text(data, "name", MISSING)))]
+    rows = [("data set", get_text(data, "name", MISSING))]
     rows += [(name, count(n)) for name, record, key in counts if (n := get_number(record, key)) is not None]
     if not online and (said := words_for_test_rows(data)):
-        rows.append(("test rows are", esc(said)))
+        rows.append(("test rows are", said))
     classes, train = [label(name) for name in get_list(data, "classes")], class_counts(data)
     total = sum(train.values())
     if 0 < len(classes) <= 20:
         shares = [f"{c} ({percent(train[c] / total)})" if c in train and total else c for c in classes]
-        rows.append(("classes (share of training rows)" if train else "classes", esc(", ".join(shares))))
+        rows.append(("classes (share of training rows)" if train else "classes", ", ".join(shares)))
     elif classes:
         span = f", {count(min(train.values()))} to {count(max(train.values()))} training rows each" if train else ""
         rows.append(("classes", f"{count(len(classes))}{span}"))
-    return section("data", "Data", pairs(rows))
+    return render("data.html", rows=rows)
 
 
-def _sources(metrics: Metrics) -> str:
-    """The files, with what tells them from others of that name."""
-    rows = []
-    for source in get_list(metrics.get("data"), "sources"):
-        if isinstance(source, Mapping):
-            digest = get_text(source, "sha256", MISSING)
-            rows.append(
-                f'<tr><th scope="row"><code>{esc(get_text(source, "url", MISSING))}</code>'
-                f"<small>SHA-256 {esc(digest)}</small></th>"
-                f"<td>{nbytes(get_number(source, 'size'))}</td></tr>"
-            )
-    table = (
-        '<table class="sources"><thead><tr><th scope="col">File</th><th scope="col">Size</th></tr></thead>'
-        f"<tbody>{''.join(rows)}</tbody></table>"
-    )
-    return scroll(table, "Files") if rows else ""
+def _sources(metrics: Metrics) -> list[tuple[str, str, str]]:
+    """The files, with what tells them from others of that name: address, SHA-256 and size."""
+    return [
+        (get_text(source, "url", MISSING), get_text(source, "sha256", MISSING), nbytes(get_number(source, "size")))
+        for source in get_list(metrics.get("data"), "sources")
+        if isinstance(source, Mapping)
+    ]
 
 
-def _records(title: str, record: Metrics) -> str:
-    rows = [(esc(key), f"<code>{esc(setting(value))}</code>") for key, value in record.items()]
-    return f"<div><h3>{esc(title)}</h3>{pairs(rows)}</div>" if rows else ""
-
-
-def _settings(metrics: Metrics) -> str:
+def _settings(metrics: Metrics) -> list[tuple[str, list[tuple[str, str]]]]:
     """Parameters, cluster (less its dashboard, which ended with the run), versions, and what else was recorded."""
     run = get_mapping(metrics, "run")
     params = dict(get_mapping(metrics, "params"))
@@ -82,19 +69,18 @@ def _settings(metrics: Metrics) -> str:
         for name, found in get_mapping(metrics.get("selection"), "tuned").items()
         if get_number(found, "chosen") is not None
     }
-    blocks = [
-        _records("Parameters", params),
-        _records("Chosen by cross-validation", tuned),
-        _records("Cluster", {key: value for key, value in get_mapping(run, "cluster").items() if key != "dashboard"}),
-        _records("Versions", get_mapping(run, "versions")),
-        *(_records(str(key), value) for key, value in extra.items() if isinstance(value, Mapping)),
-        _records("Further records", plain),
+    records: list[tuple[str, Mapping[str, Any]]] = [
+        ("Parameters", params),
+        ("Chosen by cross-validation", tuned),
+        ("Cluster", {key: value for key, value in get_mapping(run, "cluster").items() if key != "dashboard"}),
+        ("Versions", get_mapping(run, "versions")),
+        *((str(key), value) for key, value in extra.items() if isinstance(value, Mapping)),
+        ("Further records", plain),
     ]
-    body = "".join(blocks)
-    return f'<div class="columns">{body}</div>' if body else ""
+    return [(title, [(key, setting(value)) for key, value in record.items()]) for title, record in records if record]
 
 
-def _solvers(metrics: Metrics) -> str:
+def _solvers(metrics: Metrics) -> list[list[str]]:
     """What the learners record of how they went about it: one column a learner, one row a figure."""
     learners = learners_of(metrics)
     table: dict[str, dict[str, str]] = {}
@@ -107,26 +93,16 @@ def _solvers(metrics: Metrics) -> str:
         # As with commits, the beginning is enough to tell models apart; metrics.json has all of it.
         if digest := get_text(learner, "content_hash")[:12]:
             table.setdefault("model hash", {})[name] = digest
-    head = "".join(f'<th scope="col">{esc(name)}</th>' for name in learners)
-    body = "".join(
-        f'<tr><th scope="row">{esc(field)}</th>'
-        + "".join(f"<td>{esc(values.get(name, MISSING))}</td>" for name in learners)
-        + "</tr>"
-        for field, values in table.items()
-    )
-    html = f'<table class="learners"><thead><tr><td></td>{head}</tr></thead><tbody>{body}</tbody></table>'
-    return scroll(html, "Figures of the solvers") if table else ""
+    return [[field, *(found.get(name, MISSING) for name in learners)] for field, found in table.items()]
 
 
 def details_section(metrics: Metrics) -> str:
     """Folded away: figures of the solvers, parameters, versions, files."""
-    folds = [
-        ("Solvers and models", _solvers(metrics)),
-        ("Parameters, cluster and versions", _settings(metrics)),
-        ("Files and their checksums", _sources(metrics)),
-    ]
-    body = "".join(fold(title, inside) for title, inside in folds if inside)
-    return section("details", "Details", body) if body else ""
+    solvers, records, sources = _solvers(metrics), _settings(metrics), _sources(metrics)
+    if not solvers and not records and not sources:
+        return ""
+    head = ["", *learners_of(metrics)]
+    return render("details.html", head=head, solvers=solvers, records=records, sources=sources)
 
 
 def reproduce_section(metrics: Metrics) -> str:
@@ -135,13 +111,4 @@ def reproduce_section(metrics: Metrics) -> str:
     words = get_list(run, "command")
     command = shlex.join(str(word) for word in words) if words else get_text(run, "command")
     toml = get_text(run, "config_toml")
-    blocks = []
-    if command:
-        blocks.append(f'<pre class="copy" tabindex="0"><code>{esc(command)}</code></pre>')
-    if toml:
-        inside = (
-            '<p class="note">Give it back with <code>--config run.toml</code>.</p>'
-            f'<pre class="copy" tabindex="0"><code>{esc(toml)}</code></pre>'
-        )
-        blocks.append(fold("The same as run.toml, with every option", inside))
-    return section("reproduce", "Run it again", "".join(blocks)) if blocks else ""
+    return render("reproduce.html", command=command, toml=toml) if command or toml else ""

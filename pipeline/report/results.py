@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
+from typing import Any
 
 from ikmap.tasks import Figure, task_of
 from pipeline.report.charts import (
+    STYLES,
     ChartWords,
     Series,
     interval_strip,
@@ -14,8 +16,7 @@ from pipeline.report.charts import (
     nice_ticks,
     share_domain,
     share_label,
-    strip_axis,
-    swatch,
+    strip_ticks,
 )
 from pipeline.report.choices import selection_curves
 from pipeline.report.fields import (
@@ -28,15 +29,14 @@ from pipeline.report.fields import (
     number,
     stages_of,
 )
-from pipeline.report.figure import figure_of, get_curve, get_value, shown
-from pipeline.report.markup import scroll, section
+from pipeline.report.figure import Lead, figure_of, get_curve, get_value, shown
+from pipeline.report.rendering import render
 from pipeline.report.scores import Confusion, confusion_of, majority_baseline, wilson_interval
 from pipeline.report.stream import is_stream, stream_lead
 from pipeline.report.text import (
     MISSING,
     count,
     duration,
-    esc,
     moment,
     nbytes,
     percent,
@@ -71,9 +71,8 @@ def _intervals(metrics: Metrics) -> dict[str, tuple[float, tuple[float, float] |
     return found
 
 
-def _tile(name: str, value: str, notes: Iterable[str], kind: str = "") -> str:
-    small = "".join(f"<small>{esc(_unparted(note))}</small>" for note in notes)
-    return f'<div class="tile {kind}"><dt>{esc(name)}</dt><dd><b>{esc(_unparted(value))}</b>{small}</dd></div>'
+def _tile(name: str, value: str, notes: Iterable[str], kind: str = "") -> dict[str, Any]:
+    return {"name": name, "value": _unparted(value), "notes": [_unparted(note) for note in notes], "kind": kind}
 
 
 def _unparted(text: str) -> str:
@@ -85,23 +84,7 @@ def headline(metrics: Metrics) -> str:
     """The result in one sentence and a row of tiles."""
     run, data = get_mapping(metrics, "run"), get_mapping(metrics, "data")
     accuracies, baseline, figure = _intervals(metrics), _baseline(metrics), figure_of(metrics)
-    name = shorten(get_text(data, "name", "unnamed data set"), 80)
-    test = words_for_test_rows(data)
     rows_train, rows_test = get_number(data, "rows_train"), get_number(data, "rows_test")
-    choose = max if figure.higher_is_better else min
-    best = choose(accuracies, key=lambda learner: accuracies[learner][0], default=None)
-    if is_stream(metrics):
-        said = stream_lead(metrics)
-    elif best is not None:
-        which = plural(rows_test, "test row") if rows_test is not None else "the test rows"
-        which += f" ({esc(test)})" if test else ""
-        value = f"<b>{esc(shown(accuracies[best][0], figure.unit))}</b>"
-        said = f"<b>{esc(best)}</b> {esc(figure.lead).format(value=value, rows=which)}"
-        said += f", after training on {plural(rows_train, 'row')}." if rows_train is not None else "."
-    else:
-        done = [get_text(stage, "name") for stage in stages_of(metrics) if get_number(stage, "seconds") is not None]
-        said = "This run has no result yet"
-        said += f": finished so far are {esc(', '.join(done))}." if done else "; no stage has finished."
     tiles = []
     for learner, (accuracy, interval) in accuracies.items():
         notes = [f"95%: {percent(interval[0]).rstrip('%')}–{percent(interval[1])}"] if interval else []
@@ -132,11 +115,30 @@ def headline(metrics: Metrics) -> str:
         client = get_number(run, "client_peak_rss_bytes")
         notes = ["highest RSS of all stages"] + ([f"client process: {nbytes(client)}"] if client else [])
         tiles.append(_tile("peak memory", nbytes(max(peaks)), notes))
-    started = moment(get_text(run, "started"))
-    when = f'<p class="when">Run {esc(get_text(run, "id", "without a name"))}'
-    when += f" · started {esc(started)}</p>" if started else "</p>"
-    dl = f'<dl class="tiles">{"".join(tiles)}</dl>' if tiles else ""
-    return f'<header>{when}<h1>{esc(name)}</h1><p class="lead-in">{said}</p>{dl}</header>'
+    return render(
+        "headline.html",
+        run=get_text(run, "id", "without a name"),
+        started=moment(get_text(run, "started")),
+        name=shorten(get_text(data, "name", "unnamed data set"), 80),
+        lead=stream_lead(metrics) if is_stream(metrics) else _lead(metrics),
+        tiles=tiles,
+    )
+
+
+def _lead(metrics: Metrics) -> Lead | str:
+    """The result in one sentence."""
+    data, figure = get_mapping(metrics, "data"), figure_of(metrics)
+    values = {name: value for name, (value, _) in _intervals(metrics).items()}
+    if not values:
+        done = [get_text(stage, "name") for stage in stages_of(metrics) if get_number(stage, "seconds") is not None]
+        said = f": finished so far are {', '.join(done)}." if done else "; no stage has finished."
+        return f"This run has no result yet{said}"
+    best = (max if figure.higher_is_better else min)(values, key=lambda name: values[name])
+    rows_train, rows_test = get_number(data, "rows_train"), get_number(data, "rows_test")
+    which = plural(rows_test, "test row") if rows_test is not None else "the test rows"
+    which += f" ({test})" if (test := words_for_test_rows(data)) else ""
+    end = f", after training on {plural(rows_train, 'row')}." if rows_train is not None else "."
+    return Lead.of(figure.lead, best, shown(values[best], figure.unit), which, end)
 
 
 def _where(cluster: Metrics) -> str:
@@ -152,43 +154,38 @@ def _where(cluster: Metrics) -> str:
 
 def figure_section(metrics: Metrics) -> str:
     """The figure of each learner, of shares as a picture too, and what else is known; what was learned, in words."""
-    learners, accuracies, baseline = learners_of(metrics), _intervals(metrics), _baseline(metrics)
-    if not learners:
+    learners, figure, baseline = learners_of(metrics), figure_of(metrics), _baseline(metrics)
+    if not learners or is_stream(metrics):
         return ""
-    if is_stream(metrics):
-        return ""
-    picture, figure = "", figure_of(metrics)
-    if accuracies and figure.unit == "share":
+    rows, ticks = [], []
+    accuracies = _intervals(metrics) if figure.unit == "share" else {}
+    if accuracies:
         values = [accuracy for accuracy, _ in accuracies.values()]
         values += [end for _, interval in accuracies.values() if interval for end in interval]
         domain = share_domain(values + ([baseline] if baseline is not None else []))
-        ticks = nice_ticks(*domain)
-        text = share_label(ticks)
-        rows = "".join(
-            f'<li><div class="facts"><b>{esc(name)}</b><strong>{percent(accuracy, 2)}</strong></div>'
-            f"{interval_strip(name, accuracy, interval, baseline, domain, i % 4, ticks)}</li>"
+        at = nice_ticks(*domain)
+        ticks = strip_ticks(at, domain, share_label(at))
+        rows = [
+            interval_strip(name, accuracy, interval, baseline, domain) | {"style": i % STYLES}
             for i, (name, (accuracy, interval)) in enumerate(accuracies.items())
-        )
-        axis = strip_axis([(100 * (t - domain[0]) / (domain[1] - domain[0]), text(t)) for t in ticks])
-        note = "Dot: share of the test rows that is right. Bar with caps: 95% interval (Wilson)."
-        note += f" Dashed line: majority class, {percent(baseline, 2)}." if baseline is not None else ""
-        rows += f'<li class="axis-row" aria-hidden="true"><div>of the test rows</div>{axis}</li>'
-        picture = f'<div><ol class="timeline stacked">{rows}</ol><p class="note">{note}</p></div>'
-    words = f'<p class="method">{esc(said)}</p>' if (said := method_in_words(metrics)) else ""
-    body = f'<div class="pair">{picture}<div>{_learner_table(metrics)}{_not_converged(learners)}</div></div>'
-    return section(figure.key, figure.title, body + words)
+        ]
+    # A warning, where a learner stopped before it had reached its tolerance.
+    stopped = [name for name, learner in learners.items() if learner.get("converged") is False]
+    return render(
+        "result.html",
+        key=figure.key,
+        title=figure.title,
+        rows=rows,
+        ticks=ticks,
+        baseline=percent(baseline, 2) if baseline is not None else "",
+        head=["", *learners],
+        figures=_learner_table(metrics),
+        not_converged=", ".join(stopped),
+        method=method_in_words(metrics),
+    )
 
 
-def _not_converged(learners: Mapping[str, Metrics]) -> str:
-    """A warning, where a learner stopped before it had reached its tolerance."""
-    names = [name for name, learner in learners.items() if learner.get("converged") is False]
-    if not names:
-        return ""
-    said = f"{esc(', '.join(names))} stopped before reaching the tolerance: with more passes it may do better."
-    return f'<p class="warning">{said}</p>'
-
-
-def _learner_table(metrics: Metrics) -> str:
+def _learner_table(metrics: Metrics) -> list[list[str]]:
     """One column a learner, one row a figure; figures that no learner has are left out."""
     learners, accuracies, confusions = learners_of(metrics), _intervals(metrics), _confusions(metrics)
     rows_test = get_number(metrics.get("data"), "rows_test")
@@ -218,15 +215,7 @@ def _learner_table(metrics: Metrics) -> str:
         put("training time", name, duration(train) if train is not None else None)
         put("prediction time", name, duration(predict) if predict is not None else None)
         put("prediction rate", name, rate(rows_test / predict) if rows_test and predict else None)
-    head = "".join(f'<th scope="col">{esc(name)}</th>' for name in learners)
-    body = "".join(
-        f'<tr><th scope="row">{esc(field)}</th>'
-        + "".join(f"<td>{esc(values.get(name, MISSING))}</td>" for name in learners)
-        + "</tr>"
-        for field, values in table.items()
-    )
-    html = f'<table class="learners"><thead><tr><td></td>{head}</tr></thead><tbody>{body}</tbody></table>'
-    return scroll(html, "Figures of the learners")
+    return [[field, *(found.get(name, MISSING) for name in learners)] for field, found in table.items()]
 
 
 def curves_section(metrics: Metrics) -> str:
@@ -236,8 +225,8 @@ def curves_section(metrics: Metrics) -> str:
     for i, (name, learner) in enumerate(learners.items()):
         if points := get_curve(learner, figure):
             figures.append(_learning_curve(i, name, points, get_value(learner, figure), figure))
-    body = selection_curves(metrics) + "".join(figures)
-    return section("curves", "Curves", f'<div class="pair">{body}</div>') if body else ""
+    parts = selection_curves(metrics) + figures
+    return render("parts.html", key="curves", title="Curves", kind="pair", parts=parts) if parts else ""
 
 
 def _learning_curve(i: int, name: str, points: list[tuple[float, float]], test: float | None, figure: Figure) -> str:
@@ -257,11 +246,8 @@ def _learning_curve(i: int, name: str, points: list[tuple[float, float]], test: 
         reference=test,
         unit=figure.unit,
     )
-    legend = f"<li>{swatch(i)}{esc(name)}: {end}</li>"
+    legend: list[tuple[int | None, str]] = [(i % STYLES, f"{name}: {end}")]
     if test is not None:
-        legend += '<li><svg class="swatch" width="30" height="12" aria-hidden="true"><line class="reference" '
-        legend += f'x1="0" x2="30" y1="6" y2="6"/></svg>on the test rows: {shown(test, figure.unit)}</li>'
-    return (
-        f'<figure><h3>Learning curve of {esc(name)}</h3><ul class="legend">{legend}</ul>{chart}'
-        f"<figcaption>{esc(figure.so_far)}.</figcaption></figure>"
-    )
+        legend.append((None, f"on the test rows: {shown(test, figure.unit)}"))
+    title = f"Learning curve of {name}"
+    return render("figure.html", title=title, legend=legend, chart=chart, note=f"{figure.so_far}.")

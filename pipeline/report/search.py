@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pipeline.report.fields import Metrics, get_list, get_mapping, get_number
-from pipeline.report.text import brief, count, esc
+from pipeline.report.text import brief, count
 
 
 def search_note(selection: Metrics, parameter: str, sign: str) -> str:
@@ -31,7 +31,7 @@ def search_note(selection: Metrics, parameter: str, sign: str) -> str:
         text += "".join(f"; {name} was chosen on {n}{of} folds" for name, n in compared.items())
         left = {name: get_list(get_mapping(budget, "not_tried"), name) for name in compared}
         text += "".join(f"; not tried for {name}: {_list(values)}" for name, values in left.items() if values) + "."
-    return esc(text)
+    return text
 
 
 def _behind(value: object, parameter: str) -> str:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from markupsafe import Markup
+
 from ikmap.tasks import task_of
 from ikmap.tasks.sections import Confusion, Lines, Part, Table, Text
-from pipeline.report.charts import ChartWords, Series, line_chart, swatch
+from pipeline.report.charts import ChartWords, Series, line_chart
 from pipeline.report.confusion import SHARES_UP_TO, confusion_block
 from pipeline.report.fields import Metrics, get_mapping, number
-from pipeline.report.markup import scroll, section
+from pipeline.report.rendering import render
 from pipeline.report.scores import class_counts, confusion_of
-from pipeline.report.text import brief, esc
+from pipeline.report.text import brief
 
 
 def task_sections(metrics: Metrics) -> str:
@@ -19,33 +21,24 @@ def task_sections(metrics: Metrics) -> str:
         parts = [_html(f"{one.key}-{i}", part, metrics) for i, part in enumerate(one.parts)]
         small = [isinstance(part, Confusion) and len(part.labels) <= SHARES_UP_TO for part in one.parts]
         if any(parts):
-            body = f'<div class="{"pair" if all(small) else "stack"}">{"".join(parts)}</div>'
-            found.append(section(one.key, one.title, body))
-    return "\n".join(found)
+            kind = "pair" if all(small) else "stack"
+            found.append(render("parts.html", key=one.key, title=one.title, kind=kind, parts=parts))
+    return Markup("\n").join(found)
 
 
 def _html(key: str, part: Part, metrics: Metrics) -> str:
     match part:
         case Text(text):
-            return f"<p>{esc(text)}</p>"
-        case Table():
-            return _table(part)
+            return text
+        case Table(title, head, rows):
+            cells = [[_cell(value) for value in row] for row in rows]
+            return render("table.html", name=title, head=head, rows=cells, kind="", texts=0)
         case Lines():
             return lines_figure(key, part)
         case Confusion(learner, labels, counts):
             confusion = confusion_of({"confusion": counts}, list(labels))
             trained = class_counts(get_mapping(metrics, "data"))
             return confusion_block(key, learner, confusion, trained) if confusion else ""
-
-
-def _table(part: Table) -> str:
-    head = "".join(f'<th scope="col">{esc(name)}</th>' for name in part.head)
-    body = ""
-    for first, *others in part.rows:
-        cells = "".join(f"<td>{esc(_cell(value))}</td>" for value in others)
-        body += f'<tr><th scope="row">{esc(_cell(first))}</th>{cells}</tr>'
-    table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-    return scroll(table, part.title)
 
 
 def _cell(value: object) -> str:
@@ -63,6 +56,5 @@ def lines_figure(key: str, part: Lines) -> str:
         key, series, ChartWords(title=part.title, description=f"{part.title}: {said}", x=part.x_label,
         y=part.y_label), unit="number",
     )  # fmt: skip
-    legend = "".join(f"<li>{swatch(line.style)}{esc(line.name)}</li>" for line in series)
-    note = f"<figcaption>{esc(part.note)}</figcaption>" if part.note else ""
-    return f'<figure><h3>{esc(part.title)}</h3><ul class="legend">{legend}</ul>{chart}{note}</figure>'
+    legend = [(line.colour, line.name) for line in series]
+    return render("figure.html", title=part.title, legend=legend, chart=chart, note=part.note)

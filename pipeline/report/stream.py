@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipeline.report.charts import ChartWords, Series, line_chart, swatch
+from pipeline.report.charts import ChartWords, Series, line_chart
 from pipeline.report.fields import (
     Metrics,
     get_mapping,
@@ -11,9 +11,9 @@ from pipeline.report.fields import (
     learners_of,
     number,
 )
-from pipeline.report.figure import figure_of, get_curve, get_value, shown
-from pipeline.report.markup import scroll, section
-from pipeline.report.text import MISSING, count, duration, esc, plural
+from pipeline.report.figure import Lead, figure_of, get_curve, get_value, shown
+from pipeline.report.rendering import render
+from pipeline.report.text import MISSING, count, duration, plural
 from pipeline.report.words import method_in_words
 
 _SECONDS = (
@@ -55,7 +55,7 @@ def stream_section(metrics: Metrics) -> str:
         ),
         unit=figure.unit,
     )
-    legend = "".join(f"<li>{swatch(line.style)}{esc(line.name)}: {ends[line.name]}</li>" for line in series)
+    legend = [(line.colour, f"{line.name}: {ends[line.name]}") for line in series]
     online = get_mapping(metrics, "online")
     rows, block = get_number(online, "rows_initial"), get_number(online, "block_rows")
     how = figure.so_far
@@ -65,28 +65,25 @@ def stream_section(metrics: Metrics) -> str:
         how += f"to {' and '.join(grown)} cells"
     elif rows:
         how += f". Settings and partitionings were chosen on {plural(rows, 'initial row')} and stay as they are"
-    how += f". Rows as they arrived: {esc(source)}" if (source := get_text(online, "source")) else ""
-    picture = f'<figure><h3>{figure.title} so far</h3><ul class="legend">{legend}</ul>{chart}'
-    picture += f"<figcaption>{how}.</figcaption></figure>"
-    head = "".join(f'<th scope="col">{esc(name)}{_mark(learner)}</th>' for name, learner in learners.items())
+    how += f". Rows as they arrived: {source}" if (source := get_text(online, "source")) else ""
+    picture = render("figure.html", title=f"{figure.title} so far", legend=legend, chart=chart, note=f"{how}.")
     lines = [(figure.key, [shown(get_value(learner, figure), figure.unit, 2) for learner in learners.values()])]
     lines += [("rows predicted", [count(get_number(learner, "rows")) for learner in learners.values()])]
     lines += [
         (f"time for {what}", [duration(get_number(learner, key)) for learner in learners.values()])
         for what, key in _SECONDS
     ]
-    body = "".join(
-        f'<tr><th scope="row">{what}</th>{"".join(f"<td>{esc(value)}</td>" for value in values)}</tr>'
-        for what, values in lines
-        if any(value != MISSING for value in values)
+    return render(
+        "stream.html",
+        title=figure.title,
+        picture=picture,
+        head=["", *(f"{name}{_mark(learner)}" for name, learner in learners.items())],
+        figures=[[what, *cells] for what, cells in lines if any(cell != MISSING for cell in cells)],
+        method=method_in_words(metrics),
     )
-    table = f'<table class="learners"><thead><tr><td></td>{head}</tr></thead><tbody>{body}</tbody></table>'
-    words = f'<p class="method">{esc(said)}</p>' if (said := method_in_words(metrics)) else ""
-    facts = scroll(table, "Figures of the learners")
-    return section("stream", figure.title, f'<div class="pair">{picture}<div>{facts}</div></div>{words}')
 
 
-def stream_lead(metrics: Metrics) -> str:
+def stream_lead(metrics: Metrics) -> Lead | str:
     """The result in one sentence."""
     figure = figure_of(metrics)
     values = {name: get_value(learner, figure) for name, learner in learners_of(metrics).items()}
@@ -95,12 +92,10 @@ def stream_lead(metrics: Metrics) -> str:
         return "This stream has no result yet."
     best = (max if figure.higher_is_better else min)(known, key=lambda name: known[name])
     online = get_mapping(metrics, "online")
-    value = f"<b>{esc(shown(known[best], figure.unit))}</b>"
     rows = plural(get_number(learners_of(metrics)[best], "rows") or 0, "row")
-    return (
-        f"<b>{esc(best)}</b> {esc(figure.lead_of_stream).format(value=value, rows=rows)}, "
-        f"after an initial set of {plural(get_number(online, 'rows_initial') or 0, 'row')}."
-    )
+    initial = plural(get_number(online, "rows_initial") or 0, "row")
+    value = shown(known[best], figure.unit)
+    return Lead.of(figure.lead_of_stream, best, value, rows, f", after an initial set of {initial}.")
 
 
 def _mark(learner: Metrics) -> str:

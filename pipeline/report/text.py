@@ -1,21 +1,14 @@
-"""Numbers for people, and escaping."""
+"""Numbers for people."""
 
 from __future__ import annotations
 
-import html
 import json
 from datetime import UTC, datetime
 from typing import Any
 
 from pipeline.report.fields import number
-from pipeline.watching.plain_text import printable
 
 MISSING = "–"
-
-
-def esc(value: Any) -> str:
-    """Text that is safe between tags and inside quoted attributes, and to look at."""
-    return html.escape(printable(str(value), keep="\n\t"), quote=True)
 
 
 def count(value: float | None) -> str:

@@ -6,14 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pipeline.report.charts import nice_ticks, strip_axis, strip_grid
+from pipeline.report.charts import along, nice_ticks, strip_ticks
 from pipeline.report.fields import Metrics, get_list, get_mapping, get_number, get_text, number, stages_of
-from pipeline.report.markup import fold, pairs, scroll, section
-from pipeline.report.text import MISSING, count, duration, esc, nbytes, percent, plural, rate, shorten
+from pipeline.report.rendering import render
+from pipeline.report.text import MISSING, count, duration, nbytes, percent, plural, rate, shorten
 
 _MAX_WORKERS = 16
-_BAR = 16
-_WORKER_BAR = 4
 
 
 @dataclass(frozen=True)
@@ -80,76 +78,47 @@ def _facts(bar: Bar) -> list[str]:
     return facts
 
 
-def _strip(bar: Bar, span: float, ticks: list[float]) -> str:
-    """The bar itself, and a thin one for every worker's busy seconds."""
-    name = get_text(bar.stage, "name", "stage")
-    workers = _workers(bar.stage)[:_MAX_WORKERS] if bar.seconds else []
-    height = _BAR + (2 + _WORKER_BAR * len(workers) if workers else 0)
-    x = 100 * bar.start / span
-    parts = [strip_grid([100 * tick / span for tick in ticks], height)]
-    if bar.seconds is None:
-        parts.append(f'<line class="pending" x1="{x:.3f}%" x2="100%" y1="{_BAR / 2:g}" y2="{_BAR / 2:g}"/>')
-        said = f"started after {duration(bar.start)}, has not finished"
-    else:
-        parts.append(f'<line class="start" x1="{x:.3f}%" x2="{x:.3f}%" y1="0" y2="{_BAR}"/>')
-        parts.append(f'<rect class="bar" x="{x:.4f}%" y="0" width="{100 * bar.seconds / span:.4f}%" height="{_BAR}"/>')
+def _strip(bar: Bar, span: float) -> dict[str, Any]:
+    """What is drawn and said of a stage: its bar, and a thin one for every worker's busy seconds."""
+    domain, name = (0.0, span), get_text(bar.stage, "name", "stage")
+    said = f"started after {duration(bar.start)}, has not finished"
+    if bar.seconds is not None:
         said = ", ".join([f"{duration(bar.seconds)} from {duration(bar.start)}", *_facts(bar)])
-    for i, (worker, busy) in enumerate(workers):
-        y, width = _BAR + 2 + i * _WORKER_BAR, 100 * min(busy, bar.seconds or 0.0) / span
-        parts.append(
-            f'<rect class="busy" x="{x:.4f}%" y="{y}" width="{width:.4f}%" height="{_WORKER_BAR - 1}">'
-            f"<title>worker {esc(worker)}: busy {duration(busy)}</title></rect>"
-        )
-    return (
-        f'<svg class="strip" width="100%" height="{height}" role="img"><title>{esc(name)}</title>'
-        f"<desc>{esc(said)}</desc>{''.join(parts)}</svg>"
-    )
+    return {
+        "name": name,
+        "short_name": shorten(name, 40),
+        "seconds": "not finished" if bar.seconds is None else duration(bar.seconds),
+        "facts": _facts(bar),
+        "said": said,
+        "start": along(bar.start, domain),
+        "width": None if bar.seconds is None else along(bar.seconds, domain),
+        "workers": [
+            (along(min(busy, bar.seconds), domain), f"worker {worker}: busy {duration(busy)}")
+            for worker, busy in _workers(bar.stage)[:_MAX_WORKERS]
+            if bar.seconds
+        ],
+    }
 
 
-def timeline(stages: list[Mapping[str, Any]], run_seconds: float | None) -> str:
-    """All stages on one time axis, which ends with the run."""
-    bars = bars_of(stages)
-    span = max([run_seconds or 0.0, *(bar.end for bar in bars)]) or 1.0
-    size, unit = (3600, "h") if span > 7200 else (60, "min") if span > 120 else (1, "s")
-    ticks = [tick * size for tick in nice_ticks(0.0, span / size, 5)]
-    items = []
-    for bar in bars:
-        facts = "".join(f"<span>{esc(fact)}</span>" for fact in _facts(bar))
-        seconds = "not finished" if bar.seconds is None else duration(bar.seconds)
-        items.append(
-            f'<li><div class="facts"><b>{esc(shorten(get_text(bar.stage, "name", "stage"), 40))}</b>'
-            f"<strong>{seconds}</strong><i></i>{facts}</div>{_strip(bar, span, ticks)}</li>"
-        )
-    axis = strip_axis([(100 * tick / span, f"{tick / size:g} {unit}") for tick in ticks])
-    items.append(f'<li class="axis-row" aria-hidden="true"><div>time since start</div>{axis}</li>')
-    return f'<ol class="timeline">{"".join(items)}</ol>'
+_HEADS = ("Stage", "Time", "Rows", "Rows/s", "Read", "Written", "MB/s", "Peak memory", "Tasks", "Skipped")
 
 
-def stage_table(stages: list[Mapping[str, Any]]) -> str:
-    """The numbers behind the bars."""
-    heads = ("Stage", "Time", "Rows", "Rows/s", "Read", "Written", "MB/s", "Peak memory", "Tasks", "Skipped")
-    rows = []
-    for bar in bars_of(stages):
-        stage, mbps = bar.stage, megabytes_per_second(bar)
-        speed = get_number(stage, "rows_per_second")
-        cells = [
-            duration(bar.seconds),
-            count(get_number(stage, "rows")),
-            MISSING if speed is None else rate(speed, "").strip(),
-            nbytes(get_number(stage, "bytes_read")),
-            nbytes(get_number(stage, "bytes_written")),
-            MISSING if mbps is None else rate(mbps, "").strip(),
-            nbytes(get_number(stage, "peak_rss_bytes")),
-            count(number(stage.get("tasks"))),
-            count(number(stage.get("tasks_skipped"))),
-        ]
-        rows.append(
-            f'<tr><th scope="row">{esc(get_text(stage, "name", "stage"))}</th>'
-            + "".join(f"<td>{esc(cell)}</td>" for cell in cells)
-            + "</tr>"
-        )
-    head = "".join(f'<th scope="col">{text}</th>' for text in heads)
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+def _numbers(bar: Bar) -> list[str]:
+    """The numbers behind a bar, under `_HEADS`."""
+    stage, mbps = bar.stage, megabytes_per_second(bar)
+    speed = get_number(stage, "rows_per_second")
+    return [
+        get_text(stage, "name", "stage"),
+        duration(bar.seconds),
+        count(get_number(stage, "rows")),
+        MISSING if speed is None else rate(speed, "").strip(),
+        nbytes(get_number(stage, "bytes_read")),
+        nbytes(get_number(stage, "bytes_written")),
+        MISSING if mbps is None else rate(mbps, "").strip(),
+        nbytes(get_number(stage, "peak_rss_bytes")),
+        count(number(stage.get("tasks"))),
+        count(number(stage.get("tasks_skipped"))),
+    ]
 
 
 def _outside(bars: list[Bar], seconds: float) -> float:
@@ -178,28 +147,30 @@ def _clock(run: Mapping[str, Any], stages: list[Mapping[str, Any]]) -> list[tupl
     return [(what, spent) for what, spent in parts if spent > 0]
 
 
-def _clock_table(parts: list[tuple[str, float]]) -> str:
+def _clock_rows(parts: list[tuple[str, float]]) -> list[tuple[str, str]]:
     """The parts and their sum."""
     total = sum(seconds for _, seconds in parts)
     if not total:
-        return ""
-    rows = [(esc(what), f"{duration(seconds)} ({percent(seconds / total, 0)})") for what, seconds in parts]
-    return f'<div class="clock">{pairs([*rows, ("all together", duration(total))])}</div>'
+        return []
+    rows = [(what, f"{duration(seconds)} ({percent(seconds / total, 0)})") for what, seconds in parts]
+    return [*rows, ("all together", duration(total))]
 
 
 def stages_section(metrics: Metrics) -> str:
-    """The stages as a picture, and its numbers."""
-    stages = stages_of(metrics)
+    """The stages as a picture on one time axis, which ends with the run, and its numbers."""
+    stages, run = stages_of(metrics), get_mapping(metrics, "run")
     if not stages:
         return ""
-    workers = any(get_list(stage, "workers") for stage in stages)
-    run = get_mapping(metrics, "run")
-    seconds = get_number(run, "seconds")
-    note = '<p class="note">Thin lines below a bar: how long each worker was busy.</p>' if workers else ""
-    table = scroll(stage_table(stages), "The stages in numbers")
-    picture = timeline(stages, seconds)
-    return section(
-        "stages",
-        "Stages",
-        f"{picture}{note}{_clock_table(_clock(run, stages))}{fold('The same in numbers', table)}",
+    bars = bars_of(stages)
+    span = max([get_number(run, "seconds") or 0.0, *(bar.end for bar in bars)]) or 1.0
+    size, unit = (3600, "h") if span > 7200 else (60, "min") if span > 120 else (1, "s")
+    ticks = nice_ticks(0.0, span / size, 5)
+    return render(
+        "stages.html",
+        strips_of_stages=[_strip(bar, span) for bar in bars],
+        ticks=strip_ticks(ticks, (0.0, span / size), lambda tick: f"{tick:g} {unit}"),
+        with_workers=any(get_list(stage, "workers") for stage in stages),
+        clock=_clock_rows(_clock(run, stages)),
+        head=_HEADS,
+        rows=[_numbers(bar) for bar in bars],
     )

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from ikmap.methods import LEARNERS, StreamLearner
 from ikmap.tasks.sections import Lines
 from pipeline.report.fields import Metrics, get_list, get_mapping, get_points, learners_of
-from pipeline.report.markup import section
+from pipeline.report.rendering import render
 from pipeline.report.sections import lines_figure
 from pipeline.report.stream import is_stream
 
@@ -25,8 +25,9 @@ def traces_section(metrics: Metrics) -> str:
         lines_figure(f"trace-{i}", Lines(title, x_label, title.lower(), lines))
         for i, (title, lines) in enumerate(found.items())
     ]
-    body = f'<div class="pair">{"".join(figures)}</div>'
-    return section("traces", "As they learned", body) if figures else ""
+    if not figures:
+        return ""
+    return render("parts.html", key="traces", title="As they learned", kind="pair", parts=figures)
 
 
 def _title(learner: str, name: str) -> str:

@@ -6,10 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
+from pipeline.report.rendering import Cell
 from pipeline.report.scores import confusion_of, majority_baseline
-from pipeline.report.text import MISSING, esc
-from pipeline.reproduce.form import Form, Made, Outcome, Row, link, table
+from pipeline.report.text import MISSING
+from pipeline.reproduce.form import Form, Made, Outcome, Row, link
 from pipeline.reproduce.paper import Asked, Entry, Paper, System, shown
+from pipeline.reproduce.rendering import render
 from pipeline.reproduce.text import difference, how, measured, number, seconds
 
 PARTS = {"build": "partition", "map": "cells", "train": "train:", "test": "evaluate:"}
@@ -66,52 +68,36 @@ class Compared(Form):
 
     def html(self, rows: Sequence[Row]) -> str:
         """For each data set the systems, and below them the other readings."""
-        parts = []
-        for dataset, found in groupby(rows, key=lambda row: row["dataset"]):
-            listed = list(found)
-            head = (
-                "system", "ours", "printed", "difference", "chosen", "seconds", "printed", "build, map, train, test",
-            )  # fmt: skip
-            parts.append(f"<h3>{esc(dataset)}</h3>")
-            if (share := next((row["larger_class"] for row in listed if row["larger_class"]), None)) is not None:
-                parts.append(
-                    f'<p class="note">Of the test rows {number(share)} are of the class that most training rows have.'
-                    "</p>"
-                )
-            parts.append(table(head, [self._cells(row, row["title"]) for row in listed if row["shown"]], dataset))
-            other = [row for row in listed if not row["shown"]]
-            if other:
-                lines = [self._cells(row, f"{row['title']}, {how(row)}") for row in other]
-                parts.append("<details open><summary>read otherwise</summary>")
-                parts.append(table(head, lines, f"{dataset}, read otherwise") + "</details>")
-            notes = [
-                f"{row['title']}{', ' * bool(how(row))}{how(row)}: {row['message']}" for row in listed if row["message"]
-            ]
-            parts += [f'<p class="note">{esc(note)}.</p>' for note in notes]
+        grouped = {dataset: list(found) for dataset, found in groupby(rows, key=lambda row: row["dataset"])}
         counted = ", ".join(self.experiment.about.get("seconds", PARTS))
-        parts.append(
-            f'<p class="note">Ours: {esc(self.paper.measure.what)}, seconds of the tasks on one worker, less '
-            f"cross-validation. Seconds are those of {counted}, as printed; printed seconds are those of the authors' "
-            "machine. Chosen: by 5-fold cross-validation on at most 20,000 training rows, of which SVMs with a kernel "
-            "see 4,000.</p>"
-        )
-        return "".join(parts)
+        datasets = [self._dataset(dataset, found) for dataset, found in grouped.items()]
+        return render("compared.html", datasets=datasets, what=self.paper.measure.what, counted=counted)
 
-    def _cells(self, row: Row, title: str) -> list[str]:
+    def _dataset(self, dataset: str, rows: Sequence[Row]) -> dict[str, Any]:
+        share = next((row["larger_class"] for row in rows if row["larger_class"]), None)
+        return {
+            "name": dataset,
+            "larger_class": None if share is None else number(share),
+            "shown": [self._cells(row, row["title"]) for row in rows if row["shown"]],
+            "otherwise": [self._cells(row, f"{row['title']}, {how(row)}") for row in rows if not row["shown"]],
+            "notes": [
+                f"{row['title']}{', ' * bool(how(row))}{how(row)}: {row['message']}" for row in rows if row["message"]
+            ],
+        }
+
+    def _cells(self, row: Row, title: str) -> list[str | Cell]:
         measure = self.paper.measure
-        apart = difference(row, measure)
-        if row["within"] is not None:
-            apart = f"{apart} ✓" if row["within"] else f"<b>{apart}</b>"
+        apart = f"{difference(row, measure)}{' ✓' if row['within'] else ''}"
         parts = ", ".join(seconds(value) for value in row["parts"].values()) or MISSING
         return [
             link(row, title),
-            esc(measured(row, measure)),
-            esc(number(row[f"published_{measure.key}"], measure.printed)),
-            apart,
-            esc(row["chosen"] or MISSING),
-            esc(seconds(row["seconds"])),
-            esc(seconds(row["published_seconds"])),
-            esc(parts),
+            measured(row, measure),
+            number(row[f"published_{measure.key}"], measure.printed),
+            Cell(apart, strong=row["within"] is False),
+            row["chosen"] or MISSING,
+            seconds(row["seconds"]),
+            seconds(row["published_seconds"]),
+            parts,
         ]
 
     def printed_out(self, rows: Sequence[Row]) -> tuple[Sequence[str], list[Sequence[str]]]:

@@ -6,9 +6,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from pipeline.report.markup import scroll
-from pipeline.report.text import esc
+from markupsafe import Markup
+
+from pipeline.report.rendering import Cell
 from pipeline.reproduce.paper import Asked, Entry, Experiment, Paper
+from pipeline.reproduce.rendering import render
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -93,7 +95,7 @@ class Form:
         return []
 
     def html(self, rows: Sequence[Row]) -> str:  # noqa: ARG002
-        """What the page shows below the pictures; there is at least one row."""
+        """What the page shows below the pictures, of `table` or a template; there is at least one row."""
         return ""
 
     def printed_out(self, rows: Sequence[Row]) -> tuple[Sequence[str], list[Sequence[str]]] | None:  # noqa: ARG002
@@ -110,22 +112,18 @@ class Form:
         return None
 
 
-def table(head: Sequence[str], rows: Iterable[Sequence[str]], name: str, texts: int = 1) -> str:
-    """A table of cells that are HTML; the first `texts` columns are to the left."""
-    top = "".join(f'<th scope="col"{_text(i < texts)}>{title}</th>' for i, title in enumerate(head))
-    body = "".join(
-        f'<tr><th scope="row">{row[0]}</th>'
-        + "".join(f"<td{_text(i < texts)}>{cell}</td>" for i, cell in enumerate(row[1:], start=1))
-        + "</tr>"
-        for row in rows
-    )
-    return scroll(f'<table class="compared"><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>', name)
+def table(
+    head: Sequence[str],
+    rows: Iterable[Sequence[str | Cell]],
+    name: str,
+    texts: int = 1,
+    notes: Sequence[str] = (),
+    kind: str = "compared",
+) -> Markup:
+    """A table for the page, with notes below it; the first `texts` columns are to the left."""
+    return render("noted.html", name=name, head=head, rows=rows, kind=kind, texts=texts, notes=notes)
 
 
-def link(row: Mapping[str, Any], text: str) -> str:
+def link(row: Mapping[str, Any], text: str) -> Cell:
     """A text that leads to the report of the run, where there is one."""
-    return esc(text) if row["report"] is None else f'<a href="{esc(row["report"])}">{esc(text)}</a>'
-
-
-def _text(left: bool) -> str:
-    return ' class="text"' if left else ""
+    return Cell(text, link=row["report"])

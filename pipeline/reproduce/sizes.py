@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pipeline.report.text import count, esc
+from pipeline.report.text import count
 from pipeline.reproduce.form import Form, Made, Row, table
 
 
@@ -38,18 +38,18 @@ class Sizes(Form):
         """Two lines for each data set, and why one could not be read."""
         head = ("data set", "", "training rows", "test rows", "columns", "not zero, %", "sparse")
         cells: list[list[str]] = []
-        notes = ""
+        notes = []
         for row in rows:
             for who, shown in (("published", "printed"), ("ours", "ours")):
                 size = row[who]
                 if size is None:
                     text = "failed" if who == "ours" else "not in the paper"
                     if who == "ours":
-                        notes += f'<p class="note">{esc(row["dataset"])}: {esc(row["message"])}.</p>'
-                    cells.append([esc(row["dataset"]), shown, text, "", "", "", ""])
+                        notes.append(f"{row['dataset']}: {row['message']}.")
+                    cells.append([row["dataset"], shown, text, "", "", "", ""])
                     continue
                 cells.append([
-                    esc(row["dataset"]), shown, count(size["n_train"]), count(size["n_test"]),
+                    row["dataset"], shown, count(size["n_train"]), count(size["n_test"]),
                     count(size["n_columns"]), f"{size['nnz_percent']:g}", "yes" if size["sparse"] else "no",
                 ])  # fmt: skip
-        return table(head, cells, "Data sets", texts=2) + notes
+        return table(head, cells, "Data sets", texts=2, notes=notes)

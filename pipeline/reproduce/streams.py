@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from pipeline.report.text import count, esc
+from pipeline.report.rendering import Cell
+from pipeline.report.text import count
 from pipeline.reproduce.form import Form, Made, Outcome, Row, link, table
 from pipeline.reproduce.paper import Asked, Entry
 from pipeline.reproduce.text import MARKS, measured, number, seconds
@@ -34,17 +35,17 @@ class Streams(Form):
     def html(self, rows: Sequence[Row]) -> str:
         """A line for each learner of each run."""
         head = ("data set", "run", "learner", "accuracy", "seconds", "of these: map, predict, learn", "support")
-        cells = []
+        cells: list[list[str | Cell]] = []
         for row in rows:
             if row["accuracy"] is None:
                 mark = MARKS[row["status"]]
-                cells.append([esc(row["dataset"]), esc(row["part"]), esc(row["message"]), mark, "", "", ""])
+                cells.append([row["dataset"], row["part"], row["message"], mark, "", "", ""])
                 continue
             parts = ", ".join(seconds(value) for value in row["parts"].values())
             stopped = " (stopped early)" if row["stopped_early"] else ""
             cells.append([
-                esc(row["dataset"]), link(row, row["part"]), esc(row["learner"] + stopped),
-                number(row["accuracy"]), esc(seconds(row["seconds"])), esc(parts), count(row["n_support"]),
+                row["dataset"], link(row, row["part"]), row["learner"] + stopped,
+                number(row["accuracy"]), seconds(row["seconds"]), parts, count(row["n_support"]),
             ])  # fmt: skip
         return table(head, cells, "Runs on a stream", texts=3)
 

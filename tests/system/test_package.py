@@ -38,7 +38,8 @@ def test_wheel_holds_every_file_of_the_packages(wheel: ZipFile) -> None:
     """Modules, compiled kernels' sources, tables, templates, manifests: what is tracked in a package is read by it."""
     names = {str(path.relative_to(ROOT)) for path in tracked_files()}
     wanted = {name for name in names if name.split("/")[0] in PACKAGES}
-    assert {Path(name).suffix for name in wanted} >= {".py", ".cu", ".toml", ".html", ".css", ".js", ".typed", ".json"}
+    kinds = {".py", ".cu", ".toml", ".html", ".svg", ".css", ".js", ".typed", ".json"}
+    assert {Path(name).suffix for name in wanted} >= kinds
     assert wanted - set(wheel.namelist()) == set()
 
 

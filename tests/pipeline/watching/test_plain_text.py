@@ -16,7 +16,6 @@ from flows.cli import run_command
 from pipeline.errors import InputError
 from pipeline.report.page import render_report
 from pipeline.report.result_tables import print_result
-from pipeline.report.text import esc
 from pipeline.watching.plain_text import printable
 from pipeline.watching.progress import TerminalProgress
 from pipeline.watching.progress_log import LogProgress
@@ -84,7 +83,6 @@ def test_progress_and_results() -> None:
 
 
 def test_the_report() -> None:
-    assert esc(f"<{HOSTILE}>\n") == f"&lt;{printable(HOSTILE)}&gt;\n"
     classes = [HOSTILE, HOSTILE + "2"]
     metrics = {
         "run": {"command": HOSTILE, "config_toml": HOSTILE, "versions": {HOSTILE: HOSTILE}},

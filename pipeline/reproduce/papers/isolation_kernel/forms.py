@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from ikmap.learners.online.adaraker import SIGMAS
 from ikmap.methods.adaraker import LAMBDAS
 from ikmap.model_selection import PSIS
-from pipeline.report.text import count, esc
+from pipeline.report.rendering import Cell
+from pipeline.report.text import count
 from pipeline.reproduce.compared import PARTS, Compared, batch_result
 from pipeline.reproduce.form import Form, Made, Row, link, table
 from pipeline.reproduce.paper import Asked, Entry
@@ -50,11 +51,11 @@ class Ranges(Form):
         """A line for each parameter."""
         head = ("parameter", "printed", "ours", "")
         cells = (
-            [esc(row["parameter"]), esc(_numbers(row["published"])), esc(_numbers(row["ours"])),
-             "the same" if row["same"] else "<b>another</b>"]
+            [row["parameter"], _numbers(row["published"]), _numbers(row["ours"]),
+             "the same" if row["same"] else Cell("another", strong=True)]
             for row in rows
         )  # fmt: skip
-        return table(head, cells, "Search ranges", texts=4).replace('class="compared"', 'class="compared wrapped"')
+        return table(head, cells, "Search ranges", texts=4, kind="compared wrapped")
 
 
 def _numbers(values: Sequence[float]) -> str:
@@ -119,8 +120,8 @@ class Growing(Form):
         """A line for each run."""
         names = {"t": "IK_i-OGD, t", "b": "NOGD, b"}
         cells = (
-            [esc(row["dataset"]), names[row["parameter"]], count(row["size"]),
-             measured(row), esc(seconds(row["seconds"]))]
+            [row["dataset"], names[row["parameter"]], count(row["size"]),
+             measured(row), seconds(row["seconds"])]
             for row in rows
         )  # fmt: skip
         return table(("data set", "system", "size", "accuracy", "seconds"), cells, "Growing t and b", texts=2)
@@ -150,25 +151,25 @@ class Shares(Streams):
     def html(self, rows: Sequence[Row]) -> str:
         """A line for each learner."""
         head = ("data set", "learner", "share of f, %", "printed", "seconds", "printed", "support", "printed")
-        cells = []
+        cells: list[list[str | Cell]] = []
         for row in rows:
             if row["accuracy"] is None:
-                cells.append([esc(row["dataset"]), esc(row["message"]), *[MARKS[row["status"]]], *[""] * 5])
+                cells.append([row["dataset"], row["message"], *[MARKS[row["status"]]], *[""] * 5])
                 continue
             dual = row["learner"] == "ogd-dual"
             was = self.published.get(row["dataset"])
             cells.append([
-                esc(row["dataset"]), link(row, row["learner"]), number(row["share"], ".1f"),
+                row["dataset"], link(row, row["learner"]), number(row["share"], ".1f"),
                 number(was and was["share"][dual], "g"),
-                esc(seconds(row["seconds"])), esc(seconds(was and was["seconds"][dual])),
+                seconds(row["seconds"]), seconds(was and was["seconds"][dual]),
                 count(row["n_support"]), count(was and was["n_support"]),
             ])  # fmt: skip
         note = (
-            '<p class="note">f, the prediction function, is evaluated twice for each row: to predict it, and to learn '
+            "f, the prediction function, is evaluated twice for each row: to predict it, and to learn "
             "from it. The first was measured, the second is counted with the same time. Seconds: mapping, predicting "
-            "and learning on the stream.</p>"
+            "and learning on the stream."
         )
-        return table(head, cells, "Share of the prediction function", texts=2) + note
+        return table(head, cells, "Share of the prediction function", texts=2, notes=[note])
 
 
 FORMS: dict[str, type[Form]] = {

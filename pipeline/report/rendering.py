@@ -1,0 +1,63 @@
+"""Templates of pages: how a page looks is in ``templates/``, what it says comes from Python."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from importlib.resources import files
+from typing import Any, NamedTuple
+
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from pipeline.watching.plain_text import printable
+
+
+class Cell(NamedTuple):
+    """What stands in a cell of a table, where it is more than text."""
+
+    text: str
+    link: str | None = None
+    strong: bool = False
+
+
+class Templates:
+    """The templates of packages; each looks in its own folder ``templates`` first, then in those of the next ones.
+
+    Whatever a template is given is shown as text: it is escaped, and control characters are written out. Only what
+    another template has made (`Markup`) is taken as it is. A name that the template was not given is an error.
+
+    Parameters
+    ----------
+    *packages : str
+        Names of packages that have a folder ``templates``.
+    """
+
+    def __init__(self, *packages: str) -> None:
+        self._environment = Environment(
+            loader=ChoiceLoader([PackageLoader(package) for package in packages]),
+            autoescape=True,
+            undefined=StrictUndefined,
+            finalize=_shown,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+
+    def render(self, name: str, /, **values: Any) -> Markup:
+        """Return what the template of this name makes of the values."""
+        return Markup(self._environment.get_template(name).render(values))
+
+
+def _shown(value: Any) -> Any:
+    return value if isinstance(value, Markup) else printable(str(value), keep="\n\t")
+
+
+def page_parts() -> dict[str, str]:
+    """Return what every page holds besides its words: the style, the script, and the digest that permits the script."""
+    here = files("pipeline.report") / "templates"
+    style, script = ((here / name).read_text(encoding="utf-8") for name in ("style.css", "script.js"))
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    return {"style": Markup(style), "script": Markup(script), "script_digest": digest}
+
+
+render = Templates("pipeline.report").render
