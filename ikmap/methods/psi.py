@@ -8,8 +8,8 @@ from ikmap.methods.kinds import Integer
 from ikmap.methods.options import FEATURES, Setting, option
 
 OF_CELLS = (
-    "Few cells are large and tell rows apart only coarsely; many are small and tell them apart finely, and with "
-    "too many the learner begins to know single training rows by heart. Of all settings, this matters most."
+    "With few, large cells the learner sees only coarse differences between rows; with many small ones it sees fine "
+    "differences, and with too many it memorises single training rows. Of all settings, this matters most."
 )
 
 

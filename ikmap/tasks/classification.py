@@ -71,7 +71,7 @@ class Classification(LearningTask):
         unit="share",
         of_test="share of {rows} test rows ({which}) that is predicted right",
         of_stream="share of the rows of the stream that was predicted right before it was learned from",
-        so_far="Of the rows so far, the share predicted right just before it was learned from",
+        so_far="Share of all rows up to here that was predicted right; each row is predicted before it is learned from",
         lead="is right on {value} of {rows}",
         lead_of_stream="predicted {value} of {rows} right before it learned from them",
         table="Share of rows with the right class",

@@ -87,7 +87,7 @@ def headline(metrics: Metrics) -> str:
     rows_train, rows_test = get_number(data, "rows_train"), get_number(data, "rows_test")
     tiles = []
     for learner, (accuracy, interval) in accuracies.items():
-        notes = [f"95%: {percent(interval[0]).rstrip('%')}–{percent(interval[1])}"] if interval else []
+        notes = [f"95% interval: {percent(interval[0]).rstrip('%')}–{percent(interval[1])}"] if interval else []
         if baseline is not None:
             notes.append(f"{(accuracy - baseline) * 100:+.1f} points over majority class")
         tiles.append(_tile(f"{figure.key} of {learner}", shown(accuracy, figure.unit), notes, "result"))
@@ -113,7 +113,8 @@ def headline(metrics: Metrics) -> str:
     peaks = [get_number(stage, "peak_rss_bytes") or 0.0 for stage in stages_of(metrics)]
     if any(peaks):
         client = get_number(run, "client_peak_rss_bytes")
-        notes = ["highest RSS of all stages"] + ([f"client process: {nbytes(client)}"] if client else [])
+        notes = ["of the largest process in any stage"]
+        notes += [f"{nbytes(client)} of the process that ran the command"] if client else []
         tiles.append(_tile("peak memory", nbytes(max(peaks)), notes))
     return render(
         "headline.html",
@@ -239,15 +240,15 @@ def _learning_curve(i: int, name: str, points: list[tuple[float, float]], test: 
         [Series(name, points, i)],
         ChartWords(
             title=f"Learning curve of {name}",
-            description=f"Progressive {figure.key}, {begin} after {count(points[0][0])} rows, {end}",
+            description=f"{figure.title} so far: {begin} after {count(points[0][0])} rows, {end}",
             x="training rows seen",
-            y=f"progressive {figure.key}",
+            y=f"{figure.key} so far",
         ),
         reference=test,
         unit=figure.unit,
     )
     legend: list[tuple[int | None, str]] = [(i % STYLES, f"{name}: {end}")]
     if test is not None:
-        legend.append((None, f"on the test rows: {shown(test, figure.unit)}"))
+        legend.append((None, f"on the test rows, after training: {shown(test, figure.unit)}"))
     title = f"Learning curve of {name}"
     return render("figure.html", title=title, legend=legend, chart=chart, note=f"{figure.so_far}.")

@@ -20,9 +20,10 @@ def search_note(selection: Metrics, parameter: str, sign: str) -> str:
     text = ""
     if parts:
         text += (
-            " Left out on the way, as they would hardly be chosen any more (rows behind the best, of the rows on which "
+            f" Some values were so far behind the best one that they were not tried on all folds: {'; '.join(parts)}. "
+            "In brackets: by how many rows they were behind, of the rows on which the two differ. Their points in the "
+            "picture are of the folds that they ran, the others of all folds."
         )
-        text += f"the two differ): {'; '.join(parts)}. Their points are of the folds that they ran, the others of all."
     budget = get_mapping(selection, "budget")
     seconds = get_number(budget, "seconds")
     if budget.get("reached") is True and seconds is not None:

@@ -100,7 +100,7 @@ def _strip(bar: Bar, span: float) -> dict[str, Any]:
     }
 
 
-_HEADS = ("Stage", "Time", "Rows", "Rows/s", "Read", "Written", "MB/s", "Peak memory", "Tasks", "Skipped")
+_HEADS = ("Stage", "Time", "Rows", "Rows/s", "Read", "Written", "MB/s", "Peak memory", "Tasks", "Done before")
 
 
 def _numbers(bar: Bar) -> list[str]:
@@ -141,7 +141,7 @@ def _clock(run: Mapping[str, Any], stages: list[Mapping[str, Any]]) -> list[tupl
         ("starting: imports, looking for the data, worker processes", get_number(run, "start_seconds") or 0.0),
         ("compiling, once per installation", compiling),
         ("in the stages", seconds - outside),
-        ("before, between and after them", outside - compiling),
+        ("before, between and after the stages", outside - compiling),
         ("stopping: Dask's report, ending the workers", get_number(run, "stop_seconds") or 0.0),
     ]
     return [(what, spent) for what, spent in parts if spent > 0]

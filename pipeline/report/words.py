@@ -17,7 +17,7 @@ _SHARES = {2: "half", 3: "third", 4: "quarter", 5: "fifth", 6: "sixth", 8: "eigh
 
 
 def words_for_test_rows(data: Metrics) -> str:
-    """What the test rows are, for people: "your test file x.csv", "a seeded fifth of the rows"; empty where not known.
+    """What the test rows are, for people: "your test file x.csv", "a random fifth of the rows"; empty where not known.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ def words_for_test_rows(data: Metrics) -> str:
     share = _share(get_number(data, "rows_test"), get_number(data, "rows_train"))
     return {
         "official": "the data set's own test set",
-        "split": f"a seeded {share} of the rows" if share else "rows drawn by the seed",
+        "split": f"a random {share} of the rows" if share else "rows drawn at random",
         "last": f"the last {share} of the rows of the file" if share else "the last rows of the file",
     }.get(kind, "")
 
@@ -137,12 +137,13 @@ def terms_of(metrics: Metrics) -> list[tuple[str, str]]:
         ("partitioning", f"One way, found at random, to cut the space of all rows into cells{how}"),
         (
             "cell",
-            "One piece of a partitioning. All that a learner on cells sees of a row is which cell it falls into in "
-            "each partitioning; two rows are alike to it as far as they share cells.",
+            "One piece of a partitioning. A learner on cells knows of a row only which cell of each partitioning it "
+            "falls into: the more cells two rows share, the more alike they are to it.",
         ),
         (
             f"t = {t:g}" if t is not None else "t",
-            "How many partitionings there are. More make the result steadier and take time in proportion.",
+            "How many partitionings there are. With more of them the result depends less on the seed, and the time "
+            "grows in proportion.",
         ),
     ]
 
@@ -164,8 +165,8 @@ def method_in_words(metrics: Metrics) -> str:
         t = get_number(get_mapping(metrics, "params"), "t")
         ways = f"in {t:g} different ways" if t else "in many ways"
         said += (
-            f" The space of all rows is cut into cells at random, {ways} (partitionings); which cells a row falls into "
-            "is all that a learner on cells sees of it."
+            f" The space of all rows is cut into cells at random, {ways} (partitionings). A learner on cells does not "
+            "see the columns of a row, only which cell of each partitioning the row falls into."
         )
     return said
 

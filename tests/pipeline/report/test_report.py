@@ -213,7 +213,7 @@ def test_result_first() -> None:
     assert "python -m flows.batch --dataset a9a --psi auto --learner svm,ogd" in seen
     assert 'partitioner = "anne"' in seen
     assert "3 tasks already done" in seen
-    assert "in the stages 39.3 s (94%) before, between and after them 2.4 s (6%) all together 41.7 s" in seen
+    assert "in the stages 39.3 s (94%) before, between and after the stages 2.4 s (6%) all together 41.7 s" in seen
 
 
 def test_what_few_want_to_know_is_behind_a_fold() -> None:
@@ -248,7 +248,7 @@ def test_words_are_explained_where_they_come_first(partitioner: str) -> None:
     terms = [
         "cell One piece of a partitioning.",
         "t = 100 How many partitionings there are.",
-        "ψ , cells per partitioning Few cells are large and tell rows apart only coarsely",
+        "ψ , cells per partitioning With few, large cells the learner sees only coarse differences",
         "C , weight of errors How much a training row on the wrong side counts",
         "η , step size How far one row that is predicted badly moves the weights",
     ]
@@ -309,12 +309,12 @@ def test_kernels_on_rows_need_no_word_of_cells() -> None:
     [
         ("official", (32561, 16281), "the data set's own test set"),
         ("file", (100, 7), "your test file mine.csv"),
-        ("split", (1438, 359), "a seeded fifth of the rows"),
-        ("split", (80, 20), "a seeded fifth of the rows"),
-        ("split", (700, 300), "a seeded 30% of the rows"),
-        ("split", (877, 123), "a seeded 12.3% of the rows"),
+        ("split", (1438, 359), "a random fifth of the rows"),
+        ("split", (80, 20), "a random fifth of the rows"),
+        ("split", (700, 300), "a random 30% of the rows"),
+        ("split", (877, 123), "a random 12.3% of the rows"),
         ("last", (1000, 1000), "the last half of the rows of the file"),
-        ("split", (None, None), "rows drawn by the seed"),
+        ("split", (None, None), "rows drawn at random"),
     ],
 )
 def test_the_test_rows_are_called_what_they_are(test: str, rows: tuple[Any, Any], said: str) -> None:
@@ -479,7 +479,7 @@ def test_a_psi_that_is_not_on_the_curve_is_not_marked(chosen: Any) -> None:
 def test_what_was_not_tried_on_all_folds_is_said_under_the_picture() -> None:
     metrics = report_examples.binary()
     selection = metrics["selection"]
-    assert "Left out" not in Page(render_report(metrics)).text
+    assert "not tried on all folds" not in Page(render_report(metrics)).text
     best = {"psi": 8, "C": 2.0, "accuracy": 0.8}
     at = {
         "folds": 1, "rows": 4000, "best": best, "candidates": 60, "candidates_left": 3, "left": [8, 16],
@@ -487,7 +487,7 @@ def test_what_was_not_tried_on_all_folds_is_said_under_the_picture() -> None:
     }  # fmt: skip
     selection["race"] = {"odds": 0.01, "rounds": {"svm": [at, {**at, "folds": 3, "dropped": []}]}}
     text = Page(render_report(metrics)).text
-    assert "svm after 1 of 5 folds: ψ = 4 (212 of 1,300), 4096 (77 of 190). Their points are of the folds" in text
+    assert "svm after 1 of 5 folds: ψ = 4 (212 of 1,300), 4096 (77 of 190). In brackets: by how many rows" in text
     selection["budget"] = {
         "seconds": 60, "spent": 60.4, "reached": True, "folds": {"svm": 1, "ogd": 1},
         "not_tried": {"svm": [2048, 4096], "ogd": []},
@@ -496,7 +496,7 @@ def test_what_was_not_tried_on_all_folds_is_said_under_the_picture() -> None:
     assert "The budget of 60 s was spent before everything was scored; svm was chosen on 1 of 5 folds" in text
     assert "not tried for svm: 2048, 4096." in text
     selection |= {"race": {"rounds": {"svm": 3, "ogd": [None, {"dropped": [1]}]}}, "budget": {"reached": True}}
-    assert "Left out" not in Page(render_report(metrics)).text
+    assert "not tried on all folds" not in Page(render_report(metrics)).text
 
 
 points = st.tuples(st.floats(10, 390), st.floats(10, 190))
@@ -531,11 +531,11 @@ def test_label_keeps_off_the_line_and_near_its_point() -> None:
 def test_client_memory_and_model_hash_are_shown() -> None:
     metrics = report_examples.binary()
     seen = Page(render_report(metrics)).text
-    assert "client process: 268 MB" in seen
+    assert "268 MB of the process that ran the command" in seen
     assert "model hash 5f70bf18a086 16da1e6bbb1b " in seen
     assert metrics["learners"]["svm"]["content_hash"] not in seen
     del metrics["run"]["client_peak_rss_bytes"]
-    assert "client process" not in Page(render_report(metrics)).text
+    assert "process that ran" not in Page(render_report(metrics)).text
 
 
 def test_a_stage_that_moved_nothing_has_no_rate() -> None:

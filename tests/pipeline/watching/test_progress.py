@@ -215,7 +215,7 @@ def test_result_tables():
         ),
         (
             {"data": {"test": "split", "rows_test": 20, "rows_train": 80}},
-            "share of 20 test rows (a seeded fifth of the rows) that is predicted right",
+            "share of 20 test rows (a random fifth of the rows) that is predicted right",
         ),
         (
             {"data": {"rows_test": 5}, "online": {"rows_initial": 5}},
