@@ -87,7 +87,7 @@ def headline(metrics: Metrics) -> str:
     rows_train, rows_test = get_number(data, "rows_train"), get_number(data, "rows_test")
     tiles = []
     for learner, (accuracy, interval) in accuracies.items():
-        notes = [f"95% interval: {percent(interval[0]).rstrip('%')}–{percent(interval[1])}"] if interval else []
+        notes = [f"{percent(interval[0]).rstrip('%')}–{percent(interval[1])}, 95% interval"] if interval else []
         if baseline is not None:
             notes.append(f"{(accuracy - baseline) * 100:+.1f} points over majority class")
         tiles.append(_tile(f"{figure.key} of {learner}", shown(accuracy, figure.unit), notes, "result"))
