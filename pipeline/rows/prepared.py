@@ -18,6 +18,7 @@ from ikmap.tasks import LearningTask, task_from
 from pipeline.errors import InputError
 from pipeline.rows.permutation import position_in_shuffle
 from pipeline.storage.arrays import read
+from pipeline.storage.kept import PROCESS, Kept
 from pipeline.storage.store import Store
 
 DATA = "data"
@@ -296,19 +297,19 @@ def read_targets(
 
 def _arrays_of_part(store: Store, name: str) -> dict[str, np.ndarray]:
     """What a part holds. The process keeps the latest, of which neighbouring rows are likely to be wanted next."""
-    global _latest
     stored = store.open_arrays(name)
-    kept = _latest  # another thread may replace it at any time
+    kept = _latest.get("part")  # another thread may replace it at any time
     # Arrays that are still open are those whose files are the same.
     if kept is not None and kept[0].keys() == stored.keys() and all(kept[0][key] is stored[key] for key in stored):
         return kept[1]
-    _latest = None  # before the next is read: never two in memory
+    _latest.forget()  # before the next is read: never two in memory
     arrays = {key: read(array, slice(0, array.shape[0])) for key, array in stored.items()}
-    _latest = stored, arrays
+    _latest.put("part", (stored, arrays))
     return arrays
 
 
-_latest: tuple[dict[str, zarr.Array], dict[str, np.ndarray]] | None = None
+_latest: Kept[str, tuple[dict[str, zarr.Array], dict[str, np.ndarray]]] = PROCESS.keeps(1)
+"""The arrays of one part, as they are stored and as they were read."""
 
 
 def load_scaling(store: Store) -> tuple[np.ndarray, np.ndarray]:

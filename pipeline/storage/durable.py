@@ -19,6 +19,7 @@ from typing import IO, Any
 import numpy as np
 
 from pipeline.errors import Damaged, InputError, writing
+from pipeline.storage.kept import PROCESS, Kept
 
 DIGEST = "digest"
 """Key of a JSON object under which the digest of all others stands."""
@@ -35,7 +36,8 @@ type Stamp = tuple[int, int, int]
 _BLOCK = 1 << 20
 
 _promise: ContextVar[set[str] | None] = ContextVar("promise", default=None)
-_on_disk: dict[str, Stamp] = {}
+_on_disk: Kept[str, Stamp] = PROCESS.keeps(KEPT_IN_MIND)
+"""By path: files and directories that were flushed, as they were then."""
 
 
 # --- flushing
@@ -106,9 +108,7 @@ def _flush(path: str) -> None:
             return
         os.fsync(handle)
         if stamp is not None:
-            if len(_on_disk) >= KEPT_IN_MIND:
-                _on_disk.clear()
-            _on_disk[path] = stamp
+            _on_disk.put(path, stamp)
     except OSError as error:
         if error.errno == errno.EINVAL and os.path.isdir(path):  # a file system that has no such thing
             return
