@@ -6,7 +6,7 @@ A learner's loop is written once and calls the functions below. Numba picks the 
     cells   (codes (n, t) integers, base (t,) uint64, value float)
     dense   (X (n, d) float64,)
     CSR     (data float64, indices, indptr)
-    gapped  (codes (n, t) unsigned, base (t,), value float, absent integer): cells; the code ``absent`` says there is none
+    gapped  (codes (n, t) unsigned, base (t,), value float, absent integer): cells; code ``absent``: there is none
     counted (codes (n, t), base (t,), scale float, unit float): cells whose weights are whole numbers (int64), see below
 
 In gapped rows a cell that is absent counts as one of weight 0. So a row that has all cells gives the same bits, whether
