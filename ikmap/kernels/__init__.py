@@ -1,4 +1,7 @@
-"""Exact kernels."""
+"""Exact kernels, which compare rows or cells in pairs: the isolation kernel and those that it is compared with.
+
+Open ``base.py`` first: it says what every kernel offers.
+"""
 
 from __future__ import annotations
 

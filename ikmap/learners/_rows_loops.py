@@ -1,19 +1,21 @@
-"""What a compiled learner does with one row, for every row layout; chosen by the type of the ``rows`` tuple.
+"""What a compiled learner does with one row: its product with the weights, and adding it to them, for every layout.
 
-A learner's loop is written once and calls the functions below. Layouts, as made by :func:`rows.row_arrays`:
+A learner's loop is written once and calls the functions below. Numba picks the version for a layout by the type of the
+``rows`` tuple. The layouts, as made by :func:`rows.row_arrays`:
 
     cells   (codes (n, t) integers, base (t,) uint64, value float)
     dense   (X (n, d) float64,)
     CSR     (data float64, indices, indptr)
-    gapped  (codes (n, t) unsigned, base (t,), value float, absent integer): cells, of which this one stands for none
-    counted (codes (n, t), base (t,), scale float, unit float): cells whose weights are int64 numbers, see below
+    gapped  (codes (n, t) unsigned, base (t,), value float, absent integer): cells; code ``absent``: there is none
+    counted (codes (n, t), base (t,), scale float, unit float): cells whose weights are whole numbers (int64), see below
 
-Sums over gapped rows are made as if a cell that is absent had weight 0: so a row that has all cells gives the same bits
-whether or not rows beside it lack some.
+In gapped rows a cell that is absent counts as one of weight 0. So a row that has all cells gives the same bits, whether
+or not other rows lack some.
 
-Weights that are sums of dual variables can be counted in whole numbers of 1/unit, a power of two: see :func:`move`.
-Sums of them are exact, in any order. A cell's weight is then value / unit times its number, the constant feature's
-bias / unit times its own, and ``scale`` = value^2 / unit turns a row's sum into its product.
+In the counted layout, weights are stored as whole numbers of 1/unit, where unit is a power of two (:func:`move`).
+Sums of whole numbers are exact in any order. The weight of a cell is its number times value / unit, that of the
+constant feature its number times bias / unit. A row's sum times ``scale`` = value^2 / unit is its product with the
+weights.
 
 Sums have a fixed order (no fastmath), so results are the same on every machine and for every chunking.
 
@@ -44,10 +46,10 @@ def _layout(rows):
 
 
 def _summing(w):
-    """Two things for a loop that adds up weights of this type: the zero to begin with, and how to state a position.
+    """Return what a loop needs to add up weights of this type: the zero to begin with, and a function for positions.
 
-    Whole-number weights are read one by one: their positions go through :func:`opaque`, or the optimiser would turn the
-    loop into vector gathers, which are slower here. For floating-point weights positions are left as they are.
+    Positions of whole-number weights go through :func:`opaque`. It keeps the optimiser from reading several weights in
+    one vector instruction (a gather), which is slower here. Positions of floating-point weights are left as they are.
     """
     return (0, opaque) if isinstance(w.dtype, types.Integer) else (0.0, _position)
 
@@ -59,7 +61,7 @@ def _position(position):
 
 @compiled(forceinline=True)
 def _present(w, base, code, absent):
-    """The weight of a cell, 0 for the code that stands for none."""
+    """The weight of a cell; 0 if the code says that there is no cell."""
     return w[base + np.uint64(code)] if code != absent else 0.0
 
 
@@ -79,7 +81,7 @@ def constant(rows, bias, w):
 
 
 def move(rows, i, old, new, sign, bias, w):
-    """Add row i and the constant feature to w, (new - old) sign times; whole numbers are those nearest new and old."""
+    """Add row i and the constant feature to w, (new - old) sign times; counted weights round new and old first."""
     raise NotImplementedError("compiled code only")
 
 

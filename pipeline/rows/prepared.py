@@ -1,4 +1,4 @@
-"""Prepared rows: what ingested parts hold, as training and test rows with their targets."""
+"""Training and test rows, read from the parts that ingest has stored and prepared for learning."""
 
 from __future__ import annotations
 
@@ -121,14 +121,14 @@ class Side:
 
 
 @lru_cache(maxsize=4)
-def _of_part(split: Side, first: int, rows: int) -> np.ndarray:
-    """:meth:`Side.of_part`; kept, as a part is read in several goes, and to shuffle takes as long as to read."""
+def _of_part(side: Side, first: int, rows: int) -> np.ndarray:
+    """:meth:`Side.of_part`, kept for later: a part is read in several goes, and to shuffle it takes as long."""
     numbers = np.arange(first, first + rows, dtype=np.int64)
-    if split.rule == "all":
+    if side.rule == "all":
         numbers -= first
     else:
-        place = numbers if split.rule == "first" else position_in_shuffle(numbers, split.n_rows, split.seed)
-        numbers = np.flatnonzero((place < split.n_train) == split.train)
+        place = numbers if side.rule == "first" else position_in_shuffle(numbers, side.n_rows, side.seed)
+        numbers = np.flatnonzero((place < side.n_train) == side.train)
     numbers.flags.writeable = False
     return numbers
 
@@ -171,7 +171,7 @@ class PreparedRows:
         return self.take(np.arange(start, stop))
 
     def sample(self, seed: int, offsets: np.ndarray | None = None) -> Sample:
-        """All of them, for a method that looks at some before it begins: read on demand; `offsets` are of cells."""
+        """All of these rows for a method that looks at some before it learns; they are read on demand."""
         about = self.preparation
         return Sample(self.n_rows, about.n_columns, about.task, lambda numbers: self.take(numbers).rows, seed, offsets)
 
@@ -224,19 +224,19 @@ class PreparedRows:
 
 
 def row_bytes(n_columns: int) -> int:
-    """Bytes of a row in memory; of one with many columns, which will be sparse, about."""
+    """Bytes of a row in memory; for many columns an estimate, as such rows are sparse."""
     return 8 * min(n_columns, 4096)
 
 
 def count_targets(store: Store, name: str) -> dict[str, Any]:
-    """What the task has to say of all targets of one side (:meth:`~ikmap.tasks.LearningTask.counted`)."""
+    """Count the targets of training or test rows, as the task does it (:meth:`~ikmap.tasks.LearningTask.counted`)."""
     rows = PreparedRows(store, name)
     task = rows.preparation.task
     return counted(task, [task.census(y) for y in rows.targets()])
 
 
 def counted(task: LearningTask, censuses: list[Any]) -> dict[str, Any]:
-    """What a task has to say of all targets.
+    """Add up what a task has counted in each part of the targets.
 
     Raises
     ------
@@ -296,7 +296,7 @@ def read_targets(
 
 
 def _arrays_of_part(store: Store, name: str) -> dict[str, np.ndarray]:
-    """What a part holds. The process keeps the latest, of which neighbouring rows are likely to be wanted next."""
+    """The arrays of a part. The process keeps the latest, as neighbouring rows are likely to be wanted next."""
     stored = store.open_arrays(name)
     kept = _latest.get("part")  # another thread may replace it at any time
     # Arrays that are still open are those whose files are the same.
@@ -320,7 +320,7 @@ def load_scaling(store: Store) -> tuple[np.ndarray, np.ndarray]:
 
 
 def refuse_strangers(found: list[Mapping[str, Any]], task: LearningTask, url: str) -> None:
-    """Refuse labels that have no target.
+    """Refuse labels that the task knows no target for, such as classes that no training row has.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Which device a worker maps rows on, and what a run tells about it.
+"""Choose on which device, GPU or processor, a worker maps rows to cells, and record which it was.
 
 A worker uses a GPU that it was given, one worker for each. What comes back is compared with the processor's cells on a
 sample of every block; the counts go into the run's records.

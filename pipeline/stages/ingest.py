@@ -1,4 +1,4 @@
-"""Ingest: files to parts of the store, piece by piece, and what training and test rows are."""
+"""Ingest: read the files piece by piece, store their rows in parts, and divide them into training and test rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cells of a stream by maps that grow with it: a chain of tasks, each of which goes on from what the one before left.
+"""Cells of a stream by maps that grow with it: each task extends the map that the task before it has left.
 
 A chunk's cells are stored with the number of cells of each partitioning before its first block and after each block.
 So learners see a new cell with the first block that has a row in it, however blocks are put together to chunks.

@@ -1,4 +1,4 @@
-"""Stream: every block is predicted, then learned from, by learners side by side; cells are made ahead of them."""
+"""Tasks of a stream: map a chunk to cells, and let a learner predict each block of it and then learn from it."""
 
 from __future__ import annotations
 
