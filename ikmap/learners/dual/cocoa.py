@@ -172,19 +172,19 @@ def improve(
         rows, norms, y, weight = reader[b]
         inside = slice(starts[b], starts[b + 1])
         for slot, (p, beta) in enumerate(zip(order.problems, order.beta, strict=True)):
-            common = (task.positive(p), cost, weight, bias, loss)
+            objective = loops.Objective(y, task.positive(p), cost, weight, bias, loss)
             old, mine = alpha[p, inside], new[p, inside]
             if order.certify:
-                sums[1:3, slot] += loops.certificate(rows, y, *common, w[p], old)[:2]
+                sums[1:3, slot] += loops.certificate(rows, objective, w[p], old)[:2]
                 sums[3, slot] += np.count_nonzero(old > 0)
             if beta > 0.0:
                 before = alpha_before[p, inside]
-                cocoa_loops.extrapolate(rows, y, *common, moving[slot], old, before, beta, sigma, mine)
+                cocoa_loops.extrapolate(rows, objective, moving[slot], old, before, beta, sigma, mine)
             random = np.uint64(generator(params.seed, STREAM, part, order.round, p, b).integers(2**63))
-            loops.sweeps(
-                rows, norms, y, *common, moving[slot], mine, 0.0, params.inner_sweeps, params.shrinking, random, sigma
-            )  # fmt: skip
-            sums[0, slot] += cocoa_loops.dual_sum(y, cost, weight, loss, mine)
+            cocoa_loops.sweeps(
+                rows, norms, objective, moving[slot], mine, 0.0, params.inner_sweeps, params.shrinking, random, sigma
+            )
+            sums[0, slot] += cocoa_loops.dual_sum(objective, mine)
     change = np.array([(m - v) / sigma for m, v in zip(moving, target, strict=True)])
     return new, Report(change, sums[0], sums[1], sums[2], sums[3].astype(np.int64))
 
