@@ -1,4 +1,8 @@
-"""The data plane: data sets, the Zarr store, stages over a Dask client, runs and reports."""
+"""The data pipeline: it reads files, fills a Zarr store, trains and evaluates on Dask workers, and writes reports.
+
+Each folder is a room that imports only the rooms before it; ``docs/architecture.md`` shows them in order. Open
+``runs/batch.py`` first: it calls the stages of a batch run one after the other.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Tests; where they and what they test stand."""
+"""The tests, in folders named like the packages that they test; those that start whole processes are in ``system/``.
+
+``project/`` tests the repository itself, ``naive/`` holds slow and obvious versions to compare with, ``support/`` what
+tests share, and ``throwaway/`` methods that a stranger might add.
+"""
 
 from pathlib import Path
 

@@ -14,6 +14,9 @@ from hypothesis import HealthCheck, settings
 
 from cluster import ClusterHandle, connect
 
+# What other packages that are installed here offer is not ours to test; tests of such packages take this back.
+os.environ["IKMAP_PACKAGES"] = "off"
+
 # Another file of tests, or another user, has the processors for as long as it takes: no example is too slow.
 settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("patient")

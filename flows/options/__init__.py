@@ -1,0 +1,4 @@
+"""The options of the commands, each declared once for command line, run.toml, Prefect's form and docs/options.md.
+
+Open ``batch.py`` first for the options themselves, and ``declare.py`` for how a declaration becomes all of these.
+"""

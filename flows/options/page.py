@@ -5,6 +5,8 @@ What stands before the first table and after the last one is left as it is.
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -15,7 +17,7 @@ from flows.options.score import ScoreOptions
 from ikmap.methods.options import Spec
 
 COMMANDS: tuple[type[Options], ...] = (BatchOptions, OnlineOptions, ReproduceOptions, ScoreOptions)
-PAGE = Path(__file__).parents[1] / "docs" / "options.md"
+PAGE = Path(__file__).parents[2] / "docs" / "options.md"
 BEGIN = f"## `python -m {COMMANDS[0].PROGRAM}`\n"
 END = "## What goes together\n"
 CONFIG = "| **`--config FILE`** |  | TOML file with options; see below |\n"
@@ -57,7 +59,10 @@ def _cell(text: str) -> str:
 
 
 def main() -> int:
-    """Write the page."""
+    """Write the page. Options of methods of other packages that are installed here are not among them."""
+    if os.environ.get("IKMAP_PACKAGES") != "off":
+        command = [sys.executable, "-m", "flows.options.page"]
+        return subprocess.run(command, env={**os.environ, "IKMAP_PACKAGES": "off"}).returncode
     PAGE.write_text(page(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
     return 0
 

@@ -160,7 +160,7 @@ def starting(options: CommonOptions, events: Events | None = None) -> Events:
 
 
 def imported_meanwhile(module: str) -> Thread:
-    """Import a module while this process waits for others. Whoever needs it says what is wrong with it."""
+    """Import a module in a thread while this process waits. If that fails, whoever imports it next says why."""
 
     def load() -> None:
         with suppress(ImportError):
@@ -172,7 +172,7 @@ def imported_meanwhile(module: str) -> Thread:
 
 
 def cluster_arguments(options: CommonOptions, events: Events) -> dict[str, Any]:
-    """What `cluster.connect` is told beside the kind."""
+    """The arguments of `cluster.connect`, apart from the kind of cluster."""
     return {
         "workers": options.workers,
         "memory_limit": options.memory_limit,
@@ -187,7 +187,7 @@ def sources_of(data: ResolvedDataset) -> list[dict[str, Any]]:
 
 
 def identity(params: Params, data: ResolvedDataset, sources: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """What a run directory holds, and no other: parameters and data, wherever it lies."""
+    """What identifies a run: its parameters and the contents of its data, wherever these are stored."""
     from pipeline.runs.batch import run_identity
 
     contents = [{key: value for key, value in source.items() if key != "url"} for source in sources]

@@ -54,12 +54,12 @@ def online_params(options: OnlineOptions) -> OnlineParams:
 
 
 def online_identity(options: OnlineOptions) -> dict[str, Any]:
-    """What the directory of a run on a stream holds, beside what that of a batch run does."""
+    """What identifies a run on a stream, in addition to what identifies a batch run."""
     return {"online": asdict(online_params(options))}
 
 
 def is_unbounded(options: OnlineOptions) -> bool:
-    """Whether the stream has no end that could be known now."""
+    """Whether rows may go on arriving: standard input, or a directory to which files are added."""
     name = options.input
     return name is not None and (name == STANDARD_INPUT or Path(name).expanduser().is_dir())
 
@@ -94,7 +94,7 @@ def check_unbounded(options: OnlineOptions) -> None:
 
 
 def source_of(options: OnlineOptions) -> dict[str, Any]:
-    """What tells one unbounded source from another: a place, as nothing is known of its contents."""
+    """Identify a source without an end by its place, as its contents are not known yet."""
     assert options.input is not None
     if options.input == STANDARD_INPUT:
         return {"url": options.input, "place": "standard input"}

@@ -1,19 +1,21 @@
-"""What a compiled learner does with one row, for every row layout; chosen by the type of the ``rows`` tuple.
+"""What a compiled learner does with one row: its product with the weights, and adding it to them, for every layout.
 
-A learner's loop is written once and calls the functions below. Layouts, as made by :func:`rows.row_arrays`:
+A learner's loop is written once and calls the functions below. Numba picks the version for a layout by the type of the
+``rows`` tuple. The layouts, as made by :func:`rows.row_arrays`:
 
     cells   (codes (n, t) integers, base (t,) uint64, value float)
     dense   (X (n, d) float64,)
     CSR     (data float64, indices, indptr)
-    gapped  (codes (n, t) unsigned, base (t,), value float, absent integer): cells, of which this one stands for none
-    counted (codes (n, t), base (t,), scale float, unit float): cells whose weights are int64 numbers, see below
+    gapped  (codes (n, t) unsigned, base (t,), value float, absent integer): cells; code ``absent``: there is none
+    counted (codes (n, t), base (t,), scale float, unit float): cells whose weights are whole numbers (int64), see below
 
-Sums over gapped rows are made as if a cell that is absent had weight 0: so a row that has all cells gives the same bits
-whether or not rows beside it lack some.
+In gapped rows a cell that is absent counts as one of weight 0. So a row that has all cells gives the same bits, whether
+or not other rows lack some.
 
-Weights that are sums of dual variables can be counted in whole numbers of 1/unit, a power of two: see :func:`move`.
-Sums of them are exact, in any order. A cell's weight is then value / unit times its number, the constant feature's
-bias / unit times its own, and ``scale`` = value^2 / unit turns a row's sum into its product.
+In the counted layout, weights are stored as whole numbers of 1/unit, where unit is a power of two (:func:`move`).
+Sums of whole numbers are exact in any order. The weight of a cell is its number times value / unit, that of the
+constant feature its number times bias / unit. A row's sum times ``scale`` = value^2 / unit is its product with the
+weights.
 
 Sums have a fixed order (no fastmath), so results are the same on every machine and for every chunking.
 
@@ -44,10 +46,10 @@ def _layout(rows):
 
 
 def _summing(w):
-    """Two things for a loop that adds up weights of this type: the zero to begin with, and how to state a position.
+    """Return what a loop needs to add up weights of this type: the zero to begin with, and a function for positions.
 
-    Whole-number weights are read one by one: their positions go through :func:`opaque`, or the optimiser would turn the
-    loop into vector gathers, which are slower here. For floating-point weights positions are left as they are.
+    Positions of whole-number weights go through :func:`opaque`. It keeps the optimiser from reading several weights in
+    one vector instruction (a gather), which is slower here. Positions of floating-point weights are left as they are.
     """
     return (0, opaque) if isinstance(w.dtype, types.Integer) else (0.0, _position)
 
@@ -59,7 +61,7 @@ def _position(position):
 
 @compiled(forceinline=True)
 def _present(w, base, code, absent):
-    """The weight of a cell, 0 for the code that stands for none."""
+    """The weight of a cell; 0 if the code says that there is no cell."""
     return w[base + np.uint64(code)] if code != absent else 0.0
 
 
@@ -79,7 +81,7 @@ def constant(rows, bias, w):
 
 
 def move(rows, i, old, new, sign, bias, w):
-    """Add row i and the constant feature to w, (new - old) sign times; whole numbers are those nearest new and old."""
+    """Add row i and the constant feature to w, (new - old) sign times; counted weights round new and old first."""
     raise NotImplementedError("compiled code only")
 
 
@@ -95,16 +97,6 @@ def fetch(rows, i):
 
 def squared_norm(rows, i, norms):
     """x_i . x_i; ``norms`` as given by squared_norms."""
-    raise NotImplementedError("compiled code only")
-
-
-def scores(rows, i, W, out):
-    """out[k] = sum_j x_ij W[j, k]: entries in order, cells four at a time; the value of a cell is 1 here."""
-    raise NotImplementedError("compiled code only")
-
-
-def add_outer(rows, i, step, W):
-    """W[j, :] += x_ij step for the entries of row i; the value of a cell is 1 here."""
     raise NotImplementedError("compiled code only")
 
 
@@ -290,194 +282,3 @@ def _squared_norm(rows, i, norms):
         return norms[i]
 
     return cells if _layout(rows) in ("cells", "counted") else other
-
-
-@overload(scores)
-def _scores(rows, i, W, out):
-    def cells(rows, i, W, out):
-        codes, base, _ = rows
-        # Unsigned positions: Numba then emits no test for negative (wrapping) indices.
-        i, t, one, four = np.uint64(i), np.uint64(codes.shape[1]), np.uint64(1), np.uint64(4)
-        j = np.uint64(0)
-        if out.size == 1:
-            s0 = s1 = s2 = s3 = 0.0
-            while j + four <= t:
-                s0 += W[base[j] + np.uint64(codes[i, j]), 0]
-                s1 += W[base[j + one] + np.uint64(codes[i, j + one]), 0]
-                s2 += W[base[j + np.uint64(2)] + np.uint64(codes[i, j + np.uint64(2)]), 0]
-                s3 += W[base[j + np.uint64(3)] + np.uint64(codes[i, j + np.uint64(3)]), 0]
-                j += four
-            while j < t:
-                s0 += W[base[j] + np.uint64(codes[i, j]), 0]
-                j += one
-            out[0] = (s0 + s1) + (s2 + s3)
-            return
-        out[:] = 0.0
-        while j + four <= t:
-            c0 = base[j] + np.uint64(codes[i, j])
-            c1 = base[j + one] + np.uint64(codes[i, j + one])
-            c2 = base[j + np.uint64(2)] + np.uint64(codes[i, j + np.uint64(2)])
-            c3 = base[j + np.uint64(3)] + np.uint64(codes[i, j + np.uint64(3)])
-            for k in range(out.size):
-                out[k] += (W[c0, k] + W[c1, k]) + (W[c2, k] + W[c3, k])
-            j += four
-        while j < t:
-            column = base[j] + np.uint64(codes[i, j])
-            for k in range(out.size):
-                out[k] += W[column, k]
-            j += one
-
-    def gapped(rows, i, W, out):
-        codes, base, _, absent = rows
-        i, t = np.uint64(i), np.uint64(codes.shape[1])
-        for k in range(out.size):
-            w = W[:, k]
-            if out.size == 1:
-                out[k] = dot((codes, base, 1.0, absent), i, w)
-                continue
-            total, j = 0.0, _0
-            while j + _4 <= t:
-                w0 = _present(w, base[j], codes[i, j], absent)
-                w1 = _present(w, base[j + _1], codes[i, j + _1], absent)
-                w2 = _present(w, base[j + _2], codes[i, j + _2], absent)
-                w3 = _present(w, base[j + _3], codes[i, j + _3], absent)
-                total += (w0 + w1) + (w2 + w3)
-                j += _4
-            while j < t:
-                total += _present(w, base[j], codes[i, j], absent)
-                j += _1
-            out[k] = total
-
-    def dense(rows, i, W, out):
-        X = rows[0]
-        out[:] = 0.0
-        for j in range(X.shape[1]):
-            for k in range(out.size):
-                out[k] += X[i, j] * W[j, k]
-
-    def csr(rows, i, W, out):
-        data, indices, indptr = rows
-        out[:] = 0.0
-        for e in range(indptr[i], indptr[i + 1]):
-            for k in range(out.size):
-                out[k] += data[e] * W[indices[e], k]
-
-    return {"cells": cells, "gapped": gapped, "dense": dense, "csr": csr}[_layout(rows)]
-
-
-@overload(add_outer)
-def _add_outer(rows, i, step, W):
-    def cells(rows, i, step, W):
-        codes, base, _ = rows
-        i, t, one = np.uint64(i), np.uint64(codes.shape[1]), np.uint64(1)
-        # Class by class: of many classes, few take a step on the same row.
-        for k in range(step.size):
-            if step[k] != 0.0:
-                j = np.uint64(0)
-                while j < t:
-                    W[base[j] + np.uint64(codes[i, j]), k] += step[k]
-                    j += one
-
-    def gapped(rows, i, step, W):
-        codes, base, _, absent = rows
-        for k in range(step.size):
-            if step[k] != 0.0:
-                axpy((codes, base, 1.0, absent), i, step[k], W[:, k])
-
-    def dense(rows, i, step, W):
-        X = rows[0]
-        for j in range(X.shape[1]):
-            for k in range(step.size):
-                W[j, k] += X[i, j] * step[k]
-
-    def csr(rows, i, step, W):
-        data, indices, indptr = rows
-        for e in range(indptr[i], indptr[i + 1]):
-            for k in range(step.size):
-                W[indices[e], k] += data[e] * step[k]
-
-    return {"cells": cells, "gapped": gapped, "dense": dense, "csr": csr}[_layout(rows)]
-
-
-def binary_scores(rows, W, out):
-    """:func:`scores` of every row, bit for bit, for a single column: out[i, 0] = sum_j x_ij W[j, 0]."""
-    raise NotImplementedError("compiled code only")
-
-
-@overload(binary_scores)
-def _binary_scores(rows, W, out):
-    def cells(rows, W, out):
-        # In one loop: calling a function for every row would count references to its arrays, for half of the time.
-        codes, base, _ = rows
-        w, t = W.ravel(), np.uint64(codes.shape[1])
-        for i in range(np.uint64(out.shape[0])):
-            s0 = s1 = s2 = s3 = 0.0
-            j = _0
-            while j + _4 <= t:
-                s0 += w[base[j] + np.uint64(codes[i, j])]
-                s1 += w[base[j + _1] + np.uint64(codes[i, j + _1])]
-                s2 += w[base[j + _2] + np.uint64(codes[i, j + _2])]
-                s3 += w[base[j + _3] + np.uint64(codes[i, j + _3])]
-                j += _4
-            while j < t:
-                s0 += w[base[j] + np.uint64(codes[i, j])]
-                j += _1
-            out[i, _0] = (s0 + s1) + (s2 + s3)
-
-    def other(rows, W, out):
-        for i in range(out.shape[0]):
-            scores(rows, i, W, out[i])
-
-    return cells if _layout(rows) == "cells" else other
-
-
-@compiled(
-    {
-        "cells-batch, cells-online": [
-            "{cells}, f8[:, ::1], f8, f8[::1], f8[:, ::1]",
-            "{mapped}, f8[:, ::1], f8, f8[::1], f8[:, ::1]",
-        ],
-    }
-)
-def decisions(rows, W, divisor, intercept, out):
-    """out[i] = (x_i W) / divisor + intercept."""
-    n, n_classes = out.shape
-    if n_classes == 1:
-        binary_scores(rows, W, out)
-    else:
-        for i in range(n):
-            scores(rows, i, W, out[i])
-    for i in range(n):
-        for k in range(n_classes):
-            out[i, k] = out[i, k] / divisor + intercept[k]
-
-
-@compiled(
-    {
-        "cells-batch narrow, cells-online narrow": "u1[:, ::1], u1[::1]",
-        "cells-batch wide, cells-online wide": "u2[:, ::1], u2[::1]",
-        "cells-batch, cells-online": "u4[:, ::1], u4[::1]",
-    }
-)
-def largest_codes(codes, largest):
-    """Raise largest[j] to the largest code of column j. Both unsigned and of one type, so that vectors do it."""
-    for i in range(np.uint64(codes.shape[0])):
-        for j in range(np.uint64(codes.shape[1])):
-            largest[j] = max(largest[j], codes[i, j])
-
-
-@compiled
-def first_bad_code(codes, limits, absent):
-    """Flat position of the first code outside [0, limits[j]), or -1; the code ``absent`` ("no cell") is let pass."""
-    n, t = codes.shape
-    for i in range(n):
-        bad = np.int64(0)
-        for j in range(t):
-            code = np.int64(codes[i, j])
-            bad += np.int64(code != absent) & (np.int64(code < 0) | np.int64(code >= limits[j]))
-        if bad:
-            for j in range(t):
-                code = np.int64(codes[i, j])
-                if code != absent and (code < 0 or code >= limits[j]):
-                    return i * t + j
-    return -1

@@ -1,4 +1,7 @@
-"""Approximate dense maps of kernels: the baselines of the exact sparse ones."""
+"""Dense maps that approximate a kernel: Nystroem, random Fourier features and the additive chi-square map.
+
+They are the baselines that exact cells are compared with. Open ``fourier.py`` first, the simplest.
+"""
 
 from ikmap.maps.chi2 import Chi2Map
 from ikmap.maps.fourier import FourierMap

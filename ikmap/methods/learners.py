@@ -90,9 +90,19 @@ class StreamLearner(Learner):
         Returns
         -------
         state
-            With ``partial_fit(rows, y)``, which says in ``predicted`` what it predicted of each row before it learned
-            from it; ``decision_function(rows)``, shape (n, K); ``model(classes, params)``, ``checkpoint()``,
-            ``restore(arrays)``, ``n_seen``, ``n_support``. Where targets are no classes, `classes` is empty.
+            With these attributes and methods. `rows` are :class:`~ikmap.cells.Cells`, whose ``columns()`` has -1 where
+            a row has no cell, or dense or CSR rows, as :attr:`on` says. `y` are targets: of classes their numbers,
+            int64 from 0. K is 1 with two classes, of which a decision of 0 and above means the second, and with other
+            tasks what ``task.outputs`` says.
+
+            - ``partial_fit(rows, y)`` learns from the rows one after the other, and returns an object whose
+              ``predicted``, shape (n,), says what the state predicted of each row before it learned from it.
+            - ``decision_function(rows)``: float64 of shape (n, K).
+            - ``model(classes, params)``: what is kept at the end, such as a
+              :class:`~ikmap.learners.linear_model.LinearModel`, whose `divisor` is 1 where decisions are plain sums of
+              weights. Its decisions are those of the state. Where targets are no classes, `classes` is empty.
+            - ``checkpoint()``: arrays of numbers by name; ``restore(arrays)`` returns the state that goes on from them.
+            - ``n_seen``: rows learned from. ``n_support``: those that changed the state, or that it keeps.
 
             Of a learner with :attr:`grows`, also ``grow(old, new)``: offsets of the cells before and from now on, each
             int64 of shape (t + 1,). A cell keeps its number within its partitioning, and what was learned of it; new

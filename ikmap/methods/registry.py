@@ -28,6 +28,7 @@ from ikmap.methods.map import Map
 from ikmap.methods.nogd import NOGD
 from ikmap.methods.ogd import OGD, OGD_DUAL, OGD_NAIVE
 from ikmap.methods.options import OptionError, Spec
+from ikmap.methods.reserved import reserved_among
 from ikmap.tasks import TASKS, LearningTask, task_words
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ def register(one: Method | type[LearningTask], package: str = "") -> None:
     Raises
     ------
     OptionError
-        Its name is taken.
+        Its name is taken, or one of its options has a name that commands have themselves.
     """
     if isinstance(one, type) and issubclass(one, LearningTask):
         _refuse_taken("task", (one.name, *one.words), {"auto", *task_words(), *TASKS}, package)
@@ -86,6 +87,11 @@ def register(one: Method | type[LearningTask], package: str = "") -> None:
             f"a KernelMethod of ikmap.methods, or a class of LearningTask; pip uninstall {package}, or mend it"
         )
     _refuse_taken("method", (one.name,), methods(), package)
+    if taken := reserved_among(one.Options.specs()):
+        raise OptionError(
+            f"package {package}: its method {one.name!r} has an option {taken[0]!r}, a name that the commands use "
+            f"themselves; pip uninstall {package}, or give the option another name there"
+        )
     if isinstance(one, Map):
         MAPS[one.name] = one
     elif isinstance(one, Learner):
@@ -166,8 +172,11 @@ def offered(group: str) -> Iterator[EntryPoint]:
     """Entry points of installed packages in a group.
 
     importlib.metadata takes longer to import, and to look at all packages, than all of ``--help`` does otherwise: it
-    is asked about those only whose file of entry points has the group.
+    is asked about those only whose file of entry points has the group. With ``IKMAP_PACKAGES=off`` in the environment
+    there are none.
     """
+    if os.environ.get("IKMAP_PACKAGES") == "off":
+        return
     seen = set()
     for folder in dict.fromkeys(sys.path):
         try:

@@ -1,7 +1,7 @@
-"""Random partitionings of space: each maps a point to the cell it falls in.
+"""Random partitionings of space, which map a row to the cells that it falls into: Voronoi cells, isolation trees.
 
-A partitioner is fitted in two steps, so that data larger than memory works: draw row numbers
-(:func:`draw_subsamples`), then fit on just those rows.
+Open ``base.py`` first for what they all offer. A partitioner is fitted in two steps, so that the data may be larger
+than memory: :func:`draw_subsamples` draws the numbers of rows, and fitting then needs only those rows.
 """
 
 from __future__ import annotations

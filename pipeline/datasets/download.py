@@ -1,6 +1,6 @@
-"""Fetch one file so that it is either wholly there, verified, or not there at all.
+"""Download one file: afterwards it is there, whole and verified, or not there at all.
 
-Files behind web addresses are read where they are if their server serves parts of them, else a copy of them is.
+A file behind a web address is read where it is, if the server serves parts of files; else it is downloaded first.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""bzip2 from the middle of a file: its blocks are found by their marks, and each is decompressed on its own.
+"""Read bzip2 from the middle of a file: find the marks at which blocks begin, and decompress each block by itself.
 
 Each block has a checksum, which is verified. That of the whole stream is not: no piece sees it all.
 """

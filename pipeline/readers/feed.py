@@ -1,4 +1,4 @@
-"""Unbounded sources: rows that arrive, in an order that stays."""
+"""Sources without an end: rows arrive over time, and their order does not change afterwards."""
 
 from __future__ import annotations
 

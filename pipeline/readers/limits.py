@@ -1,4 +1,4 @@
-"""How much memory one row may take. All else depends on the size of a block, but a row has to be held whole."""
+"""Limit the memory of a single row: a file is read in blocks of bounded size, but each row has to be held whole."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The figure of the run's task that comes first, read from a metrics dict and written for people."""
+"""The main figure of a run's task, such as accuracy: read from a metrics dict, and written for people."""
 
 from __future__ import annotations
 

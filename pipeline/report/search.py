@@ -1,4 +1,4 @@
-"""What a search left out on the way, in words under the picture of what it tried."""
+"""Say in words what a search left out on the way; this stands under the picture of what it tried."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the run's task wants to be seen (:mod:`ikmap.tasks.sections`), as HTML."""
+"""Turn the sections that the run's task asks for (:mod:`ikmap.tasks.sections`) into HTML."""
 
 from __future__ import annotations
 

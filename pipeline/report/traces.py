@@ -1,4 +1,4 @@
-"""What learners told of themselves as they learned: a small curve for each title that they declare."""
+"""Figures that learners recorded as they learned: a small curve for each title that they declare."""
 
 from __future__ import annotations
 

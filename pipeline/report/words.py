@@ -1,4 +1,4 @@
-"""What is meant, in plain words: the test rows, the learners, and the terms of the method.
+"""Explain in plain words what is meant by the test rows, the learners, and the terms of the method.
 
 Written for somebody who knows what a classifier is and has not read the papers. All of it is plain text, not HTML.
 """

@@ -1,4 +1,4 @@
-"""Tables whose cells are systems on data sets: ours beside what was printed, the paper read in every way."""
+"""Tables of systems on data sets: our number beside the printed one, for each way to read the paper."""
 
 from __future__ import annotations
 

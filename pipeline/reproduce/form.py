@@ -1,4 +1,4 @@
-"""The form of an experiment: the runs that it takes, the rows of its results, and what shows them."""
+"""The form of an experiment: which runs it takes, which rows its results have, and how they are shown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Prepared rows: what ingested parts hold, as training and test rows with their targets."""
+"""Training and test rows, read from the parts that ingest has stored and prepared for learning."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from ikmap.tasks import LearningTask, task_from
 from pipeline.errors import InputError
 from pipeline.rows.permutation import position_in_shuffle
 from pipeline.storage.arrays import read
+from pipeline.storage.kept import PROCESS, Kept
 from pipeline.storage.store import Store
 
 DATA = "data"
@@ -98,7 +99,7 @@ class Preparation:
 
 
 @dataclass(frozen=True)
-class Split:
+class Side:
     """Which rows of a file are meant: all, or those on one side of a division.
 
     Attributes
@@ -120,14 +121,14 @@ class Split:
 
 
 @lru_cache(maxsize=4)
-def _of_part(split: Split, first: int, rows: int) -> np.ndarray:
-    """:meth:`Split.of_part`; kept, as a part is read in several goes, and to shuffle takes as long as to read."""
+def _of_part(side: Side, first: int, rows: int) -> np.ndarray:
+    """:meth:`Side.of_part`, kept for later: a part is read in several goes, and to shuffle it takes as long."""
     numbers = np.arange(first, first + rows, dtype=np.int64)
-    if split.rule == "all":
+    if side.rule == "all":
         numbers -= first
     else:
-        place = numbers if split.rule == "first" else position_in_shuffle(numbers, split.n_rows, split.seed)
-        numbers = np.flatnonzero((place < split.n_train) == split.train)
+        place = numbers if side.rule == "first" else position_in_shuffle(numbers, side.n_rows, side.seed)
+        numbers = np.flatnonzero((place < side.n_train) == side.train)
     numbers.flags.writeable = False
     return numbers
 
@@ -156,7 +157,7 @@ class PreparedRows:
         self.store = store
         self.preparation = Preparation.from_json(attributes["preparation"])
         self._parts = [Part(**part) for part in side["parts"]]
-        self._split = Split(**side["split"])
+        self._split = Side(**side["split"])
         self._url = side.get("url", name)
         self._first = np.r_[0, np.cumsum([part.rows for part in self._parts])]
         self._begin = np.r_[0, np.cumsum(side["counts"])]
@@ -170,7 +171,7 @@ class PreparedRows:
         return self.take(np.arange(start, stop))
 
     def sample(self, seed: int, offsets: np.ndarray | None = None) -> Sample:
-        """All of them, for a method that looks at some before it begins: read on demand; `offsets` are of cells."""
+        """All of these rows for a method that looks at some before it learns; they are read on demand."""
         about = self.preparation
         return Sample(self.n_rows, about.n_columns, about.task, lambda numbers: self.take(numbers).rows, seed, offsets)
 
@@ -223,19 +224,19 @@ class PreparedRows:
 
 
 def row_bytes(n_columns: int) -> int:
-    """Bytes of a row in memory; of one with many columns, which will be sparse, about."""
+    """Bytes of a row in memory; for many columns an estimate, as such rows are sparse."""
     return 8 * min(n_columns, 4096)
 
 
 def count_targets(store: Store, name: str) -> dict[str, Any]:
-    """What the task has to say of all targets of one side (:meth:`~ikmap.tasks.LearningTask.counted`)."""
+    """Count the targets of training or test rows, as the task does it (:meth:`~ikmap.tasks.LearningTask.counted`)."""
     rows = PreparedRows(store, name)
     task = rows.preparation.task
     return counted(task, [task.census(y) for y in rows.targets()])
 
 
 def counted(task: LearningTask, censuses: list[Any]) -> dict[str, Any]:
-    """What a task has to say of all targets.
+    """Add up what a task has counted in each part of the targets.
 
     Raises
     ------
@@ -295,20 +296,20 @@ def read_targets(
 
 
 def _arrays_of_part(store: Store, name: str) -> dict[str, np.ndarray]:
-    """What a part holds. The process keeps the latest, of which neighbouring rows are likely to be wanted next."""
-    global _latest
+    """The arrays of a part. The process keeps the latest, as neighbouring rows are likely to be wanted next."""
     stored = store.open_arrays(name)
-    kept = _latest  # another thread may replace it at any time
+    kept = _latest.get("part")  # another thread may replace it at any time
     # Arrays that are still open are those whose files are the same.
     if kept is not None and kept[0].keys() == stored.keys() and all(kept[0][key] is stored[key] for key in stored):
         return kept[1]
-    _latest = None  # before the next is read: never two in memory
+    _latest.forget()  # before the next is read: never two in memory
     arrays = {key: read(array, slice(0, array.shape[0])) for key, array in stored.items()}
-    _latest = stored, arrays
+    _latest.put("part", (stored, arrays))
     return arrays
 
 
-_latest: tuple[dict[str, zarr.Array], dict[str, np.ndarray]] | None = None
+_latest: Kept[str, tuple[dict[str, zarr.Array], dict[str, np.ndarray]]] = PROCESS.keeps(1)
+"""The arrays of one part, as they are stored and as they were read."""
 
 
 def load_scaling(store: Store) -> tuple[np.ndarray, np.ndarray]:
@@ -319,7 +320,7 @@ def load_scaling(store: Store) -> tuple[np.ndarray, np.ndarray]:
 
 
 def refuse_strangers(found: list[Mapping[str, Any]], task: LearningTask, url: str) -> None:
-    """Refuse labels that have no target.
+    """Refuse labels that the task knows no target for, such as classes that no training row has.
 
     Raises
     ------

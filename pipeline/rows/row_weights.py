@@ -1,4 +1,4 @@
-"""How much training rows weigh: what a learner makes of their targets, checked before a loop relies on it."""
+"""Weights of training rows: the learner computes them from the targets, and they are checked before use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A stream in the store: rows in the order of their arrival, chunk by chunk, each chunk whole blocks of rows."""
+"""A stream in the store: rows in the order of their arrival, in chunks of whole blocks."""
 
 from __future__ import annotations
 

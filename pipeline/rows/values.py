@@ -1,4 +1,4 @@
-"""Refusal of values that a learner cannot take, before it sees them."""
+"""Refuse values that a learner cannot take, before it sees them."""
 
 from __future__ import annotations
 

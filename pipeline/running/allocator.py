@@ -1,4 +1,4 @@
-"""Memory that a process has freed and will ask for again: keep it."""
+"""Have a process keep the memory that it has freed, as it will soon ask for it again."""
 
 from __future__ import annotations
 

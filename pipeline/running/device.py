@@ -1,4 +1,4 @@
-"""Which device a worker maps rows on, and what a run tells about it.
+"""Choose on which device, GPU or processor, a worker maps rows to cells, and record which it was.
 
 A worker uses a GPU that it was given, one worker for each. What comes back is compared with the processor's cells on a
 sample of every block; the counts go into the run's records.
@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,7 @@ from ikmap.partitioners.mapper import Mapper
 from ikmap.rows import Rows
 from pipeline.errors import InputError
 from pipeline.running.foreign import checked
+from pipeline.storage.kept import PROCESS, Kept
 from pipeline.storage.models import CACHED_MODELS
 
 DEVICES = ("auto", "cpu", "gpu")
@@ -28,8 +28,8 @@ GIVEN = "CUDA_VISIBLE_DEVICES"
 CHECKED_ROWS = 32
 """Rows of a block, evenly spaced, whose cells the processor finds too."""
 
-_mappers: dict[tuple[str, str], Mapper] = {}
-_lock = Lock()
+_mappers: Kept[tuple[str, str], Mapper] = PROCESS.keeps(CACHED_MODELS)
+"""By content hash of the partitionings and name of the device."""
 
 
 def device_of_worker(asked: str) -> Device | None:
@@ -64,16 +64,17 @@ def gpu_is_given() -> bool:
 def mapper_of(model: Partitions, device: Device) -> Mapper:
     """The partitionings on the device, where the last ones stay."""
     key = (model.content_hash, device.name)
-    with _lock:
-        if key not in _mappers:
-            while len(_mappers) >= CACHED_MODELS:
-                del _mappers[next(iter(_mappers))]
+    with _mappers.lock:
+        mapper = _mappers.get(key)
+        if mapper is None:
+            _mappers.make_room()
             try:
-                _mappers[key] = model.mapper(device)
+                mapper = model.mapper(device)
             except MemoryError:  # others may be in the way
-                _mappers.clear()
-                _mappers[key] = model.mapper(device)
-        return _mappers[key]
+                _mappers.forget()
+                mapper = model.mapper(device)
+            _mappers.put(key, mapper)
+        return mapper
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""Send tasks to a Dask cluster and take what comes back: bounded in flight, and whatever happens to workers."""
+"""Send tasks to a Dask cluster, a bounded number at a time, and cope with workers that die."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def run_tasks(
     tasks: Sequence[Task],
     stop: Callable[[], bool] | None = None,
 ) -> Iterator[tuple[Task, Record]]:
-    """Run ``function(*task.args)`` for every task; yield each as it finishes, and submit the next ones only then.
+    """Run ``function(*task.args)`` for every task and yield each as it finishes; only then are more submitted.
 
     Nothing is written down: what has to survive an interruption is the caller's matter. Leaving the loop early
     cancels what is still running.
@@ -127,10 +127,10 @@ def run_tasks(
 
 
 class Work(Protocol):
-    """Tasks that depend on each other, or on what comes from elsewhere."""
+    """Tasks that cannot all start at once: they wait for each other, or for rows to arrive."""
 
     def more(self) -> bool:
-        """Whether something may become ready that no task is awaited for."""
+        """Whether tasks may still become ready although none is running now."""
 
     def ready(self) -> Iterable[tuple[Callable[..., Record], Task]]:
         """Functions and tasks that may begin and have not been given out before."""

@@ -1,4 +1,4 @@
-"""A stage of a run: its tasks, recorded one by one, skipped when done before."""
+"""A stage of a run: it runs a list of tasks, records each that is done, and skips those that were done before."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ class Stage:
     ) -> list[Record]:
         """Run ``function(*task.args)`` for every task that has no record yet; return all records in order.
 
-        A watcher hears of each, and may end the stage before all are done: then only records of those that are.
+        A watcher is told of each and may end the stage early; then only the records of finished tasks are returned.
 
         A record is a dict of JSON values; ``rows``, ``bytes_read`` and ``bytes_written`` are summed up. ``outputs``
         names what the task wrote (:meth:`~pipeline.storage.store.Store.holds`): where some of it is missing, it is done

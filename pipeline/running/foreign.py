@@ -1,4 +1,4 @@
-"""Maps of other packages are checked as they are used; those of ours by their tests."""
+"""Check the cells that maps of other packages give, at each use. For our own maps the tests do that."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whole or redone: what is found damaged no longer counts as done, and the stages make it again."""
+"""Have what is found damaged made again: it no longer counts as done, so its stage does it once more."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ STORE = "store.zarr"
 
 
 def check_models(run: RunDirectory, say: Callable[[str], None]) -> None:
-    """Read what a batch run that is taken up again holds to score with; what is damaged counts as not done.
+    """Read all models of a batch run that is taken up again; a damaged one counts as not done.
 
     That is models, partitionings, and what the columns and classes are.
 

@@ -1,4 +1,4 @@
-"""The machine that something was measured on."""
+"""Describe this machine, for whoever reads what was measured on it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a cluster tells Prometheus of our runs: workers of their tasks, the scheduler of the stages.
+"""Figures for Prometheus: the workers tell of their tasks, the scheduler tells of the stages.
 
 Dask serves a page ``/metrics`` in every process that has a dashboard, if the package prometheus_client is there. What
 stands in it of ours is in :mod:`pipeline.watching.figures`; here is how it gets there. Workers count as they work

@@ -1,4 +1,4 @@
-"""Imported by the process that the workers of this machine are forked from: loads what tasks need, once for all."""
+"""Load what tasks need, once: the process that forks the workers of this machine imports this module."""
 
 from __future__ import annotations
 

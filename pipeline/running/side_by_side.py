@@ -1,4 +1,4 @@
-"""Stages that do not need each other, at the same time, each chain of them in a thread of the client; time limits."""
+"""Run chains of stages side by side, each in a thread of the client; stop them at an error or a time limit."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ _until: ContextVar[float] = ContextVar("until", default=float("inf"))
 
 
 class TimeLimitReached(Exception):
-    """What runs under a time limit has reached it."""
+    """The stages inside a :func:`time_limit` have reached it."""
 
 
 @contextmanager
 def time_limit(seconds: float) -> Iterator[None]:
-    """Stop what is done within, where it waits (:func:`stop_when_told`), after so many seconds.
+    """Stop the stages inside the ``with`` block after so many seconds; they notice where they wait for tasks.
 
     Raises
     ------
     TimeLimitReached
-        They are over.
+        The seconds are over.
     """
     token = _until.set(min(_until.get(), time.monotonic() + seconds))
     try:
@@ -36,10 +36,10 @@ def time_limit(seconds: float) -> Iterator[None]:
 
 
 def side_by_side[T](chains: Mapping[str, Callable[[], T]]) -> dict[str, T]:
-    """Call all, each in a copy of the caller's context; return what each gives.
+    """Call every chain in a thread of its own, with a copy of the caller's context, and return what each returns.
 
-    Where one fails, or the caller is interrupted, the others are told to stop (:func:`stop_when_told`), and only when
-    they have does the error get out.
+    If one fails, or the caller is interrupted, the others are told to stop (:func:`stop_when_told`). The error is
+    raised only when all of them have stopped.
     """
     if len(chains) == 1:
         return {name: chain() for name, chain in chains.items()}
@@ -70,14 +70,14 @@ def side_by_side[T](chains: Mapping[str, Callable[[], T]]) -> dict[str, T]:
 
 
 def stop_when_told() -> None:
-    """Called now and then where a stage waits.
+    """Raise if this chain is to stop; a stage calls this now and then while it waits for tasks.
 
     Raises
     ------
     KeyboardInterrupt
-        In a chain that is to stop.
+        Another chain has failed, or the caller was interrupted.
     TimeLimitReached
-        In one whose time is over.
+        The :func:`time_limit` around this chain is over.
     """
     told = _stop.get()
     if told is not None and told.is_set():

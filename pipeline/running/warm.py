@@ -1,4 +1,4 @@
-"""Let every worker load its libraries and compiled loops as it starts, not in its first tasks."""
+"""Have every worker load its libraries and compiled loops when it starts, so that its first tasks need not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A clock that stands still while loops are compiled: seconds of a task are then the same on a new installation."""
+"""A clock that stands still while loops are compiled, so that a new installation measures the same seconds."""
 
 from __future__ import annotations
 

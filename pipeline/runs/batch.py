@@ -102,9 +102,9 @@ def run_batch(
 
 @contextmanager
 def stopped_after(context: Context, invocation: Invocation) -> Iterator[None]:
-    """What the work of a run is done in: watched by Dask, and when it is done, counted, and the cluster stopped.
+    """Surround the work of a run: let Dask watch it, and at its end count its seconds and stop the cluster.
 
-    What comes after it tells of the run, and is none of its work.
+    What a run does after that, such as writing the report, no longer needs the cluster.
     """
     run = context.run
     with invocation.watched(run):
@@ -119,7 +119,7 @@ def stopped_after(context: Context, invocation: Invocation) -> Iterator[None]:
 def _stages(
     context: Context, data: ResolvedDataset, invocation: Invocation, step: Callable[..., Result]
 ) -> tuple[Result, Result, Result | None, dict[str, Result]]:
-    """All stages: what ingest, cells and select have found, and every learner's training and evaluation."""
+    """Run all stages; return the results of ingest, cells and select, and each learner's training and evaluation."""
     params = context.params
     check_least(context, data, invocation)
     compile_words(context, {source.format for source in data.sources if source})
@@ -179,7 +179,7 @@ def cannot_be_read_again(data: ResolvedDataset, invocation: Invocation, within: 
 
 
 def call_stage(context: Context, call: Call, done_before: set[str], name: str, work: Callable[[], Result]) -> Result:
-    """Return what a stage has found: of an earlier process, if all that it wrote is still there, else by calling it.
+    """Return the result of a stage. It is called only if no earlier process has finished it, or some output is missing.
 
     A stage that is made again is taken out of `done_before`.
     """
@@ -221,7 +221,7 @@ def compile_words(context: Context, words: Collection[str]) -> None:
 
 
 def widths(params: Params, selection: Result | None) -> tuple[dict[str, Value], dict[str, Any]]:
-    """The map's value for each learner on cells, and psi, gamma, ... of each on rows: as chosen, else as given."""
+    """For each learner the map's value, or its own psi or gamma if it works on rows: as chosen, else as given."""
     selected, tuned = (selection or {}).get("chosen", {}), (selection or {}).get("tuned", {})
     on_cells: dict[str, Value] = {}
     values: dict[str, Any] = {}

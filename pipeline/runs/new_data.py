@@ -1,4 +1,4 @@
-"""Rows to score: opened so that their columns are those that the model knows."""
+"""Open new rows to score, with their columns in the order that the model knows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The online pipeline: an initial set, then block after block predicted and learned from (algorithms.md 9.4)."""
+"""The online pipeline: learn an initial set, then predict block after block and learn from it (algorithms.md 9.4)."""
 
 from __future__ import annotations
 

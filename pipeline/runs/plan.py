@@ -1,4 +1,4 @@
-"""The plan of a run: what it will take, said before it starts; and the refusal of what cannot fit."""
+"""The plan of a run: the memory and disk that it will take, estimated beforehand; what cannot fit is refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The model of a finished run, opened to score with, and what it decides of rows in memory."""
+"""The model of a finished run: find and open it, and compute its decisions for rows in memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cells: every training and test row to t integers; one task reads rows and writes one whole shard."""
+"""Cells: map every training and test row to t integers. Each task reads rows and writes one whole shard."""
 
 from __future__ import annotations
 

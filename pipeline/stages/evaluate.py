@@ -1,4 +1,4 @@
-"""Evaluate: a learner's model on the test cells."""
+"""Evaluate: predict the test rows with a learner's model and add up how good that is."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _tasks_of(store: Store, fitted: Fitted | None) -> tuple[int, int]:
 def tally_of_rows(
     store: Store, learner: str, fitted: Fitted | None, content_hash: str, start: int, stop: int
 ) -> Record:
-    """Task: what some test rows say of the model."""
+    """Task: predict some test rows and count what the task counts, such as right and wrong ones."""
     model: Any = load_model(store, f"{MODELS}/{learner}", Model, content_hash)
     test = PreparedRows(store, "test")
     if fitted is None:

@@ -64,7 +64,7 @@ def cell_values(params: Params, n_rows: int) -> list[Value]:
 
 
 def groups_of(psis: list[Value], fold: int, params: Params) -> list[list[Value]]:
-    """Values of psi that one task scores: never a matter of the result."""
+    """Divide the values of psi among tasks; how they are divided does not change the result."""
     if not params.map.nested:
         return [[psi] for psi in psis]  # each is made anew
     if fold:

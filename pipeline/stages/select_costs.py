@@ -1,4 +1,4 @@
-"""How long the rest of a search will take: learned from what is done."""
+"""Estimate how long the rest of a search will take, from the tasks that are done."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The choice of learners that sweep: one pass over all values of the map's option, on a fold of its own."""
+"""Search by a sweep: one pass tries all values of the map's option for a learner, and one fold scores them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shuffle: the rows of all files as a stream, in a seeded order or that of the files, chunk by chunk."""
+"""Shuffle: store the rows of all files as a stream, in a seeded order or that of the files, in chunks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arrays of the store: how they are compressed, and reading them so that what is damaged or missing is named."""
+"""Arrays of the store: how they are compressed, and how they are read, with errors that name what is damaged."""
 
 from __future__ import annotations
 

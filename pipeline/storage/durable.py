@@ -1,4 +1,4 @@
-"""Files that are on the disk and whole: flushed before anything promises them, with a digest that reading verifies."""
+"""Write files so that they survive a power cut, and read them so that damage is noticed."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from typing import IO, Any
 import numpy as np
 
 from pipeline.errors import Damaged, InputError, writing
+from pipeline.storage.kept import PROCESS, Kept
 
 DIGEST = "digest"
 """Key of a JSON object under which the digest of all others stands."""
@@ -35,7 +36,8 @@ type Stamp = tuple[int, int, int]
 _BLOCK = 1 << 20
 
 _promise: ContextVar[set[str] | None] = ContextVar("promise", default=None)
-_on_disk: dict[str, Stamp] = {}
+_on_disk: Kept[str, Stamp] = PROCESS.keeps(KEPT_IN_MIND)
+"""By path: files and directories that were flushed, as they were then."""
 
 
 # --- flushing
@@ -43,7 +45,7 @@ _on_disk: dict[str, Stamp] = {}
 
 @contextmanager
 def promised() -> Iterator[None]:
-    """Have all that is written within on the disk at the end, when it may be promised; flushed in one go."""
+    """Flush all that is written inside the ``with`` block when it ends, in one go; after that it may be promised."""
     if _promise.get() is not None:  # whoever is around this one promises
         yield
         return
@@ -57,7 +59,7 @@ def promised() -> Iterator[None]:
 
 
 def written(*paths: str | Path) -> None:
-    """Note local files and directories that were written or changed: flushed by who promises them, else at once."""
+    """Note files and directories that were written. The :func:`promised` around flushes them, else they are now."""
     pending = _promise.get()
     if pending is None:
         flush({str(path) for path in paths})
@@ -66,7 +68,7 @@ def written(*paths: str | Path) -> None:
 
 
 def taken() -> set[str]:
-    """What is to be flushed before the promise around the caller, who now flushes it in its place."""
+    """Take over what the :func:`promised` around the caller would flush; the caller flushes it now."""
     pending = _promise.get() or set()
     paths = set(pending)
     pending.clear()
@@ -106,9 +108,7 @@ def _flush(path: str) -> None:
             return
         os.fsync(handle)
         if stamp is not None:
-            if len(_on_disk) >= KEPT_IN_MIND:
-                _on_disk.clear()
-            _on_disk[path] = stamp
+            _on_disk.put(path, stamp)
     except OSError as error:
         if error.errno == errno.EINVAL and os.path.isdir(path):  # a file system that has no such thing
             return
@@ -118,7 +118,7 @@ def _flush(path: str) -> None:
 
 
 def _stamp(handle: int) -> Stamp | None:
-    """What is another one once a file or directory has changed; None where it could change and keep it."""
+    """A mark that changes whenever a file or directory changes; None where no such mark can be relied on."""
     about = os.fstat(handle)
     changed = about.st_ctime_ns
     # Some file systems count whole seconds only.

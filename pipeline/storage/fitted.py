@@ -15,7 +15,7 @@ from pipeline.storage.store import Store
 
 @dataclass(frozen=True)
 class Fitted:
-    """Which partitionings: small enough to travel with every task.
+    """A reference to stored partitionings, small enough to travel with every task.
 
     Attributes
     ----------
@@ -41,7 +41,7 @@ class Fitted:
 
     @property
     def label(self) -> str:
-        """What its outputs are called after."""
+        """Such as "anne-psi-256": its outputs have this in their names."""
         return label_of(self.map, self.parameter, self.value)
 
     @property
@@ -50,7 +50,7 @@ class Fitted:
         return f"{'grown' if self.grown else 'partitions'}/{self.label}"
 
     def as_result(self) -> dict[str, Any]:
-        """As a learner's result says what it works on."""
+        """The entries of a learner's result that say on which cells it works."""
         value = {"psi": self.value} if self.parameter == "psi" else {"parameter": self.parameter, "value": self.value}
         return {"cells": self.label, **value}
 

@@ -1,4 +1,4 @@
-"""Records of the tasks of a stage: each promises that what its task wrote is on the disk, and whole."""
+"""Records of finished tasks: each promises that what its task wrote is on the disk, and whole."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The directory of a run: what it is a run of, what is finished, and how to go on."""
+"""The directory of a run: it knows of which run, what is finished, and so where to go on."""
 
 from __future__ import annotations
 

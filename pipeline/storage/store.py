@@ -22,6 +22,7 @@ from fsspec.core import url_to_fs
 from pipeline.errors import Damaged, writing
 from pipeline.storage import durable
 from pipeline.storage.arrays import ABSENT, ABSENT_FRACTION, compressors, read, shards_of
+from pipeline.storage.kept import PROCESS, Kept
 
 COMPLETE = "complete"
 """Attribute that is written last: a group without it was left half-written and counts as absent."""
@@ -42,7 +43,8 @@ AS_WRITTEN: Any = {"write_empty_chunks": True, "read_missing_chunks": False}
 
 type Stamps = dict[str, tuple[int, int, int]]
 
-_opened: dict[tuple[str, str, str], tuple[Stamps, Any]] = {}
+_opened: Kept[tuple[str, str, str], tuple[Stamps, Any]] = PROCESS.keeps(KEPT_OPEN)
+"""By kind, path and name: what was opened, and the files that describe it as they were then."""
 
 
 def _stamps(folder: Path, members: bool) -> Stamps:
@@ -290,9 +292,9 @@ class Store:
         return arrays
 
     def _kept_open[T](self, kind: str, name: str, open_it: Callable[[], T]) -> T:
-        """What `open_it` gives, from this process's cache as long as the files that describe it are the same.
+        """What `open_it` gives, kept by this process as long as the files that describe it are the same.
 
-        Threads may open the same thing twice; what they find in the cache is whole.
+        Threads may open the same thing twice; what they find kept is whole.
         """
         if not self.local:  # to learn whether it has changed would take as long as to open it
             return open_it()
@@ -303,9 +305,7 @@ class Store:
             found: T = kept[1]
             return found
         found = open_it()
-        if len(_opened) >= KEPT_OPEN:
-            _opened.clear()
-        _opened[kind, self.path, name] = stamps, found
+        _opened.put((kind, self.path, name), (stamps, found))
         return found
 
     @_names_it

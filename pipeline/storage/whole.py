@@ -10,7 +10,7 @@ from pipeline.storage.rundir import RunDirectory
 
 
 def is_whole(run: RunDirectory, record: Mapping[str, Any]) -> bool:
-    """Whether what a record promises is there. What only reading it can tell shows as it is read."""
+    """Whether the files that a record promises are there. Damage inside them is noticed when they are read."""
     predicted = record.get("predicted")
     return all(map(run.store.holds, record.get("outputs", ()))) and (
         predicted is None or digest_of_predictions(run.path, predicted) == predicted["sha256"]

@@ -1,4 +1,4 @@
-"""Cells of a stream by maps that grow with it: a chain of tasks, each of which goes on from what the one before left.
+"""Cells of a stream by maps that grow with it: each task extends the map that the task before it has left.
 
 A chunk's cells are stored with the number of cells of each partitioning before its first block and after each block.
 So learners see a new cell with the first block that has a row in it, however blocks are put together to chunks.
@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import json
 import time
-from collections import OrderedDict
 from dataclasses import dataclass, replace
 from pathlib import Path
-from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -26,6 +24,7 @@ from pipeline.running.foreign import checked, checked_growth
 from pipeline.running.working_clock import working_clock
 from pipeline.storage.durable import read_arrays, write_arrays
 from pipeline.storage.fitted import Fitted
+from pipeline.storage.kept import PROCESS, Kept
 from pipeline.storage.models import save_model
 
 CHECKPOINT_SHARE = 0.05
@@ -125,29 +124,17 @@ class _Saved:
     cost: float = 0.0
 
 
-_kept: OrderedDict[tuple[str, str], tuple[int, Any, _Saved]] = OrderedDict()
-_lock = Lock()
-
-
-def forget() -> None:
-    """Keep no map any more."""
-    with _lock:
-        _kept.clear()
+_kept: Kept[tuple[str, str], tuple[int, Any, _Saved]] = PROCESS.keeps(MOST_KEPT)
+"""By run and checkpoint: maps, and the chunk that comes next."""
 
 
 def _keep(growing: Growing, fitted: Fitted, next_chunk: int, model: Any, saved: _Saved) -> None:
-    with _lock:
-        key = growing.run, growing.checkpoint(fitted)
-        _kept[key] = next_chunk, model, saved
-        _kept.move_to_end(key)
-        if len(_kept) > MOST_KEPT:
-            _kept.popitem(last=False)
+    _kept.put((growing.run, growing.checkpoint(fitted)), (next_chunk, model, saved))
 
 
 def _before(stream: Stream, growing: Growing, fitted: Fitted, k: int, n_threads: int) -> tuple[Any, _Saved]:
     """A map before chunk k: that of this process, or the last one saved, extended by the chunks since then."""
-    with _lock:
-        next_chunk, model, saved = _kept.get((growing.run, growing.checkpoint(fitted)), (-1, None, _Saved()))
+    next_chunk, model, saved = _kept.get((growing.run, growing.checkpoint(fitted))) or (-1, None, _Saved())
     if next_chunk == k:
         return model, saved
     first, model = _read(growing.checkpoint(fitted))

@@ -1,4 +1,4 @@
-"""Intake: rows of an unbounded source become chunks of the store in the order of their arrival, a few chunks ahead."""
+"""Intake: store the rows of a source without an end as they arrive, at most a few chunks ahead of the learners."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A race of learners on one stream: how far everyone is, and what may be done next."""
+"""A race of learners through one stream: it knows how far each is, and which tasks may start next."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MAP, MODEL, GROWN = "map", "model", "grown"
 
 
 class Arrivals(Protocol):
-    """The part of a stream that has arrived and stands in the store, and how the rest gets there.
+    """The rows of a stream that are in the store already, and whatever brings the others there.
 
     A context manager: rows are received between :meth:`start` and the end of the ``with`` block.
 
@@ -61,7 +61,7 @@ class Arrivals(Protocol):
 
 
 class Race:
-    """Which chunks are mapped, and what each learner may do next (:class:`~pipeline.running.engine.Work`).
+    """Knows which chunks are mapped and how far each learner is, and gives out the tasks that may start.
 
     Parameters
     ----------
@@ -174,7 +174,7 @@ class Race:
                 yield function, Task(what, args, self._at_home(name))
 
     def _may_map(self, k: int) -> bool:
-        """Whether nothing is in the way of chunk k: a map that grows goes on from the chunk before."""
+        """Whether chunk k may be mapped now; a map that grows needs the chunk before it to be done."""
         return self.growing is None or k == 0 or k - 1 in self._mapped
 
     def _mapping(self, k: int) -> tuple[Callable[..., Record], Task]:
@@ -184,7 +184,7 @@ class Race:
         return map_and_grow, Task(_map_name(k), args, self._at_home(MAP))
 
     def _save_grown(self, ended: bool, n_chunks: int) -> Iterator[tuple[Callable[..., Record], Task]]:
-        """Yield what stores the maps that have grown, once no learner goes on: as they are where the last one ended."""
+        """Yield tasks that store the grown maps, as they are at the chunk where the last learner has ended."""
         on_cells = [c for c in self.contestants if c.fitted is not None]
         over = all(c.learner in self.stopped or (ended and self.next(c.learner) == n_chunks) for c in on_cells)
         if self.growing is None or not over:

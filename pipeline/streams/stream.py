@@ -1,11 +1,9 @@
-"""Stream: every block is predicted, then learned from, by learners side by side; cells are made ahead of them."""
+"""Tasks of a stream: map a chunk to cells, and let a learner predict each block of it and then learn from it."""
 
 from __future__ import annotations
 
 import time
-from collections import OrderedDict
 from dataclasses import dataclass
-from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -22,6 +20,7 @@ from pipeline.running.engine import Record
 from pipeline.running.working_clock import working_clock
 from pipeline.storage.durable import read_arrays, write_arrays
 from pipeline.storage.fitted import Fitted
+from pipeline.storage.kept import PROCESS, Kept
 from pipeline.storage.models import MODELS, save_model
 from pipeline.streams.grow import cells_of_chunk
 from pipeline.training.traces import finite, traces_of
@@ -226,24 +225,20 @@ class _Saved:
 
 
 MOST_KEPT = 16
-_kept: OrderedDict[tuple[str, str], tuple[int, Any, _Saved]] = OrderedDict()
-_lock = Lock()
+_kept: Kept[tuple[str, str], tuple[int, Any, _Saved]] = PROCESS.keeps(MOST_KEPT)
+"""By run and checkpoint: states, and the chunk that comes next."""
 
 
 def _keep(contestant: Contestant, next_chunk: int, state: Any, saved: _Saved | None = None) -> None:
-    with _lock:
-        _kept[contestant.run, contestant.checkpoint] = next_chunk, state, saved or _Saved()
-        if len(_kept) > MOST_KEPT:
-            _kept.popitem(last=False)
+    _kept.put((contestant.run, contestant.checkpoint), (next_chunk, state, saved or _Saved()))
 
 
 def _state_before(
     stream: Stream, params: Params, contestant: Contestant, k: int, n_threads: int
 ) -> tuple[Any, _Saved, list[list[Any]] | None]:
     """State before chunk k; or after it, with the chunk's blocks."""
-    with _lock:
-        # Taken out, not copied: a task that fails half-way must not leave a state that has learned too much.
-        next_chunk, state, saved = _kept.pop((contestant.run, contestant.checkpoint), (-1, None, _Saved()))
+    # Taken out, not copied: a task that fails half-way must not leave a state that has learned too much.
+    next_chunk, state, saved = _kept.take((contestant.run, contestant.checkpoint)) or (-1, None, _Saved())
     if next_chunk == k:
         return state, saved, None
     offsets = None if contestant.fitted is None else contestant.fitted.offsets(stream.store)

@@ -1,4 +1,4 @@
-"""What trains one kind of learners: their tasks on the cluster, what these need, and whether they fill it.
+"""Runners: each trains one kind of learners, by tasks on the cluster, and says how much memory they need.
 
 :mod:`pipeline.training.train` has an object for each kind; ``Learner.runner`` says which is whose.
 """
@@ -49,7 +49,7 @@ class Lesson:
 
     @property
     def chosen(self) -> dict[str, Any]:
-        """The map's value, or parameter and value of the learner: what the result begins with."""
+        """The value chosen for the map or the learner, such as psi; the result begins with it."""
         if self.fitted is not None:
             return self.fitted.as_result()
         return {"parameter": LEARNERS[self.learner].parameter(self.options), "value": self.value}

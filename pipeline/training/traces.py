@@ -1,4 +1,4 @@
-"""What learners tell of themselves as they learn: a number for each name that they declare, at each point recorded."""
+"""Traces: figures that learners declare by name and that are recorded as they learn."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Train: one learner on the stored cells or rows, by the runner of its kind."""
+"""Train: hand one learner, with the stored cells or rows, to the runner for its kind."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def train(
 
 
 def fills_cluster(context: Context, learner: str, fitted: Fitted) -> bool:
-    """Whether a learner's tasks go to every worker in rounds, so that another's would keep them all waiting."""
+    """Whether a learner sends tasks to every worker in rounds, which another learner's tasks would delay."""
     n = PreparedRows(context.store, "train").n_rows
     cells_bytes = packed_bytes(n, context.params.t, fitted.most_cells)
     return runner_of(learner).fills_cluster(context.params.of(learner), cells_bytes)

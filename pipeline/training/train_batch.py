@@ -1,4 +1,4 @@
-"""SVM and logistic regression on the stored cells where one task solves a problem: in memory, or block by block."""
+"""SVM and logistic regression, if one task can solve a problem: in memory, or block by block from a file."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def svm_params(params: Params, learner: str) -> SVMParams:
 def solve_whole(
     store: Store, params: Params, learner: str, fitted: Fitted, classes: list[Any], solver: str = "memory"
 ) -> Record:
-    """Task: solve all of few one-vs-rest problems and store the model."""
+    """Task: solve all one-vs-rest problems, where they are few, and store the model."""
     fit, rows, read = _solve(store, params, learner, fitted, len(classes), None, solver)
     stored = store_model(store, params, learner, classes, [fit])
     return {**stored, "rows": rows, "bytes_read": read, "certificate": certificate(fit)}

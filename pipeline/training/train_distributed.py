@@ -9,7 +9,6 @@ on with the round it was in. What a worker holds in memory (the part's cells abo
 from __future__ import annotations
 
 import shutil
-import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -22,6 +21,7 @@ from ikmap.cells import packed_dtype
 from ikmap.learners.dual import cocoa
 from ikmap.learners.dual.block_reader import BlockReader
 from ikmap.learners.dual.cocoa import Coordinator, Order, Report
+from ikmap.learners.dual.linear_svm import class_costs
 from pipeline.errors import Damaged
 from pipeline.params import Params
 from pipeline.rows.cell_blocks import CellBlocks, SpooledBlocks
@@ -33,6 +33,7 @@ from pipeline.running.dispatch import Task
 from pipeline.running.engine import Record, Stage
 from pipeline.storage.durable import read_arrays, read_json, write_arrays, write_json
 from pipeline.storage.fitted import Fitted
+from pipeline.storage.kept import PROCESS, Kept
 from pipeline.storage.store import Store
 from pipeline.training.train_batch import store_solution, svm_params
 
@@ -123,8 +124,8 @@ class _Team:
         """Let workers forget the parts."""
         client = self.stage.context.client
         if client is not None:
-            client.run(forget, on_error="ignore")
-        forget()
+            client.run(let_go, on_error="ignore")
+        let_go()
 
 
 def _solve_group(team: _Team, group: list[int], number: int, folder: Path) -> Record:
@@ -139,7 +140,7 @@ def _solve_group(team: _Team, group: list[int], number: int, folder: Path) -> Re
         rows += record["rows"]
         columns = record["columns"]
         totals.add(record)
-    costs = cocoa.class_costs(params, team.n_classes, counts)
+    costs = class_costs(params, counts)
     task = cocoa.Task(params, team.n_classes, tuple(group), team.n_parts, costs)
     coordinator = _restore(folder, task) or Coordinator(task, columns)
     while (order := coordinator.order) is not None:
@@ -208,19 +209,18 @@ class _Held:
     reader: BlockReader
     blocks: CellBlocks | SpooledBlocks
     bytes_in_memory: int
-    alphas: dict[str, np.ndarray] = field(default_factory=dict)
+    alphas: Kept[str, np.ndarray] = field(default_factory=lambda: Kept(2))
 
 
-_held: dict[Part, _Held] = {}
-_weights: dict[str, np.ndarray] = {}
-_lock = threading.Lock()
+_held: Kept[Part, _Held] = PROCESS.keeps(None)
+_weights: Kept[str, np.ndarray] = PROCESS.keeps(2)
+"""By file, the two that the next round starts from."""
 
 
-def forget() -> None:
-    """Let go of everything that this process holds."""
-    with _lock:
-        _held.clear()
-        _weights.clear()
+def let_go() -> None:
+    """Hold no part any more: the learner is done."""
+    _held.forget()
+    _weights.forget()
 
 
 def count_part(part: Part) -> Record:
@@ -245,7 +245,7 @@ def improve_part(part: Part, folder: str, task: cocoa.Task, order: Order) -> Rec
     new, report = cocoa.improve(task, part.number, held.reader, order, alpha, alpha_before, w, w_before)
     path = Path(f"{stem}-{order.round}.npz")
     _write_array(path, new)
-    _remember(held.alphas, str(path), new)
+    held.alphas.put(str(path), new)
     _rest(held)
     # The coordinator has written down its state after `done` rounds; of earlier ones it will ask no more.
     Path(f"{stem}-{done - 2}.npz").unlink(missing_ok=True)
@@ -254,11 +254,12 @@ def improve_part(part: Part, folder: str, task: cocoa.Task, order: Order) -> Rec
 
 def _hold(part: Part) -> tuple[_Held, int]:
     """Return a part, and the bytes that had to be read for it."""
-    with _lock:
-        for other in [other for other in _held if other.of != part.of]:
-            del _held[other]  # of a learner that is done
-        if part in _held:
-            return _held[part], 0
+    with _held.lock:
+        for other in _held:
+            if other.of != part.of:
+                _held.take(other)  # of a learner that is done
+        if (found := _held.get(part)) is not None:
+            return found, 0
         used = sum(held.bytes_in_memory for held in _held.values())
     store = Store(part.path)
     offsets = part.fitted.offsets(store)
@@ -276,8 +277,7 @@ def _hold(part: Part) -> tuple[_Held, int]:
     whole = {"visit_rows": None} if n_blocks == 1 else {}
     blocks = stored if in_memory else SpooledBlocks(stored, offsets, **whole)
     held = _Held(BlockReader(blocks, part.n_classes, None, True), blocks, size if in_memory else 0)
-    with _lock:
-        _held[part] = held
+    _held.put(part, held)
     return held, stored.bytes_read
 
 
@@ -285,27 +285,18 @@ def _rest(held: _Held) -> None:
     """Between rounds, what is in files need not be in memory too."""
     if not held.bytes_in_memory:
         held.reader.release()
-        held.alphas.clear()
+        held.alphas.forget()
 
 
-def _array(cache: dict[str, np.ndarray], path: str, shape: tuple[int, int], done: int) -> np.ndarray:
+def _array(kept: Kept[str, np.ndarray], path: str, shape: tuple[int, int], done: int) -> np.ndarray:
     """State after so many rounds, from memory or its file; zeros before the first."""
     if done <= 0:
         return np.zeros(shape)
-    with _lock:
-        found = cache.get(path)
+    found = kept.get(path)
     if found is None:
         found = _read_array(Path(path))
-        _remember(cache, path, found)
+        kept.put(path, found)
     return found
-
-
-def _remember(cache: dict[str, np.ndarray], path: str, array: np.ndarray) -> None:
-    """Keep the two that the next round starts from."""
-    with _lock:
-        cache[path] = array
-        while len(cache) > 2:
-            del cache[next(iter(cache))]
 
 
 def _write_array(path: Path, array: np.ndarray) -> None:

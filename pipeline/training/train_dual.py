@@ -1,4 +1,4 @@
-"""Solvers of linear problems on cells: which one a size calls for, its tasks, and what it needs."""
+"""Choose how to solve a linear problem on cells, by its size, and run the tasks of the solver."""
 
 from __future__ import annotations
 

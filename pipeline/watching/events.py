@@ -1,6 +1,6 @@
-"""What a run says while it runs: one small seam of events, to which all stages report.
+"""Events: what a run says while it works. All stages report here, whoever shows it.
 
-Whether that ends as bars on a terminal, as log lines or as nothing is the caller's choice
+The command chooses whether it becomes bars on a terminal, log lines or nothing
 (:func:`pipeline.watching.progress.choose_progress`).
 """
 
@@ -40,7 +40,7 @@ class Events(Protocol):
 
 
 class Base:
-    """The context manager of an `Events` that holds nothing."""
+    """Base of those `Events` that have nothing to give back at their end."""
 
     def __enter__(self) -> Self:
         return self

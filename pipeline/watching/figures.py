@@ -1,4 +1,4 @@
-"""Sums of what a process has done, by stage or model, in the form in which Prometheus reads them."""
+"""Counters of what this process has done, by stage or model, for Prometheus to read."""
 
 from __future__ import annotations
 

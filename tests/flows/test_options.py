@@ -25,6 +25,8 @@ from flows.options.score import ScoreOptions
 from flows.runs.batch import batch_params
 from ikmap.learners.rows import Block
 from ikmap.methods import LEARNERS, DualLearner, Sample, Training, methods, plain_options
+from ikmap.methods.options import MethodOptions
+from ikmap.methods.reserved import RESERVED
 from ikmap.methods.sharing import chosen
 from ikmap.partitioners import fit_partitions
 from ikmap.tasks.classification import Classification
@@ -35,6 +37,16 @@ from tests import ROOT
 from tests.support.params_for import params_for
 
 COMMANDS = options_page.COMMANDS
+
+
+def test_methods_cannot_have_options_with_names_of_the_commands_own() -> None:
+    """What an option of a command, or a function of its options, is called is reserved: no more and no less."""
+    ours = {"config", "help", "help_all", "scoped", *dir(MethodOptions)}
+    for command in COMMANDS:
+        ours |= {*dir(command), *command.specs()} - set(command.METHOD_OPTIONS)
+    assert {name for name in ours if not name.startswith("_") and name.islower()} == RESERVED
+    assert not RESERVED & plain_options(methods()).keys()
+
 
 # Every option of both commands, none of them at its default.
 BATCH = BatchOptions(

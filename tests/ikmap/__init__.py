@@ -1,0 +1,1 @@
+"""Tests of the mathematics, in folders named like those of ``ikmap/``; most compare with ``tests/naive``."""

@@ -1,4 +1,4 @@
-"""Slow, obvious versions of every method: the oracle of each fast one."""
+"""Slow and obvious versions of the algorithms, which the tests compare the fast ones with."""
 
 from tests.naive.partitioners import isolation_kernel, isolation_trees, subsamples, tree_cells, voronoi_cells
 

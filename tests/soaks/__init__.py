@@ -1,0 +1,4 @@
+"""Trials that take too long for the test suite and are started by hand: damage to every bit, and power cuts.
+
+Begin with ``python -m tests.soaks.bit_flips``.
+"""

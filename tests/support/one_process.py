@@ -19,7 +19,6 @@ from flows.options.batch import BatchOptions, OnlineOptions
 from flows.options.score import ScoreOptions
 from flows.runs.batch import batch_params, find_data, identity, sources_of
 from flows.runs.online import online_identity, online_params
-from pipeline.rows import prepared
 from pipeline.running import engine
 from pipeline.running.dispatch import Task
 from pipeline.running.engine import Context as RunContext
@@ -32,11 +31,10 @@ from pipeline.runs.new_data import open_data
 from pipeline.runs.online import run_online
 from pipeline.runs.score import Output, score
 from pipeline.runs.trained_model import open_run
-from pipeline.storage import durable, models, store
 from pipeline.storage.durable import read_json
+from pipeline.storage.kept import PROCESS
 from pipeline.storage.rundir import RunDirectory
 from pipeline.streams import grow, stream
-from pipeline.training import train_distributed
 from pipeline.watching.events import QuietProgress
 
 
@@ -101,13 +99,7 @@ def one_process() -> Iterator[None]:
 
 def forget() -> None:
     """Be another process: nothing of what was read is remembered."""
-    store._opened.clear()
-    models._cache.clear()
-    prepared._latest = None
-    stream._kept.clear()
-    grow.forget()
-    train_distributed.forget()
-    durable._on_disk.clear()
+    PROCESS.forget()
 
 
 @dataclass(frozen=True)

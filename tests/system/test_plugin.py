@@ -43,7 +43,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def start(site: Path, words: list[str], program: str = "flows.batch", **how: Any) -> subprocess.Popen[str]:
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("PREFECT_")}
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(("PREFECT_", "IKMAP_PACKAGES"))}
     environment["PYTHONPATH"] = os.pathsep.join([str(site), str(ROOT)])
     return subprocess.Popen(
         [sys.executable, "-m", program, *words], env=environment, text=True, stdout=subprocess.PIPE,
@@ -160,6 +160,13 @@ def installed(tmp_path: Path, name: str, points: dict[str, str]) -> Path:
         (
             "from ikmap.tasks import Classification\nclass METHOD(Classification):\n    name = 'other'",
             "its task 'binary' has a name that ikmap has taken",
+        ),
+        (
+            "from ikmap.methods import LEARNERS, option\nfrom ikmap.methods.kinds import Integer\n"
+            "from ikmap.methods.learners import OnlineOptions\nclass Options(OnlineOptions):\n"
+            "    columns = option(3, Integer(1), help='a number')\nclass Other(type(LEARNERS['ogd'])):\n    pass\n"
+            "Other.Options = Options\nMETHOD = Other(name='first', title='a learner', on='cells')",
+            "its method 'first' has an option 'columns', a name that the commands use themselves",
         ),
         ("METHOD = 3", "found int in its entry point, expected a Map, a Learner or a KernelMethod"),
         ("def METHOD(", "cannot be imported (SyntaxError"),

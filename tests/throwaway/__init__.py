@@ -1,1 +1,1 @@
-"""Methods and papers as strangers write them, fixtures of tests: each is carried without an edit elsewhere."""
+"""Methods, tasks and a paper as strangers would write them, with tests that each works without an edit elsewhere."""

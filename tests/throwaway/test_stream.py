@@ -316,7 +316,7 @@ def test_as_packages_on_two_workers(file: Path, tmp_path: Path) -> None:
     (about / "METADATA").write_text("Metadata-Version: 2.1\nName: throwaway\nVersion: 1.0\n")
     offered = "bins = tests.throwaway.growing_bins:METHOD\nforgets = tests.throwaway.forgetting:METHOD\n"
     (about / "entry_points.txt").write_text(f"[ikmap.methods]\n{offered}")
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("PREFECT_")}
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(("PREFECT_", "IKMAP_PACKAGES"))}
     environment["PYTHONPATH"] = os.pathsep.join([str(tmp_path / "site"), str(ROOT)])
     words = ["--partitioner", BINS, "--learner", f"{FORGETTING},ogd", "--input", str(file), "--label", "0"]
     words += ["--initial", str(INITIAL), "--block-rows", "30", "--t", str(T), "--bins", "4", "--order", "file"]

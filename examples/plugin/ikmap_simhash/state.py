@@ -26,6 +26,7 @@ class State:
     def partial_fit(self, rows: Any, y: np.ndarray) -> SimpleNamespace:
         predicted = np.empty(len(y), dtype=np.int64)
         for i, (columns, k) in enumerate(zip(rows.columns(), y, strict=True)):
+            columns = columns[columns >= 0]  # -1 stands for "no cell", and would be the last weight
             scores = self.weights[columns].sum(axis=0)
             predicted[i] = scores[1] >= scores[0] if scores.size == 2 else scores.argmax()  # as a decision is read
             rival = np.where(np.arange(scores.size) == k, -np.inf, scores).argmax()
@@ -37,7 +38,8 @@ class State:
         return SimpleNamespace(predicted=predicted)
 
     def decision_function(self, rows: Any) -> np.ndarray:
-        scores = self.weights[rows.columns()].sum(axis=1)
+        padded = np.vstack([self.weights, np.zeros(self.weights.shape[1])])  # its last row serves -1, for "no cell"
+        scores = padded[rows.columns()].sum(axis=1)
         return scores[:, 1:] - scores[:, :1] if scores.shape[1] == 2 else scores  # (n, K) with K = 1 for two classes
 
     def model(self, classes: list[Any], params: dict[str, Any] | None = None) -> Any:

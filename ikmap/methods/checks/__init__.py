@@ -19,6 +19,7 @@ from ikmap.methods.kernel import KernelMethod
 from ikmap.methods.learner import Learner
 from ikmap.methods.map import Map
 from ikmap.methods.registry import FAULTS, Method, import_models, method, methods
+from ikmap.methods.reserved import reserved_among
 
 __all__ = ["Check", "CheckFailed", "check_method", "checks_of", "main"]
 
@@ -81,6 +82,8 @@ def _options(one: Any) -> None:
     for name, spec in one.Options.specs().items():
         true(spec.help.strip(), f"option {name!r}: found no help, expected what it does")
         spec.check(spec.default)
+    taken = reserved_among(one.Options.specs())
+    true(not taken, f"option {taken[:1]}: the commands use that name themselves, expected another one")
     one.Options()
     true(not isinstance(one, Map) or one.about, "about: found none, expected half a sentence for the report")
     json_values(one.Options().as_json(), "options")

@@ -27,6 +27,7 @@ from ikmap.methods.checks.common import (
 from ikmap.methods.learner import Learner
 from ikmap.methods.learners import CountsLearner, StreamLearner, WholeLearner
 from ikmap.methods.sample import Sample, Shape, Training
+from ikmap.seeds import generator
 from ikmap.tasks import LearningTask
 
 
@@ -37,6 +38,8 @@ def checks_of_learner(one: Learner) -> Iterator[tuple[str, Callable[[], None]]]:
         if isinstance(one, StreamLearner):
             yield f"stream of {title}", partial(_stream, one, task)
             yield f"checkpoint on {title}", partial(_checkpoint, one, task)
+            if one.on == "cells":
+                yield f"rows without cells, stream of {title}", partial(_absent, one, task)
             if one.grows:
                 yield f"growing on {title}", partial(_growing, one, task)
         elif isinstance(one, WholeLearner):
@@ -106,6 +109,36 @@ def _stream(one: StreamLearner, task: LearningTask) -> None:
     given = round_trip(model)
     same(given.decision_function(rows), model.decision_function(rows), "decisions of the model from a store")
     same(given.decision_function(rows[10:20]), given.decision_function(rows)[10:20], "decisions of some rows alone")
+
+
+def _absent(one: StreamLearner, task: LearningTask) -> None:
+    """What was learned of rows that lack cells touches no cell that they do not have, in the state and in its model."""
+    rows, offsets = _seen(one)
+    assert offsets is not None
+    offsets = np.concatenate([offsets[:-1], [offsets[-1] + 1]])  # one cell more, the very last, in which no row is
+    codes = rows.codes.astype(np.int32)
+    codes[generator(SEED).random(codes.shape) < 0.3] = -1
+    codes[:2] = -1  # rows without any cell
+    cells, y, (options, value) = Cells(codes, offsets), targets_of(task), _given(one)
+    state = one.start(options, value, Sample(N, offsets.size - 1, task, cells.__getitem__, SEED, offsets), 1)
+    state.partial_fit(cells.packed()[:50], y[:50])
+    state.partial_fit(cells[50:], y[50:])
+    decided = state.decision_function(cells)
+    nowhere = np.full((1, offsets.size - 1), -1, dtype=np.int32)
+    last = nowhere.copy()
+    last[0, -1] = offsets[-1] - offsets[-2] - 1
+    empty = state.decision_function(Cells(nowhere, offsets))
+    what = "(-1 of cells.columns() stands for no cell, and is no place in an array of weights)"
+    same(state.decision_function(Cells(last, offsets)), empty, f"decision of a cell that no row was in {what}")
+    model = round_trip(state.model(task.classes, {}))
+    true(
+        np.allclose(model.decision_function(cells), decided, rtol=1e-9, atol=1e-12),
+        f"decisions of rows that lack cells: the model's are not those of the state it was made of {what}",
+    )
+    true(
+        np.allclose(model.decision_function(Cells(nowhere, offsets)), empty, rtol=1e-9, atol=1e-12),
+        f"decision of a row without cells: the model's is not that of the state it was made of {what}",
+    )
 
 
 def _checkpoint(one: StreamLearner, task: LearningTask) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ikmap.methods.registry import offered
+from ikmap.methods.reserved import reserved_among
 from pipeline.reproduce.paper import Paper
 
 GROUP = "ikmap.papers"
@@ -24,7 +25,7 @@ def register(paper: Any, package: str = "") -> None:
     Raises
     ------
     ValueError
-        It is none, or its name is taken.
+        It is none, its name is taken, or one of its options has a name that commands have themselves.
     """
     if not isinstance(paper, Paper):
         raise ValueError(
@@ -35,6 +36,11 @@ def register(paper: Any, package: str = "") -> None:
         raise ValueError(
             f"package {package}: its paper {paper.name!r} has a name that is taken; pip uninstall {package}, or give "
             "the paper another name there"
+        )
+    if taken := reserved_among(paper.Options.specs()):
+        raise ValueError(
+            f"package {package}: its paper {paper.name!r} has an option {taken[0]!r}, a name that the commands use "
+            f"themselves; pip uninstall {package}, or give the option another name there"
         )
     PAPERS[paper.name] = paper
 

@@ -1,0 +1,1 @@
+"""Tests of the scikit-learn estimators, scikit-learn's own checks among them."""

@@ -1,0 +1,1 @@
+"""Tests of the exact kernels, against their formulas written out plainly."""

@@ -1,0 +1,1 @@
+"""Tests of the dense maps that approximate a kernel."""

@@ -1,0 +1,1 @@
+"""Tests of ``report.html``: its figures and words, and how it looks in a browser."""

@@ -53,7 +53,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def start(site: Path, *words: str, **how: Any) -> subprocess.Popen[str]:
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("PREFECT_")}
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(("PREFECT_", "IKMAP_PACKAGES"))}
     environment["PYTHONPATH"] = os.pathsep.join([str(site), str(ROOT)])
     return subprocess.Popen(
         [sys.executable, "-m", "flows.reproduce", *words], env=environment, text=True, stdout=subprocess.PIPE,

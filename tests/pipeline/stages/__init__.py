@@ -1,0 +1,1 @@
+"""Tests of single stages, on small stores and without worker processes where possible."""

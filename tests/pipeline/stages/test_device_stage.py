@@ -20,6 +20,7 @@ from pipeline.running.device import DEVICES, GIVEN, DeviceMap, device_of_worker,
 from pipeline.stages.cells import cells
 from pipeline.stages.partition import partition
 from pipeline.storage.fitted import Fitted
+from pipeline.storage.kept import PROCESS
 from tests import ROOT
 from tests.support import report_examples
 from tests.support.params_for import params_for
@@ -44,8 +45,8 @@ class Wrong(Pretended):
 
 
 @pytest.fixture(autouse=True)
-def no_partitionings_on_devices(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(seam, "_mappers", {})
+def no_partitionings_on_devices() -> None:
+    PROCESS.forget()
 
 
 def test_a_worker_takes_the_gpu_that_it_was_given(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,6 +18,7 @@ from ikmap.partitioners import IForestPartitions, VoronoiPartitions
 from ikmap.partitioners.voronoi import fit_voronoi
 from pipeline.errors import Damaged
 from pipeline.storage import durable, models
+from pipeline.storage.kept import PROCESS
 from pipeline.storage.models import load_model, save_model
 from pipeline.storage.store import CHUNK_BYTES, Store
 from tests import ROOT
@@ -234,9 +235,9 @@ def test_a_shard_that_is_cut_short_is_said_to_be(store: Store) -> None:
 
 @pytest.fixture(autouse=True)
 def _empty_cache() -> Iterator[None]:
-    models._cache.clear()
+    PROCESS.forget()
     yield
-    models._cache.clear()
+    PROCESS.forget()
 
 
 def a_model(k: int = 0) -> VoronoiPartitions:
@@ -248,7 +249,7 @@ def test_a_model_comes_back_and_is_read_once(store: Store, monkeypatch: pytest.M
     content_hash = save_model(store, "m/a", model)
     assert content_hash == model.content_hash
     assert load_model(store, "m/a", VoronoiPartitions, content_hash) is model
-    models._cache.clear()
+    PROCESS.forget()
     found = load_model(store, "m/a", VoronoiPartitions, content_hash)
     assert found.content_hash == content_hash
     monkeypatch.setattr(Store, "read_group", lambda *args: pytest.fail("read again"))  # noqa: ARG005
@@ -257,7 +258,7 @@ def test_a_model_comes_back_and_is_read_once(store: Store, monkeypatch: pytest.M
 
 def test_another_model_than_asked_for_is_refused(store: Store) -> None:
     save_model(store, "m/a", a_model())
-    models._cache.clear()
+    PROCESS.forget()
     with pytest.raises(ValueError, match=r"m/a: content hash [0-9a-f]{64}, not 0000"):
         load_model(store, "m/a", VoronoiPartitions, "0000")
     with pytest.raises(TypeError, match="found a anne model, expected IForestPartitions"):
@@ -268,7 +269,7 @@ def test_another_model_than_asked_for_is_refused(store: Store) -> None:
 
 def test_a_damaged_model_is_refused(store: Store) -> None:
     content_hash = save_model(store, "m/a", a_model())
-    models._cache.clear()
+    PROCESS.forget()
     array = zarr.open_array(store.path, path="m/a/centers", mode="r+")
     array[1, 0] += 2.0**-40
     for asked in (content_hash, None):
@@ -278,13 +279,13 @@ def test_a_damaged_model_is_refused(store: Store) -> None:
 
 def test_few_models_are_kept_and_the_latest_used_ones(store: Store) -> None:
     hashes = [save_model(store, f"m/{k}", a_model(k)) for k in range(models.CACHED_MODELS + 1)]
-    assert list(models._cache) == hashes[1:]
+    assert list(models._kept) == hashes[1:]
     first = load_model(store, "m/0", VoronoiPartitions, hashes[0])
     for k in range(1, models.CACHED_MODELS):
         load_model(store, f"m/{k}", VoronoiPartitions, hashes[k])
     assert load_model(store, "m/0", VoronoiPartitions, hashes[0]) is first
     load_model(store, f"m/{models.CACHED_MODELS}", VoronoiPartitions, hashes[-1])
-    assert list(models._cache) == [*hashes[2:-1], hashes[0], hashes[-1]]
+    assert list(models._kept) == [*hashes[2:-1], hashes[0], hashes[-1]]
 
 
 def test_what_is_kept_open_follows_what_others_write(store: Store) -> None:

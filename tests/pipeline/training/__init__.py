@@ -1,0 +1,1 @@
+"""Tests of the stage that trains: learners on rows, and one problem solved by many workers."""

@@ -26,6 +26,7 @@ from pipeline.rows.layout import learning_parts
 from pipeline.running import engine
 from pipeline.running.engine import Context
 from pipeline.storage.fitted import Fitted
+from pipeline.storage.kept import PROCESS
 from pipeline.storage.models import load_model
 from pipeline.training import train_distributed
 from pipeline.training.train import train
@@ -40,7 +41,7 @@ PARAMS: dict[str, Any] = {"t": 9, "solver": "distributed", "parts": 3, "C": 1.0}
 
 @pytest.fixture(autouse=True)
 def _nothing_held() -> None:
-    train_distributed.forget()
+    PROCESS.forget()
 
 
 type Mapped = Callable[[Path, Params], tuple[Context, Fitted]]
@@ -194,7 +195,7 @@ def undisturbed(
         calls.append(1)
         return improve(*args)
 
-    train_distributed.forget()
+    PROCESS.forget()
     ctx, fitted = mapped_once(300, 10)(tmp_path_factory.mktemp("whole") / "run", KILLED)
     with pytest.MonkeyPatch.context() as patch:
         in_this_process(patch)
@@ -207,7 +208,7 @@ def undisturbed(
     [
         ("_write_array", 1), ("_write_array", 5), ("_write_array", 12), ("_write_array", 16),
         ("write_json", 1), ("write_json", 4), ("improve", 1), ("improve", 8),
-        ("store_solution", 1), ("store_solution", 2), ("forget", 1),
+        ("store_solution", 1), ("store_solution", 2), ("let_go", 1),
     ],
 )  # fmt: skip
 @pytest.mark.usefixtures("without_cluster")
@@ -228,14 +229,13 @@ def test_a_killed_solve_goes_on_to_the_same_bits(
         return improve(*args)
 
     ctx, fitted = mapped_once(300, 10)(tmp_path / "killed", KILLED)
-    train_distributed.forget()
+    PROCESS.forget()
     owner = cocoa if where == "improve" else train_distributed
     with monkeypatch.context() as patch:
         patch.setattr(owner, where, interrupted(call, getattr(owner, where)))
         with pytest.raises(Killed):
             train(ctx, "svm", fitted)
-    train_distributed._held.clear()  # another process
-    train_distributed._weights.clear()
+    PROCESS.forget()  # another process
     with monkeypatch.context() as patch:
         patch.setattr(cocoa, "improve", counted)
         assert train(ctx, "svm", fitted) == expected

@@ -1,0 +1,1 @@
+"""Tests of progress as bars and log lines, and of names made safe to show."""

@@ -1,0 +1,1 @@
+"""Tests of SVMs with an exact kernel, against scikit-learn's."""
