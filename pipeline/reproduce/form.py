@@ -95,7 +95,7 @@ class Form:
         return []
 
     def html(self, rows: Sequence[Row]) -> str:  # noqa: ARG002
-        """What the page shows below the pictures, of `table` or a template; there is at least one row."""
+        """What the page shows below the pictures, made by `table` or a template; there is at least one row."""
         return ""
 
     def printed_out(self, rows: Sequence[Row]) -> tuple[Sequence[str], list[Sequence[str]]] | None:  # noqa: ARG002
