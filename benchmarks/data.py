@@ -15,7 +15,7 @@ from ikmap.rows import Rows, as_dense
 from ikmap.tasks import plain_label
 from pipeline.datasets.registry import ResolvedDataset, load_registry, resolve
 from pipeline.readers import open_source
-from pipeline.rows.prepared import Split
+from pipeline.rows.prepared import Side
 from pipeline.stages.ingest import DENSE_COLUMNS, DENSE_SHARE
 
 QUICK_ROWS = 1500
@@ -73,7 +73,7 @@ def _load(name: str, data_dir: Path) -> Data:
     if found.test_url is not None:
         X_test, labels_test = _read(found.test_url, found, X.shape[1])
     else:
-        split = Split(found.split.rule, labels.size, found.split.train_rows(labels.size))
+        split = Side(found.split.rule, labels.size, found.split.train_rows(labels.size))
         train = split.of_part(0, labels.size)
         test = np.setdiff1d(np.arange(labels.size), train)
         X, X_test, labels, labels_test = X[train], X[test], labels[train], labels[test]

@@ -23,7 +23,7 @@ from ikmap.learners.online.ogd import OGDState
 from ikmap.learners.rows import Block
 from ikmap.partitioners import draw_subsamples, fit_partitions
 from pipeline.readers import Piece, Source, open_source
-from pipeline.readers.base import Block as ReadBlock
+from pipeline.readers.base import RawRows
 
 TITLE = "The whole pipeline"
 ABOUT = (
@@ -92,7 +92,7 @@ def run_kernels(name: str, method: str, psi: int, t: int, options: Options) -> t
     seconds: dict[str, float] = {}
     clock = _Clock(seconds)
 
-    def read(source: Source, piece: Piece) -> list[ReadBlock]:
+    def read(source: Source, piece: Piece) -> list[RawRows]:
         return list(source.read(piece))
 
     sources = [open_source(url, found.format, found.label, found.n_columns) for url in urls]

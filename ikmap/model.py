@@ -14,7 +14,7 @@ import scipy.sparse as sp
 
 from ikmap.cells import Cells
 
-MODELS: dict[str, type[Model]] = {}
+KINDS: dict[str, type[Model]] = {}
 _CSR_PARTS = ("data", "indices", "indptr")
 _CELLS_PARTS = ("codes", "offsets")
 _WITHIN = ":"
@@ -35,7 +35,7 @@ class Model:
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if "kind" in cls.__dict__:
-            MODELS[cls.kind] = cls
+            KINDS[cls.kind] = cls
 
     def arrays(self) -> dict[str, np.ndarray]:
         """The arrays of all fields: ``field``, ``field.data`` and so on of CSR and cells, ``field:...`` of a model."""
@@ -93,10 +93,10 @@ def from_parts(metadata: dict[str, Any], arrays: dict[str, np.ndarray]) -> Model
     """
     values = dict(metadata)
     kind, version = values.pop("kind", None), values.pop("version", None)
-    if kind not in MODELS:
-        raise ValueError(f"unknown kind of model {kind!r}; known are {', '.join(sorted(MODELS))}")
-    if version != MODELS[kind].version:
-        raise ValueError(f"model {kind!r} has version {version}, this software reads {MODELS[kind].version}")
+    if kind not in KINDS:
+        raise ValueError(f"unknown kind of model {kind!r}; known are {', '.join(sorted(KINDS))}")
+    if version != KINDS[kind].version:
+        raise ValueError(f"model {kind!r} has version {version}, this software reads {KINDS[kind].version}")
     for name, value in values.items():
         match value:
             case {"csr_shape": [_, columns]}:
@@ -108,7 +108,7 @@ def from_parts(metadata: dict[str, Any], arrays: dict[str, np.ndarray]) -> Model
                 inner = {key.removeprefix(begin): array for key, array in arrays.items() if key.startswith(begin)}
                 values[name] = from_parts(inside, inner)
     dense = {name: array for name, array in arrays.items() if "." not in name and _WITHIN not in name}
-    return MODELS[kind](**values, **dense)
+    return KINDS[kind](**values, **dense)
 
 
 def row_parts(name: str, rows: Any) -> dict[str, np.ndarray]:

@@ -8,14 +8,14 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from ikmap.kernels.base import KERNELS, Kernel
+from ikmap.kernels.base import KINDS, Kernel
 from ikmap.kernels.chi2 import AdditiveChi2Kernel
 from ikmap.kernels.isolation import IsolationKernel, isolation_kernel
 from ikmap.kernels.radial import GaussianKernel, LaplacianKernel
 from ikmap.kernels.shared import SharedKernel
 
 __all__ = [
-    "KERNELS",
+    "KINDS",
     "AdditiveChi2Kernel",
     "GaussianKernel",
     "IsolationKernel",
@@ -36,5 +36,5 @@ def kernel_as_dict(kernel: Kernel) -> dict[str, Any]:
 def kernel_from(values: dict[str, Any]) -> Kernel:
     """Return the kernel that :func:`kernel_as_dict` described."""
     parameters = dict(values)
-    kernel: Kernel = KERNELS[parameters.pop("name")](**parameters)
+    kernel: Kernel = KINDS[parameters.pop("name")](**parameters)
     return kernel

@@ -16,7 +16,7 @@ QUANTUM = 2.0**32
 """Kernel values that are to be summed up are rounded to a multiple of 1/QUANTUM: see :meth:`Kernel.steps`."""
 
 
-KERNELS: dict[str, type[Any]] = {}
+KINDS: dict[str, type[Any]] = {}
 """Every kernel by its name, once its module is imported."""
 
 
@@ -31,7 +31,7 @@ class Kernel(ABC):
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         if "name" in vars(cls):
-            KERNELS[cls.name] = cls
+            KINDS[cls.name] = cls
 
     @abstractmethod
     def checked(self, rows: Any) -> Any:

@@ -12,7 +12,7 @@ from ikmap.kernels.base import Kernel
 from ikmap.kernels.shared import SharedKernel
 
 
-class Table:
+class KernelTable:
     """The shared part of a kernel's values: float64, shape (n, n + m).
 
     Of n rows among themselves, and with m others. It stays one object, however often what holds it is copied.
@@ -56,13 +56,13 @@ class TabledKernel(_Numbered):
     ----------
     of : dict
         The other, as :func:`ikmap.kernels.kernel_as_dict` has it.
-    table : Table
+    table : KernelTable
     """
 
     name: ClassVar[str] = "tabled"
 
     of: dict[str, Any]
-    table: Table
+    table: KernelTable
 
     def values(self, left: Any, right: Any, out: np.ndarray) -> None:
         values, n = self.table.values, self.table.values.shape[0]

@@ -25,12 +25,13 @@ from ikmap.methods.registry import (
 )
 from ikmap.methods.sample import Sample, Shape, Training
 from ikmap.methods.search import Search
-from ikmap.methods.sweep import Split
+from ikmap.methods.sweep import CellSplit
 
 __all__ = [
     "KERNELS",
     "LEARNERS",
     "MAPS",
+    "CellSplit",
     "CountsLearner",
     "DualLearner",
     "KernelMethod",
@@ -43,7 +44,6 @@ __all__ = [
     "Sample",
     "Search",
     "Shape",
-    "Split",
     "StreamLearner",
     "Training",
     "WholeLearner",

@@ -13,7 +13,7 @@ from ikmap.methods.search import JOINED, Search, combined, numbers_of
 
 if TYPE_CHECKING:
     from ikmap.kernels import Kernel
-    from ikmap.kernels.tabled import Table
+    from ikmap.kernels.tabled import KernelTable
 
 TABLE_BYTES = 512 << 20
 """Cross-validation computes what kernel values share once, where the table of it is no larger; else for each value."""
@@ -42,14 +42,14 @@ class KernelOptions(MethodOptions):
         """Options of the kernel."""
         return getattr(self, "_of_kernel", None) or KERNELS[self.kernel].Options()
 
-    def with_table(self, table: Table) -> Self:
+    def with_table(self, table: KernelTable) -> Self:
         """The same, with the kernel's values of two numbered rows looked up."""
         found = self.with_kernel(self.of_kernel)
         object.__setattr__(found, "_table", table)
         return found
 
     @property
-    def table(self) -> Table | None:
+    def table(self) -> KernelTable | None:
         """Where the kernel's values are looked up."""
         return getattr(self, "_table", None)
 
@@ -109,14 +109,14 @@ class OnKernel(Learner):
 
     def share(self, options: Any, value: Any, learned: Any, tested: Any) -> tuple[Any, Any, Any]:
         from ikmap.kernels import SharedKernel
-        from ikmap.kernels.tabled import Table, numbered
+        from ikmap.kernels.tabled import numbered
 
         n, m = learned.shape[0], tested.shape[0]
         if 8 * n * (n + m) > TABLE_BYTES:
             return options, learned, tested
         kernel = kernel_on_rows(options, value, learned.shape[1])
         assert isinstance(kernel, SharedKernel)
-        table = Table.of(kernel, learned, tested)
+        table = KernelTable.of(kernel, learned, tested)
         return options.with_table(table), numbered(0, n), numbered(n, m)
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from ikmap.learners.rows import Block
-    from ikmap.methods.sweep import Split
+    from ikmap.methods.sweep import CellSplit
     from ikmap.tasks import LearningTask
 from ikmap.methods.sample import Shape, Training
 from ikmap.methods.search import Search
@@ -128,7 +128,7 @@ class Learner:
         return False
 
     def sweep(
-        self, options: Any, training: Training, held_out: Block, splits: Iterator[Split]
+        self, options: Any, training: Training, held_out: Block, splits: Iterator[CellSplit]
     ) -> Iterator[tuple[int | float, float]]:
         """Follow the splits of the map's cells, and say after each how good what was learned by then is.
 

@@ -14,7 +14,7 @@ from ikmap.methods.search import Search
 
 if TYPE_CHECKING:
     from ikmap.cells import Cells
-    from ikmap.methods.sweep import Split
+    from ikmap.methods.sweep import CellSplit
     from ikmap.partitioners import Partitions
     from ikmap.rows import Rows
 
@@ -165,7 +165,7 @@ class Map:
         fit_rows: Rows,
         map_rows: Sequence[Rows],
         n_threads: int = 1,
-    ) -> tuple[list[Cells], Iterator[Split]]:
+    ) -> tuple[list[Cells], Iterator[CellSplit]]:
         """Cells of several sets of rows before any split, and all splits up to a value, ascending.
 
         What :meth:`fit` makes of `fit_rows` for a value has the cells after all splits with that value or less.

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Split:
+class CellSplit:
     """One cell becomes two, in the map for this value of its option and for all larger ones.
 
     Attributes

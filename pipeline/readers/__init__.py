@@ -9,7 +9,7 @@ A source is small and picklable; its pieces and blocks depend on the file alone,
 block alone. Whatever is wrong with a file raises `pipeline.errors.InputError` with one line.
 """
 
-from pipeline.readers.base import Block, Piece, Source
+from pipeline.readers.base import Piece, RawRows, Source
 from pipeline.readers.open import FORMATS, CsvFormat, Sizes, open_source
 
-__all__ = ["FORMATS", "Block", "CsvFormat", "Piece", "Sizes", "Source", "open_source"]
+__all__ = ["FORMATS", "CsvFormat", "Piece", "RawRows", "Sizes", "Source", "open_source"]

@@ -32,7 +32,7 @@ class Piece:
 
 
 @dataclass(frozen=True, eq=False)
-class Block:
+class RawRows:
     """Some consecutive rows.
 
     Attributes
@@ -108,7 +108,7 @@ class Source(ABC):
         """Independent units of work, in order; together they hold every row once."""
 
     @abstractmethod
-    def read(self, piece: Piece, skip: int = 0) -> Iterator[Block]:
+    def read(self, piece: Piece, skip: int = 0) -> Iterator[RawRows]:
         """Blocks `skip`, `skip + 1`, ... of a piece; the skipped ones are not parsed.
 
         Raises

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.csv
 
 from pipeline.errors import InputError
-from pipeline.readers.base import WIDE, Block, Piece, Source, check_columns, shown
+from pipeline.readers.base import WIDE, Piece, RawRows, Source, check_columns, shown
 from pipeline.readers.files import MEBIBYTE, File, LongLine, read_record, text_blocks
 from pipeline.readers.labels import LABEL_NAMES, check_names, choose_label
 from pipeline.readers.limits import MOST_COLUMNS, longest_row
@@ -58,7 +58,7 @@ class DelimitedSource(Source):
     def pieces(self) -> list[Piece]:
         return [Piece(0, self.data_start, None)]
 
-    def read(self, piece: Piece, skip: int = 0) -> Iterator[Block]:
+    def read(self, piece: Piece, skip: int = 0) -> Iterator[RawRows]:
         with self.file.open() as stream:
             stream.seek(piece.start)
             blocks = text_blocks(
@@ -68,7 +68,7 @@ class DelimitedSource(Source):
                 if k >= skip:
                     yield self.parse(text, line)
 
-    def parse(self, text: bytes, line: int) -> Block:
+    def parse(self, text: bytes, line: int) -> RawRows:
         """Rows of some whole records, of which the first stands in that line."""
         # A block of very many columns has few rows, and Arrow takes time and memory by columns: one by one is faster.
         if self.n_total >= WIDE and (found := self._row_by_row(text, line)) is not None:
@@ -82,7 +82,7 @@ class DelimitedSource(Source):
         X = np.empty((columns[0].size, len(columns)))
         for j, column in enumerate(columns):
             X[:, j] = column
-        return Block(X, y, line, len(text))
+        return RawRows(X, y, line, len(text))
 
     def _arrow(self, text: bytes) -> list[np.ndarray] | None:
         """All columns; None where Arrow finds a fault, whose words are not ours."""
@@ -105,7 +105,7 @@ class DelimitedSource(Source):
             columns[self.label] = _strings(stripped)
         return columns
 
-    def _row_by_row(self, text: bytes, line: int) -> Block | None:
+    def _row_by_row(self, text: bytes, line: int) -> RawRows | None:
         """As :meth:`parse`; None where a cell is not plainly a number, or there is another fault."""
         rows: list[np.ndarray] = []
         y: list[float | str] = []
@@ -126,7 +126,7 @@ class DelimitedSource(Source):
                 return None
         X = np.stack(rows) if rows else np.empty((0, self.n_total - (self.label is not None)))
         labels = None if self.label is None else _strings(y) if self.text_labels else np.array(y, dtype=np.float64)
-        return Block(X, labels, line, len(text))
+        return RawRows(X, labels, line, len(text))
 
     def _careful(self, text: bytes, line: int) -> list[np.ndarray]:
         """Parse cell by cell: raise for the first fault, or return what Arrow was too strict about."""

@@ -262,7 +262,7 @@ def text_blocks(
 ) -> Iterator[tuple[int, bytes]]:
     """Cut ``start .. stop - 1`` every `size` bytes; a line goes to the block in which it starts.
 
-    Yields the number of the first line, and the text. Block k holds the whole lines that start in bytes
+    Yields the number of the first line, and the text. RawRows k holds the whole lines that start in bytes
     ``start + k size .. start + (k + 1) size - 1``, and is empty where a long line runs through. `stream` stands at
     `start`, or at the first line start after it, which is counted as `line`.
 

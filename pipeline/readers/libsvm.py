@@ -16,7 +16,7 @@ import scipy.sparse as sp
 from pipeline.errors import InputError
 from pipeline.readers import _libsvm_loops as loops
 from pipeline.readers import bzip2
-from pipeline.readers.base import Block, Piece, Source, row_pieces
+from pipeline.readers.base import Piece, RawRows, Source, row_pieces
 from pipeline.readers.files import MEBIBYTE, File, text_blocks
 
 TEXT_BLOCK_BYTES = 8 * MEBIBYTE
@@ -54,7 +54,7 @@ class LibsvmSource(Source):
             return [Piece(0, 0, None)]
         return row_pieces(self.size, self.piece_bytes)
 
-    def read(self, piece: Piece, skip: int = 0) -> Iterator[Block]:
+    def read(self, piece: Piece, skip: int = 0) -> Iterator[RawRows]:
         if self.file.compression and piece.stop is not None:
             with bzip2.lines_of_piece(self.file, piece.start, piece.stop) as stream:
                 yield from self._blocks(stream, 0, None, piece, skip)
@@ -65,7 +65,7 @@ class LibsvmSource(Source):
 
     def _blocks(
         self, stream: io.BufferedReader, start: int, stop: int | None, piece: Piece, skip: int
-    ) -> Iterator[Block]:
+    ) -> Iterator[RawRows]:
         """Blocks of the text ``start .. stop - 1`` of a stream, which is that of a piece."""
         before = partial(self._lines_before, piece)
         blocks = text_blocks(stream, self.url, start, stop, self.block_bytes, lines_before=before)
@@ -73,11 +73,11 @@ class LibsvmSource(Source):
             if k >= skip:
                 yield self._parse(text, line, piece)
 
-    def parse(self, text: bytes, line: int) -> Block:
+    def parse(self, text: bytes, line: int) -> RawRows:
         """Rows of some whole lines, of which the first has that number."""
         return self._parse(text, line, Piece(0, 0, None))
 
-    def _parse(self, text: bytes, line: int, piece: Piece) -> Block:
+    def _parse(self, text: bytes, line: int, piece: Piece) -> RawRows:
         n_bytes = len(text)
         if n_bytes < 8 or not text.endswith(b"\n"):
             text = (text + b"\n").ljust(8, b"\n")
@@ -103,7 +103,7 @@ class LibsvmSource(Source):
         y[-1 - place[place < 0]] = values[place < 0]
         shape = (rows, width if self.n_columns is None else self.n_columns)
         X = sp.csr_array((data[:pairs], indices[:pairs], indptr[: rows + 1]), shape=shape)
-        return Block(X, y[:rows], line, n_bytes)
+        return RawRows(X, y[:rows], line, n_bytes)
 
     def _refuse(self, text: bytes, position: int, line: int, piece: Piece, fault: int, index: int = 0) -> None:
         """Raise for the token at `position`; only now is it worth counting the lines before the piece."""

@@ -13,7 +13,7 @@ from typing import IO, ClassVar
 import numpy as np
 
 from pipeline.errors import InputError
-from pipeline.readers.base import Block, Piece, Source, check_columns, row_pieces
+from pipeline.readers.base import Piece, RawRows, Source, check_columns, row_pieces
 from pipeline.readers.files import File
 from pipeline.readers.labels import choose_label
 from pipeline.readers.limits import check_row
@@ -128,7 +128,7 @@ class NpySource(Source):
         per_block = rows_per_block(self.block_bytes, self.layout.shape[1])
         return row_pieces(self.layout.shape[0], per_block * max(1, self.piece_bytes // self.block_bytes))
 
-    def read(self, piece: Piece, skip: int = 0) -> Iterator[Block]:
+    def read(self, piece: Piece, skip: int = 0) -> Iterator[RawRows]:
         assert piece.stop is not None
         per_block = rows_per_block(self.block_bytes, self.layout.shape[1])
         with self.file.open() as stream:
@@ -138,7 +138,7 @@ class NpySource(Source):
                 rows = finite(raw, self.url, start, self.label)
                 y = None if self.label is None else rows[:, self.label].copy()
                 X = rows if self.label is None else np.delete(rows, self.label, axis=1)
-                yield Block(np.ascontiguousarray(X), y, start + 1, raw.nbytes)
+                yield RawRows(np.ascontiguousarray(X), y, start + 1, raw.nbytes)
 
 
 def open_npy(

@@ -18,7 +18,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from pipeline.errors import InputError, writing
-from pipeline.readers.base import Block, Piece, Source, check_columns, shown
+from pipeline.readers.base import Piece, RawRows, Source, check_columns, shown
 from pipeline.readers.files import File
 from pipeline.readers.limits import check_row
 from pipeline.readers.npy import Layout, check_matrix, finite, read_layout, rows_per_block
@@ -60,13 +60,13 @@ class NpzSource(Source):
     def pieces(self) -> list[Piece]:
         return [Piece(0, 0, self.n_rows)]
 
-    def read(self, piece: Piece, skip: int = 0) -> Iterator[Block]:
+    def read(self, piece: Piece, skip: int = 0) -> Iterator[RawRows]:
         assert piece.stop is not None
         if self.X is None:
             return self._csr_blocks(piece.stop, skip)
         return self._dense_blocks(self.X, piece.stop, skip)
 
-    def _dense_blocks(self, layout: Layout, n_rows: int, skip: int) -> Iterator[Block]:
+    def _dense_blocks(self, layout: Layout, n_rows: int, skip: int) -> Iterator[RawRows]:
         per_block = rows_per_block(self.block_bytes, layout.shape[1])
         with ExitStack() as stack:
             labels = None if self.y is None else _Member(self.file, stack, self.label, self.y)
@@ -76,9 +76,9 @@ class NpzSource(Source):
                 stop = min(start + per_block, n_rows)
                 y = None if labels is None else _labels(labels, start, stop)
                 raw = member.read(start, stop)
-                yield Block(finite(raw, self.url, start), y, start + 1, raw.nbytes)
+                yield RawRows(finite(raw, self.url, start), y, start + 1, raw.nbytes)
 
-    def _csr_blocks(self, n_rows: int, skip: int) -> Iterator[Block]:
+    def _csr_blocks(self, n_rows: int, skip: int) -> Iterator[RawRows]:
         with ExitStack() as stack:
             labels = None if self.y is None else _Member(self.file, stack, self.label, self.y)
             values, columns, pointers = (
@@ -89,7 +89,7 @@ class NpzSource(Source):
                     stop = start + indptr.size - 1
                     y = None if labels is None else _labels(labels, start, stop)
                     X = self._csr_rows(values, columns, indptr, start)
-                    yield Block(X, y, start + 1, 12 * X.nnz + 4 * (stop - start))
+                    yield RawRows(X, y, start + 1, 12 * X.nnz + 4 * (stop - start))
 
     def _cut(self, pointers: _Member, n_rows: int) -> Iterator[tuple[int, np.ndarray]]:
         """First row of each block, and where its rows begin and end among the stored values: int64.

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipeline.errors import InputError
-from pipeline.readers.base import Block, Piece, Source, check_columns, shown
+from pipeline.readers.base import Piece, RawRows, Source, check_columns, shown
 from pipeline.readers.files import MEBIBYTE, File
 from pipeline.readers.labels import check_names, choose_label
 from pipeline.readers.limits import check_row
@@ -46,7 +46,7 @@ class ParquetSource(Source):
                 start, rows = group, 0
         return pieces
 
-    def read(self, piece: Piece, skip: int = 0) -> Iterator[Block]:
+    def read(self, piece: Piece, skip: int = 0) -> Iterator[RawRows]:
         assert piece.stop is not None
         per_block = max(1, self.block_bytes // (8 * len(self.names)))
         row = sum(self.group_rows[: piece.start])
@@ -80,7 +80,7 @@ class ParquetSource(Source):
                 "copy or download it again"
             )
 
-    def _block(self, batches: list[pa.RecordBatch], row: int) -> Block:
+    def _block(self, batches: list[pa.RecordBatch], row: int) -> RawRows:
         table = pa.Table.from_batches(batches)
         y = None
         if self.label is not None:
@@ -89,7 +89,7 @@ class ParquetSource(Source):
         X = np.empty((table.num_rows, len(features)))
         for k, j in enumerate(features):
             X[:, k] = self._column(table, j, row + 1)
-        return Block(X, y, row + 1, 8 * table.num_rows * len(self.names))
+        return RawRows(X, y, row + 1, 8 * table.num_rows * len(self.names))
 
     def _column(self, table: pa.Table, j: int, first_row: int) -> np.ndarray:
         column = table.column(j)

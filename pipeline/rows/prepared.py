@@ -99,7 +99,7 @@ class Preparation:
 
 
 @dataclass(frozen=True)
-class Split:
+class Side:
     """Which rows of a file are meant: all, or those on one side of a division.
 
     Attributes
@@ -121,8 +121,8 @@ class Split:
 
 
 @lru_cache(maxsize=4)
-def _of_part(split: Split, first: int, rows: int) -> np.ndarray:
-    """:meth:`Split.of_part`, kept for later: a part is read in several goes, and to shuffle it takes as long."""
+def _of_part(split: Side, first: int, rows: int) -> np.ndarray:
+    """:meth:`Side.of_part`, kept for later: a part is read in several goes, and to shuffle it takes as long."""
     numbers = np.arange(first, first + rows, dtype=np.int64)
     if split.rule == "all":
         numbers -= first
@@ -157,7 +157,7 @@ class PreparedRows:
         self.store = store
         self.preparation = Preparation.from_json(attributes["preparation"])
         self._parts = [Part(**part) for part in side["parts"]]
-        self._split = Split(**side["split"])
+        self._split = Side(**side["split"])
         self._url = side.get("url", name)
         self._first = np.r_[0, np.cumsum([part.rows for part in self._parts])]
         self._begin = np.r_[0, np.cumsum(side["counts"])]

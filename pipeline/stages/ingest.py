@@ -22,7 +22,7 @@ from pipeline.rows.prepared import (
     Part,
     Preparation,
     PreparedRows,
-    Split,
+    Side,
     refuse_strangers,
     write_part,
 )
@@ -88,12 +88,12 @@ def ingest(context: Context, data: ResolvedDataset) -> dict[str, Any]:
         refuse_strangers([part["found"] for part in test_parts], preparation.task, test.url)
         nnz += total(test_parts, "nnz")
         sides = {
-            "train": _side(train.url, train_parts, Split("all", rows)),
-            "test": _side(test.url, test_parts, Split("all", test_rows)),
+            "train": _side(train.url, train_parts, Side("all", rows)),
+            "test": _side(test.url, test_parts, Side("all", test_rows)),
         }
     else:
         n_train = data.split.train_rows(rows)
-        whole = Split(data.split.rule, rows, n_train, True, params.seed)
+        whole = Side(data.split.rule, rows, n_train, True, params.seed)
         sides = {"train": _side(train.url, train_parts, whole)}
         # What is not for training is for testing: to shuffle all rows once more would take as long as to store them.
         test_counts = [part["rows"] - k for part, k in zip(train_parts, sides["train"]["counts"], strict=True)]
@@ -217,7 +217,7 @@ def is_dense(sparse: bool, rows: int, columns: int, nnz: int) -> bool:
     return not sparse or (nnz >= DENSE_SHARE * rows * columns and columns <= DENSE_COLUMNS)
 
 
-def _side(url: str, parts: list[Record], split: Split) -> dict[str, Any]:
+def _side(url: str, parts: list[Record], split: Side) -> dict[str, Any]:
     """What :class:`~pipeline.rows.prepared.PreparedRows` needs: file, parts, and how many rows of each are meant."""
     first, counts = 0, []
     for part in parts:

@@ -49,7 +49,7 @@ if __name__ == "__main__":  # Dask's workers import this file too
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines()[-1] == "modules flows.prefect.configured"
+    assert done.stdout.splitlines()[-1] == "modules flows.prefect flows.prefect.configured"
     assert (tmp_path / "p.parquet").exists()
     assert not home.exists()
 

@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from ikmap.model import MODELS, Model, from_parts
+from ikmap.model import KINDS, Model, from_parts
 from ikmap.partitioners import draw_subsamples, fit_partitions
 from tests.support.point_sets import DATA, LAYOUTS, N
 
@@ -77,7 +77,7 @@ def test_hash_does_not_depend_on_the_memory_layout() -> None:
 
 def test_unknown_kind_and_version() -> None:
     model = _model("anne", "dense")
-    assert MODELS["anne"] is type(model)
+    assert KINDS["anne"] is type(model)
     with pytest.raises(ValueError, match=r"unknown kind of model 'forest'; known are .*anne.*iforest"):
         from_parts(model.metadata() | {"kind": "forest"}, model.arrays())
     with pytest.raises(ValueError, match="unknown kind of model None"):

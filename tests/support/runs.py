@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from ikmap.tasks import plain_label
 from ikmap.tasks.classification import Classification
 from pipeline.params import Params
-from pipeline.rows.prepared import DATA, Part, Preparation, PreparedRows, Split, write_part
+from pipeline.rows.prepared import DATA, Part, Preparation, PreparedRows, Side, write_part
 from pipeline.running import engine
 from pipeline.running.dispatch import Task
 from pipeline.running.engine import Context, Record
@@ -87,7 +87,7 @@ def store_rows(
     n_train = n if n_train is None else n_train
     sides = {}
     for side, train in (("train", True), ("test", rule == "all")):
-        split = Split(rule, n, n_train, train, seed)
+        split = Side(rule, n, n_train, train, seed)
         first, counts = 0, []
         for part in parts:
             counts.append(int(split.of_part(first, part.rows).size))

@@ -10,7 +10,7 @@ import numpy as np
 
 from ikmap.cells import Cells
 from ikmap.learners.rows import Block
-from ikmap.methods import Map, MethodOptions, Sample, Search, Split, Training, option
+from ikmap.methods import CellSplit, Map, MethodOptions, Sample, Search, Training, option
 from ikmap.methods.kinds import Real
 from ikmap.methods.map import MapOptions
 from ikmap.methods.options import Setting
@@ -113,13 +113,13 @@ class ArrivingCuts(Map):
         fit_rows: Rows,
         map_rows: Sequence[Rows],
         n_threads: int = 1,  # noqa: ARG002
-    ) -> tuple[list[Cells], Iterator[Split]]:
+    ) -> tuple[list[Cells], Iterator[CellSplit]]:
         columns, found = arrivals(as_dense(fit_rows), options.t, seed, limit)
         values = [as_dense(rows)[:, columns] for rows in map_rows]
         codes = [np.zeros(of.shape, np.int32) for of in values]
         whole = np.arange(options.t + 1, dtype=np.int64)
 
-        def splits() -> Iterator[Split]:
+        def splits() -> Iterator[CellSplit]:
             cuts: list[list[float]] = [[] for _ in columns]
             for value, i, cut in found:
                 left_of = [(c, k + 1) for k, c in enumerate(cuts[i]) if c <= cut]
@@ -130,7 +130,7 @@ class ArrivingCuts(Map):
                     inside = np.flatnonzero(of[:, i] == parent)
                     right = at[inside, i] >= cut
                     rows.append((inside[~right], inside[right]))
-                split = Split(value, i, parent, parent, len(cuts[i]), rows)
+                split = CellSplit(value, i, parent, parent, len(cuts[i]), rows)
                 split.apply(codes)
                 yield split
 
@@ -146,7 +146,7 @@ class SweptBayes(_NaiveBayes):
         return True
 
     def sweep(
-        self, options: Any, training: Training, held_out: Block, splits: Iterator[Split]
+        self, options: Any, training: Training, held_out: Block, splits: Iterator[CellSplit]
     ) -> Iterator[tuple[float, float]]:
         assert training.task is not None
         task, y, n_classes = training.task, training.y, len(training.classes)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ikmap.kernels.tabled import Table, numbered
+from ikmap.kernels.tabled import KernelTable, numbered
 from ikmap.learners.kernel.kernel_svm import KernelSVMParams, fit_kernel_svm
 from ikmap.methods import LEARNERS
 from ikmap.methods import checks as conformance
@@ -116,7 +116,7 @@ def test_shared_blocks_are_computed_once_and_change_nothing(tmp_path: Path, monk
 def test_a_table_has_the_values_of_the_kernel() -> None:
     X, _ = points(40)
     kernel = PowerKernel(0.5, 2.0)
-    tabled: Any = Table.of(kernel, X[:30], X[30:]).kernel(kernel)
+    tabled: Any = KernelTable.of(kernel, X[:30], X[30:]).kernel(kernel)
     expected = kernel.matrix(X[:30], X, 1)
     assert np.array_equal(tabled.matrix(numbered(0, 30), numbered(0, 40), 1), expected)
     assert np.array_equal(tabled.matrix(numbered(30, 10), numbered(0, 30), 1), expected[:, 30:].T)

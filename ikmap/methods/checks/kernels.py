@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from ikmap.kernels import SharedKernel
-from ikmap.kernels.base import KERNELS as CLASSES
-from ikmap.kernels.tabled import Table, numbered
+from ikmap.kernels.base import KINDS
+from ikmap.kernels.tabled import KernelTable, numbered
 from ikmap.methods.checks.common import D, N, json_values, rows_to_check, same, true
 from ikmap.methods.kernel import KernelMethod
 
@@ -66,7 +66,7 @@ def _values(one: KernelMethod) -> None:
     true(np.allclose(of_sparse, of_dense, rtol=1e-12), "kernel matrix of sparse rows: found another one than of dense")
     values = asdict(kernel)
     json_values(values, "what a store keeps of the kernel")
-    true(CLASSES[kernel.name](**values) == kernel, "the kernel that a store gives back is another one")
+    true(KINDS[kernel.name](**values) == kernel, "the kernel that a store gives back is another one")
 
 
 def _shared(one: KernelMethod) -> None:
@@ -77,7 +77,7 @@ def _shared(one: KernelMethod) -> None:
     kernels: list[Any] = [one.kernel(options, chosen, D) for chosen in (first, {**first, **others})]
     for kernel in kernels:
         true(isinstance(kernel, SharedKernel), f"kernel: found a {type(kernel).__name__}, expected a SharedKernel")
-    tables = [Table.of(kernel, X[:40], X[40:]) for kernel in kernels]
+    tables = [KernelTable.of(kernel, X[:40], X[40:]) for kernel in kernels]
     same(tables[0].values, tables[1].values, f"shared, with the same {', '.join(one.shares)} and another rest")
     for kernel in kernels:
         values = tables[0].kernel(kernel).matrix(numbered(0, 40), n_threads=1)

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 import ikmap.kernels.points as points_module
 from ikmap.cells import Cells
 from ikmap.kernels import (
-    KERNELS,
+    KINDS,
     AdditiveChi2Kernel,
     GaussianKernel,
     IsolationKernel,
@@ -158,7 +158,7 @@ def test_no_cell_equals_nothing():
 @pytest.mark.parametrize("kernel", [*OF.values(), IsolationKernel(7)], ids=[*OF, "isolation"])
 def test_name_and_parameters_as_json(kernel):
     assert kernel_from(json.loads(json.dumps(kernel_as_dict(kernel)))) == kernel
-    assert KERNELS[kernel.name] is type(kernel)
+    assert KINDS[kernel.name] is type(kernel)
 
 
 @pytest.mark.parametrize("layout", [np.asarray, sp.csr_array])

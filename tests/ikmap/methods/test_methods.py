@@ -20,7 +20,7 @@ def test_modules_of_models_define_kinds(module: str) -> None:
 
 def test_a_process_that_has_imported_nothing_else_can_read_every_kind_of_model() -> None:
     script = (
-        "import ikmap.methods, ikmap.model; ikmap.methods.import_models(); print(*sorted(ikmap.model.MODELS), sep=',')"
+        "import ikmap.methods, ikmap.model; ikmap.methods.import_models(); print(*sorted(ikmap.model.KINDS), sep=',')"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert {"linear", "kernel", "mapped", "fourier", "nystroem", "chi2"} <= set(done.stdout.strip().split(","))

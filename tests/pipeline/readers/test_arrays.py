@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.errors import InputError
-from pipeline.readers import Block, Sizes, Source, open_source
+from pipeline.readers import RawRows, Sizes, Source, open_source
 
 
 @pytest.fixture(scope="module")
@@ -24,11 +24,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("arrays")
 
 
-def read_all(source: Source) -> list[Block]:
+def read_all(source: Source) -> list[RawRows]:
     return [block for piece in source.pieces() for block in source.read(piece)]
 
 
-def dense(block: Block) -> np.ndarray:
+def dense(block: RawRows) -> np.ndarray:
     if isinstance(block.X, np.ndarray):
         assert block.X.flags.c_contiguous
         assert block.X.dtype == np.float64

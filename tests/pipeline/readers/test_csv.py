@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.errors import InputError
-from pipeline.readers import Block, Sizes, Source, open_source
+from pipeline.readers import RawRows, Sizes, Source, open_source
 from pipeline.readers.delimited import DelimitedSource
 from tests.naive.readers import csv_cells
 
@@ -27,11 +27,11 @@ def write(path: Path, content: str | bytes) -> str:
     return str(path)
 
 
-def read_all(source: Source) -> list[Block]:
+def read_all(source: Source) -> list[RawRows]:
     return [block for piece in source.pieces() for block in source.read(piece)]
 
 
-def joined(blocks: list[Block]) -> tuple[np.ndarray, np.ndarray | None]:
+def joined(blocks: list[RawRows]) -> tuple[np.ndarray, np.ndarray | None]:
     for block in blocks:
         assert block.X.dtype == np.float64
         assert block.X.flags.c_contiguous

@@ -21,7 +21,7 @@ import pytest
 from sklearn.datasets import load_svmlight_file
 
 from pipeline.errors import InputError
-from pipeline.readers import Block, Sizes, Source, open_source
+from pipeline.readers import RawRows, Sizes, Source, open_source
 from pipeline.readers.files import find_file
 
 LIBSVM = b"1 1:2 3:4\n-1 2:0.5\n" * 50
@@ -56,12 +56,12 @@ def write(path: Path, content: bytes) -> str:
     return str(path)
 
 
-def read_all(source: Source) -> list[Block]:
+def read_all(source: Source) -> list[RawRows]:
     return [block for piece in source.pieces() for block in source.read(piece)]
 
 
-def same(a: list[Block], b: list[Block]) -> bool:
-    def dense(block: Block) -> np.ndarray:
+def same(a: list[RawRows], b: list[RawRows]) -> bool:
+    def dense(block: RawRows) -> np.ndarray:
         return block.X if isinstance(block.X, np.ndarray) else block.X.toarray()
 
     return len(a) == len(b) and all(

@@ -15,7 +15,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from pipeline.errors import InputError
-from pipeline.readers import Block, Sizes, Source, open_source
+from pipeline.readers import RawRows, Sizes, Source, open_source
 from tests.naive.readers import libsvm_rows
 
 COMPRESS = {"": bytes, ".bz2": bz2.compress, ".gz": gzip.compress, ".xz": lzma.compress}
@@ -66,11 +66,11 @@ def write(path: Path, content: bytes) -> str:
     return str(path)
 
 
-def read_all(source: Source) -> list[Block]:
+def read_all(source: Source) -> list[RawRows]:
     return [block for piece in source.pieces() for block in source.read(piece)]
 
 
-def rows_of(blocks: list[Block]) -> list[tuple[float, dict[int, float]]]:
+def rows_of(blocks: list[RawRows]) -> list[tuple[float, dict[int, float]]]:
     found = []
     for block in blocks:
         X = block.X
@@ -89,7 +89,7 @@ def bits(found: list[tuple[float, dict[int, float]]]) -> list[tuple[str, dict[in
     return [(label.hex(), {i: v.hex() for i, v in row.items()}) for label, row in found]
 
 
-def same(a: Block, b: Block) -> bool:
+def same(a: RawRows, b: RawRows) -> bool:
     return (
         a.first_line == b.first_line
         and a.n_bytes == b.n_bytes

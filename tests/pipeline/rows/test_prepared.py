@@ -18,7 +18,7 @@ from ikmap.tasks.classification import Classification
 from pipeline.errors import Damaged, InputError
 from pipeline.rows import prepared
 from pipeline.rows.permutation import position_in_shuffle
-from pipeline.rows.prepared import Preparation, PreparedRows, Split, refuse_strangers
+from pipeline.rows.prepared import Preparation, PreparedRows, Side, refuse_strangers
 from pipeline.running.engine import Stage
 from pipeline.stages.ingest import fit_scaling
 from tests.support.runs import context, new_store, points, sparse, store_rows, without_cluster  # noqa: F401
@@ -124,7 +124,7 @@ def test_a_part_is_read_once_and_again_when_it_is_another(
 def test_training_and_test_rows_share_none_and_leave_none_out() -> None:
     for rule in ("first", "shuffle"):
         for n, n_train in [(2, 1), (10, 9), (1000, 333)]:
-            sides = [Split(rule, n, n_train, train, 5).of_part(0, n) for train in (True, False)]
+            sides = [Side(rule, n, n_train, train, 5).of_part(0, n) for train in (True, False)]
             assert sides[0].size == n_train
             assert np.array_equal(np.sort(np.concatenate(sides)), np.arange(n))
 
