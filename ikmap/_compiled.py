@@ -5,7 +5,8 @@
 
 The key tells which runs need the signature: those that are described by all of its words (:func:`needed`), or by all of
 one of several such lists with commas between. Names in braces stand for the layouts of rows, each with a word of its
-own (:data:`LAYOUTS`). Loops without a declaration are compiled as part of others, or as they are called.
+own (:data:`LAYOUTS`), or for an argument that is a group of several (:func:`group`). Loops without a declaration are
+compiled as part of others, or as they are called.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from itertools import product
 from string import Formatter
 from typing import Any
 
-from numba import njit
+from numba import njit, types
 from numba.core import sigutils
 
 from ikmap._compiled_cache import CompiledCache
@@ -35,6 +36,9 @@ LAYOUTS = {
     "csr": {"": "Tuple((f8[::1], i4[::1], i8[::1]))"},
 }
 """How loops are given rows: cells packed into one byte or two, cells as they are stored, rows of data."""
+
+GROUPS: dict[str, tuple[type, str]] = {}
+"""Classes of named tuples that loops are given, by name, and the types of their fields."""
 
 
 @dataclass(frozen=True)
@@ -99,6 +103,18 @@ def compiled(variants: Mapping[str, str | Iterable[str]] | Callable[..., Any] | 
     return decorate
 
 
+def group[Kind: type](fields: str) -> Callable[[Kind], Kind]:
+    """Decorate a class of named tuples, with the types of the fields: its name in braces is then one of an argument."""
+
+    def decorate(kind: Kind) -> Kind:
+        if kind.__name__ in GROUPS and GROUPS[kind.__name__][0].__module__ != kind.__module__:
+            raise ValueError(f"two groups are called {kind.__name__}: give one of them another name")
+        GROUPS[kind.__name__] = kind, fields
+        return kind
+
+    return decorate
+
+
 def needed(words: Collection[str]) -> list[tuple[Loop, str]]:
     """Loops and signatures, of the modules that have been imported, that a run described by these words needs."""
     return [
@@ -111,16 +127,22 @@ def needed(words: Collection[str]) -> list[tuple[Loop, str]]:
 
 def parsed(signature: str) -> tuple[Any, ...]:
     """Types of arguments, of their names."""
-    args: tuple[Any, ...] = sigutils.normalize_signature(f"({signature},)")[0]
+    known = {
+        **vars(types),
+        "NamedTuple": types.BaseTuple.from_types,
+        **{name: kind for name, (kind, _) in GROUPS.items()},
+    }
+    args: tuple[Any, ...] = sigutils.normalize_signature(eval(f"({signature},)", known))[0]
     return args
 
 
 def _expanded(variants: Mapping[str, str | Iterable[str]]) -> dict[str, tuple[frozenset[str], ...]]:
+    named = {**LAYOUTS, **{name: {"": f"NamedTuple(({fields}), {name})"} for name, (_, fields) in GROUPS.items()}}
     found: dict[str, tuple[frozenset[str], ...]] = {}
     for runs, signatures in variants.items():
         for signature in (signatures,) if isinstance(signatures, str) else signatures:
             layouts = {name for _, name, _, _ in Formatter().parse(signature) if name}
-            for chosen in product(*(LAYOUTS[name].items() for name in sorted(layouts))):
+            for chosen in product(*(named[name].items() for name in sorted(layouts))):
                 types_of = dict(zip(sorted(layouts), (text for _, text in chosen), strict=True))
                 more = {word for word, _ in chosen if word}
                 groups = tuple(frozenset({*alternative.split(), *more}) for alternative in runs.split(","))

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ikmap.cells import Cells
-from ikmap.learners._rows_loops import decisions
+from ikmap.learners._scores_loops import decisions
 from ikmap.learners.rows import Rows, check_rows, n_rows, row_arrays
 from ikmap.model import Model
 

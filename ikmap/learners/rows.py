@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ikmap.cells import Cells, absent_code
-from ikmap.learners._rows_loops import first_bad_code, largest_codes
+from ikmap.learners._codes_loops import first_bad_code, largest_codes
 
 type Rows = Cells | np.ndarray | sp.csr_array | sp.csr_matrix
 

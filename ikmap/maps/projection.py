@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ikmap._threads import for_each_block
-from ikmap.learners._rows_loops import decisions
+from ikmap.learners._scores_loops import decisions
 from ikmap.learners.rows import check_rows, row_arrays
 from ikmap.rows import Rows
 

@@ -8,6 +8,8 @@ are looked at. A point leaves for the smaller side at most log2(psi) times.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from ikmap._compiled import compiled
@@ -21,6 +23,15 @@ NONE = -1
 NODES, SPLITS, LEAVES, BOOKS = 0, 1, 2, 3
 # What books say about themselves: columns that vary, points they were opened for, their number.
 VARYING, SIZE, MINE = 0, 1, 2
+
+
+class Subtree(NamedTuple):
+    """A subtree to grow: of the points rows[begin:end]; ``parent`` is the node whose right child it is, or NONE."""
+
+    begin: int
+    end: int
+    depth: int
+    parent: int
 
 
 @compiled(
@@ -41,8 +52,7 @@ def grow_csr(data, indices, indptr, n_features, rows, uniforms, max_depth, featu
     n = indptr.size - 1
     where = (np.full(n, NONE, np.int64), np.empty(n, np.int64), np.empty(n, np.int64))
     count = np.zeros(4, np.int64)
-    # Subtrees to grow, the next one in preorder on top: begin, end, depth, node whose right child it is (or NONE), and
-    # whether the books on top of theirs are its own.
+    # Subtrees to grow, the next one in preorder on top, and whether the books on top of theirs are its own.
     todo = np.empty((2 * rows.size + 2, 5), np.int64)
     todo[0] = (0, rows.size, 0, NONE, 0)
     height = 1
@@ -50,15 +60,14 @@ def grow_csr(data, indices, indptr, n_features, rows, uniforms, max_depth, featu
     while height:
         height -= 1
         begin, end, depth, parent, opened = todo[height]
+        subtree = Subtree(begin, end, depth, parent)
         if not opened and end - begin <= SMALL:
-            _grow_small(points, rows, begin, end, depth, parent, uniforms, max_depth, tree, scratch, count)
+            _grow_small(points, rows, subtree, uniforms, max_depth, tree, scratch, count)
             continue
         if not opened:
             count[BOOKS] += 1
             books.append(_open_books(points, rows, begin, end, where, count[BOOKS]))
-        height = _peel(
-            rows, begin, end, depth, parent, uniforms, max_depth, tree, where, count, books[-1], todo, height
-        )
+        height = _peel(rows, subtree, uniforms, max_depth, tree, where, count, books[-1], todo, height)
         if height < 0:
             height = -height - 1
             books.pop()
@@ -66,11 +75,12 @@ def grow_csr(data, indices, indptr, n_features, rows, uniforms, max_depth, featu
 
 
 @compiled
-def _peel(rows, begin, end, depth, parent, uniforms, max_depth, tree, where, count, book, todo, height):
-    """Follow the larger children of a node through its books and put the smaller ones on the stack `todo`.
+def _peel(rows, subtree, uniforms, max_depth, tree, where, count, book, todo, height):
+    """Follow the larger children of a subtree's root through its books and put the smaller ones on the stack `todo`.
 
     Returns the new height of the stack; as -1 - height when the books are of no more use.
     """
+    begin, end, depth, parent = subtree
     feature, threshold, _ = tree
     owner, number, place = where
     columns, local, start, col_start, col_point, col_value, have, varies, witness, fenwick, about = book
@@ -259,8 +269,9 @@ def _add_leaf(parent, tree, count):
 
 
 @compiled
-def _grow_small(points, rows, begin, end, depth, parent, uniforms, max_depth, tree, scratch, count):
-    """Grow the subtree of ``rows[begin:end]`` in preorder, at a cost of O(non-zeros) a node, without books."""
+def _grow_small(points, rows, subtree, uniforms, max_depth, tree, scratch, count):
+    """Grow a subtree in preorder, at a cost of O(non-zeros) a node, without books."""
+    begin, end, depth, parent = subtree
     data, indices, indptr = points
     feature, threshold, _ = tree
     low, high, seen = scratch

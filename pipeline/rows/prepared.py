@@ -121,14 +121,14 @@ class Side:
 
 
 @lru_cache(maxsize=4)
-def _of_part(split: Side, first: int, rows: int) -> np.ndarray:
+def _of_part(side: Side, first: int, rows: int) -> np.ndarray:
     """:meth:`Side.of_part`, kept for later: a part is read in several goes, and to shuffle it takes as long."""
     numbers = np.arange(first, first + rows, dtype=np.int64)
-    if split.rule == "all":
+    if side.rule == "all":
         numbers -= first
     else:
-        place = numbers if split.rule == "first" else position_in_shuffle(numbers, split.n_rows, split.seed)
-        numbers = np.flatnonzero((place < split.n_train) == split.train)
+        place = numbers if side.rule == "first" else position_in_shuffle(numbers, side.n_rows, side.seed)
+        numbers = np.flatnonzero((place < side.n_train) == side.train)
     numbers.flags.writeable = False
     return numbers
 

@@ -21,6 +21,7 @@ from ikmap.cells import packed_dtype
 from ikmap.learners.dual import cocoa
 from ikmap.learners.dual.block_reader import BlockReader
 from ikmap.learners.dual.cocoa import Coordinator, Order, Report
+from ikmap.learners.dual.linear_svm import class_costs
 from pipeline.errors import Damaged
 from pipeline.params import Params
 from pipeline.rows.cell_blocks import CellBlocks, SpooledBlocks
@@ -139,7 +140,7 @@ def _solve_group(team: _Team, group: list[int], number: int, folder: Path) -> Re
         rows += record["rows"]
         columns = record["columns"]
         totals.add(record)
-    costs = cocoa.class_costs(params, team.n_classes, counts)
+    costs = class_costs(params, counts)
     task = cocoa.Task(params, team.n_classes, tuple(group), team.n_parts, costs)
     coordinator = _restore(folder, task) or Coordinator(task, columns)
     while (order := coordinator.order) is not None:

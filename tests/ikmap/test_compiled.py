@@ -10,13 +10,14 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any, NamedTuple
 from uuid import uuid4
 
 import numpy as np
 import pytest
 from numba import typeof
 
-from ikmap._compiled import LAYOUTS, LOOPS, compiled, needed, parsed
+from ikmap._compiled import LAYOUTS, LOOPS, compiled, group, needed, parsed
 from tests import ROOT
 
 pytestmark = pytest.mark.system
@@ -137,6 +138,41 @@ def test_signatures_are_the_types_of_what_loops_are_given() -> None:
     assert parsed(LAYOUTS["cells"]["narrow"]) == (typeof((codes, base, 1.0)),)
     frozen = np.frombuffer(b"text", np.uint8)
     assert parsed('Array(u1, 1, "C", readonly=True), i8') == (typeof(frozen), typeof(1))
+
+
+class Line(NamedTuple):
+    slope: float
+    starts: np.ndarray
+
+
+class Pair(NamedTuple):
+    first: int
+    second: int
+
+
+@pytest.mark.parametrize(
+    ("fields", "value"), [("f8, i8[::1]", Line(2.0, np.arange(3))), ("i8, i8", Pair(1, 2))], ids=["mixed", "alike"]
+)
+def test_a_group_stands_for_one_argument(fields: str, value: tuple[Any, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ikmap._compiled.GROUPS", {})
+    kind = type(value)
+    assert group(fields)(kind) is kind
+
+    @compiled({"blue": f"{{{kind.__name__}}}, {{csr}}, i8"})
+    def loop(given, rows, more):
+        return given, rows, more
+
+    name = f"{loop.py_func.__module__}.{loop.py_func.__qualname__}"
+    try:
+        [signature] = [text for found, text in needed(["blue"]) if found.name == name]
+        rows = np.zeros(1), np.zeros(1, np.int32), np.zeros(2, np.int64)
+        assert parsed(signature) == (typeof(value), typeof(rows), typeof(1))
+    finally:
+        del LOOPS[name]
+
+    stranger = type(kind.__name__, (kind,), {"__module__": "elsewhere"})
+    with pytest.raises(ValueError, match=f"two groups are called {kind.__name__}"):
+        group(fields)(stranger)
 
 
 def test_loops_that_are_stored_stand_in_files_of_loops() -> None:

@@ -5,9 +5,11 @@ read once, and one cache line for each of them holds the weights of all eight. T
 ``_linear_svm_loops``, operation by operation, so its result does not depend on what stands beside it.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
-from ikmap._compiled import compiled
+from ikmap._compiled import compiled, group
 from ikmap.learners._rows_loops import fetch, squared_norm
 from ikmap.learners.dual._lanes_loops import (
     LANES,
@@ -28,6 +30,7 @@ from ikmap.learners.dual._lanes_loops import (
 )
 from ikmap.learners.dual._linear_svm_loops import (
     AHEAD,
+    AT_FIRST,
     LOGISTIC,
     SQUARED_HINGE,
     loss_and_gap,
@@ -44,6 +47,21 @@ TOLD = (LOSS_SUM, GAP_SUM, MOST, LENGTH)
 """What ``Progress.swept`` takes, in its order."""
 _0, _1, _2, _3, _4, _8 = (np.uint64(k) for k in (0, 1, 2, 3, 4, LANES))
 _ALL = np.uint64(2**LANES - 1)
+
+
+@group("i4[::1], f8[:, ::1], f8[::1], f8[::1], f8, i8")
+class Objectives(NamedTuple):
+    """:class:`_linear_svm_loops.Objective` for eight problems, which differ in what class is positive.
+
+    ``signs`` (n_classes, 8) is 1 where a row of that class is positive in that problem, else -1.
+    """
+
+    y: np.ndarray
+    signs: np.ndarray
+    class_cost: np.ndarray
+    sample_weight: np.ndarray
+    bias: float
+    loss: int
 
 
 @compiled(forceinline=True)
@@ -128,22 +146,19 @@ def logistic_steps(cost, norm, margins, alpha, at, mask, changes, seen):
 @compiled(
     {
         "cells-batch multiclass": (
-            "{cells}, f8[::1], i4[::1], f8[:, ::1], f8[::1], f8[::1], f8, i8, f8[:, ::1], f8[:, ::1], "
-            "i4[::1], u1[::1], f8[::1], f8[:, ::1]"
+            "{cells}, f8[::1], {Objectives}, f8[:, ::1], f8[:, ::1], i4[::1], u1[::1], f8[::1], f8[:, ::1]"
         ),
     }
 )
-def sweep_lanes(
-    rows, norms, y, signs, class_cost, sample_weight, bias, loss, W, alpha, order, active, threshold, seen
-):  # fmt: skip
+def sweep_lanes(rows, norms, objectives, W, alpha, order, active, threshold, seen):
     """One sweep over the rows of ``order``; update W and alpha in place.
 
     Row i is visited for the problems whose bits are set in ``active[i]``. A problem's bit is cleared where its dual
     variable rests at a bound, with a gradient that keeps it there by more than its ``threshold``.
 
-    ``signs`` (n_classes, 8) is 1 where a row of that class is positive in that problem, else -1; ``threshold`` (8,),
-    ``W`` (columns + 1, 8), ``alpha`` (n, 8); ``seen`` (7, 8) is filled in.
+    ``threshold`` (8,), ``W`` (columns + 1, 8), ``alpha`` (n, 8); ``seen`` (7, 8) is filled in.
     """
+    y, signs, class_cost, sample_weight, bias, loss = objectives
     last = _8 * np.uint64(W.shape[0] - 1)
     visits = np.empty(order.size + 1, np.int32)
     size = 0
@@ -177,13 +192,12 @@ def sweep_lanes(
 
 @compiled(
     {
-        "cells-batch multiclass": (
-            "{cells}, i4[::1], f8[:, ::1], f8[::1], f8[::1], f8, i8, f8[:, ::1], f8[:, ::1], f8[:, ::1]"
-        ),
+        "cells-batch multiclass": "{cells}, {Objectives}, f8[:, ::1], f8[:, ::1], f8[:, ::1]",
     }
 )
-def certify_lanes(rows, y, signs, class_cost, sample_weight, bias, loss, W, alpha, sums):
+def certify_lanes(rows, objectives, W, alpha, sums):
     """The three sums of :func:`_linear_svm_loops.certificate` for each problem: ``sums`` (3, 8) is filled in."""
+    y, signs, class_cost, sample_weight, bias, loss = objectives
     last, n = _8 * np.uint64(W.shape[0] - 1), y.size
     sums[:] = 0.0
     margins = np.empty(LANES)
@@ -208,11 +222,12 @@ def certify_lanes(rows, y, signs, class_cost, sample_weight, bias, loss, W, alph
 
 @compiled(
     {
-        "cells-batch multiclass": "{cells}, i4[::1], f8[:, ::1], f8[::1], f8[::1], f8, i8, f8[:, ::1], f8[:, ::1]",
+        "cells-batch multiclass": "{cells}, {Objectives}, f8[:, ::1], f8[:, ::1]",
     }
 )
-def accumulate_lanes(rows, y, signs, class_cost, sample_weight, bias, loss, W, alpha):
+def accumulate_lanes(rows, objectives, W, alpha):
     """Clip alpha into its bounds and add sum_i alpha_i c_i x_i to each column of W."""
+    y, signs, class_cost, sample_weight, bias, loss = objectives
     last = _8 * np.uint64(W.shape[0] - 1)
     for i in range(y.size):
         cost, at = row_cost(i, y, class_cost, sample_weight), _8 * np.uint64(i)
@@ -254,14 +269,11 @@ def squared_lengths(W, out):
 @compiled(
     {
         "cells-batch multiclass": (
-            "{cells}, f8[::1], i4[::1], i8, f8[::1], f8[::1], f8, i8, f8[::1], f8[::1], i4[::1], u1[::1], "
-            "i8, f8, f8[:, ::1]"
+            "{cells}, f8[::1], {Objective}, f8[::1], f8[::1], i4[::1], u1[::1], i8, f8, f8[:, ::1]"
         ),
     }
 )
-def sweep_apart(
-    rows, norms, y, positive, class_cost, sample_weight, bias, loss, w, alpha, order, active, k, threshold, seen
-):  # fmt: skip
+def sweep_apart(rows, norms, objective, w, alpha, order, active, k, threshold, seen):
     """:func:`sweep_lanes` for the problem in lane k alone, with weights and dual variables of its own."""
     bit = np.uint8(1 << k)
     visits = np.empty(order.size + 1, np.int32)
@@ -270,9 +282,7 @@ def sweep_apart(
         visits[size] = i
         size += (active[i] & bit) != 0
     kept = visits.copy()
-    left, losses, gap, most, rms, growth = one_pass(
-        rows, norms, y, positive, class_cost, sample_weight, bias, loss, w, alpha, kept, size, threshold
-    )
+    left, losses, gap, most, rms, growth = one_pass(rows, norms, objective, w, alpha, kept, size, threshold, AT_FIRST)
     at = 0
     for s in range(size):
         if at < left and kept[at] == visits[s]:

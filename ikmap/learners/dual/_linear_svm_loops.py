@@ -1,8 +1,10 @@
 """Compiled sweeps of dual coordinate descent (algorithms.md 8.2) and its certificate, for any row layout."""
 
+from typing import NamedTuple
+
 import numpy as np
 
-from ikmap._compiled import compiled
+from ikmap._compiled import compiled, group
 from ikmap.learners._rows_loops import axpy, constant, dot, dot_ahead, fetch, move, squared_norm
 
 HINGE, SQUARED_HINGE, LOGISTIC = 0, 1, 2
@@ -17,6 +19,40 @@ _GOLDEN, _MIX1, _MIX2 = (
     np.uint64(0x94D049BB133111EB),
 )
 _S27, _S30, _S31, _S32 = np.uint64(27), np.uint64(30), np.uint64(31), np.uint64(32)
+
+
+@group("i4[::1], i8, f8[::1], f8[::1], f8, i8")
+class Objective(NamedTuple):
+    """What is minimised over the rows, one class against the rest.
+
+    Classes of the rows and the number of the positive one; C of each class; weights of the rows (empty: ones); value of
+    the constant feature, 0 for none; one of ``LOSSES``.
+    """
+
+    y: np.ndarray
+    positive: int
+    class_cost: np.ndarray
+    sample_weight: np.ndarray
+    bias: float
+    loss: int
+
+
+@group("i8, i8, i8, f8, f8, f8, f8, f8")
+class Begun(NamedTuple):
+    """What the first visits of a sweep, those before order[first], came to; sums of what :func:`one_pass` tells."""
+
+    first: int
+    kept: int
+    moves: int
+    losses: float
+    gap: float
+    most: float
+    squares: float
+    growth: float
+
+
+AT_FIRST = Begun(0, 0, 0, 0.0, 0.0, 0.0, 0.0, 0.0)
+"""A sweep that has made no visit yet."""
 
 
 @compiled(
@@ -127,15 +163,11 @@ def new_dual(loss, cost, margin, norm, old):
 
 @compiled(
     {
-        "cells-batch binary": (
-            "{counted}, f8[::1], i4[::1], i8, f8[::1], f8[::1], f8, i8, i8[::1], f8[::1], i4[::1], i8, f8"
-        ),
+        "cells-batch binary": "{counted}, f8[::1], {Objective}, i8[::1], f8[::1], i4[::1], i8, f8, {Begun}",
     }
 )
-def one_pass(
-    rows, norms, y, positive, class_cost, sample_weight, bias, loss, w, alpha, order, size, threshold
-):  # fmt: skip
-    """One sweep over the rows order[:size] as they stand; update w and alpha in place.
+def one_pass(rows, norms, objective, w, alpha, order, size, threshold, begun):
+    """One sweep over the rows order[:size] as they stand, or the rest of one; update w and alpha in place.
 
     Rows whose dual variable rests at a bound, with a gradient that keeps it there by more than ``threshold``, are
     left out of the order.
@@ -143,18 +175,8 @@ def one_pass(
     Returns (new size, sum of losses, of shares of the duality gap, both as seen at each row's visit, largest projected
     gradient, root mean square of the rows' steps in their own margin, growth of |w|^2).
     """
-    return rest_of_pass(
-        rows, norms, y, positive, class_cost, sample_weight, bias, loss, w, alpha, order, size, threshold,
-        0, 0, 0, 0.0, 0.0, 0.0, 0.0, 0.0,
-    )  # fmt: skip
-
-
-@compiled
-def rest_of_pass(
-    rows, norms, y, positive, class_cost, sample_weight, bias, loss, w, alpha, order, size, threshold,
-    first, kept, moves, losses, gap, most, squares, growth,
-):  # fmt: skip
-    """:func:`one_pass` from order[first] on, given what the visits before it came to: the sum of squared steps too."""
+    y, positive, class_cost, sample_weight, bias, loss = objective
+    first, kept, moves, losses, gap, most, squares, growth = begun
     far = w.size > FAR
     for s in range(first, size):
         i = order[s]
@@ -222,106 +244,19 @@ def lay_down(y, class_cost, sample_weight, alpha, order, size):
         alpha[order[s]] = -alpha[order[s]]
 
 
-@compiled
-def sweeps(
-    rows,
-    norms,
-    y,
-    positive,
-    class_cost,
-    sample_weight,
-    bias,
-    loss,
-    w,
-    alpha,
-    eps,
-    max_sweeps,
-    shrinking,
-    state,
-    sigma=1.0,
-):
-    """Sweep over the rows until the projected gradients agree to eps; update w and alpha in place.
-
-    w has one entry more than there are columns: the weight of the constant feature ``bias`` (0: none).
-    ``sigma`` scales the quadratic term: with sigma > 1 this is the local subproblem of CoCoA+ (Ma et al. 2015,
-    section 3, sigma'), w growing by sigma times the sum of the changes alpha_i c_i x_i.
-    Returns (sweeps made, whether eps was reached).
-    """
-    last = w.size - 1
-    order = np.empty(y.size, np.int32)
-    n_all = 0
-    for i in range(y.size):
-        if row_cost(i, y, class_cost, sample_weight) > 0.0:
-            order[n_all] = i
-            n_all += 1
-    n_active = n_all
-    high, low = np.inf, -np.inf
-    for sweep in range(max_sweeps):
-        state = shuffle(order, n_active, state)
-        most, least = 0.0, 0.0
-        s = 0
-        while s < n_active:
-            i = order[s]
-            sign = 1.0 if y[i] == positive else -1.0
-            cost = row_cost(i, y, class_cost, sample_weight)
-            norm = sigma * (squared_norm(rows, i, norms) + bias * bias)
-            margin = sign * (dot(rows, i, w) + bias * w[last])
-            old = alpha[i]
-            new = old
-            if loss == LOGISTIC:
-                new = logistic_step(margin, old, norm, cost)
-                # The dual's curvature is at least norm + 4/C, so this is a projected gradient's lower bound.
-                most = max(most, abs(new - old) * (norm + 4.0 / cost))
-            else:
-                diag = 0.5 / cost if loss == SQUARED_HINGE else 0.0
-                upper = np.inf if loss == SQUARED_HINGE else cost
-                gradient = margin - 1.0 + diag * old
-                projected = gradient
-                shrink = False
-                if old <= 0.0:
-                    shrink = gradient > high
-                    projected = min(gradient, 0.0)
-                elif old >= upper:
-                    shrink = gradient < low
-                    projected = max(gradient, 0.0)
-                if shrink and shrinking:
-                    n_active -= 1
-                    order[s] = order[n_active]
-                    order[n_active] = i
-                    continue
-                most, least = max(most, projected), min(least, projected)
-                if abs(projected) > 1e-12:
-                    curvature = norm + diag
-                    new = min(max(old - gradient / curvature, 0.0), upper) if curvature > 0.0 else upper
-            if new != old:
-                alpha[i] = new
-                step = sigma * (new - old) * sign
-                axpy(rows, i, step, w)
-                w[last] += bias * step
-            s += 1
-        if most - least <= eps:
-            if n_active == n_all:
-                return sweep + 1, True
-            n_active = n_all
-            high, low = np.inf, -np.inf
-        else:
-            high = most if most > 0.0 else np.inf
-            low = least if least < 0.0 else -np.inf
-    return max_sweeps, False
-
-
 @compiled(
     {
-        "cells-batch": "{cells}, i4[::1], i8, f8[::1], f8[::1], f8, i8, f8[::1], f8[::1], i8, i8",
+        "cells-batch": "{cells}, {Objective}, f8[::1], f8[::1], i8, i8",
     }
 )
-def certificate(rows, y, positive, class_cost, sample_weight, bias, loss, w, alpha, start=0, stop=-1):
+def certificate(rows, objective, w, alpha, start=0, stop=-1):
     """Sums of C loss, of shares of the duality gap and of |w|^2 over the rows start .. stop - 1 (default: all).
 
     |w|^2 is the sum of a_i m_i, margins m_i. The gap P - D equals
     sum_i (C_i loss_i(m_i) + conjugate_i(-a_i) + a_i m_i).
     Every term is >= 0 (Fenchel-Young), so the sum keeps its accuracy when the gap is tiny.
     """
+    y, positive, class_cost, sample_weight, bias, loss = objective
     last, end = w.size - 1, y.size if stop < 0 else stop
     far = w.size > FAR
     total, gap, length = 0.0, 0.0, 0.0
@@ -359,11 +294,12 @@ def squared_length(w):
 
 @compiled(
     {
-        "cells-batch": "{cells}, i4[::1], i8, f8[::1], f8[::1], f8, i8, f8[::1], f8[::1]",
+        "cells-batch": "{cells}, {Objective}, f8[::1], f8[::1]",
     }
 )
-def accumulate(rows, y, positive, class_cost, sample_weight, bias, loss, w, alpha):
+def accumulate(rows, objective, w, alpha):
     """Clip alpha into its bounds and add sum_i alpha_i c_i x_i to w."""
+    y, positive, class_cost, sample_weight, bias, loss = objective
     last = w.size - 1
     for i in range(y.size):
         cost = row_cost(i, y, class_cost, sample_weight)

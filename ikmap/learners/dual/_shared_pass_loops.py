@@ -10,6 +10,8 @@ Weights are whole numbers (see ``_rows_loops``), so none of this changes a bit o
 the two can stop at any eight and leave the rest to one: when one of them is not let run, the other waits in vain.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
 from ikmap._compiled import compiled
@@ -28,10 +30,24 @@ SUMS, COUNTS = 4 * EIGHT, 8 * EIGHT * EIGHT
 """Sizes of what is exchanged: of each thread two eights of sums, one being written while the other is read, and four of
 counts, which are made one eight ahead."""
 MOST, SQUARES, GROWTH, MOVES, KEPT, VISITED, LOSSES, GAP = range(8)
-"""What a shared pass tells, see :func:`_linear_svm_loops.rest_of_pass`."""
+"""What a shared pass tells, see :class:`_linear_svm_loops.Begun`."""
 _PATIENCE = 3000
 """Pauses before a wait is a long one: some 50 us. Threads take longer to begin."""
 _0, _1, _2, _3, _4, _7, _8 = (np.uint64(k) for k in (0, 1, 2, 3, 4, 7, 8))
+
+
+class Exchange(NamedTuple):
+    """Memory of both threads: in which they meet, and in which they leave what came out.
+
+    ``kept`` takes the rows that stay in the order, ``told`` (2, LINE) what :func:`_linear_svm_loops.one_pass` is to be
+    given to go on from told[0, VISITED], in lines of both threads: losses and gaps come from the helper's.
+    """
+
+    flags: np.ndarray
+    sums: np.ndarray
+    counts: np.ndarray
+    kept: np.ndarray
+    told: np.ndarray
 
 
 @compiled(forceinline=True)
@@ -48,15 +64,10 @@ def _meet(flags, mine, eight, patience):
 
 
 @compiled
-def shared_pass(
-    helper, flags, sums, counts, rows, norms, y, positive, class_cost, sample_weight, bias, loss, w, alpha, order, size,
-    threshold, kept, told,
-):  # fmt: skip
-    """The part of thread ``helper`` (0: leads, 1: helps) in a sweep over the rows order[:size].
-
-    ``kept`` takes the rows that stay in the order, ``told`` (2, LINE) what :func:`_linear_svm_loops.rest_of_pass` is to
-    be given to go on from told[0, VISITED], in lines of both threads: losses and gaps come from the helper's.
-    """
+def shared_pass(helper, exchange, rows, norms, objective, w, alpha, order, size, threshold):
+    """The part of thread ``helper`` (0: leads, 1: helps) in a sweep over the rows order[:size]."""
+    flags, sums, counts, kept, told = exchange
+    y, positive, class_cost, sample_weight, bias, loss = objective
     codes, base, scale, unit = rows
     flat, t = codes.ravel(), np.uint64(codes.shape[1])
     mine, own = np.uint64(LINE) * np.uint64(helper), _4 * np.uint64(helper)

@@ -79,15 +79,15 @@ class BlockProblem:
     def visit(self, block: CompiledBlock, alpha: np.ndarray, inner_sweeps: int, shrinking: bool, seed: int) -> bool:
         """Do with a group what the phase asks for; whether alpha has changed."""
         rows, norms, y, weight = block
-        common: Any = (self.positive, self.class_cost, weight, self.bias, self.loss, self.w, alpha)
+        objective = loops.Objective(y, self.positive, self.class_cost, weight, self.bias, self.loss)
         if self.phase == "start":
-            loops.accumulate(rows, y, *common)
+            loops.accumulate(rows, objective, self.w, alpha)
             return True
         order = np.empty(y.size, dtype=np.int32)
         size, left_out = loops.take_up(y, self.class_cost, weight, alpha, order)
         sums = self.sums
         if self.phase == "certify":
-            losses, gap, length = loops.certificate(rows, y, *common)
+            losses, gap, length = loops.certificate(rows, objective, self.w, alpha)
             sums.losses += losses
             sums.gap += gap
             sums.length += length
@@ -97,7 +97,7 @@ class BlockProblem:
         threshold = self.threshold if shrinking else np.inf
         for sweep in range(inner_sweeps):
             state = np.uint64(loops.shuffle(order, size, state))
-            arrays: Any = (rows, norms, y, *common, order, size, threshold)
+            arrays: Any = (rows, norms, objective, self.w, alpha, order, size, threshold, loops.AT_FIRST)
             kept, losses, gap, most, rms, growth = loops.one_pass(*arrays)
             sums.growth += growth
             if sweep == 0:

@@ -53,9 +53,20 @@ class ClassProblems:
     bias: float
     n_columns: int
 
-    def arrays(self, positive: Any) -> Any:
-        """What the compiled loops take between rows and weights, with the positive class or all signs: a tuple."""
-        return self.block.y, positive, self.class_cost, self.block.sample_weight, self.bias, self.loss
+    def objective(self, k: int) -> loops.Objective:
+        """That of problem k alone."""
+        return loops.Objective(self.block.y, int(self.positives[k]), *self._costs)
+
+    def objectives(self, slots: np.ndarray) -> class_sweeps.Objectives:
+        """Those of up to eight problems side by side."""
+        positive = np.full(LANES, -1)
+        positive[: slots.size] = self.positives[slots]
+        signs = np.where(np.arange(self.class_cost.size)[:, None] == positive, 1.0, -1.0)
+        return class_sweeps.Objectives(self.block.y, signs, *self._costs)
+
+    @property
+    def _costs(self) -> tuple[np.ndarray, np.ndarray, float, int]:
+        return self.class_cost, self.block.sample_weight, self.bias, self.loss
 
 
 class _Group:
@@ -73,7 +84,6 @@ class _Group:
     ) -> None:
         block, lanes = problems.block, range(slots.size)
         self.problems, self.slots, self.spare = problems, slots, spare
-        self.positive = problems.positives[slots]
         cost = problems.class_cost[block.y] * (block.sample_weight if block.sample_weight.size else 1.0)
         self.order, self.state = np.flatnonzero(cost > 0).astype(np.int32), np.uint64(seed)
         self.active, self.size = np.zeros(block.y.size, np.uint8), np.zeros(LANES)
@@ -109,14 +119,11 @@ class _Group:
     @property
     def _side_by_side(self) -> Any:
         """What the loops for eight problems take after rows and norms: a tuple."""
-        positive = np.full(LANES, -1)
-        positive[: self.positive.size] = self.positive
-        signs = np.where(np.arange(self.problems.class_cost.size)[:, None] == positive, 1.0, -1.0)
-        return (*self.problems.arrays(signs), self.W, self.alpha)
+        return self.problems.objectives(self.slots), self.W, self.alpha
 
     def _alone(self, k: int) -> Any:
         """What the loops for one problem take after rows and norms: a tuple."""
-        return (*self.problems.arrays(int(self.positive[k])), self.W[k], self.alpha[k])
+        return self.problems.objective(self.slots[k]), self.W[k], self.alpha[k]
 
     def _activate(self, k: int) -> None:
         """Make every row active that counts at all."""

@@ -15,7 +15,6 @@ A round is a pure function of dual variables and weights (:func:`improve`), so i
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -25,7 +24,15 @@ import numpy as np
 from ikmap.learners.dual import _cocoa_loops as cocoa_loops
 from ikmap.learners.dual import _linear_svm_loops as loops
 from ikmap.learners.dual.block_reader import BlockReader
-from ikmap.learners.dual.linear_svm import LOSSES, SVMFit, SVMParams
+from ikmap.learners.dual.linear_svm import (
+    LOSSES,
+    SVMFit,
+    SVMParams,
+    class_costs,
+    problem_numbers,
+    solution,
+    warn_unless_solved,
+)
 from ikmap.learners.rows import Blocks
 from ikmap.seeds import generator
 
@@ -108,20 +115,6 @@ class Task:
         return 1 if self.n_classes == 2 else self.problems[place]
 
 
-def class_costs(params: SVMParams, n_classes: int, counts: np.ndarray) -> tuple[float, ...]:
-    """C times the weight of every class, given the (weighted) number of rows of each."""
-    weights = np.ones(n_classes)
-    if isinstance(params.class_weight, Mapping):
-        for k, value in params.class_weight.items():
-            if not 0 <= int(k) < n_classes:
-                raise ValueError(f"class_weight names class {k}, classes are 0..{n_classes - 1}")
-            weights[int(k)] = value
-    elif params.class_weight == "balanced":
-        present = counts > 0
-        weights[present] = counts.sum() / (n_classes * counts[present])
-    return tuple((params.C * weights).tolist())
-
-
 def class_counts(reader: BlockReader, n_classes: int) -> np.ndarray:
     """Rows of every class in one part, counted by sample weight; float64, shape (n_classes,)."""
     counts = np.zeros(n_classes)
@@ -172,19 +165,19 @@ def improve(
         rows, norms, y, weight = reader[b]
         inside = slice(starts[b], starts[b + 1])
         for slot, (p, beta) in enumerate(zip(order.problems, order.beta, strict=True)):
-            common = (task.positive(p), cost, weight, bias, loss)
+            objective = loops.Objective(y, task.positive(p), cost, weight, bias, loss)
             old, mine = alpha[p, inside], new[p, inside]
             if order.certify:
-                sums[1:3, slot] += loops.certificate(rows, y, *common, w[p], old)[:2]
+                sums[1:3, slot] += loops.certificate(rows, objective, w[p], old)[:2]
                 sums[3, slot] += np.count_nonzero(old > 0)
             if beta > 0.0:
                 before = alpha_before[p, inside]
-                cocoa_loops.extrapolate(rows, y, *common, moving[slot], old, before, beta, sigma, mine)
+                cocoa_loops.extrapolate(rows, objective, moving[slot], old, before, beta, sigma, mine)
             random = np.uint64(generator(params.seed, STREAM, part, order.round, p, b).integers(2**63))
-            loops.sweeps(
-                rows, norms, y, *common, moving[slot], mine, 0.0, params.inner_sweeps, params.shrinking, random, sigma
-            )  # fmt: skip
-            sums[0, slot] += cocoa_loops.dual_sum(y, cost, weight, loss, mine)
+            cocoa_loops.sweeps(
+                rows, norms, objective, moving[slot], mine, 0.0, params.inner_sweeps, params.shrinking, random, sigma
+            )
+            sums[0, slot] += cocoa_loops.dual_sum(objective, mine)
     change = np.array([(m - v) / sigma for m, v in zip(moving, target, strict=True)])
     return new, Report(change, sums[0], sums[1], sums[2], sums[3].astype(np.int64))
 
@@ -302,21 +295,11 @@ class Coordinator:
 
     def fit(self, alphas: np.ndarray | None = None) -> SVMFit:
         """The solution, when there is nothing left to order; `alphas`, shape (P, n), where somebody has them."""
-        n = len(self.task.problems)
-        last = np.array([problem[-1] for problem in self.history])
-        return SVMFit(
-            problems=np.array(self.task.problems),
-            coef=np.ascontiguousarray(self.w[:, :-1].T),
-            intercept=self.w[:, -1].copy(),
-            alphas=np.empty((n, 0)) if alphas is None else alphas,
-            primal=last[:, 1],
-            dual=last[:, 2],
-            gap=last[:, 3],
-            n_iter=last[:, 0].astype(np.int64),
-            converged=last[:, 3] <= self.task.params.tol,
-            n_support=np.array(self.n_support),
-            history=tuple(np.array(problem) for problem in self.history),
-        )
+        if alphas is None:
+            alphas = np.empty((len(self.task.problems), 0))
+        coef, intercept = np.ascontiguousarray(self.w[:, :-1].T), self.w[:, -1].copy()
+        support = np.array(self.n_support)
+        return solution(self.task.problems, coef, intercept, alphas, support, self.history, self.task.params)
 
 
 def _next(theta: float) -> float:
@@ -355,17 +338,12 @@ def fit_cocoa(
         If the wanted gap was not reached.
     """
     params = params or SVMParams()
-    if n_classes < 2:
-        raise ValueError(f"at least 2 classes are needed, got {n_classes}")
+    problems = problem_numbers(n_classes, classes_subset)
     if len(parts) == 0:
         raise ValueError("no parts to learn from")
-    every = range(1 if n_classes == 2 else n_classes)
-    problems = tuple(every if classes_subset is None else sorted({int(k) for k in classes_subset}))
-    if not problems or not set(problems) <= set(every):
-        raise ValueError(f"classes_subset must be among {every.start}..{every.stop - 1}, got {classes_subset}")
     readers = [BlockReader(blocks, n_classes, cell_value, params.normalize) for blocks in parts]
     counts = np.sum([class_counts(reader, n_classes) for reader in readers], axis=0)
-    task = Task(params, n_classes, problems, len(parts), class_costs(params, n_classes, counts))
+    task = Task(params, n_classes, problems, len(parts), class_costs(params, counts))
     columns = {reader.columns for reader in readers if reader.columns is not None}
     if len(columns) > 1:
         raise ValueError(f"parts have different numbers of feature columns: {sorted(columns)}")
@@ -382,13 +360,5 @@ def fit_cocoa(
                 new[p] = alphas[k][p]
         before, alphas = alphas, [new for new, _ in done]
     fit = coordinator.fit(np.concatenate(alphas, axis=1))
-    if not fit.converged.all():
-        from sklearn.exceptions import ConvergenceWarning  # takes a second to import
-
-        warnings.warn(
-            f"duality gap {fit.gap.max():.2g} after {int(fit.n_iter.max())} rounds, wanted {params.tol:.2g}: "
-            "raise max_iter or tol, or lower C",
-            ConvergenceWarning,
-            stacklevel=2,
-        )
+    warn_unless_solved(fit, params, "rounds")
     return fit

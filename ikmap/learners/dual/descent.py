@@ -55,9 +55,10 @@ class Problem:
     n_columns: int
 
     @property
-    def arrays(self) -> Any:
-        """What the compiled loops take after rows, norms and classes: a tuple."""
-        return self.positive, self.class_cost, self.block.sample_weight, self.bias, self.loss
+    def objective(self) -> loops.Objective:
+        """What the compiled loops take after rows and norms."""
+        block = self.block
+        return loops.Objective(block.y, self.positive, self.class_cost, block.sample_weight, self.bias, self.loss)
 
 
 class _Sweeps:
@@ -124,25 +125,15 @@ class _Sweeps:
     def __call__(self) -> tuple[bool, float, float, float, float]:
         """Make one sweep; return what :meth:`Progress.swept` wants to know."""
         whole = self.size == self.everything
-        _, norms, y, _ = self.problem.block
+        norms, objective = self.problem.block.norms, self.problem.objective
         self.state = np.uint64(loops.shuffle(self.order, self.size, self.state))
-        arrays: Any = (
-            self.rows,
-            norms,
-            y,
-            *self.problem.arrays,
-            self.w,
-            self.alpha,
-            self.order,
-            self.size,
-            self.threshold,
-        )
-        shared = self.shared is not None and self.shared.pays(self.size)
-        sweep: Any = self.shared if shared else loops.one_pass
+        arrays: Any = (self.rows, norms, objective, self.w, self.alpha, self.order, self.size, self.threshold)
+        shared = self.shared if self.shared is not None and self.shared.pays(self.size) else None
         began, swept = time.perf_counter(), self.size
-        self.size, losses, gap, most, rms, growth = sweep(*arrays)
+        told = shared(*arrays) if shared else loops.one_pass(*arrays, loops.AT_FIRST)
+        self.size, losses, gap, most, rms, growth = told
         if self.shared is not None:
-            self.shared.pace.took(shared, time.perf_counter() - began, swept)
+            self.shared.pace.took(shared is not None, time.perf_counter() - began, swept)
         self.threshold = AT_REST * rms if rms > 0.0 and self.shrinking else np.inf
         return whole, losses, gap, most, growth
 
@@ -155,12 +146,11 @@ def _costs(problem: Problem) -> np.ndarray:
 
 def certify(problem: Problem, w: np.ndarray, alpha: np.ndarray, n_threads: int = 1) -> tuple[float, float, float]:
     """Sums of losses and of shares of the gap, and |w|^2, at these weights, which must be those of alpha."""
-    rows, _, y, _ = problem.block
+    rows, y = problem.block.rows, problem.block.y
     sums = np.zeros((-(-y.size // CHUNK), 3))
 
     def work(start: int, stop: int) -> None:
-        arrays = (rows, y, *problem.arrays, w, alpha, start, stop)
-        sums[start // CHUNK] = loops.certificate(*arrays)
+        sums[start // CHUNK] = loops.certificate(rows, problem.objective, w, alpha, start, stop)
 
     for_each_block(work, y.size, CHUNK, n_threads)
     losses, gap, length = np.add.reduce(sums, axis=0).tolist()
@@ -195,11 +185,9 @@ def descend(
     history : list of tuples
         At every certificate: sweeps made, primal, dual, gap.
     """
-    rows, _, y, _ = problem.block
     w = np.zeros(problem.n_columns + 1)
     if alpha.any():
-        arrays = (rows, y, *problem.arrays, w, alpha)
-        loops.accumulate(*arrays)
+        loops.accumulate(problem.block.rows, problem.objective, w, alpha)
     sweeps = _Sweeps(problem, w, alpha, seed, shrinking, n_threads)
     progress = Progress(tol, max_iter, loops.squared_length(w))
     while True:

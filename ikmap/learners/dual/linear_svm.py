@@ -177,17 +177,11 @@ def fit_linear_svm(
     number of entries of the rows that are not shrunk; on one block, eight one-vs-rest problems share it.
     """
     params = params or SVMParams()
-    if n_classes < 2:
-        raise ValueError(f"at least 2 classes are needed, got {n_classes}")
-    available = 1 if n_classes == 2 else n_classes
-    numbers = list(range(available)) if classes_subset is None else sorted({int(k) for k in classes_subset})
-    if not numbers or numbers[0] < 0 or numbers[-1] >= available:
-        raise ValueError(f"classes_subset must be among 0..{available - 1}, got {classes_subset}")
+    numbers = problem_numbers(n_classes, classes_subset)
     if len(blocks) == 0:
         raise ValueError("no blocks to learn from")
     reader = BlockReader(blocks, n_classes, cell_value, params.normalize)
-    counts = reader.survey()
-    class_cost = params.C * _class_weights(counts, params.class_weight)
+    class_cost = np.array(class_costs(params, reader.survey()))
     if alpha0 is not None:
         alpha0 = np.asarray(alpha0, dtype=np.float64)
         if alpha0.ndim != 2 or alpha0.shape[0] != len(numbers) or not np.isfinite(alpha0).all():
@@ -196,8 +190,11 @@ def fit_linear_svm(
             raise ValueError(f"alpha0 has {alpha0.shape[1]} rows, the blocks have {n}")
     if len(blocks) == 1:
         threads = min(n_threads or usable_cores(), usable_cores())
-        return _fit_in_memory(reader, n_classes, numbers, params, class_cost, alpha0, threads)
-    return _fit_in_blocks(reader, n_classes, numbers, params, class_cost, alpha0)
+        fit = _fit_in_memory(reader, n_classes, numbers, params, class_cost, alpha0, threads)
+    else:
+        fit = _fit_in_blocks(reader, n_classes, numbers, params, class_cost, alpha0)
+    warn_unless_solved(fit, params, "sweeps")
+    return fit
 
 
 def _fit_in_blocks(
@@ -236,7 +233,7 @@ def _fit_in_blocks(
         shrinking=params.shrinking,
         seed=params.seed,
     )
-    return _result(
+    return solution(
         numbers,
         np.ascontiguousarray(np.column_stack([problem.w[:-1] for problem in problems])),
         np.array([problem.w[-1] for problem in problems]),
@@ -280,24 +277,35 @@ def _fit_in_memory(
     else:
         w, history = descend(Problem(positive=1, **what), alphas[0], **how)
         coef, intercept, histories = w[:-1, None], w[-1:], [history]
-    return _result(numbers, coef, intercept, alphas, np.count_nonzero(alphas > 0, axis=1), histories, params)
+    return solution(numbers, coef, intercept, alphas, np.count_nonzero(alphas > 0, axis=1), histories, params)
 
 
-def _class_weights(counts: np.ndarray, class_weight: Mapping[int, float] | Literal["balanced"] | None) -> np.ndarray:
-    """Weight of every class, of which there are so many rows by weight."""
+def problem_numbers(n_classes: int, subset: Sequence[int] | None) -> tuple[int, ...]:
+    """Numbers of the problems to solve, ascending: of `subset`, or of all; two classes make one problem."""
+    if n_classes < 2:
+        raise ValueError(f"at least 2 classes are needed, got {n_classes}")
+    every = range(1 if n_classes == 2 else n_classes)
+    numbers = tuple(every if subset is None else sorted({int(k) for k in subset}))
+    if not numbers or not set(numbers) <= set(every):
+        raise ValueError(f"classes_subset must be among {every.start}..{every.stop - 1}, got {subset}")
+    return numbers
+
+
+def class_costs(params: SVMParams, counts: np.ndarray) -> tuple[float, ...]:
+    """C times the weight of every class, of which there are so many rows by weight."""
     weights = np.ones(counts.size)
-    if isinstance(class_weight, Mapping):
-        for k, value in class_weight.items():
+    if isinstance(params.class_weight, Mapping):
+        for k, value in params.class_weight.items():
             if not 0 <= int(k) < counts.size:
                 raise ValueError(f"class_weight names class {k}, classes are 0..{counts.size - 1}")
             weights[int(k)] = value
-    elif class_weight == "balanced":
+    elif params.class_weight == "balanced":
         present = counts > 0
         weights[present] = counts.sum() / (counts.size * counts[present])
-    return weights
+    return tuple((params.C * weights).tolist())
 
 
-def _result(
+def solution(
     numbers: Sequence[int],
     coef: np.ndarray,
     intercept: np.ndarray,
@@ -306,20 +314,8 @@ def _result(
     histories: Sequence[Sequence[tuple[float, float, float, float]]],
     params: SVMParams,
 ) -> SVMFit:
-    """Collect what was solved, and warn about what was not."""
+    """What was solved, given the certificates of each problem, of which the last one counts."""
     n_iter, primal, dual, gap = (np.array([h[-1][c] for h in histories]) for c in range(4))
-    converged = gap <= params.tol
-    if not converged.all():
-        # Importing scikit-learn takes a second, which no worker should spend for a warning it rarely gives.
-        from sklearn.exceptions import ConvergenceWarning
-
-        worst = int(gap.argmax())
-        warnings.warn(
-            f"duality gap {gap[worst]:.2g} after {n_iter[worst]:.0f} sweeps, wanted {params.tol:.2g} "
-            f"(problem {numbers[worst]}): raise max_iter or tol, or lower C",
-            ConvergenceWarning,
-            stacklevel=3,
-        )
     return SVMFit(
         problems=np.array(numbers),
         coef=coef,
@@ -329,9 +325,25 @@ def _result(
         dual=dual,
         gap=gap,
         n_iter=n_iter.astype(np.int64),
-        converged=converged,
+        converged=gap <= params.tol,
         n_support=n_support,
         history=tuple(np.array(h) for h in histories),
+    )
+
+
+def warn_unless_solved(fit: SVMFit, params: SVMParams, unit: str) -> None:
+    """Warn whoever called the caller of this function if the wanted gap was not reached; `unit` is what was counted."""
+    if fit.converged.all():
+        return
+    # Importing scikit-learn takes a second, which no worker should spend for a warning it rarely gives.
+    from sklearn.exceptions import ConvergenceWarning
+
+    worst = int(fit.gap.argmax())
+    warnings.warn(
+        f"duality gap {fit.gap[worst]:.2g} after {fit.n_iter[worst]} {unit}, wanted {params.tol:.2g} "
+        f"(problem {fit.problems[worst]}): raise max_iter or tol, or lower C",
+        ConvergenceWarning,
+        stacklevel=3,
     )
 
 

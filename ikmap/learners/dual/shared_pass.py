@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ikmap.learners.dual import _shared_pass_loops as loops
-from ikmap.learners.dual._linear_svm_loops import rest_of_pass
+from ikmap.learners.dual._linear_svm_loops import Begun, one_pass
 
 FEWEST_ROWS = 4096
 """Fewer are swept by one thread before the other has begun."""
@@ -57,11 +57,13 @@ class SharedPass:
     """
 
     def __init__(self, codes: np.ndarray) -> None:
-        self.flags = _lines(3 * loops.LINE, np.uint64)
-        self.sums = _lines(loops.SUMS, np.int64)
-        self.counts = _lines(loops.COUNTS, np.min_scalar_type((codes.shape[1] + 1) // 2))
-        self.kept = np.empty(codes.shape[0], np.int32)
-        self.told = _lines(2 * loops.LINE, np.float64).reshape(2, loops.LINE)
+        self.exchange = loops.Exchange(
+            flags=_lines(3 * loops.LINE, np.uint64),
+            sums=_lines(loops.SUMS, np.int64),
+            counts=_lines(loops.COUNTS, np.min_scalar_type((codes.shape[1] + 1) // 2)),
+            kept=np.empty(codes.shape[0], np.int32),
+            told=_lines(2 * loops.LINE, np.float64).reshape(2, loops.LINE),
+        )
         self.patience = PATIENCE
         self.pace = Pace()
         self.pool = ThreadPoolExecutor(1)
@@ -78,28 +80,27 @@ class SharedPass:
         return self.patience > 0 and size >= FEWEST_ROWS and self.pace.shares()
 
     def __call__(self, *arrays: Any) -> tuple[int, float, float, float, float, float]:
-        """As :func:`_linear_svm_loops.one_pass`."""
+        """As :func:`_linear_svm_loops.one_pass`, from its first visit on."""
         order, size = arrays[-3:-1]
-        self.flags[:] = 0
-        self.flags[loops.STOP] = loops.NEVER
-        everything: Any = (self.flags, self.sums, self.counts, *arrays, self.kept, self.told)
+        flags, _, _, stay, told = self.exchange
+        flags[:] = 0
+        flags[loops.STOP] = loops.NEVER
+        everything: Any = (self.exchange, *arrays)
         helper = self.pool.submit(loops.shared_pass, 1, *everything)
         try:
             loops.shared_pass(0, *everything)
         except BaseException:
-            self.flags[loops.STOP] = 0  # Nobody else tells the helper not to wait.
+            flags[loops.STOP] = 0  # Nobody else tells the helper not to wait.
             raise
         finally:
             helper.result()
-        (most, squares, growth, moves, kept, visited), (losses, gap) = (
-            self.told[0, :6].tolist(),
-            self.told[1, 6:8].tolist(),
-        )
-        order[: int(kept)] = self.kept[: int(kept)]
+        most, squares, growth, moves, kept, visited = told[0, :6].tolist()
+        losses, gap = told[1, 6:8].tolist()
+        order[: int(kept)] = stay[: int(kept)]
         first = min(int(visited), size)
         self.patience = self.patience - 1.0 if first < size else min(PATIENCE, self.patience + REGAINED)
-        everything = (*arrays, first, int(kept), int(moves), losses, gap, most, squares, growth)
-        return rest_of_pass(*everything)
+        everything = (*arrays, Begun(first, int(kept), int(moves), losses, gap, most, squares, growth))
+        return one_pass(*everything)
 
 
 def _lines(size: int, dtype: Any) -> np.ndarray:

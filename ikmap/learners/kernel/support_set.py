@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from ikmap._threads import for_each_block
 from ikmap.cells import Cells
 from ikmap.kernels.base import TILE, Kernel
-from ikmap.learners._rows_loops import decisions
+from ikmap.learners._scores_loops import decisions
 from ikmap.learners.rows import Rows, n_rows
 from ikmap.rows import as_csr
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from ikmap._threads import for_each_block
 from ikmap.kernels.base import TILE, Kernel
-from ikmap.learners._rows_loops import decisions
+from ikmap.learners._scores_loops import decisions
 from ikmap.learners.kernel.support_set import SupportSet
 from ikmap.learners.rows import Rows, n_rows
 

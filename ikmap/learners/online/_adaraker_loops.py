@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,6 +14,27 @@ SMALLEST = 1e-300
 """No weight of a kernel or interval falls below this: all stay positive."""
 BETA, KERNEL_FLOOR, INTERVAL_FLOOR = 0.5, 1e-4, 1e-10
 """What the reference script multiplies weights by on a mistake, and the least that it leaves of them."""
+
+
+class Rules(NamedTuple):
+    """How learners learn.
+
+    Attributes
+    ----------
+    adaptive : bool
+        Intervals start and end; else there is one without end, of step `eta`.
+    eta, decay : float
+        Step of an interval of length 1, and the factor lambda of the penalty.
+    loss : {HINGE, LOGISTIC}
+    script : bool
+        Weights of kernels and intervals by the rules of the reference script.
+    """
+
+    adaptive: bool
+    eta: float
+    decay: float
+    loss: int
+    script: bool
 
 
 @compiled
@@ -82,7 +104,7 @@ def step_size(eta, level):
 
 
 @compiled
-def adaraker_pass(z, y, t, theta, u, log_h, adaptive, eta, decay, loss, script, decisions, stepped):
+def adaraker_pass(z, y, t, theta, u, log_h, rules, decisions, stepped):
     """Predict each row, then learn from it.
 
     Parameters
@@ -95,17 +117,12 @@ def adaraker_pass(z, y, t, theta, u, log_h, adaptive, eta, decay, loss, script, 
     theta, u, log_h : ndarray of float64, shapes (J, P, 2 D), (J, P), (J,)
         Weights of features and kernels in the intervals of length 2^j, logarithms of the intervals' weights; changed
         in place. Logarithms, for the weight of an interval of n rounds may reach exp(sqrt(n) / 2).
-    adaptive : bool
-        Intervals start and end; else there is one without end, of step `eta`.
-    eta, decay : float
-        Step of an interval of length 1, and the factor lambda of the penalty.
-    loss : {HINGE, LOGISTIC}
-    script : bool
-        Weights of kernels and intervals by the rules of the reference script.
+    rules : Rules
     decisions : ndarray of float64, shape (n,)
     stepped : ndarray of bool, shape (n,)
         Set where some learner took a step.
     """
+    adaptive, eta, decay, loss, script = rules
     n, n_kernels = z.shape[0], z.shape[1]
     of_kernel, of_interval = np.empty((log_h.size, n_kernels)), np.empty(log_h.size)
     for i in range(n):

@@ -12,7 +12,7 @@ from numba.extending import overload
 
 from ikmap._compiled import compiled
 from ikmap.learners._memory_loops import opaque
-from ikmap.learners._rows_loops import add_outer, scores
+from ikmap.learners._scores_loops import add_outer, scores
 
 _0, _1, _16 = (np.uint64(k) for k in (0, 1, 16))
 

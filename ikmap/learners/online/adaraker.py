@@ -13,7 +13,7 @@ import numpy as np
 
 from ikmap.learners.linear_model import LinearModel, decision_to_index
 from ikmap.learners.mapped_model import MappedModel
-from ikmap.learners.online._adaraker_loops import HINGE, LOGISTIC, active_levels, adaraker_pass, step_size
+from ikmap.learners.online._adaraker_loops import HINGE, LOGISTIC, Rules, active_levels, adaraker_pass, step_size
 from ikmap.learners.online.ogd import OGDProgress
 from ikmap.learners.rows import check_classes, check_rows, n_rows
 from ikmap.maps.fourier import FourierMap, normals, orthogonal_normals
@@ -139,15 +139,14 @@ class AdaRakerState:
         decisions, before = np.empty((self._u.shape[0], n)), self.n_support
         stepped = np.zeros(n, dtype=np.bool_)
         loss = HINGE if self.loss == "hinge" else LOGISTIC
+        rules = Rules(self.adaptive, self.eta, self.decay, loss, self.flavour == "script")
         for start in range(0, n, BLOCK):
             inside = slice(start, start + BLOCK)
             z = self.features(rows[inside])
             for k in range(self._u.shape[0]):
                 signs = np.where(y[inside] == (k if self.n_classes > 2 else 1), 1, -1).astype(np.int8)
-                adaraker_pass(
-                    z, signs, self.n_seen + 1, self._theta[k], self._u[k], self._log_h[k], self.adaptive, self.eta,
-                    self.decay, loss, self.flavour == "script", decisions[k, inside], stepped[inside],
-                )  # fmt: skip
+                learners = self._theta[k], self._u[k], self._log_h[k]
+                adaraker_pass(z, signs, self.n_seen + 1, *learners, rules, decisions[k, inside], stepped[inside])
             self.n_seen += z.shape[0]
         self.n_support += int(stepped.sum())
         by_row = decisions[0] if self.n_classes == 2 else decisions.T

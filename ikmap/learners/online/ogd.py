@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple, Self
 import numpy as np
 
 from ikmap.cells import Cells, in_wider_layout
-from ikmap.learners._rows_loops import decisions
+from ikmap.learners._scores_loops import decisions
 from ikmap.learners.linear_model import LinearModel
 from ikmap.learners.online._ogd_loops import binary_pass, integer_decisions, integer_pass, weighted_pass
 from ikmap.learners.rows import Rows, check_classes, check_rows, check_weights, n_rows, row_arrays

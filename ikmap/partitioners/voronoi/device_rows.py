@@ -13,8 +13,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from ikmap.device import Device
+from ikmap.partitioners.voronoi._nearest_loops import EVERYTHING
 from ikmap.partitioners.voronoi._scores_loops import LEAST_ERROR
-from ikmap.partitioners.voronoi._settle_loops import EVERYTHING
 from ikmap.partitioners.voronoi.scores import FARTHEST, ROUNDOFF, DenseScores, SparseScores, squared_norms
 from ikmap.rows import as_csr, as_dense
 

@@ -11,18 +11,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from ikmap.partitioners.voronoi import _layout_loops as layout
+from ikmap.partitioners.voronoi import _nearest_loops as nearest
 from ikmap.partitioners.voronoi import _scores_loops as scoring
 from ikmap.partitioners.voronoi import _settle_loops as settling
-from ikmap.partitioners.voronoi.boxes import MOST_FEATURES, Frame, bounds, principal_frame, reach_of
-from ikmap.partitioners.voronoi.scores import Block, DenseScores, SparseScores, Tiles
+from ikmap.partitioners.voronoi.boxes import MOST_FEATURES, Frame, principal_frame, reach_of
+from ikmap.partitioners.voronoi.plan import Level, Plan, edges_of, lay_out
+from ikmap.partitioners.voronoi.scores import Block, DenseScores, SparseScores
 from ikmap.rows import Rows, as_csr, as_dense
 
 BLOCK_PSI = 32
@@ -48,52 +47,6 @@ BOLDER = 4
 """How many times as many centres a second guess is to be enough for."""
 LIST_ROOM = 2
 """Places in a list of near centres, in multiples of the number expected."""
-
-
-@dataclass(eq=False)
-class Level:
-    """Members ``start .. stop - 1`` of every partitioning, and the tiles of the centres that come up there first."""
-
-    start: int
-    stop: int
-    first_tile: int
-    tiles: np.ndarray
-    boxes: tuple[np.ndarray, np.ndarray] | None = None
-
-
-@dataclass(eq=False)
-class Plan:
-    """How the cells of some values of psi are found.
-
-    Parameters
-    ----------
-    ends : ndarray of int64
-        Numbers of members after which blocks give an answer; the last is where the levels begin.
-    block_tiles : int
-        Number of tiles that hold the blocks.
-    tiles : Tiles
-        The blocks, then those of all levels.
-    levels : list of Level
-    membership : tuple or None
-        What each place in `tiles` is a member of: a word for each level, shape (levels, places), which is a membership
-        ``i << shift | k``, ``NONE``, or ``RUN`` and where several stand in a list, after their number; that list; that
-        shift; how many memberships a level has, at most.
-    guess : (Tiles, ndarray of int) or None
-        A sample of the centres; its scores of these ranks are the first limits.
-    room : int
-        Places in the list of a row.
-    why : list of str
-        What was chosen, for people.
-    """
-
-    ends: np.ndarray
-    block_tiles: int
-    tiles: Tiles
-    levels: list[Level] = field(default_factory=list)
-    membership: tuple[np.ndarray, np.ndarray, np.uint32, int] | None = None
-    guess: tuple[Tiles, np.ndarray] | None = None
-    room: int = 0
-    why: list[str] = field(default_factory=list)
 
 
 class Search:
@@ -156,10 +109,10 @@ class Search:
         """
         block = self.scores.block(X)
         n, t = X.shape[0], self.members.shape[0]
-        keys = np.full((n, t), settling.NOBODY)
-        accuracy = (block.lengths, self.scores.reach, block.units)
+        keys = np.full((n, t), nearest.NOBODY)
+        accuracy = nearest.Accuracy(block.lengths, self.scores.reach, block.units)
         exact = (block.operand, self.scores.operand)
-        limits = np.full((n, 1), settling.EVERYTHING, dtype=np.float32)
+        limits = np.full((n, 1), nearest.EVERYTHING, dtype=np.float32)
         if plan.guess is not None:
             limits = self._guess(plan, block, attempt)
         left = self.scores.begun(block, plan.tiles)
@@ -167,7 +120,7 @@ class Search:
         room += -room % 16  # whole vectors are read
         listed, found = np.empty((n, room), dtype=np.int32), np.empty((n, room), dtype=np.float32)
         count = np.zeros(n, dtype=np.int64)
-        lists = (listed, found, count)
+        lists = settling.Lists(listed, found, count)
         blocks = plan.tiles.lines[: plan.block_tiles]
         out = np.empty((min(n, BLOCK_ROWS), blocks.shape[0] * scoring.TILE), dtype=np.float32)
         # The loops are compiled for arrays without gaps.
@@ -176,10 +129,10 @@ class Search:
             stop = min(start + BLOCK_ROWS, n)
             scoring.score_all(left, start, stop, blocks, out)
             some = out[: stop - start]
-            settling.settle_blocks(some, start, plan.ends, self.members, *accuracy, *exact, whole, keys)
+            settling.settle_blocks(some, start, plan.ends, self.members, accuracy, *exact, whole, keys)
             if plan.levels:
                 if attempt < LAST_ATTEMPT:
-                    settling.limits_of(keys, start, stop, *accuracy, limits)
+                    settling.limits_of(keys, start, stop, accuracy, limits)
                 scoring.list_scored(some, start, np.ascontiguousarray(limits[:, 0]), *lists)
         if whole is not codes and plan.block_tiles:
             codes[: len(whole)] = whole
@@ -193,11 +146,11 @@ class Search:
                 tally.append((visits, count.copy()))
             more = attempt < LAST_ATTEMPT and number + 1 < len(plan.levels)
             settling.settle_lists(
-                *lists, limits, number, more, plan.membership, self.members, *accuracy, *exact, keys, settled
+                lists, limits, number, more, plan.membership, self.members, accuracy, *exact, keys, settled
             )
             missed |= ~settled
             if level.stop in psis:
-                codes[psis.index(level.stop)] = settling.members_of(keys)
+                codes[psis.index(level.stop)] = nearest.members_of(keys)
         return np.flatnonzero(missed), keys
 
     def _guess(self, plan: Plan, block: Block, attempt: int) -> np.ndarray:
@@ -208,12 +161,12 @@ class Search:
         if attempt == 1:
             ranks = np.array([BOLDER * ranks[-1] + 8])
         if attempt == LAST_ATTEMPT or ranks[-1] > size:
-            return np.full((n, 1), settling.EVERYTHING, dtype=np.float32)
+            return np.full((n, 1), nearest.EVERYTHING, dtype=np.float32)
         out = np.empty((n, sample.center_of.size), dtype=np.float32)
         scoring.score_all(self.scores.begun(block, sample), 0, n, sample.lines, out)
         limits = np.empty((n, ranks.size), dtype=np.float32)
         scoring.order_statistics(out, ranks, limits)
-        limits[block.lengths < 0] = settling.EVERYTHING
+        limits[block.lengths < 0] = nearest.EVERYTHING
         return limits
 
     @staticmethod
@@ -223,7 +176,7 @@ class Search:
         points: np.ndarray | None,
         limit: np.ndarray,
         lengths: np.ndarray,
-        lists: tuple[np.ndarray, np.ndarray, np.ndarray],
+        lists: settling.Lists,
     ) -> int:
         """List the centres of a level that are within the rows' limits; returns the tiles scored, over all rows."""
         if level.boxes is None or points is None:
@@ -245,7 +198,7 @@ class Search:
         ends = sorted({psi for psi in psis if psi < base} | {base}) if base else []
         edges = [base]
         if largest > base:
-            edges += [largest] if single else self._edges(base, psis)
+            edges += [largest] if single else edges_of(base, psis)
         plan = self._lay_out(np.array(ends, dtype=np.int64), edges)
         if base:
             plan.why.append(f"the first {base} members of each partitioning side by side")
@@ -253,71 +206,13 @@ class Search:
             self._try(plan, psis)
         return plan
 
-    @staticmethod
-    def _edges(base: int, psis: tuple[int, ...]) -> list[int]:
-        """Ends of the levels: every psi asked for, and doublings between them."""
-        edges, at = [], base
-        for psi in psis:
-            while 2 * at < psi:
-                at *= 2
-                edges.append(at)
-            if psi > at:
-                at = psi
-                edges.append(at)
-        return edges
-
-    def _block_order(self, first: np.ndarray, base: int) -> np.ndarray:
-        """Centres (k, i) of the first members, filled up to whole tiles; a repeated member is left out."""
-        order = np.where(first[:, :base], self.members[:, :base], -1).T.ravel()
-        # Whole vectors are read, from the last members too.
-        return _filled_up(order, order.size + 16) if base else order
-
     def _lay_out(self, ends: np.ndarray, edges: list[int]) -> Plan:
-        """Tiles for the first ``edges[0]`` members in blocks, then for those of each level between the edges."""
-        first = layout.firsts(self.members, self.n_centers)
-        blocks = self._block_order(first, edges[0])
-        level_edges = np.array(edges, dtype=np.int64)
-        first_level = layout.first_levels(self.members, first, level_edges, self.n_centers)
-        first_level[blocks[blocks >= 0]] = -1  # scored already
-
         if len(edges) > 1 and self.n_features <= MOST_FEATURES and self.frame is None:
             scaled = self.scores.scaled()
             frame = principal_frame(scaled)
             self.points = frame.points(scaled)
             self.frame = frame  # last: another thread may be planning
-        orders, first_tile = [blocks], blocks.size // scoring.TILE
-        levels = []
-        for number, (begin, end) in enumerate(pairwise(edges)):
-            new = np.flatnonzero(first_level == number)
-            boxes = None
-            if self.points is not None and new.size:
-                new = new[layout.near_order(self.points[new])]
-                boxes = bounds(self.points[new])
-            orders.append(_filled_up(new, new.size))
-            n_tiles = orders[-1].size // scoring.TILE
-            levels.append(Level(begin, end, first_tile, np.empty((n_tiles, 0, 0), dtype=np.float32), boxes))
-            first_tile += n_tiles
-        plan = Plan(ends, orders[0].size // scoring.TILE, self.scores.tiles(np.concatenate(orders)), levels)
-        for at in plan.levels:
-            at.tiles = plan.tiles.lines[at.first_tile : at.first_tile + at.tiles.shape[0]]
-        if not plan.levels:
-            return plan
-
-        # Memberships in the order of the tiles: what is near in space is near in memory.
-        shift = (edges[-1] - 1).bit_length()
-        if self.members.shape[0] << shift > settling.NONE:
-            raise MemoryError(
-                f"{self.members.size:,} members are more than one search can hold; give a smaller t or psi"
-            )
-        center_of = plan.tiles.center_of
-        place_of = np.zeros(self.n_centers, dtype=np.int64)
-        places = np.flatnonzero(center_of >= 0)[::-1]
-        place_of[center_of[places]] = places  # of some places in blocks, the first
-        words, runs, most = layout.memberships(
-            self.members, first, level_edges, place_of, center_of.size, np.uint32(shift)
-        )
-        plan.membership = words, runs, np.uint32(shift), most
-        return plan
+        return lay_out(self.members, self.n_centers, self.scores, self.points, ends, edges)
 
     def _try(self, plan: Plan, psis: tuple[int, ...]) -> None:
         """Search for the cells of some of the centres, to see what is worth while on data like these."""
@@ -353,7 +248,7 @@ class Search:
             _, keys[missed] = self._attempt(plan, X[missed], codes[:, missed], psis, LAST_ATTEMPT)
         out = np.empty((X.shape[0], sample.center_of.size), dtype=np.float32)
         scoring.score_all(self.scores.begun(self.scores.block(X), sample), 0, X.shape[0], sample.lines, out)
-        within = (out <= settling.scores_of(keys).max(axis=1, keepdims=True)).sum(axis=1)
+        within = (out <= nearest.scores_of(keys).max(axis=1, keepdims=True)).sum(axis=1)
         ranks = np.unique(np.quantile(within, GUESS_SETTLES, method="higher").astype(np.int64) + 1)
         plan.guess = (sample, np.minimum(ranks, size))
         plan.why.append(f"near centres within the score of number {ranks[-1]} of a sample of {size:,}")
@@ -395,10 +290,3 @@ def choose_scores(centers: np.ndarray | sp.csr_array) -> DenseScores | SparseSco
     if isinstance(centers, np.ndarray):
         return DenseScores(centers) if dense else SparseScores(as_csr(centers))
     return DenseScores(as_dense(centers)) if dense else SparseScores(centers)
-
-
-def _filled_up(numbers: np.ndarray, size: int) -> np.ndarray:
-    """Centre numbers filled up with -1 to whole tiles that hold `size`."""
-    full = np.full(-(-size // scoring.TILE) * scoring.TILE, -1, dtype=np.int64)
-    full[: numbers.size] = numbers
-    return full

@@ -18,7 +18,7 @@ from hypothesis.extra import numpy as hnp
 
 from ikmap.partitioners import draw_subsamples, fit_partitions
 from ikmap.partitioners.distinct import distinct_rows
-from ikmap.partitioners.voronoi import VoronoiPartitions, _settle_loops, fit_voronoi, scores, search
+from ikmap.partitioners.voronoi import VoronoiPartitions, _nearest_loops, fit_voronoi, scores, search
 from ikmap.partitioners.voronoi._scores_loops import LEAST_ERROR, score_all
 from ikmap.partitioners.voronoi.scores import DenseScores, SparseScores
 from ikmap.partitioners.voronoi.search import choose_scores
@@ -186,14 +186,14 @@ def test_the_margin_bounds_the_error(
         nearest = int(np.argmin(exact))
         for farther in order:  # a margin among the centres near any of them is one near the best, too
             worst = float(table[r, farther])
-            margin = _settle_loops.margin_of(worst, block.lengths[r], found.reach, block.units[r])
+            margin = _nearest_loops.margin_of(worst, block.lengths[r], found.reach, block.units[r])
             assert float(table[r, nearest]) <= best + margin
 
 
 def test_the_margin_need_not_fall_with_the_distance() -> None:
     """Where rounding hides how near a cell is, all centres count: then what was found for farther cells is better."""
     reach, length, unit = 1e3, 1.0, 1e-6
-    farther, near = (_settle_loops.margin_of(d * d - length**2, length, reach, unit) for d in (0.1, 1e-4))
+    farther, near = (_nearest_loops.margin_of(d * d - length**2, length, reach, unit) for d in (0.1, 1e-4))
     assert near > 1e4 * farther
 
 
@@ -414,6 +414,6 @@ def test_distances_of_both_layouts_are_equal_bit_for_bit() -> None:
     a, b = sp.csr_array(X), sp.csr_array(Z)
     expected = squared_distances(X, Z)
     for r, u in product(range(N), range(N)):
-        assert _settle_loops.dense_distance(r, u, X, Z) == expected[r, u]
+        assert _nearest_loops.dense_distance(r, u, X, Z) == expected[r, u]
         rows, centers = (a.data, a.indices, a.indptr), (b.data, b.indices, b.indptr)
-        assert _settle_loops.csr_distance(r, u, rows, centers) == expected[r, u]
+        assert _nearest_loops.csr_distance(r, u, rows, centers) == expected[r, u]

@@ -46,15 +46,17 @@ def test_eight_problems_side_by_side_are_eight_alone(loss, layout, bias):
     positive = np.array([3, 0, 18, 5, 7, 11, -1, 2])  # no row has class -1: a lane without a problem
     signs = np.where(np.arange(CLASSES)[:, None] == positive, 1.0, -1.0)
     common = (class_cost, weight, bias, LOSSES[loss])
+    together = class_sweeps.Objectives(y, signs, *common)
+    alone = [loops.Objective(y, int(positive[k]), *common) for k in range(LANES)]
     columns = cells.n_columns + 1
     W, alpha = class_descent._aligned_zeros(columns, LANES), class_descent._aligned_zeros(150, LANES)
     alpha[:] = rng.uniform(-0.5, 0.5, alpha.shape)
     w, a = np.zeros((LANES, columns)), np.ascontiguousarray(alpha.T)
-    class_sweeps.accumulate_lanes(rows, y, signs, *common, W, alpha)
+    class_sweeps.accumulate_lanes(rows, together, W, alpha)
     lengths = np.empty(LANES)
     class_sweeps.squared_lengths(W, lengths)
     for k in range(LANES):
-        loops.accumulate(rows, y, int(positive[k]), *common, w[k], a[k])
+        loops.accumulate(rows, alone[k], w[k], a[k])
         assert lengths[k] == loops.squared_length(w[k])
     active, threshold = np.full(150, 2**LANES - 1, np.uint8), np.full(LANES, np.inf)
     left = [np.arange(150) for _ in range(LANES)]
@@ -62,17 +64,17 @@ def test_eight_problems_side_by_side_are_eight_alone(loss, layout, bias):
     seen, sums = np.empty((7, LANES)), np.empty((3, LANES))
     for _ in range(8):
         state = np.uint64(loops.shuffle(order, 150, state))
-        class_sweeps.sweep_lanes(rows, norms, y, signs, *common, W, alpha, order, active, threshold, seen)
-        class_sweeps.certify_lanes(rows, y, signs, *common, W, alpha, sums)
+        class_sweeps.sweep_lanes(rows, norms, together, W, alpha, order, active, threshold, seen)
+        class_sweeps.certify_lanes(rows, together, W, alpha, sums)
         for k in range(LANES):
             mine = order[np.isin(order, left[k])]
             size, losses, gap, most, rms, growth = loops.one_pass(
-                rows, norms, y, int(positive[k]), *common, w[k], a[k], mine, mine.size, threshold[k]
+                rows, norms, alone[k], w[k], a[k], mine, mine.size, threshold[k], loops.AT_FIRST
             )
             left[k] = mine[:size]
             told = [seen[row, k] for row in (*class_sweeps.TOLD, class_sweeps.RMS, class_sweeps.KEPT)]
             assert told == [losses, gap, most, growth, rms, size]
-            assert sums[:, k].tolist() == list(loops.certificate(rows, y, int(positive[k]), *common, w[k], a[k]))
+            assert sums[:, k].tolist() == list(loops.certificate(rows, alone[k], w[k], a[k]))
             np.testing.assert_array_equal(np.flatnonzero(active & (1 << k)), np.sort(left[k]))
         threshold = seen[class_sweeps.RMS].copy()
         np.testing.assert_array_equal(W, w.T)

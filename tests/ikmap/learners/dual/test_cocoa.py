@@ -14,8 +14,8 @@ from sklearn.exceptions import ConvergenceWarning
 from ikmap.cells import Cells
 from ikmap.learners.dual import cocoa
 from ikmap.learners.dual.block_reader import BlockReader
-from ikmap.learners.dual.cocoa import Coordinator, class_costs, class_counts, fit_cocoa, improve
-from ikmap.learners.dual.linear_svm import LOSSES, SVMParams, fit_linear_svm
+from ikmap.learners.dual.cocoa import Coordinator, class_counts, fit_cocoa, improve
+from ikmap.learners.dual.linear_svm import LOSSES, SVMParams, class_costs, fit_linear_svm
 from ikmap.learners.rows import Block
 from ikmap.seeds import generator
 from tests.naive import learners as naive
@@ -133,7 +133,7 @@ def test_the_state_comes_back_to_the_same_bits() -> None:
     params = SVMParams(C=2.0, tol=1e-6)
     readers = [BlockReader(part, 3, None, True) for part in divided(cells, y, 4)]
     counts = np.sum([class_counts(reader, 3) for reader in readers], axis=0)
-    task = cocoa.Task(params, 3, (0, 1, 2), 4, class_costs(params, 3, counts))
+    task = cocoa.Task(params, 3, (0, 1, 2), 4, class_costs(params, counts))
 
     def solve(interrupted: bool) -> Coordinator:
         coordinator = Coordinator(task, cells.n_columns)

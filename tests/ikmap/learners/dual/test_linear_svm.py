@@ -9,6 +9,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 
 from ikmap.cells import Cells
+from ikmap.learners.dual import _cocoa_loops as cocoa_loops
 from ikmap.learners.dual import _linear_svm_loops as loops
 from ikmap.learners.dual.linear_svm import LOSSES, SVMParams, fit_linear_svm, svm_model
 from ikmap.learners.rows import Block, row_arrays, squared_norms
@@ -30,10 +31,10 @@ def test_sweeps_follow_the_listing(loss, shrinking, layout, sigma):
     weight = rng.integers(0, 3, 60).astype(float)
     class_cost = np.array([0.5, 1.5])
     w, alpha = np.zeros(X.shape[1] + 1), np.zeros(60)
-    made, _ = loops.sweeps(
-        rows, squared_norms(rows), y, 1, class_cost, weight, 0.0, LOSSES[loss], w, alpha, 1e-3, 40, shrinking,
-        np.uint64(2**63 + 12345), sigma,
-    )  # fmt: skip
+    objective = loops.Objective(y, 1, class_cost, weight, 0.0, LOSSES[loss])
+    made, _ = cocoa_loops.sweeps(
+        rows, squared_norms(rows), objective, w, alpha, 1e-3, 40, shrinking, np.uint64(2**63 + 12345), sigma
+    )
     cost = class_cost[y] * weight
     expected = naive.svm_sweeps(X.toarray(), signs(y), cost, loss, 1e-3, 40, shrinking, 2**63 + 12345, sigma)
     np.testing.assert_allclose(alpha, expected[0], rtol=0, atol=1e-11)
@@ -60,9 +61,8 @@ def test_certificate_is_the_duality_gap(loss):
     alpha = rng.uniform(0.01, 0.99, 80) * weight
     X, c = cells.to_csr().toarray(), signs(y)
     w = np.append(X.T @ (alpha * c), 0.0)
-    losses, gap, length = loops.certificate(
-        row_arrays(cells, VALUE), y, 1, np.ones(2), weight, 0.0, LOSSES[loss], w, alpha
-    )
+    objective = loops.Objective(y, 1, np.ones(2), weight, 0.0, LOSSES[loss])
+    losses, gap, length = loops.certificate(row_arrays(cells, VALUE), objective, w, alpha)
     assert length == pytest.approx(w @ w, rel=1e-12)
     primal = naive.svm_primal(X, c, weight, loss, w[:-1])
     assert losses + 0.5 * w @ w == pytest.approx(primal, rel=1e-12)

@@ -197,25 +197,14 @@ def test_one_sweep_is_a_sweep_of_the_listing(loss, whole):
     alpha, w = np.zeros(60), np.zeros(X.shape[1] + 1)
     if whole:  # weights in whole numbers
         rows, w = (*rows[:2], VALUE**2 / 2.0**50, 2.0**50), w.astype(np.int64)
+    objective = loops.Objective(y, 1, np.ones(2), np.empty(0), 0.0, LOSSES[loss])
     order, threshold, size, state = np.arange(60, dtype=np.int32), np.inf, 60, np.uint64(99)
     expected, v, left = np.zeros(60), np.zeros(X.shape[1]), list(range(60))
     their_state = 99
     for _ in range(12):
         state = np.uint64(loops.shuffle(order, size, np.uint64(state)))
         size, losses, gap, most, rms, growth = loops.one_pass(
-            rows,
-            norms,
-            y,
-            1,
-            np.ones(2),
-            np.empty(0),
-            0.0,
-            LOSSES[loss],
-            w,
-            alpha,
-            order,
-            size,
-            threshold,
+            rows, norms, objective, w, alpha, order, size, threshold, loops.AT_FIRST
         )
         left, their_state = naive.shuffled(left, their_state)
         length = v @ v

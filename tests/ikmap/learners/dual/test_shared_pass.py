@@ -42,7 +42,8 @@ def begin(cells, bias, loss, seed):
     y = rng.integers(0, 2, n).astype(np.int32)
     weight = rng.uniform(0.1, 3, n) if seed % 2 else np.empty(0)
     w, alpha = np.zeros(cells.n_columns + 1, np.int64), np.zeros(n)
-    return [y, 1, np.array([0.4, 0.7]), weight, bias, LOSSES[loss], w, alpha, rng.permutation(n).astype(np.int32)]
+    objective = loops.Objective(y, 1, np.array([0.4, 0.7]), weight, bias, LOSSES[loss])
+    return [objective, w, alpha, rng.permutation(n).astype(np.int32)]
 
 
 @settings(max_examples=60)
@@ -65,9 +66,9 @@ def test_two_threads_make_the_sweep_of_one(n, t, dtype, loss, bias, stop, seed):
             patch.setattr(shared_loops, "NEVER", stop)  # after so many eights, as when a thread is not let run
         size, threshold = n, np.inf
         for _ in range(4):
-            expected = loops.one_pass(rows, norms, *alone, size, threshold)
+            expected = loops.one_pass(rows, norms, *alone, size, threshold, loops.AT_FIRST)
             assert shared(rows, norms, *together, size, threshold) == expected
-            for mine, theirs in zip(together, alone, strict=True):
+            for mine, theirs in zip(together[1:], alone[1:], strict=True):
                 np.testing.assert_array_equal(mine, theirs)
             size, threshold = expected[0], 0.5 * expected[4]
 
@@ -77,11 +78,11 @@ def test_whole_weights_are_sums_of_rounded_dual_variables(loss):
     cells, y = problem(150, np.full(12, 6))
     rows, norms = counted(cells, 0.3), squared_norms(row_arrays(cells, 0.3))
     arguments = begin(cells, 1.0, loss, 1)
-    arguments[0] = y
-    w, alpha, order = arguments[-3:]
+    arguments[0] = arguments[0]._replace(y=y)
+    w, alpha, order = arguments[1:]
     for sweep in range(5):
         loops.shuffle(order, 150, np.uint64(sweep))
-        loops.one_pass(rows, norms, *arguments, 150, np.inf)
+        loops.one_pass(rows, norms, *arguments, 150, np.inf, loops.AT_FIRST)
         expected = naive.whole_weights(cells.columns(), cells.n_columns, np.where(y == 1, 1, -1), alpha, UNIT)
         assert w.tolist() == expected
     assert np.unique(alpha).size > 20
