@@ -99,11 +99,11 @@ class ResolvedDataset:
 
     @property
     def csv(self) -> dict[str, Any]:
-        """What is told of CSV files, by key: how they are read where that is not to be found out."""
+        """What the definition says about CSV files, such as the delimiter; the rest is found out from the file."""
         return {key: getattr(self, key) for key in CSV_KEYS if getattr(self, key) is not None}
 
     def _needs_labels(self) -> bool:
-        """Whether nothing can be learned without labels; of a task that there is not, another line says so."""
+        """Whether the task needs labels. An unknown task is refused elsewhere, with a line of its own."""
         try:
             return task_named(self.task).needs_labels
         except ValueError:
@@ -282,7 +282,7 @@ def _stem(name: str) -> str:
 
 
 def _local(name: str, spec: DatasetSpec, data_dir: Path) -> str | None:
-    """Path of the file if it is there; an address for the readers is taken at its word."""
+    """Path of the file if it exists. An address that a reader opens is returned unchecked."""
     if is_web(name):
         name = name.rsplit("/", 1)[-1]
     elif "://" in name:

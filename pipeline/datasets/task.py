@@ -1,4 +1,4 @@
-"""Which task a run has: by option, else by the definition of its data set; and whether its learners serve it."""
+"""Find the task of a run, by its option or its data set's definition, and check that its learners can do it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pipeline.params import Params
 
 
 def asked_word(params: Params, data: ResolvedDataset) -> tuple[str, str]:
-    """What is to be learned, as of ``--task``, and who says so: the option, else the data set's definition."""
+    """The word for what is to be learned, as in ``--task``, and whether the option or the data set says so."""
     if params.task != "auto":
         return params.task, f"--task {params.task}"
     return data.task, f'data set {data.name} is defined with task = "{data.task}"'

@@ -1,4 +1,4 @@
-"""How rows of cells are cut: chunks to read, shards to write, blocks to learn from."""
+"""Decide how rows of cells are cut: into chunks to read, shards to write, and blocks to learn from."""
 
 from __future__ import annotations
 

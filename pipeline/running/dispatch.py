@@ -133,10 +133,10 @@ class Work(Protocol):
         """Whether tasks may still become ready although none is running now."""
 
     def ready(self) -> Iterable[tuple[Callable[..., Record], Task]]:
-        """Functions and tasks that may begin and have not been given out before."""
+        """The functions and tasks that may begin now and were not returned before."""
 
     def lost(self, task: Task) -> None:
-        """The task's worker is gone: it is to be given out again, with another."""
+        """Note that the task's worker is gone; the task has to be returned again, with another worker."""
 
 
 def run_ready(client: Client, key: str, work: Work) -> Iterator[tuple[Task, Record]]:
@@ -187,7 +187,7 @@ def run_ready(client: Client, key: str, work: Work) -> Iterator[tuple[Task, Reco
 
 
 def _end_running(client: Client, running: Mapping[Future, Task]) -> None:
-    """Start the workers anew that are at work on some of the futures.
+    """Restart the workers that are at work on these futures.
 
     A task that is cancelled runs on, as threads cannot be ended; after a time limit that may be for hours. Workers
     without a nanny cannot be started anew: they are left to finish.
@@ -201,12 +201,12 @@ def _end_running(client: Client, running: Mapping[Future, Task]) -> None:
 
 
 def lost_seconds() -> float:
-    """Seconds without workers after which a run ends; more where workers stand in a queue (Dask's configuration)."""
+    """Seconds without workers after which a run gives up; Dask's configuration allows more where workers queue."""
     return float(dask.config.get("ikmap.lost-seconds", LOST_SECONDS))
 
 
 def most_workers() -> int:
-    """Workers that there may be in a while, of a cluster that grows with its work (Dask's configuration)."""
+    """The most workers to which a cluster that grows with its work may grow (Dask's configuration)."""
     return int(dask.config.get("ikmap.most-workers", 0))
 
 
@@ -245,7 +245,7 @@ class _Watch:
 
 
 def _next_done(client: Client, running: Mapping[Future, Task], watch: _Watch, patience: float) -> list[Future]:
-    """Those of the futures that are done, in order of submission; none if none is after so many seconds.
+    """Wait up to so many seconds and return the futures that are done by then, in order of submission.
 
     Raises
     ------

@@ -60,7 +60,7 @@ def _anything_can(within: str) -> str | None:  # noqa: ARG001
 
 
 def until_whole[T](context: Context, work: Callable[[], T], cannot: Callable[[str], str | None] = _anything_can) -> T:
-    """Return what `work` returns; where it finds something damaged, have that made again by calling it once more.
+    """Call `work` and return its result. If it finds something damaged, remove that and call it once more.
 
     Parameters
     ----------
@@ -102,12 +102,12 @@ def until_whole[T](context: Context, work: Callable[[], T], cannot: Callable[[st
 
 
 def _is_gone(path: Path) -> bool:
-    """Whether something that was withdrawn has not been made again."""
+    """Whether something that :func:`withdraw` has removed is still missing."""
     return not (path / DOCUMENT if path.is_dir() else path).exists()
 
 
 def _within(context: Context, damaged: Damaged) -> str | None:
-    """Where in the directory of the run something is, if it is there and no link leads elsewhere."""
+    """The path relative to the run directory, if the thing lies in it and no link leads elsewhere."""
     place, top = Path(damaged.path).resolve(), context.run.path.resolve()
     return str(place.relative_to(top)) if place.is_relative_to(top) else None
 
@@ -142,7 +142,7 @@ def _is_group(path: Path) -> bool:
 
 
 def settle(context: Context) -> None:
-    """Wait until no worker is at a task of the run: what it writes is not to be written by two at once."""
+    """Wait until no worker is at a task of the run, so that no two tasks write the same thing at once."""
     client, run = context.client, context.run.manifest["id"][:8]
     if client is None:  # in tests: tasks are done here and now
         return
@@ -151,5 +151,5 @@ def settle(context: Context) -> None:
 
 
 def _at_work(run: str, dask_worker: Any) -> bool:
-    """On a worker: whether it is at a task of a run."""
+    """Runs on a worker: whether it is at a task of the run."""
     return any(run in str(key) for key in dask_worker.active_threads.values())

@@ -1,4 +1,4 @@
-"""What a task and a stage measure of themselves: seconds without compiling, rows, bytes, memory."""
+"""Measure tasks and stages: seconds without compiling, rows, bytes and memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The memory of a worker: how much of it a task may take, and the refusal of what takes more."""
+"""How much memory a task may take on its worker, and the error for what would take more."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def worker_limit() -> int | None:
 
 
 def refusal(who: str, needed: float, limit: int, less: str) -> DoesNotFit:
-    """The error of what needs more than a worker has.
+    """The error to raise for what needs more memory than a worker has.
 
     Parameters
     ----------

@@ -74,7 +74,7 @@ class _Told:
 
 
 class ToldEvents:
-    """Events that the scheduler hears of too. Leaving it ends the stages still at work; `events` stay open.
+    """Events that are told to the scheduler too. Leaving it ends stages still at work; `events` stay open.
 
     Parameters
     ----------
@@ -153,7 +153,7 @@ class ToldEvents:
 
 @contextmanager
 def told_to_scheduler(client: Client, events: Events) -> Iterator[Events]:
-    """Give events that the scheduler of a cluster hears of too, if it takes plugins."""
+    """Wrap events so that the scheduler of a cluster is told of them too, if it takes plugins."""
     try:
         client.register_plugin(StageFigures())
     except (ImportError, ValueError) as error:  # it has none of this software, or takes no pickles

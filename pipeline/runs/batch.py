@@ -164,7 +164,7 @@ def _stages(
 
 
 def cannot_be_read_again(data: ResolvedDataset, invocation: Invocation, within: str) -> str | None:
-    """Say why rows cannot be taken from their files once more; None where they can, or something else is damaged."""
+    """Say why damaged rows cannot be read from their files again; None if they can, or if no rows are damaged."""
     if not within.startswith("store.zarr/data"):
         return None
     sources = [source for source in data.sources if source is not None]
@@ -216,7 +216,7 @@ def prepared(context: Context) -> Preparation:
 
 
 def compile_words(context: Context, words: Collection[str]) -> None:
-    """Have the workers compile, or load, what is described by these words; the seconds are the run's, of no stage."""
+    """Have the workers compile or load the loops that these words describe; the seconds count for no stage."""
     context.compiled(prepare(context.client, words, context.events.message))
 
 

@@ -1,4 +1,4 @@
-"""What ``metrics.json`` says of a run, and how a run ends: the same for runs on a table and on a stream."""
+"""Write ``metrics.json`` and end a run; batch runs and runs on a stream do so in the same way."""
 
 from __future__ import annotations
 

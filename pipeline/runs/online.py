@@ -176,7 +176,7 @@ def _stages(
 
 
 def _cannot_come_again(feed: Feed, within: str) -> str | None:
-    """Say why rows of a feed cannot be taken in once more; None of what is made of them."""
+    """Say why damaged rows of a feed cannot be taken in again; None for what is made from them."""
     if not within.startswith(("store.zarr/data", "store.zarr/stream")):
         return None
     return f"its rows came from {feed.url}; --fresh, and the same rows from the first on, do the run again"

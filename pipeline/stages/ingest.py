@@ -213,7 +213,7 @@ def about_task(task: LearningTask) -> dict[str, Any]:
 
 
 def is_dense(sparse: bool, rows: int, columns: int, nnz: int) -> bool:
-    """Whether rows are handed out dense: as found, and sparse ones that would hardly grow."""
+    """Whether rows are handed out dense: those found dense, and sparse ones that hardly grow when made dense."""
     return not sparse or (nnz >= DENSE_SHARE * rows * columns and columns <= DENSE_COLUMNS)
 
 

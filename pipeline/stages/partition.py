@@ -51,7 +51,7 @@ def partition(context: Context, values: Sequence[Value]) -> dict[str, Any]:
 
 
 def cores_of_a_host(context: Context) -> int:
-    """Threads of one machine's workers (the fewest) that are this run's: few tasks may use what else would be idle."""
+    """Threads of this run on the machine with the fewest: a few tasks may use cores that would be idle otherwise."""
     hosts: Counter[str] = Counter()
     for worker in context.client.scheduler_info(n_workers=-1)["workers"].values():
         hosts[worker["host"]] += worker["nthreads"]

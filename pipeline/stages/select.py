@@ -101,7 +101,7 @@ def _words(value: Any) -> str:
 
 
 def score(what: str, *args: Any) -> Record:
-    """Task: what one fold says of some values, and the seconds of processors that it took."""
+    """Task: score some values on one fold, and count the processor seconds that it took."""
     began = time.process_time()
     record = SCORES.get(what, score_rows)(*args)
     return {**record, "cpu_seconds": round(time.process_time() - began, 3)}
@@ -110,7 +110,7 @@ def score(what: str, *args: Any) -> Record:
 class Search:
     """A search under way: a :class:`~pipeline.running.engine.Watcher` of its stage.
 
-    What is scored next depends on what has been scored, and on nothing else: not on workers, nor on interruptions.
+    What is scored next depends only on what has been scored, not on workers or interruptions.
     """
 
     def __init__(self, stage: Stage, used: int, task: LearningTask) -> None:
@@ -136,7 +136,7 @@ class Search:
     # What is done, and in which order.
 
     def run(self) -> None:
-        """Score everything, or as much as the race leaves and the budget allows."""
+        """Score all candidates, except those that the race leaves out or that the budget has no time for."""
         race = self.params.search == "race"
         rounds = ROUNDS if race else (tuple(range(FOLDS)),)
         self._say_begin(race)

@@ -29,7 +29,7 @@ FRACTIONS = "f8:"
 
 
 def searches_of_rows(params: Params, n_rows: int) -> dict[str, Search]:
-    """What there is to choose for each learner on rows, of those for which there is something."""
+    """For each learner on rows that has something to choose: what it is."""
     found = {name: LEARNERS[name].search(params.of(name), n_rows) for name in params.learners}
     return {name: search for name, search in found.items() if search is not None}
 
@@ -74,7 +74,7 @@ def score_rows(store: Store, params: Params, name: str, values: Sequence[Any], f
 def fit_fold(
     learner: WholeLearner, params: Params, value: Any, task: LearningTask, block: Block, options: Any = None
 ) -> Callable[[Any], np.ndarray]:
-    """Predictor that has learned from these rows, even where some classes are not among them: for a comparison.
+    """Fit a predictor to compare candidates with; it works even if some classes are not among the rows.
 
     Parameters
     ----------

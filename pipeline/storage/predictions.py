@@ -1,4 +1,4 @@
-"""Files of predictions of a stream, and what a record promises of them."""
+"""Files of a learner's predictions on a stream, and the checksums that records keep of them."""
 
 from __future__ import annotations
 

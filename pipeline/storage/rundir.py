@@ -32,7 +32,7 @@ DISCARDED = "discarded"
 
 
 class RunDirectory:
-    """An opened run directory, held by this process alone until it is closed.
+    """An open run directory. No other process can open it until this one closes it.
 
     Parameters
     ----------
@@ -122,7 +122,7 @@ class RunDirectory:
         return bool(self.manifest["status"] == "finished")
 
     def metrics(self, say: Callable[[str], None]) -> dict[str, Any] | None:
-        """``metrics.json`` of a finished run; where it is damaged, the run is none, and `say` is told."""
+        """Return ``metrics.json`` if the run is finished; if it is damaged, say so, and it counts as unfinished."""
         if not self.finished:
             return None
         try:
@@ -202,9 +202,9 @@ class RunDirectory:
         outputs: Sequence[str] = (),
         records: Iterable[str] = (),
     ) -> None:
-        """Promise that a stage is done: all that its tasks wrote is there, and `outputs`, which are in no record.
+        """Note in the manifest that a stage is done. `outputs` names what it wrote that is in no record.
 
-        Its `records` are flushed first, those that have not been yet, and what else it has written.
+        What the stage has written, its `records` too, is flushed first.
         """
         folder = self.task_record(name, "any").parent
         before = {*records, str(folder), str(folder.parent), str(self.path)}
@@ -215,7 +215,7 @@ class RunDirectory:
             self.save(certain=False, before=before)
 
     def records(self, stage: str) -> dict[str, dict[str, Any] | None]:
-        """Records of a stage's tasks, by task; None of those that are damaged, which count as not done."""
+        """Read the records of a stage's tasks, by task; None for a damaged record, whose task counts as not done."""
         found: dict[str, dict[str, Any] | None] = {}
         for path in self.task_record(stage, "any").parent.glob("*.json"):
             try:
@@ -252,9 +252,9 @@ def _mark_discarded(manifest: Path) -> None:
 
 
 def hold(path: Path) -> IO[str]:
-    """Keep other processes out of a directory, which is made where it is not there, until the file returned is closed.
+    """Lock a directory, making it if need be, until the returned file is closed; other processes are kept out.
 
-    One that is made is its user's alone, as rows are stored in it; one that is there keeps its mode.
+    A directory made here is readable by its user alone, as it will hold rows; an existing one keeps its mode.
 
     Raises
     ------
@@ -320,7 +320,7 @@ def read_manifest_or_copy(path: Path) -> tuple[dict[str, Any], str]:
 
 
 def _differences(was: Any, now: Any, name: str = "") -> list[str]:
-    """Name the leaves in which two JSON values differ, old value first."""
+    """List in which entries two JSON values differ, the old value before the new one."""
     if isinstance(was, dict) and isinstance(now, dict):
         keys = [*was, *(key for key in now if key not in was)]
         return [

@@ -48,7 +48,7 @@ _opened: Kept[tuple[str, str, str], tuple[Stamps, Any]] = PROCESS.keeps(KEPT_OPE
 
 
 def _stamps(folder: Path, members: bool) -> Stamps:
-    """What changes when a group or array on a local disk is rewritten: Zarr replaces the files that describe them.
+    """Marks that change when a group or array on a local disk is rewritten, as Zarr then replaces its metadata files.
 
     With `members`, also when one of the arrays in a group is.
     """
@@ -66,7 +66,7 @@ def _stamps(folder: Path, members: bool) -> Stamps:
 
 
 def _names_it[**P, T](write: Callable[Concatenate[Store, P], T]) -> Callable[Concatenate[Store, P], T]:
-    """Have the errors of a method that writes, where there is no room, name the array or group: the first argument."""
+    """Wrap a method that writes, so that an error for a full disk names the array or group (its first argument)."""
 
     @wraps(write)
     def named(self: Store, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -235,7 +235,7 @@ class Store:
         durable.written(*paths)
 
     def keep(self, name: str) -> None:
-        """Have a group flushed that an earlier process has written: it may have been stopped before it was."""
+        """Flush a group that an earlier process has written, as that process may have been stopped before it did."""
         self._written(name, whole=True)
 
     def _written_below(self, name: str, outputs: Iterable[str]) -> None:
@@ -247,7 +247,7 @@ class Store:
             durable.written(*paths, *between)
 
     def holds(self, output: str) -> bool:
-        """Whether an output of a task is there: a shard, or a complete group. It may still prove to be damaged."""
+        """Whether an output of a task, a shard or a group, is there. It may still be damaged; only reading tells."""
         if "/c/" in output:
             if self.local:
                 return (Path(self.path) / output).exists()
@@ -261,7 +261,7 @@ class Store:
             return False
 
     def is_whole(self, name: str) -> bool:
-        """Whether a group is there and not damaged: all of it is read."""
+        """Read all of a group, and return whether it is there and undamaged."""
         try:
             return self.attributes(name) is not None and bool(self.read_group(name))
         except Damaged:

@@ -118,7 +118,7 @@ def _extended(growing: Growing, model: Any, rows: Any, n_threads: int) -> tuple[
 
 @dataclass(frozen=True)
 class _Saved:
-    """When a map was last saved: seconds of growing since then, and seconds that saving took."""
+    """How long a map has grown since it was last saved, and how long saving took."""
 
     since: float = 0.0
     cost: float = 0.0
@@ -157,7 +157,7 @@ def _read(checkpoint: str) -> tuple[int, Any]:
 
 
 def _save_if_due(growing: Growing, fitted: Fitted, next_chunk: int, model: Any, saved: _Saved) -> _Saved:
-    """Save a map where that costs little beside what it would take to make it again."""
+    """Save a map if that takes little time compared with making it again."""
     if saved.cost > CHECKPOINT_SHARE * saved.since:
         return saved
     began = time.perf_counter()

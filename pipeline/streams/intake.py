@@ -116,7 +116,7 @@ class Intake:
 
     @property
     def chunk_rows(self) -> int:
-        """Most rows of a chunk; known when the initial rows are there."""
+        """The most rows that a chunk may have; known when the initial rows are there."""
         return chunk_rows_of(self.block_rows, PreparedRows(self.store, "train").row_bytes)
 
     def start(self) -> None:
@@ -151,7 +151,7 @@ class Intake:
         self._thread.start()
 
     def _drop(self, chunk: int) -> None:
-        """Remove this chunk and those after it: its rows are taken once more, cut in whatever way."""
+        """Remove this chunk and those after it; their rows are taken in again, perhaps in other chunks."""
         while Path(self.store.path, chunk_name(chunk)).exists():
             self.store.delete(chunk_name(chunk))
             chunk += 1
@@ -210,13 +210,13 @@ class Intake:
         return self._learned >= self.chunks
 
     def _room(self) -> bool:
-        """Wait until a learner needs more, or there is to be no more: then False."""
+        """Wait until a learner needs more rows; return False if no more are wanted."""
         with self._changed:
             self._changed.wait_for(lambda: self._stopping or self.chunks - max(0, self._learned) < AHEAD)
         return not self._stopping
 
     def _replay(self) -> bool:
-        """Take again the rows that stand in the store, which must be the same; whether there is more to come."""
+        """Compare the first rows of the source with those in the store, which must be equal; whether more may come."""
         while self._replayed:
             name, first, n = self._replayed[0], self._first_replayed, self._n_replayed
             attributes = self.store.need(name)

@@ -218,7 +218,7 @@ def _save(contestant: Contestant, next_chunk: int, state: Any, blocks: list[list
 
 @dataclass
 class _Saved:
-    """When a state was last saved: seconds of learning since then, and seconds that saving took."""
+    """How long a learner has learned since its state was last saved, and how long saving took."""
 
     since: float = 0.0
     cost: float = 0.0
@@ -267,14 +267,14 @@ def _state_before(
 
 
 def _plain(scored: float) -> float:
-    """A sum of scores as a record has it: whole where it is."""
+    """A sum of scores for a record: an integer if it is a whole number."""
     return int(scored) if float(scored).is_integer() else float(scored)
 
 
 def _checkpoint_if_due(
     contestant: Contestant, next_chunk: int, state: Any, blocks: list[list[Any]], spent: float, saved: _Saved
 ) -> _Saved:
-    """Save the state where that costs little beside what it would take to learn it again."""
+    """Save the state if that takes little time compared with learning again what came since the last one."""
     since = saved.since + spent
     if saved.cost > CHECKPOINT_SHARE * since:
         return _Saved(since, saved.cost)

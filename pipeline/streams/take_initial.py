@@ -16,7 +16,7 @@ from pipeline.streams.intake import Intake
 
 
 def take_initial(context: Context, intake: Intake, data: ResolvedDataset, n_initial: int) -> dict[str, Any]:
-    """Store the first rows, and what is to be known of all rows from them.
+    """Store the first rows, and what they tell about all rows, such as columns and classes.
 
     Returns
     -------
