@@ -20,7 +20,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         found = command(reproduce, options)
     else:
         found = run(options)
-    from pipeline.reproduce.text import print_results
+    from pipeline.reproduce.terminal import print_results
 
     print_results(options.the_paper, found)
     rows = (row for experiment in found["experiments"] for row in experiment["rows"])

@@ -45,6 +45,7 @@ def run(
     events = starting(options, events)
     from flows.runs.local_data import LocalData
     from flows.runs.paper_runs import Runs
+    from pipeline.reproduce.compared import form_of
     from pipeline.reproduce.page import write_page
     from pipeline.reproduce.results import collect
     from pipeline.runs.batch import call_directly
@@ -66,7 +67,7 @@ def run(
         try:
             entries = {e.label: entries_for(e, options, data) for e in experiments}
             runs = Runs(options, path, data, call or call_directly, events, on_cluster)
-            sizes = any(paper.form(experiment).sized for experiment in experiments)
+            sizes = any(form_of(paper, experiment).sized for experiment in experiments)
             runs.make([entry for listed in entries.values() for entry in listed], list(data.there) if sizes else [])
             results = collect(paper, experiments, entries, runs.found, options.readings, runs.sizes, path)
             results["run"] = runs.about(options.command(session=False), time.perf_counter() - began)
@@ -100,6 +101,7 @@ def check_systems(options: ReproduceOptions) -> None:
 
 def entries_for(experiment: Experiment, options: ReproduceOptions, data: LocalData) -> list[Entry]:
     """Runs of an experiment on the data sets that are there."""
+    from pipeline.reproduce.compared import form_of
     from pipeline.reproduce.paper import Asked
 
     paper = options.the_paper
@@ -107,4 +109,4 @@ def entries_for(experiment: Experiment, options: ReproduceOptions, data: LocalDa
     stream: dict[str, Any] = {} if options.order == "shuffled" else {"order": options.order}
     if options.initial is not None:
         stream["initial"] = options.initial
-    return list(paper.form(experiment).entries(Asked(names, options.readings, stream, options.systems)))
+    return list(form_of(paper, experiment).entries(Asked(names, options.readings, stream, options.systems)))

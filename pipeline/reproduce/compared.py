@@ -10,7 +10,7 @@ from pipeline.report.rendering import Cell
 from pipeline.report.scores import confusion_of, majority_baseline
 from pipeline.report.text import MISSING
 from pipeline.reproduce.form import Form, Made, Outcome, Row, link
-from pipeline.reproduce.paper import Asked, Entry, Paper, System, shown
+from pipeline.reproduce.paper import Asked, Entry, Experiment, Paper, System, shown
 from pipeline.reproduce.rendering import render
 from pipeline.reproduce.text import difference, how, measured, number, seconds
 
@@ -188,3 +188,19 @@ def readings_of(paper: Paper, entry: Entry, chosen: Mapping[str, Any]) -> dict[s
     """How the paper was read in all that concerns a run."""
     values = {r.name: shown(r, chosen) for r in paper.readings.values() if entry.system in r.systems}
     return values | dict([entry.reading] if entry.reading else [])
+
+
+def form_of(paper: Paper, experiment: Experiment) -> Form:
+    """What makes and shows an experiment of a paper.
+
+    Raises
+    ------
+    LookupError
+        The paper has to say (:meth:`~pipeline.reproduce.paper.Paper.form`), and does not.
+    """
+    form: type[Form] | None = paper.form(experiment)
+    if form is not None:
+        return form(paper, experiment)
+    if experiment.kind != "table" or not experiment.systems:
+        raise LookupError(f"{paper.name}: {experiment.label} has no form; {type(paper).__name__}.form must give one")
+    return Compared(paper, experiment)

@@ -11,6 +11,7 @@ from typing import Any
 from pipeline.report.page import write_whole
 from pipeline.report.rendering import page_parts
 from pipeline.report.text import duration, nbytes, plural, setting
+from pipeline.reproduce.compared import form_of
 from pipeline.reproduce.paper import Paper
 from pipeline.reproduce.rendering import render
 
@@ -72,7 +73,7 @@ def _tolerances(paper: Paper) -> str:
 def _experiment(paper: Paper, experiment: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     """What the page shows of an experiment."""
     rows, label = experiment["rows"], f"{experiment['kind']} {experiment['name']}"
-    form = paper.form(paper.find(experiment["kind"], experiment["name"]))
+    form = form_of(paper, paper.find(experiment["kind"], experiment["name"]))
     return {
         "key": label.replace(" ", "-").replace(".", "-"),
         "title": f"{label.title()}: {experiment['title']}",

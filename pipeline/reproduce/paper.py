@@ -10,13 +10,10 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from ikmap.methods.options import MethodOptions
 from pipeline.errors import InputError
-
-if TYPE_CHECKING:
-    from pipeline.reproduce.form import Form
 
 Kind = Literal["table", "figure", "section"]
 KINDS: tuple[Kind, ...] = ("table", "figure", "section")
@@ -191,19 +188,13 @@ class Paper:
     Options: ClassVar[type[MethodOptions]] = MethodOptions
     measure: ClassVar[Measure] = Measure()
 
-    def form(self, experiment: Experiment) -> Form:
-        """What makes and shows an experiment; of a table with systems the one that holds ours against what was printed.
+    def form(self, experiment: Experiment) -> type[Any] | None:
+        """What makes and shows an experiment: a class of :class:`pipeline.reproduce.form.Form`.
 
-        Raises
-        ------
-        LookupError
-            There is none: the paper has to bring it.
+        None, which is the default, stands for the one that holds ours against what was printed; it takes a table of
+        systems (:func:`pipeline.reproduce.compared.form_of`).
         """
-        from pipeline.reproduce.compared import Compared
-
-        if experiment.kind != "table" or not experiment.systems:
-            raise LookupError(f"{self.name}: {experiment.label} has no form; {type(self).__name__}.form must give one")
-        return Compared(self, experiment)
+        return None
 
     @property
     def run_dir(self) -> str:

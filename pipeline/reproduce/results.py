@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from pipeline.reproduce.compared import form_of
 from pipeline.reproduce.drawing import save
 from pipeline.reproduce.form import Made, Outcome
 from pipeline.reproduce.paper import Entry, Experiment, Paper, shown
@@ -37,7 +38,7 @@ def collect(
     """
     made_of = []
     for experiment in experiments:
-        form = paper.form(experiment)
+        form = form_of(paper, experiment)
         rows = form.rows(Made(entries[experiment.label], found, chosen, sizes))
         made_of.append({
             "kind": experiment.kind,

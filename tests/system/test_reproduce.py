@@ -23,7 +23,7 @@ from flows.runs.reproduce import run
 from pipeline.errors import InputError
 from pipeline.reproduce.paper import Entry
 from pipeline.reproduce.papers import PAPERS
-from pipeline.reproduce.text import print_results
+from pipeline.reproduce.terminal import print_results
 from pipeline.storage.durable import read_json
 from pipeline.watching.events import QuietProgress
 from tests.support.runs import points

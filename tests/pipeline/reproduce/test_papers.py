@@ -17,6 +17,7 @@ import pytest
 
 from flows.options.reproduce import ReproduceOptions
 from pipeline.errors import InputError
+from pipeline.reproduce.compared import form_of
 from pipeline.reproduce.paper import Asked, Paper
 from pipeline.reproduce.papers import PAPERS, register
 from tests import ROOT
@@ -180,7 +181,7 @@ def test_a_paper_holds_together(paper: Paper) -> None:
     assert not taken & specs.keys()
     for experiment in paper.experiments.values():
         assert set(experiment.systems) <= set(paper.systems)
-        entries = list(paper.form(experiment).entries(Asked(paper.datasets_of(experiment))))
+        entries = list(form_of(paper, experiment).entries(Asked(paper.datasets_of(experiment))))
         assert len({entry.key for entry in entries}) == len(entries)
 
 

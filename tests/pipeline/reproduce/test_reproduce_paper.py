@@ -10,7 +10,7 @@ from flows.options.batch import BatchOptions, OnlineOptions
 from flows.options.reproduce import ReproduceOptions
 from pipeline.datasets.registry import load_registry
 from pipeline.errors import InputError
-from pipeline.reproduce.compared import Compared
+from pipeline.reproduce.compared import Compared, form_of
 from pipeline.reproduce.paper import READINGS, Asked, Entry, Experiment, Paper, shown
 from pipeline.reproduce.papers import PAPERS
 
@@ -21,7 +21,7 @@ TABLES = ("5", "6", "7", "8")
 
 
 def printed(number: str, dataset: str, system: str) -> tuple[Any, Any]:
-    form = PAPER.form(PAPER.find("table", number))
+    form = form_of(PAPER, PAPER.find("table", number))
     assert isinstance(form, Compared)
     return form.printed(dataset, system)
 
@@ -29,7 +29,7 @@ def printed(number: str, dataset: str, system: str) -> tuple[Any, Any]:
 def entries_of(
     paper: Paper, experiment: Experiment, datasets: Any, chosen: Any, stream: Any, systems: Any = None
 ) -> list[Entry]:
-    return list(paper.form(experiment).entries(Asked(datasets, chosen, stream, systems)))
+    return list(form_of(paper, experiment).entries(Asked(datasets, chosen, stream, systems)))
 
 
 def test_printed_numbers_are_those_of_the_paper() -> None:

@@ -31,7 +31,7 @@ class Throwaway(Paper):
     package = __name__
     Options = Readings
 
-    def form(self, experiment: Experiment) -> Form:
+    def form(self, experiment: Experiment) -> type[Form]:  # noqa: ARG002
         """Its table has a picture."""
         from pipeline.reproduce.compared import Compared
         from pipeline.reproduce.drawing import panels, style
@@ -42,7 +42,7 @@ class Throwaway(Paper):
                 axes.plot([row["accuracy"] for row in rows], **style(0))
                 yield "table1", figure
 
-        return Pictured(self, experiment)
+        return Pictured
 
 
 PAPER = Throwaway()
