@@ -8,7 +8,7 @@ from typing import Any
 
 from pipeline.report.fields import Metrics, get_list, get_mapping, get_number, get_text, learners_of
 from pipeline.report.rendering import render
-from pipeline.report.scores import class_counts
+from pipeline.report.scores import training_counts
 from pipeline.report.text import MISSING, count, figure, label, nbytes, percent, setting, shorten
 from pipeline.report.words import words_for_test_rows
 
@@ -36,7 +36,7 @@ def data_section(metrics: Metrics) -> str:
     rows += [(name, count(n)) for name, record, key in counts if (n := get_number(record, key)) is not None]
     if not online and (said := words_for_test_rows(data)):
         rows.append(("test rows are", said))
-    classes, train = [label(name) for name in get_list(data, "classes")], class_counts(data)
+    classes, train = [label(name) for name in get_list(data, "classes")], training_counts(data)
     total = sum(train.values())
     if 0 < len(classes) <= 20:
         shares = [f"{c} ({percent(train[c] / total)})" if c in train and total else c for c in classes]

@@ -111,7 +111,7 @@ def confusion_of(learner: Mapping[str, Any], classes: list[Any]) -> Confusion | 
     return Confusion([label(name) for name in names], counts)
 
 
-def class_counts(data: Mapping[str, Any]) -> dict[str, int]:
+def training_counts(data: Mapping[str, Any]) -> dict[str, int]:
     """Training rows by class label; empty when the record does not say."""
     classes, counts = get_list(data, "classes"), get_list(data, "class_counts_train")
     if len(classes) != len(counts):
@@ -126,7 +126,7 @@ def majority_baseline(data: Mapping[str, Any], confusion: Confusion | None) -> f
     Without training counts it is the most frequent class of the test rows; without a confusion
     matrix it is that class's share of the training rows.
     """
-    train = class_counts(data)
+    train = training_counts(data)
     top = max(train, key=lambda name: train[name]) if train else None
     if confusion is not None and confusion.total:
         test = dict(zip(confusion.names, confusion.supports, strict=True))

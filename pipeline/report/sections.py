@@ -10,7 +10,7 @@ from pipeline.report.charts import ChartWords, Series, line_chart
 from pipeline.report.confusion import SHARES_UP_TO, confusion_block
 from pipeline.report.fields import Metrics, get_mapping, number
 from pipeline.report.rendering import render
-from pipeline.report.scores import class_counts, confusion_of
+from pipeline.report.scores import confusion_of, training_counts
 from pipeline.report.text import brief
 
 
@@ -37,7 +37,7 @@ def _html(key: str, part: Part, metrics: Metrics) -> str:
             return lines_figure(key, part)
         case Confusion(learner, labels, counts):
             confusion = confusion_of({"confusion": counts}, list(labels))
-            trained = class_counts(get_mapping(metrics, "data"))
+            trained = training_counts(get_mapping(metrics, "data"))
             return confusion_block(key, learner, confusion, trained) if confusion else ""
 
 

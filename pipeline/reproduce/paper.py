@@ -188,7 +188,7 @@ class Paper:
     Options: ClassVar[type[MethodOptions]] = MethodOptions
     measure: ClassVar[Measure] = Measure()
 
-    def form(self, experiment: Experiment) -> type[Any] | None:
+    def form(self, experiment: Experiment) -> type[Any] | None:  # noqa: ARG002
         """What makes and shows an experiment: a class of :class:`pipeline.reproduce.form.Form`.
 
         None, which is the default, stands for the one that holds ours against what was printed; it takes a table of

@@ -141,11 +141,11 @@ def _solve_group(team: _Team, group: list[int], number: int, folder: Path) -> Re
         columns = record["columns"]
         totals.add(record)
     costs = class_costs(params, counts)
-    task = cocoa.Task(params, team.n_classes, tuple(group), team.n_parts, costs)
-    coordinator = _restore(folder, task) or Coordinator(task, columns)
+    rounds = cocoa.Rounds(params, team.n_classes, tuple(group), team.n_parts, costs)
+    coordinator = _restore(folder, rounds) or Coordinator(rounds, columns)
     while (order := coordinator.order) is not None:
         _save(folder, coordinator)
-        coordinator.absorb(order, _reports(team, str(folder), task, order, totals))
+        coordinator.absorb(order, _reports(team, str(folder), rounds, order, totals))
         stage.say({})
     return {
         "rows": rows,
@@ -156,8 +156,8 @@ def _solve_group(team: _Team, group: list[int], number: int, folder: Path) -> Re
     }
 
 
-def _reports(team: _Team, folder: str, task: cocoa.Task, order: Order, totals: _Totals) -> Iterator[Report]:
-    for record in team.each(f"round-{order.round:04d}", improve_part, folder, task, order):
+def _reports(team: _Team, folder: str, rounds: cocoa.Rounds, order: Order, totals: _Totals) -> Iterator[Report]:
+    for record in team.each(f"round-{order.round:04d}", improve_part, folder, rounds, order):
         totals.add(record)
         yield record["report"]
 
@@ -185,7 +185,7 @@ def _save(folder: Path, coordinator: Coordinator) -> None:
     (folder / f"w-{coordinator.round - 2}.npz").unlink(missing_ok=True)
 
 
-def _restore(folder: Path, task: cocoa.Task) -> Coordinator | None:
+def _restore(folder: Path, rounds: cocoa.Rounds) -> Coordinator | None:
     """Take up the rounds of an interrupted run."""
     if not (folder / STATE).exists():
         return None
@@ -196,7 +196,7 @@ def _restore(folder: Path, task: cocoa.Task) -> Coordinator | None:
     done = int(state["round"])
     w = _read_array(folder / f"w-{done}.npz")
     before = _read_array(folder / f"w-{done - 1}.npz") if done > 1 else np.zeros_like(w)
-    return Coordinator.restore(task, state, w, before)
+    return Coordinator.restore(rounds, state, w, before)
 
 
 # ---------------------------------------------------------------------------------------------------- on the workers
@@ -226,23 +226,23 @@ def let_go() -> None:
 def count_part(part: Part) -> Record:
     """Task: take hold of a part, and count its rows, and by class what they weigh."""
     held, read = _hold(part)
-    counts = cocoa.class_counts(held.reader, part.n_classes)
+    counts = cocoa.weight_by_class(held.reader, part.n_classes)
     rows = sum(cocoa.block_sizes(held.reader))
     _rest(held)
     return {"counts": counts.tolist(), "rows": rows, "columns": held.reader.columns, "bytes_read": read}
 
 
-def improve_part(part: Part, folder: str, task: cocoa.Task, order: Order) -> Record:
+def improve_part(part: Part, folder: str, rounds: cocoa.Rounds, order: Order) -> Record:
     """Task: one round's work on a part."""
     held, read = _hold(part)
     read_before, done = held.blocks.bytes_read, order.round - 1
-    shape = (len(task.problems), sum(cocoa.block_sizes(held.reader)))
+    shape = (len(rounds.problems), sum(cocoa.block_sizes(held.reader)))
     assert held.reader.columns is not None
     stem = f"{folder}/alpha-{part.number:03d}"
     alpha, alpha_before = (_array(held.alphas, f"{stem}-{k}.npz", shape, k) for k in (done, done - 1))
     shape = (shape[0], held.reader.columns + 1)
     w, w_before = (_array(_weights, f"{folder}/w-{k}.npz", shape, k) for k in (done, done - 1))
-    new, report = cocoa.improve(task, part.number, held.reader, order, alpha, alpha_before, w, w_before)
+    new, report = cocoa.improve(rounds, part.number, held.reader, order, alpha, alpha_before, w, w_before)
     path = Path(f"{stem}-{order.round}.npz")
     _write_array(path, new)
     held.alphas.put(str(path), new)

@@ -88,7 +88,7 @@ class Report:
 
 
 @dataclass(frozen=True)
-class Task:
+class Rounds:
     """What stays the same in all rounds.
 
     Attributes
@@ -115,7 +115,7 @@ class Task:
         return 1 if self.n_classes == 2 else self.problems[place]
 
 
-def class_counts(reader: BlockReader, n_classes: int) -> np.ndarray:
+def weight_by_class(reader: BlockReader, n_classes: int) -> np.ndarray:
     """Rows of every class in one part, counted by sample weight; float64, shape (n_classes,)."""
     counts = np.zeros(n_classes)
     for b in range(len(reader)):
@@ -125,7 +125,7 @@ def class_counts(reader: BlockReader, n_classes: int) -> np.ndarray:
 
 
 def improve(
-    task: Task,
+    rounds: Rounds,
     part: int,
     reader: BlockReader,
     order: Order,
@@ -152,9 +152,9 @@ def improve(
     (ndarray of float64, shape (P, n), Report)
         The new dual variables; rows of problems that were not ordered are those of `alpha`.
     """
-    params, sigma = task.params, float(task.n_parts)
+    params, sigma = rounds.params, float(rounds.n_parts)
     bias, loss = float(params.fit_intercept), LOSSES[params.loss]
-    cost = np.array(task.class_cost)
+    cost = np.array(rounds.class_cost)
     count = len(order.problems)
     target = [w[p] + beta * (w[p] - w_before[p]) for p, beta in zip(order.problems, order.beta, strict=True)]
     moving = [v.copy() for v in target]
@@ -165,7 +165,7 @@ def improve(
         rows, norms, y, weight = reader[b]
         inside = slice(starts[b], starts[b + 1])
         for slot, (p, beta) in enumerate(zip(order.problems, order.beta, strict=True)):
-            objective = loops.Objective(y, task.positive(p), cost, weight, bias, loss)
+            objective = loops.Objective(y, rounds.positive(p), cost, weight, bias, loss)
             old, mine = alpha[p, inside], new[p, inside]
             if order.certify:
                 sums[1:3, slot] += loops.certificate(rows, objective, w[p], old)[:2]
@@ -195,7 +195,7 @@ class Coordinator:
 
     Parameters
     ----------
-    task : Task
+    rounds : Rounds
     n_columns : int
 
     Attributes
@@ -208,9 +208,9 @@ class Coordinator:
         Certificates of each problem.
     """
 
-    def __init__(self, task: Task, n_columns: int) -> None:
-        self.task = task
-        n = len(task.problems)
+    def __init__(self, rounds: Rounds, n_columns: int) -> None:
+        self.rounds = rounds
+        n = len(rounds.problems)
         self.w = np.zeros((n, n_columns + 1))
         self.w_before = self.w
         self.round = 0
@@ -219,7 +219,7 @@ class Coordinator:
         self._dual = [0.0] * n
         self._theta = [1.0] * n
         self._unsolved = list(range(n))
-        self._certify_at = min(3, task.params.max_iter)
+        self._certify_at = min(3, rounds.params.max_iter)
 
     @property
     def order(self) -> Order | None:
@@ -231,7 +231,7 @@ class Coordinator:
 
     def absorb(self, order: Order, reports: Iterable[Report]) -> None:
         """Take the reports of all parts, in the order of the parts, on what `order` asked for."""
-        finished = self.round >= self.task.params.max_iter
+        finished = self.round >= self.rounds.params.max_iter
         count = len(order.problems)
         change = np.zeros((count, self.w.shape[1]))
         dual, loss, gap, support = np.zeros((4, count))
@@ -247,7 +247,7 @@ class Coordinator:
                 primal = 0.5 * float(self.w[p] @ self.w[p]) + float(loss[slot])
                 relative = float(gap[slot]) / max(primal, np.finfo(float).tiny)
                 self.history[p].append((self.round, primal, primal - float(gap[slot]), relative))
-                if relative <= self.task.params.tol or finished:
+                if relative <= self.rounds.params.tol or finished:
                     # Solved as it was at the start of the round, the rest of which was for nothing.
                     self.n_support[p] = int(support[slot])
                     self._unsolved.remove(p)
@@ -260,16 +260,16 @@ class Coordinator:
         self.round += 1
         if order.certify and self._unsolved:
             ahead = max(self._predicted(p) for p in self._unsolved)
-            self._certify_at = min(self.round - 1 + ahead, self.task.params.max_iter)
+            self._certify_at = min(self.round - 1 + ahead, self.rounds.params.max_iter)
 
     def _predicted(self, p: int) -> int:
         """Rounds to the next certificate, from how fast the gap has fallen between the last two."""
-        history, tol = self.history[p], self.task.params.tol
+        history, tol = self.history[p], self.rounds.params.tol
         if len(history) < 2 or not history[-1][3] < history[-2][3]:
             return 3
         (first, _, _, before), (last, _, _, now) = history[-2:]
-        rounds = math.log(now / tol) * (last - first) / math.log(before / now)
-        return int(min(max(1, math.ceil(OPTIMISM * rounds)), MOST_ROUNDS_BETWEEN))
+        more = math.log(now / tol) * (last - first) / math.log(before / now)
+        return int(min(max(1, math.ceil(OPTIMISM * more)), MOST_ROUNDS_BETWEEN))
 
     def state(self) -> dict[str, Any]:
         """Everything but the weights, as JSON values that come back exactly."""
@@ -284,9 +284,9 @@ class Coordinator:
         }
 
     @classmethod
-    def restore(cls, task: Task, state: Mapping[str, Any], w: np.ndarray, w_before: np.ndarray) -> Coordinator:
+    def restore(cls, rounds: Rounds, state: Mapping[str, Any], w: np.ndarray, w_before: np.ndarray) -> Coordinator:
         """Go on from :meth:`state` and the weights."""
-        self = cls(task, w.shape[1] - 1)
+        self = cls(rounds, w.shape[1] - 1)
         self.w, self.w_before, self.round = w, w_before, int(state["round"])
         self.history = [[tuple(entry) for entry in problem] for problem in state["history"]]
         self.n_support, self._dual, self._theta = (list(state[name]) for name in ("n_support", "dual", "theta"))
@@ -296,10 +296,10 @@ class Coordinator:
     def fit(self, alphas: np.ndarray | None = None) -> SVMFit:
         """The solution, when there is nothing left to order; `alphas`, shape (P, n), where somebody has them."""
         if alphas is None:
-            alphas = np.empty((len(self.task.problems), 0))
+            alphas = np.empty((len(self.rounds.problems), 0))
         coef, intercept = np.ascontiguousarray(self.w[:, :-1].T), self.w[:, -1].copy()
         support = np.array(self.n_support)
-        return solution(self.task.problems, coef, intercept, alphas, support, self.history, self.task.params)
+        return solution(self.rounds.problems, coef, intercept, alphas, support, self.history, self.rounds.params)
 
 
 def _next(theta: float) -> float:
@@ -342,17 +342,19 @@ def fit_cocoa(
     if len(parts) == 0:
         raise ValueError("no parts to learn from")
     readers = [BlockReader(blocks, n_classes, cell_value, params.normalize) for blocks in parts]
-    counts = np.sum([class_counts(reader, n_classes) for reader in readers], axis=0)
-    task = Task(params, n_classes, problems, len(parts), class_costs(params, counts))
+    counts = np.sum([weight_by_class(reader, n_classes) for reader in readers], axis=0)
+    rounds = Rounds(params, n_classes, problems, len(parts), class_costs(params, counts))
     columns = {reader.columns for reader in readers if reader.columns is not None}
     if len(columns) > 1:
         raise ValueError(f"parts have different numbers of feature columns: {sorted(columns)}")
-    coordinator = Coordinator(task, columns.pop())
+    coordinator = Coordinator(rounds, columns.pop())
     alphas = [np.zeros((len(problems), sum(block_sizes(reader)))) for reader in readers]
     before = alphas
     while (order := coordinator.order) is not None:
         w, w_before = coordinator.w, coordinator.w_before
-        done = [improve(task, k, reader, order, alphas[k], before[k], w, w_before) for k, reader in enumerate(readers)]
+        done = [
+            improve(rounds, k, reader, order, alphas[k], before[k], w, w_before) for k, reader in enumerate(readers)
+        ]
         coordinator.absorb(order, [report for _, report in done])
         following = coordinator.order
         for p in set(order.problems) - set(following.problems if following else ()):

@@ -31,7 +31,7 @@ class DeviceBlock:
     left : float32 matrix, shape (n, d)
         Minus twice the rows, shifted and scaled; 0 where nothing is known of a row's scores.
     lengths, units : float64 array, shape (n, 1)
-        As in :class:`~ikmap.partitioners.voronoi.scores.Block`.
+        As in :class:`~ikmap.partitioners.voronoi.scores.Queries`.
     rows : arrays
         For exact distances.
     """

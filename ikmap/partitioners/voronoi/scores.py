@@ -48,7 +48,7 @@ class Tiles:
 
 
 @dataclass(frozen=True, eq=False)
-class Block:
+class Queries:
     """A block of rows, ready to be scored.
 
     Parameters
@@ -106,7 +106,7 @@ class DenseScores:
             fill_lines(self.operand, self.shift, self.scale, center_of, lines)
         return Tiles(center_of, lines)
 
-    def block(self, X: Rows) -> Block:
+    def block(self, X: Rows) -> Queries:
         rows = as_dense(X)
         left, lengths = np.empty(rows.shape, dtype=np.float32), np.empty(rows.shape[0])
         prepare(rows, self.shift, self.scale, FARTHEST if self.scale else -1.0, left, lengths)
@@ -114,12 +114,12 @@ class DenseScores:
         if self.integral and _integral(rows):
             # Every partial sum is an integer (times a power of two) below 2^24: scores are exact, ties included.
             units[(lengths + self.reach) ** 2 <= 2.0**24 * self.scale**2] = 0.0
-        return Block(rows, lengths, units, (left,))
+        return Queries(rows, lengths, units, (left,))
 
-    def begun(self, block: Block, tiles: Tiles) -> tuple[np.ndarray, ...]:  # noqa: ARG002
+    def begun(self, block: Queries, tiles: Tiles) -> tuple[np.ndarray, ...]:  # noqa: ARG002
         return block.left
 
-    def points(self, block: Block) -> np.ndarray:
+    def points(self, block: Queries) -> np.ndarray:
         """The rows in the frame of :meth:`scaled`."""
         return block.left[0] * np.float64(-0.5)
 
@@ -178,7 +178,7 @@ class SparseScores:
             lists = (by_column.indptr, by_column.indices, by_column.data, lines[:, 0].ravel())
         return Tiles(center_of, lines, lists)
 
-    def block(self, X: Rows) -> Block:
+    def block(self, X: Rows) -> Queries:
         rows = as_csr(X)
         size, n = rows.nnz, rows.shape[0]
         lined, rest = (
@@ -191,9 +191,9 @@ class SparseScores:
         units = (np.diff(rows.indptr) + self.longest + 8) * ROUNDOFF
         if self.integral and _integral(rows.data):
             units[(lengths + self.reach) ** 2 <= 2.0**24 * self.scale**2] = 0.0
-        return Block(rows, lengths, units, (*lined, *rest) if self.has_lists else lined)
+        return Queries(rows, lengths, units, (*lined, *rest) if self.has_lists else lined)
 
-    def begun(self, block: Block, tiles: Tiles) -> tuple[np.ndarray, ...]:
+    def begun(self, block: Queries, tiles: Tiles) -> tuple[np.ndarray, ...]:
         lined, rest = block.left[:3], block.left[3:]
         if tiles.lists is None:
             return (*lined, np.empty((0, 0), dtype=np.float32))
@@ -202,7 +202,7 @@ class SparseScores:
         begin_scores(*arguments)
         return (*lined, begun)
 
-    def points(self, block: Block) -> sp.csr_array:
+    def points(self, block: Queries) -> sp.csr_array:
         """The rows in the frame of :meth:`scaled`."""
         assert isinstance(block.rows, sp.csr_array)
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):

@@ -20,8 +20,8 @@ from ikmap.partitioners.voronoi import _nearest_loops as nearest
 from ikmap.partitioners.voronoi import _scores_loops as scoring
 from ikmap.partitioners.voronoi import _settle_loops as settling
 from ikmap.partitioners.voronoi.boxes import MOST_FEATURES, Frame, principal_frame, reach_of
-from ikmap.partitioners.voronoi.plan import Level, Plan, edges_of, lay_out
-from ikmap.partitioners.voronoi.scores import Block, DenseScores, SparseScores
+from ikmap.partitioners.voronoi.scores import DenseScores, Queries, SparseScores
+from ikmap.partitioners.voronoi.search_plan import Level, SearchPlan, edges_of, lay_out
 from ikmap.rows import Rows, as_csr, as_dense
 
 BLOCK_PSI = 32
@@ -58,16 +58,16 @@ class Search:
         self.scores = choose_scores(centers)
         self.frame: Frame | None = None
         self.points: np.ndarray | None = None
-        self._plans: dict[tuple[int, ...], Plan] = {}
+        self._plans: dict[tuple[int, ...], SearchPlan] = {}
 
-    def plan(self, psis: Sequence[int]) -> Plan:
+    def plan(self, psis: Sequence[int]) -> SearchPlan:
         """The plan for these values of psi, ascending; made once."""
         key = tuple(psis)
         if key not in self._plans:
             self._plans[key] = self._make_plan(key)
         return self._plans[key]
 
-    def rows_at_once(self, plan: Plan) -> int:
+    def rows_at_once(self, plan: SearchPlan) -> int:
         """How many rows to give to :meth:`find` at a time."""
         row_bytes = 8 * plan.room + self.scores.row_bytes + 8 * self.members.shape[0]
         if plan.guess:
@@ -76,7 +76,7 @@ class Search:
         row_bytes += 4 * plan.tiles.center_of.size // (scoring.TILE if plan.tiles.lists is None else 1)
         return int(np.clip(SCRATCH_BYTES // row_bytes, 16, ROWS))
 
-    def find(self, plan: Plan, X: Rows, psis: Sequence[int], codes: np.ndarray) -> None:
+    def find(self, plan: SearchPlan, X: Rows, psis: Sequence[int], codes: np.ndarray) -> None:
         """Write the nearest members: ``codes[e, r, i]`` among the first ``psis[e]`` of partitioning i."""
         missing, _ = self._attempt(plan, X, codes, psis, 0)
         for attempt in range(1, LAST_ATTEMPT + 1):
@@ -96,7 +96,7 @@ class Search:
 
     def _attempt(
         self,
-        plan: Plan,
+        plan: SearchPlan,
         X: Rows,
         codes: np.ndarray,
         psis: Sequence[int],
@@ -153,7 +153,7 @@ class Search:
                 codes[psis.index(level.stop)] = nearest.members_of(keys)
         return np.flatnonzero(missed), keys
 
-    def _guess(self, plan: Plan, block: Block, attempt: int) -> np.ndarray:
+    def _guess(self, plan: SearchPlan, block: Queries, attempt: int) -> np.ndarray:
         """Ascending limits for each row, shape (n, steps): scores that rank so in the sample."""
         assert plan.guess is not None
         sample, ranks = plan.guess
@@ -185,13 +185,13 @@ class Search:
         reach = reach_of(limit, np.maximum(lengths, 0.0))
         return scoring.collect_in_boxes(left, points, level.tiles, level.first_tile, *level.boxes, limit, reach, *lists)
 
-    def _points_of(self, block: Block) -> np.ndarray:
+    def _points_of(self, block: Queries) -> np.ndarray:
         assert self.frame is not None
         return self.frame.points(self.scores.points(block)).astype(np.float32)
 
     # -- planning ----------------------------------------------------------------------------------------------------
 
-    def _make_plan(self, psis: tuple[int, ...]) -> Plan:
+    def _make_plan(self, psis: tuple[int, ...]) -> SearchPlan:
         largest = psis[-1]
         single = len(psis) == 1
         base = largest if largest <= BLOCK_PSI else 0 if single else max(1, BLOCK_PSI)
@@ -206,7 +206,7 @@ class Search:
             self._try(plan, psis)
         return plan
 
-    def _lay_out(self, ends: np.ndarray, edges: list[int]) -> Plan:
+    def _lay_out(self, ends: np.ndarray, edges: list[int]) -> SearchPlan:
         if len(edges) > 1 and self.n_features <= MOST_FEATURES and self.frame is None:
             scaled = self.scores.scaled()
             frame = principal_frame(scaled)
@@ -214,7 +214,7 @@ class Search:
             self.frame = frame  # last: another thread may be planning
         return lay_out(self.members, self.n_centers, self.scores, self.points, ends, edges)
 
-    def _try(self, plan: Plan, psis: tuple[int, ...]) -> None:
+    def _try(self, plan: SearchPlan, psis: tuple[int, ...]) -> None:
         """Search for the cells of some of the centres, to see what is worth while on data like these."""
         order = plan.tiles.center_of[plan.tiles.center_of >= 0]
         if not order.size:  # every further member repeats a first one
@@ -232,7 +232,7 @@ class Search:
         for level, (visits, _) in zip(plan.levels, tally, strict=True):
             self._keep_boxes_if_worth_while(plan, level, visits / X.shape[0])
 
-    def _add_guess(self, plan: Plan, X: Rows, order: np.ndarray, psis: tuple[int, ...]) -> None:
+    def _add_guess(self, plan: SearchPlan, X: Rows, order: np.ndarray, psis: tuple[int, ...]) -> None:
         """Choose a sample of the centres, and the ranks in it that bound the farthest cell of shares of the rows."""
         size = int(np.clip(min(psis[-1], order.size // SAMPLE_SHARE), *SAMPLE))
         sample = self.scores.tiles(order[:: max(1, order.size // size)])
@@ -253,7 +253,7 @@ class Search:
         plan.guess = (sample, np.minimum(ranks, size))
         plan.why.append(f"near centres within the score of number {ranks[-1]} of a sample of {size:,}")
 
-    def _keep_boxes_if_worth_while(self, plan: Plan, level: Level, visits: float) -> None:
+    def _keep_boxes_if_worth_while(self, plan: SearchPlan, level: Level, visits: float) -> None:
         """Compare what boxes cost with what they save, in processor cycles a row, as measured once."""
         n_tiles = level.tiles.shape[0]
         what = f"members {level.start}..{level.stop - 1}: {n_tiles:,} tiles of {scoring.TILE} centres"
@@ -267,7 +267,7 @@ class Search:
         plan.why.append(f"{what}, all scored")
 
     @staticmethod
-    def _most(plan: Plan) -> int:
+    def _most(plan: SearchPlan) -> int:
         """Places in a list that all centres find room in, some twice."""
         return plan.tiles.center_of.size + scoring.TILE
 

@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from ikmap.cells import Cells
 from ikmap.learners.dual import cocoa
 from ikmap.learners.dual.block_reader import BlockReader
-from ikmap.learners.dual.cocoa import Coordinator, class_counts, fit_cocoa, improve
+from ikmap.learners.dual.cocoa import Coordinator, fit_cocoa, improve, weight_by_class
 from ikmap.learners.dual.linear_svm import LOSSES, SVMParams, class_costs, fit_linear_svm
 from ikmap.learners.rows import Block
 from ikmap.seeds import generator
@@ -132,22 +132,22 @@ def test_the_state_comes_back_to_the_same_bits() -> None:
     cells, y = problem(150, 3)
     params = SVMParams(C=2.0, tol=1e-6)
     readers = [BlockReader(part, 3, None, True) for part in divided(cells, y, 4)]
-    counts = np.sum([class_counts(reader, 3) for reader in readers], axis=0)
-    task = cocoa.Task(params, 3, (0, 1, 2), 4, class_costs(params, counts))
+    counts = np.sum([weight_by_class(reader, 3) for reader in readers], axis=0)
+    rounds = cocoa.Rounds(params, 3, (0, 1, 2), 4, class_costs(params, counts))
 
     def solve(interrupted: bool) -> Coordinator:
-        coordinator = Coordinator(task, cells.n_columns)
+        coordinator = Coordinator(rounds, cells.n_columns)
         alphas = before = [np.zeros((3, sum(reader.sizes.values()))) for reader in readers]
         while (order := coordinator.order) is not None:
             done = [
-                improve(task, k, reader, order, alphas[k], before[k], coordinator.w, coordinator.w_before)
+                improve(rounds, k, reader, order, alphas[k], before[k], coordinator.w, coordinator.w_before)
                 for k, reader in enumerate(readers)
             ]
             coordinator.absorb(order, (report for _, report in done))
             before, alphas = alphas, [new for new, _ in done]
             if interrupted:
                 state = json.loads(json.dumps(coordinator.state()))
-                coordinator = Coordinator.restore(task, state, coordinator.w.copy(), coordinator.w_before.copy())
+                coordinator = Coordinator.restore(rounds, state, coordinator.w.copy(), coordinator.w_before.copy())
         return coordinator
 
     whole, resumed = solve(False), solve(True)

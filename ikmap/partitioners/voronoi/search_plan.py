@@ -26,7 +26,7 @@ class Level:
 
 
 @dataclass(eq=False)
-class Plan:
+class SearchPlan:
     """How the cells of some values of psi are found.
 
     Parameters
@@ -85,7 +85,7 @@ def lay_out(
     points: np.ndarray | None,
     ends: np.ndarray,
     edges: list[int],
-) -> Plan:
+) -> SearchPlan:
     """Tiles for the first ``edges[0]`` members in blocks, then for those of each level between the edges."""
     first = layout.firsts(members, n_centers)
     blocks = _block_order(members, first, edges[0])
@@ -104,7 +104,7 @@ def lay_out(
         n_tiles = orders[-1].size // TILE
         levels.append(Level(begin, end, first_tile, np.empty((n_tiles, 0, 0), dtype=np.float32), boxes))
         first_tile += n_tiles
-    plan = Plan(ends, orders[0].size // TILE, scores.tiles(np.concatenate(orders)), levels)
+    plan = SearchPlan(ends, orders[0].size // TILE, scores.tiles(np.concatenate(orders)), levels)
     for at in plan.levels:
         at.tiles = plan.tiles.lines[at.first_tile : at.first_tile + at.tiles.shape[0]]
     if not plan.levels:
