@@ -62,9 +62,9 @@ def no_dask_report() -> Iterator[None]:
         yield
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def two_workers() -> Iterator[ClusterHandle]:
-    """A cluster for all files of tests that one process is given."""
+    """A cluster for the tests of a file. No longer: its threads would be counted where others measure memory."""
     with connect("local", workers=2, memory_limit="2GB") as cluster:
         yield cluster
 

@@ -109,7 +109,7 @@ class OnKernel(Learner):
 
     def share(self, options: Any, value: Any, learned: Any, tested: Any) -> tuple[Any, Any, Any]:
         from ikmap.kernels import SharedKernel
-        from ikmap.kernels.tabled import numbered
+        from ikmap.kernels.tabled import KernelTable, numbered
 
         n, m = learned.shape[0], tested.shape[0]
         if 8 * n * (n + m) > TABLE_BYTES:

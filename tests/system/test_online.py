@@ -278,10 +278,10 @@ def test_a_learner_that_moves_to_another_process_goes_on_where_it_was(
         learn_initial(stream, ctx.params, contestant)
         for k in range(result["chunks"]):
             if forgets and k in (1, 2, 5):
-                stream_stage._kept.clear()
+                stream_stage._kept.forget()
             record = learn_chunk(stream, ctx.params, contestant, k)
             if forgets and k in (0, 3, 4):  # its record gets lost: the same task is done again, elsewhere
-                stream_stage._kept.clear()
+                stream_stage._kept.forget()
                 again = learn_chunk(stream, ctx.params, contestant, k)
                 assert [[b[0], b[1], b[4]] for b in again["blocks"]] == [[b[0], b[1], b[4]] for b in record["blocks"]]
         supports.append((record["blocks"][-1][4], Path(files[0]).read_bytes()))
