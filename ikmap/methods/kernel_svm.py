@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ikmap.methods.isolation import ISOLATION
@@ -21,6 +22,9 @@ class KernelSVM(WholeLearner):
     # Its time grows with the square of the rows.
     compared_on: ClassVar[int | None] = 4000
     working_set: ClassVar[bool] = True
+    told: ClassVar[Mapping[str, Any]] = {
+        "n_support": {"description": "Rows that the model keeps.", "type": "integer", "minimum": 0}
+    }
 
     def kernel(self, options: Any, training: Training) -> Kernel:
         """The kernel, for rows like these."""

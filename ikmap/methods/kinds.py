@@ -33,6 +33,11 @@ class Kind:
         """The value itself, in its canonical type."""
         raise NotImplementedError
 
+    @property
+    def schema(self) -> dict[str, Any]:
+        """JSON Schema of the values, as they stand in ``metrics.json``."""
+        raise NotImplementedError
+
     def written(self, flag: str, value: Any) -> list[str]:
         """`value` as the words of a command line."""
         text = ",".join(value) if isinstance(value, tuple) else str(value)
@@ -47,6 +52,11 @@ def refuse(found: object, expected: str) -> NoReturn:
     ValueError
     """
     raise ValueError(f"found {found!r}, expected {expected}")
+
+
+def or_words(schema: dict[str, Any], words: tuple[str, ...]) -> dict[str, Any]:
+    """JSON Schema of what another one takes, or one of the words."""
+    return {"anyOf": [schema, {"enum": list(words)}]} if words else schema
 
 
 @dataclass(frozen=True)
@@ -65,6 +75,11 @@ class Integer(Kind):
     def expected(self) -> str:
         limits = f"an integer >= {self.low}" + (f" and <= {self.high}" if self.high is not None else "")
         return " or ".join((limits + "," * bool(self.words), *map(repr, self.words)))
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        limits = {"minimum": self.low} | ({} if self.high is None else {"maximum": self.high})
+        return or_words({"type": "integer", **limits}, self.words)
 
     def parse(self, text: str) -> int | str:
         try:
@@ -101,6 +116,12 @@ class Real(Kind):
     def expected(self) -> str:
         limits = f"a number > {self.low:g}" + (f" and < {self.high:g}" if math.isfinite(self.high) else "")
         return " or ".join((limits + "," * bool(self.words), *map(repr, self.words)))
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        limits = {"exclusiveMinimum": self.low} if math.isfinite(self.low) else {}
+        limits |= {"exclusiveMaximum": self.high} if math.isfinite(self.high) else {}
+        return or_words({"type": "number", **limits}, self.words)
 
     def parse(self, text: str) -> float | str:
         try:
@@ -139,6 +160,10 @@ class Choice(Kind):
         listed = "{" + ",".join(self.known) + "}"
         return listed if len(listed) < LONGEST else "NAME"
 
+    @property
+    def schema(self) -> dict[str, Any]:
+        return {"enum": list(self.known)}
+
     def check(self, value: Any) -> str:
         if value in self.later:
             raise ValueError(f"{value!r} is not available yet; available: {', '.join(self.known)}")
@@ -160,6 +185,10 @@ class Names(Kind):
     @property
     def expected(self) -> str:
         return "a list of names"
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        return {"type": "array", "items": {"type": "string"}, "minItems": 1}
 
     def check(self, value: Any) -> tuple[str, ...]:
         words = value.split(",") if isinstance(value, str) else value
@@ -198,6 +227,10 @@ class Text(Kind):
     def metavar(self) -> str:
         return self.shown
 
+    @property
+    def schema(self) -> dict[str, Any]:
+        return {"type": "string", "minLength": 1}
+
     def check(self, value: Any) -> str:
         if not isinstance(value, str) or not value.strip():
             refuse(value, "a text that is not empty")
@@ -216,6 +249,10 @@ class Flag(Kind):
     @property
     def metavar(self) -> None:
         return None
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        return {"type": "boolean"}
 
     def check(self, value: Any) -> bool:
         if not isinstance(value, bool):
@@ -241,6 +278,10 @@ class AnyOf(Kind):
     def expected(self) -> str:
         """What each of them takes."""
         return "; ".join(f"for {name} {kind.metavar}" for name, kind in self.kinds.items())
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        return {"anyOf": [kind.schema for kind in self.kinds.values()]}
 
     def parse(self, text: str) -> Any:
         return self._first(text, parsing=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from ikmap.methods.options import MethodOptions
@@ -57,6 +58,9 @@ class Learner:
     takes_weights : bool
         It heeds the weights of rows (``Block.sample_weight``). One that does not is refused for a task whose rows weigh
         differently.
+    told : mapping of str to mapping
+        What it has to say of itself in ``learners.NAME`` of ``metrics.json``, beside what its runner says: the JSON
+        Schema of each field.
     loops : tuple of str
         Modules of compiled loops of its own, outside `ikmap`; those within it are found by their names.
     """
@@ -73,6 +77,7 @@ class Learner:
     models: ClassVar[tuple[str, ...]] = ("ikmap.learners.linear_model",)
     working_set: ClassVar[bool] = False
     takes_weights: ClassVar[bool] = False
+    told: ClassVar[Mapping[str, Mapping[str, Any]]] = MappingProxyType({})
     loops: ClassVar[tuple[str, ...]] = ()
 
     def compiled(self, options: Any, *, scoring: bool = False) -> frozenset[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from ikmap.methods.kinds import Choice
@@ -41,6 +42,14 @@ class _ByWeights(StreamLearner):
 
 
 class _Primal(_ByWeights):
+    told: ClassVar[Mapping[str, Any]] = {
+        "updates": {
+            "description": "How often a weight vector was moved: in a round, once for each class that asked for it.",
+            "type": "integer",
+            "minimum": 0,
+        }
+    }
+
     def _kind(self) -> Any:
         from ikmap.learners.online.ogd import OGDState
 

@@ -19,6 +19,10 @@ MOST_FRACTIONS = 20
 BINARY, MULTICLASS = "binary", "multiclass"
 
 
+_COUNTS = {"type": "array", "items": {"type": "integer", "minimum": 0}}
+_LABELS = {"type": "array", "items": {"type": ["string", "number"]}, "uniqueItems": True}
+
+
 @dataclass(frozen=True, eq=False)
 class ConfusionTally:
     """How many rows of each class were predicted as which."""
@@ -76,6 +80,21 @@ class Classification(LearningTask):
         lead_of_stream="predicted {value} of {rows} right before it learned from them",
         table="Share of rows with the right class",
     )
+
+    told_of_labels: ClassVar[Mapping[str, Any]] = {
+        "classes": {"description": "Labels as they stand in the data.", **_LABELS}
+    }
+    told_of_rows: ClassVar[Mapping[str, Any]] = {
+        "class_counts_train": {"description": "Training rows of each of the classes, in their order.", **_COUNTS},
+    }
+    told: ClassVar[Mapping[str, Any]] = {
+        "confusion": {
+            "description": "Test rows by true class (rows) and predicted class (columns).",
+            "type": "array",
+            "items": _COUNTS,
+        },
+        "labels": {"description": "The classes of the confusion matrix, in its order.", **_LABELS},
+    }
 
     labels: list[Any] = field(default_factory=list)
     two_class: list[list[Any]] | None = None

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Self
 
 if TYPE_CHECKING:
@@ -56,6 +57,11 @@ class Figure:
     def title(self) -> str:
         """For a heading."""
         return self.key[:1].upper() + self.key[1:]
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """JSON Schema of its values."""
+        return {"type": "number", **({"minimum": 0, "maximum": 1} if self.unit == "share" else {})}
 
     def line(self, value: float) -> str:
         """Name and value: "accuracy 0.8412"."""
@@ -111,6 +117,9 @@ class LearningTask:
     needs_labels : bool
         Whether there is nothing to learn without labels.
     figure : Figure
+    told_of_labels, told_of_rows, told : mapping of str to mapping
+        What :meth:`about`, :meth:`counted` and, beside the figure, :meth:`figures` say in ``metrics.json``: the JSON
+        Schema of each field.
     compiled : frozenset of str
         All words for :mod:`ikmap._compiled` that it may turn out to need; :attr:`loops` are those that it does.
     """
@@ -121,6 +130,9 @@ class LearningTask:
     predicted: ClassVar[str]
     needs_labels: ClassVar[bool] = True
     figure: ClassVar[Figure]
+    told_of_labels: ClassVar[Mapping[str, Mapping[str, Any]]] = MappingProxyType({})
+    told_of_rows: ClassVar[Mapping[str, Mapping[str, Any]]] = MappingProxyType({})
+    told: ClassVar[Mapping[str, Mapping[str, Any]]] = MappingProxyType({})
     compiled: ClassVar[frozenset[str]] = frozenset()
 
     # What labels become.

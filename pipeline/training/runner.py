@@ -5,8 +5,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from types import MappingProxyType
+from typing import Any, ClassVar
 
 from ikmap.methods import LEARNERS
 from pipeline.rows.layout import STREAM_BYTES
@@ -79,7 +81,16 @@ class CellSizes:
 
 
 class Runner:
-    """Base of all runners."""
+    """Base of all runners.
+
+    Attributes
+    ----------
+    told : mapping of str to mapping
+        What it adds to ``learners.NAME`` in ``metrics.json``, beside what the learner has to say of itself: the JSON
+        Schema of each field.
+    """
+
+    told: ClassVar[Mapping[str, Any]] = MappingProxyType({})
 
     def train(self, lesson: Lesson) -> dict[str, Any]:
         """Train; return the content hash of the stored model, what was chosen, and the learner's facts."""

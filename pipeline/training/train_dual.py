@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -33,6 +34,18 @@ class DualRunner(Runner):
     lanes : int
         Problems that share a pass over the rows.
     """
+
+    told: ClassVar[Mapping[str, Any]] = {
+        "duality_gap": {"description": "Certified, relative; of several problems the largest.", "type": "number"},
+        "iterations": {"type": "integer", "minimum": 0},
+        "converged": {"type": "boolean"},
+        "solver": {
+            "description": "All rows in one task, blocks of a file in one task, or parts of the rows side by side.",
+            "enum": ["memory", "block", "distributed"],
+        },
+        "parts": {"description": "Of the distributed solver.", "type": "integer", "minimum": 1},
+        "rounds": {"description": "Of the distributed solver.", "type": "integer", "minimum": 0},
+    }
 
     most_tasks: int = 16
     lanes: int = LANES

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -33,6 +34,17 @@ PASS_STREAM = 2_000_003
 
 class StreamRunner(Runner):
     """Trains a :class:`~ikmap.methods.StreamLearner`."""
+
+    told: ClassVar[Mapping[str, Any]] = {
+        "n_support": {"description": "Rows that the model keeps.", "type": "integer", "minimum": 0},
+        "curve": {"$ref": "#/$defs/curve"},
+        "traces": {
+            "description": "What the learner told of itself as it learned, by name: a number at each point of the "
+            "curve; null where it is not finite.",
+            "type": "object",
+            "additionalProperties": {"type": "array", "items": {"type": ["number", "null"]}},
+        },
+    }
 
     def train(self, lesson: Lesson) -> dict[str, Any]:
         context, stage = lesson.context, lesson.stage(1)

@@ -56,6 +56,9 @@ class Numbers(LearningTask):
         higher_is_better=False,
     )
 
+    told_of_rows: ClassVar[Mapping[str, Any]] = {"target_range": {"type": "array", "items": {"type": "number"}}}
+    told: ClassVar[Mapping[str, Any]] = {"mae": {"type": "number"}, "r2": {"type": "number"}}
+
     mean: float = 0.0
 
     @classmethod

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from jsonschema import Draft202012Validator
 
 from ikmap.cells import Cells, in_wider_layout
 from ikmap.methods import LEARNERS, MAPS, OptionError, Sample
@@ -38,6 +37,7 @@ from pipeline.streams import grow, stream
 from pipeline.training import train_online
 from tests import ROOT
 from tests.naive import growing as naive
+from tests.support.metrics import check_metrics
 from tests.support.one_process import Heard, NoWorkers, forget, one_process, results
 from tests.support.runs import points
 from tests.throwaway import forgetting, growing_bins
@@ -130,8 +130,7 @@ def by_hand(file: Path, block: int) -> tuple[list[int], list[float], naive.Forge
 @pytest.mark.usefixtures("here")
 def test_a_stream_is_what_the_definitions_say(file: Path, tmp_path: Path) -> None:
     metrics = run(tmp_path / "run", file, block_rows=30)
-    schema = json.loads((ROOT / "docs" / "metrics.schema.json").read_text())
-    Draft202012Validator(schema).validate(json.loads((tmp_path / "run" / "metrics.json").read_text()))
+    check_metrics(tmp_path / "run")
     predicted, norms, learner, known = by_hand(file, 30)
     found = np.fromfile(tmp_path / "run" / "predictions" / f"{FORGETTING}.int32", dtype="<i4")
     assert found.tolist() == predicted

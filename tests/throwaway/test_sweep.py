@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from jsonschema import Draft202012Validator
 
 from ikmap.learners.rows import Block
 from ikmap.methods import LEARNERS, MAPS, Sample, Training
@@ -30,14 +28,12 @@ from pipeline.runs.trained_model import open_run
 from pipeline.stages import select, select_sweeps
 from pipeline.stages.select import searches
 from pipeline.stages.select_sweeps import POINTS, best_of_sweep
-from pipeline.storage.durable import read_json
 from pipeline.storage.rundir import RunDirectory
-from tests import ROOT
+from tests.support.metrics import check_metrics
 from tests.support.one_process import Heard, NoWorkers, forget, one_process, results, write_rows
 from tests.throwaway.sweeping import CUTS, LIMIT, SWEPT
 
 HERE = {"kind": "local", "workers": 1, "threads": 1}
-SCHEMA = json.loads((ROOT / "docs" / "metrics.schema.json").read_text())
 
 
 @pytest.fixture(autouse=True)
@@ -175,7 +171,7 @@ def test_a_run_chooses_by_the_sweep_beside_a_grid_also_after_a_kill(
             assert again["selection"] == metrics["selection"]
             assert results(tmp_path / f"killed-{at}") == results(tmp_path / "whole")
     assert results(tmp_path / "other") == results(tmp_path / "whole")
-    Draft202012Validator(SCHEMA).validate(read_json(tmp_path / "whole" / "metrics.json"))
+    check_metrics(tmp_path / "whole")
 
     selection = metrics["selection"]
     swept = selection["swept"][SWEPT.name]
@@ -202,7 +198,7 @@ def test_a_run_of_nothing_but_a_sweep(tmp_path: Path) -> None:
         metrics = run(tmp_path / "run", file, SWEPT.name, heard=heard, budget=1e-9)
         scored = score_run(tmp_path, file)
     assert scored["accuracy"] > 0.4
-    Draft202012Validator(SCHEMA).validate(read_json(tmp_path / "run" / "metrics.json"))
+    check_metrics(tmp_path / "run")
     selection = metrics["selection"]
     assert "accuracy" not in selection
     assert selection["chosen"] == {SWEPT.name: selection["swept"][SWEPT.name]["chosen"]}

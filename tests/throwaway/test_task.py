@@ -34,6 +34,7 @@ from pipeline.stages.select_rows import packed_rows, unpacked_rows
 from pipeline.storage.durable import read_json
 from pipeline.storage.rundir import RunDirectory
 from tests import ROOT
+from tests.support.metrics import check_metrics
 from tests.support.one_process import Heard, NoWorkers, forget, one_process
 from tests.throwaway.number_task import BY_COUNTS, FOLLOWS, Numbers, known
 
@@ -246,7 +247,7 @@ def run(
     data = ResolvedDataset("numbers", str(file), None, label="y", split=Split(fraction=0.75))
     with closing(RunDirectory(path, run_identity(params.as_json(), data, []))) as held:
         context: Any = Context(NoWorkers(), held, params, Heard())  # type: ignore[arg-type]
-        how = Invocation("test", "", {"kind": "local", "workers": 1}, dask_report=False)
+        how = Invocation("test", "", {"kind": "local", "workers": 1, "threads": 1}, dask_report=False)
         more = {} if call is None else {"call": call}
         if online:
             return run_online(context, data, how, online, **more)
@@ -258,7 +259,7 @@ def test_a_task_of_its_own_runs_through(tmp_path: Path) -> None:
     y = write_numbers(tmp_path / "rows.csv")
     with one_process():
         metrics = run(tmp_path / "run", tmp_path / "rows.csv", psi="auto", cv_rows=150)
-        assert (tmp_path / "run" / "metrics.json").is_file()
+        check_metrics(tmp_path / "run")
         new = write_numbers(tmp_path / "new.csv", 90, seed=1)
         result = score_file(tmp_path, "by-counts")
     data = metrics["data"]
@@ -361,6 +362,7 @@ def test_a_stream_of_a_task_of_its_own(tmp_path: Path) -> None:
     y = write_numbers(tmp_path / "rows.csv")
     with one_process():
         metrics = run(tmp_path / "run", tmp_path / "rows.csv", online=OnlineParams(80, 9), psi=8, order="file")
+        check_metrics(tmp_path / "run")
     about = metrics["learners"]["follows"]
     predicted = np.fromfile(tmp_path / "run" / "predictions" / "follows.float64")
     assert predicted.size == about["rows"] == 180

@@ -9,10 +9,13 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
+from ikmap.methods import methods
+from pipeline.runs.schema import metrics_schema, together
 from tests import ROOT
 from tests.support import report_examples
 
-SCHEMA = json.loads((ROOT / "docs" / "metrics.schema.json").read_text(encoding="utf-8"))
+PAGE = ROOT / "docs" / "metrics.schema.json"
+SCHEMA = metrics_schema()
 VALIDATOR = Draft202012Validator(SCHEMA)
 STAGE_FIELDS = [
     "name",
@@ -36,6 +39,25 @@ def faults(metrics: Any) -> list[str]:
 
 def test_schema_is_a_schema() -> None:
     Draft202012Validator.check_schema(SCHEMA)
+
+
+def test_page_has_what_methods_and_tasks_declare() -> None:
+    """Written by ``IKMAP_PACKAGES=off python -m pipeline.runs.schema > docs/metrics.schema.json``."""
+    assert json.loads(PAGE.read_text(encoding="utf-8")) == SCHEMA
+
+
+def test_fields_that_two_declare_differently_are_refused() -> None:
+    assert together([("a", {"x": {"type": "number"}}), ("b", {"x": {"type": "number"}})]) == {"x": {"type": "number"}}
+    with pytest.raises(ValueError, match=r"b and a declare the field 'x' of metrics\.json differently"):
+        together([("a", {"x": {"type": "number"}}), ("b", {"x": {"type": "string"}})])
+
+
+def test_every_option_of_every_method_is_in_it() -> None:
+    known = SCHEMA["$defs"]["params"]["properties"]
+    for name, one in methods().items():
+        for option, spec in one.Options.specs().items():
+            assert option in known, name
+            assert not list(Draft202012Validator(spec.kind.schema).iter_errors(spec.default)) or spec.default is None
 
 
 @pytest.mark.parametrize("example", ["binary", "shared_psi", "ten_classes", "many_classes", "stream", "traced"])

@@ -1,0 +1,139 @@
+"""The JSON Schema of ``metrics.json``: the fields of every run, and those that methods, runners and tasks declare.
+
+``metrics.schema.json`` beside this file has the former. ``python -m pipeline.runs.schema`` prints all, with the methods
+of the packages that are installed; ``docs/metrics.schema.json`` is what it prints without any.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Mapping
+from importlib.resources import files
+from typing import Any
+
+from ikmap.methods import LEARNERS, methods
+from ikmap.tasks import DEFAULT, TASKS, LearningTask
+from pipeline.training.train import RUNNERS
+
+type Schema = dict[str, Any]
+
+
+def metrics_schema() -> Schema:
+    """Return the schema of ``metrics.json``, for all methods and tasks that are known here.
+
+    Raises
+    ------
+    ValueError
+        Two of them declare a field differently.
+    """
+    schema: Schema = json.loads((files("pipeline.runs") / "metrics.schema.json").read_text(encoding="utf-8"))
+    parts, tasks = schema["$defs"], TASKS.values()
+    _add(parts["params"], _options())
+    of_data = {task.name: {**task.told_of_labels, **task.told_of_rows} for task in tasks}
+    always = sorted(parts["data"]["properties"])
+    _add(parts["data"], together(of_data.items()))
+    told = [(name, one.told) for name, one in LEARNERS.items()] + [(name, one.told) for name, one in RUNNERS.items()]
+    told += [(task.name, {task.figure.key: _of_test(task)} | dict(task.told)) for task in tasks]
+    _add(parts["learner"], together(told))
+    _add_figures(parts, tasks)
+    schema["allOf"] = [_of_task(task, [*always, *of_data[task.name]]) for task in tasks]
+    return schema
+
+
+def together(declared: Iterable[tuple[str, Mapping[str, Any]]]) -> Schema:
+    """Return the fields of all who declare some, by their names.
+
+    Raises
+    ------
+    ValueError
+        Two of them declare a field differently.
+    """
+    found: Schema = {}
+    first: dict[str, str] = {}
+    for who, fields in declared:
+        for name, schema in fields.items():
+            if found.setdefault(name, schema) != schema:
+                raise ValueError(f"{who} and {first[name]} declare the field {name!r} of metrics.json differently")
+            first.setdefault(name, who)
+    return found
+
+
+def _add(part: Schema, fields: Mapping[str, Any]) -> None:
+    part["properties"] = {**fields, **part["properties"]}
+
+
+def _options() -> Schema:
+    """Of an option: one value where the methods that have it agree, else a value by method."""
+    kinds: dict[str, list[Schema]] = {}
+    helps: dict[str, set[str]] = {}
+    for one in methods().values():
+        for name, spec in one.Options.specs().items():
+            helps.setdefault(name, set()).add(spec.help)
+            here = [spec.kind.schema] + [{"type": "null"}] * (spec.default is None)
+            kinds.setdefault(name, []).extend(schema for schema in here if schema not in kinds.get(name, []))
+    return {
+        name: {
+            **({"description": next(iter(helps[name]))} if len(helps[name]) == 1 else {}),
+            "anyOf": [*of, {"type": "object", "additionalProperties": {"anyOf": of}}],
+        }
+        for name, of in kinds.items()
+    }
+
+
+def _of_test(task: type[LearningTask]) -> Schema:
+    return {
+        "description": "On the test rows, or those of a stream; null where none was predicted.",
+        "oneOf": [{"type": "null"}, task.figure.schema],
+    }
+
+
+def _add_figures(parts: Schema, tasks: Iterable[type[LearningTask]]) -> None:
+    """Add what a task's figure is called wherever it stands under its own name: searches, sweeps and curves."""
+    for task in tasks:
+        key, unit = task.figure.key, task.figure.schema
+        values = {"type": "array", "items": unit, "minItems": 1}
+        selection = parts["selection"]["properties"]
+        selection[key] = {
+            "description": "By learner on cells: cross-validated at each value of the map's parameter, with the best C "
+            "where it is searched.",
+            "type": "object",
+            "minProperties": 1,
+            "additionalProperties": values,
+        }
+        selection[f"{key}_by_C"] = {
+            "description": "By learner, by value of the map's parameter: cross-validated, at each C, as far as every "
+            "fold tried them.",
+            "type": "object",
+            "additionalProperties": {"type": "array", "items": values, "minItems": 1},
+        }
+        for searched in ("swept", "tuned"):
+            selection[searched]["additionalProperties"]["properties"][key] = values
+        parts["curve"]["properties"][key] = {"type": "array", "items": unit}
+
+
+def _of_task(task: type[LearningTask], of_data: list[str]) -> Schema:
+    """What holds for runs of one task: the fields of `data`, and its figure. Data without `task` are of the first."""
+    named = {"properties": {"task": {"const": task.name}}} | ({} if task.name == DEFAULT else {"required": ["task"]})
+    key = task.figure.key
+    learner = {"required": [key], "properties": {"curve": {"required": [key]}}}
+    return {
+        "if": {"properties": {"data": named}},
+        "then": {
+            "properties": {
+                "data": {"propertyNames": {"enum": of_data}, "required": list(task.told_of_labels)},
+                "learners": {"additionalProperties": learner},
+            }
+        },
+    }
+
+
+def main() -> int:
+    """Print it."""
+    json.dump(metrics_schema(), sys.stdout, indent=2)
+    print()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
