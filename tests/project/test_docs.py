@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -58,3 +59,9 @@ def test_table_of_pages_lists_every_page() -> None:
     text = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
     listed = {(ROOT / "docs" / name).resolve() for name, _ in LINK.findall(text)}
     assert {path.resolve() for path in PAGES} - listed == {ROOT / "docs" / "index.md"}
+
+
+def test_table_of_data_sets_lists_every_one() -> None:
+    known = tomllib.loads((ROOT / "pipeline" / "datasets" / "datasets.toml").read_text(encoding="utf-8"))["dataset"]
+    table = (ROOT / "docs" / "datasets.md").read_text(encoding="utf-8")
+    assert re.findall(r"^\| `([^`]+)` \|", table, re.MULTILINE) == list(known)
