@@ -46,10 +46,19 @@ class Heard(QuietProgress):
 
 
 @pytest.fixture
-def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def workers_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No worker is forked from a process that has been prepared for them.
+
+    It would have what was compiled before; and if it were started now, all later workers of this test process would
+    have the environment of this moment.
+    """
+    monkeypatch.setattr("cluster.local.prepare", lambda: False)
+
+
+@pytest.fixture
+def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers_anew: None) -> Path:  # noqa: ARG001
     """Of this process and of workers that are started now."""
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.setattr("cluster.local.prepare", lambda: False)  # forked ones would have what was compiled before
     return tmp_path / "cache"
 
 
@@ -86,6 +95,7 @@ def test_each_loop_is_compiled_by_one_worker_and_loaded_by_the_others(two_worker
     assert heard.lines == []
 
 
+@pytest.mark.usefixtures("workers_anew")
 def test_where_nothing_can_be_stored_each_worker_compiles_and_the_user_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
