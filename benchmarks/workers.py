@@ -19,7 +19,7 @@ from benchmarks.data import find
 from benchmarks.harness import Case, Disagreement, Options, Row
 from cluster import connect
 from pipeline.params import Params
-from pipeline.rows.layout import cell_layout
+from pipeline.rows.block_sizes import cell_layout
 from pipeline.rows.prepared import DATA, PreparedRows
 from pipeline.running.engine import Context
 from pipeline.running.warm import WarmUp

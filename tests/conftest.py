@@ -24,12 +24,12 @@ settings.load_profile("patient")
 TESTS = Path(__file__).parent
 
 LONGEST = (
-    "system/prefect_deployments", "system/batch", "system/slurm", "ikmap/partitioners/voronoi", "system/prefect",
-    "ikmap/device", "pipeline/stages/search", "system/online", "system/reproduce", "pipeline/running/compiling",
-    "pipeline/training/train_distributed", "system/second_user", "pipeline/storage/durability", "system/two_hosts",
-    "pipeline/runs/plan", "pipeline/running/full_disk", "pipeline/running/warm", "system/unbounded", "ikmap/compiled",
-    "pipeline/training/on_rows", "system/pinned", "pipeline/stages/stages", "pipeline/watching/plain_text",
-    "flows/prefect_offline",
+    "system/prefect_deployments", "system/batch", "system/slurm", "ikmap/partitioners/voronoi",
+    "system/prefect", "ikmap/device", "pipeline/stages/select", "pipeline/streams/stream", "system/reproduce",
+    "pipeline/running/compiling", "pipeline/training/train_distributed", "system/second_user",
+    "pipeline/storage/durability", "system/two_hosts", "pipeline/runs/plan", "pipeline/running/full_disk",
+    "pipeline/running/warm", "pipeline/streams/intake", "ikmap/compiled", "pipeline/training/on_rows",
+    "system/pinned", "pipeline/stages/stages", "pipeline/watching/plain_text", "flows/prefect_offline",
 )  # fmt: skip
 """Files of tests, without their "test_", in the order in which `make test` gives them out.
 

@@ -20,7 +20,7 @@ def longest_row() -> int:
     # Where distributed was never loaded, this is no worker.
     if "distributed" not in sys.modules:
         return LONGEST_ROW
-    from pipeline.running.memory import worker_limit
+    from pipeline.running.worker_memory import worker_limit
 
     limit = worker_limit()
     return LONGEST_ROW if limit is None else max(MEBIBYTE, min(LONGEST_ROW, limit // SHARE))

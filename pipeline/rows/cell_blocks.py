@@ -34,7 +34,7 @@ class CellBlocks(Sequence[Block]):
     offsets : ndarray of int64, shape (t + 1,)
         Feature columns of the partitionings.
     blocks : list of lists of (start, stop)
-        Which rows make a block (:func:`~pipeline.rows.layout.learning_blocks`).
+        Which rows make a block (:func:`~pipeline.rows.block_sizes.learning_blocks`).
     weigh : callable, optional
         What rows weigh (:func:`~pipeline.rows.row_weights.weigher`); default: all the same.
     """

@@ -20,7 +20,7 @@ class RowBlocks(Sequence[Block]):
     ----------
     store : Store
     blocks : list of lists of (start, stop)
-        Which rows make a block (:func:`~pipeline.rows.layout.learning_blocks`).
+        Which rows make a block (:func:`~pipeline.rows.block_sizes.learning_blocks`).
     side : {"train", "test"}
     weigh : callable, optional
         What rows weigh (:func:`~pipeline.rows.row_weights.weigher`); default: all the same.

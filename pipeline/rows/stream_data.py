@@ -93,7 +93,7 @@ class Stream:
 
 @dataclass
 class Stored:
-    """A stream that is in the store from its first chunk to its last (:class:`~pipeline.streams.race.Arrivals`)."""
+    """A stream that is in the store from its first chunk to its last (:class:`~pipeline.streams.schedule.Arrivals`)."""
 
     chunks: int
     rows: int

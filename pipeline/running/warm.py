@@ -14,7 +14,7 @@ MODULES = (
     "pipeline.stages.select",
     "pipeline.stages.select_cells",
     "pipeline.stages.select_costs",
-    "pipeline.stages.select_entrants",
+    "pipeline.stages.select_race",
     "pipeline.stages.select_rows",
     "pipeline.stages.select_sweeps",
     "pipeline.stages.partition",

@@ -40,8 +40,8 @@ from pipeline.stages.shuffle import shuffle
 from pipeline.storage.durable import write_text
 from pipeline.storage.fitted import Fitted
 from pipeline.streams.intake import Intake
-from pipeline.streams.race import Arrivals, Race, chunks_in_records
-from pipeline.streams.stream import Contestant
+from pipeline.streams.schedule import Arrivals, Schedule, chunks_in_records
+from pipeline.streams.stream import Participant
 from pipeline.streams.take_initial import take_initial
 
 type _Begun = tuple[Result, Result, Arrivals]
@@ -160,8 +160,8 @@ def _stages(
         if invocation.explain:
             explain(context, fitted.values())
     task = PreparedRows(context.store, "train").preparation.task
-    contestants = [
-        Contestant(
+    participants = [
+        Participant(
             name,
             fitted[on_cells[name]] if name in on_cells else None,
             values.get(name),
@@ -171,7 +171,7 @@ def _stages(
         )
         for name in params.learners
     ]
-    streamed = step("stream", partial(_stream, context, online, arrivals, contestants, taken.get("rows_stream")))
+    streamed = step("stream", partial(_stream, context, online, arrivals, participants, taken.get("rows_stream")))
     return ingested, taken, selection, streamed
 
 
@@ -214,39 +214,39 @@ def _from_feed(
 
 
 def _stream(
-    context: Context, online: OnlineParams, arrivals: Arrivals, contestants: list[Contestant], rows: int | None
+    context: Context, online: OnlineParams, arrivals: Arrivals, participants: list[Participant], rows: int | None
 ) -> dict[str, Any]:
     """Stage: all learners through all chunks, cells made a few chunks ahead of the slowest."""
     # How many rows there will be is not known of a stream without an end; but tasks share them.
     stage = Stage(context, "stream", None, rows or 0)
-    threads = max(1, cores_of_a_host(context) // len(contestants))
+    threads = max(1, cores_of_a_host(context) // len(participants))
     stream = Stream(context.store, online.block_rows)
     done = 0
 
     def say(record: Record, skipped: bool = False) -> None:
         nonlocal done
         size = {name: record.get(name, 0) for name in ("bytes_read", "bytes_written")}
-        rows = race.rows - done
-        context.events.task_done(stage.name, {**size, "rows": rows, "skipped": skipped, "note": race.standing()})
-        done = race.rows
+        rows = schedule.rows - done
+        context.events.task_done(stage.name, {**size, "rows": rows, "skipped": skipped, "note": schedule.standing()})
+        done = schedule.rows
 
     with arrivals:
         arrivals.start()
-        race = Race(context, stream, arrivals, contestants, online.limit_seconds, threads)
-        for record in race.resume():
+        schedule = Schedule(context, stream, arrivals, participants, online.limit_seconds, threads)
+        for record in schedule.resume():
             stage.skipped += 1
             stage.records.append(record)
             say(record, skipped=True)
-        for task, record in run_ready(context.client, stage.key, race):
+        for task, record in run_ready(context.client, stage.key, schedule):
             stage.kept.keep(task.name, record)
-            race.finished(task.name, record)
+            schedule.finished(task.name, record)
             stage.note_compiling(record)
             stage.records.append(record)
             say(record)
-    for contestant in contestants:
-        if contestant.learner in race.stopped:
+    for participant in participants:
+        if participant.learner in schedule.stopped:
             limit = f"--limit-seconds {online.limit_seconds:g}"
-            context.events.message(f"{contestant.learner}: stopped early, at {limit}")
+            context.events.message(f"{participant.learner}: stopped early, at {limit}")
     stage.rows = arrivals.rows
     gpu = evidence_of([record for record in stage.records if "map_seconds" in record])
     if warning := warning_of(gpu.get("gpu", {})):
@@ -256,6 +256,6 @@ def _stream(
         rows_stream=arrivals.rows,
         chunks=arrivals.chunks,
         nnz=arrivals.nnz,
-        **race.grown(),
-        learners={contestant.learner: race.result(contestant) for contestant in contestants},
+        **schedule.grown(),
+        learners={participant.learner: schedule.result(participant) for participant in participants},
     )

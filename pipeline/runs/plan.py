@@ -13,9 +13,9 @@ from ikmap.methods.map import Value
 from pipeline.datasets.registry import ResolvedDataset
 from pipeline.errors import InputError
 from pipeline.params import Params
-from pipeline.rows.layout import cell_layout, packed_bytes
+from pipeline.rows.block_sizes import cell_layout, packed_bytes
 from pipeline.rows.prepared import READ_BYTES
-from pipeline.running.memory import PROCESS_BYTES, USABLE, refusal, size
+from pipeline.running.worker_memory import PROCESS_BYTES, USABLE, refusal, size
 from pipeline.training.runner import CellSizes
 from pipeline.training.train import runner_of
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ikmap.rows import nbytes_of
-from pipeline.rows.layout import Layout, cell_layout
+from pipeline.rows.block_sizes import Layout, cell_layout
 from pipeline.rows.prepared import PreparedRows, counted
 from pipeline.running.device import DeviceMap, evidence_of, explain_cells, record_of, warning_of
 from pipeline.running.dispatch import Task

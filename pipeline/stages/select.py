@@ -18,7 +18,7 @@ from pipeline.running.dispatch import Task
 from pipeline.running.engine import Context, Record, Stage
 from pipeline.stages.select_cells import cell_learners, cell_values, groups_of, score_cells
 from pipeline.stages.select_costs import Costs
-from pipeline.stages.select_entrants import Entrant, listed
+from pipeline.stages.select_race import Entrant, listed
 from pipeline.stages.select_rows import score_rows, searches_of_rows, unpacked_rows
 from pipeline.stages.select_sweeps import limit_of, sweep_cells, sweeping_learners
 from pipeline.storage.store import Store

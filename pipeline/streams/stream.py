@@ -30,7 +30,7 @@ CHECKPOINT_SHARE = 0.05
 
 
 @dataclass(frozen=True)
-class Contestant:
+class Participant:
     """One learner on the stream: small enough to travel with every task.
 
     Attributes
@@ -77,26 +77,26 @@ def map_chunk(stream: Stream, fitted: list[Fitted], k: int, device: str = "auto"
     }
 
 
-def learn_initial(stream: Stream, params: Params, contestant: Contestant, n_threads: int = 1) -> Record:
+def learn_initial(stream: Stream, params: Params, participant: Participant, n_threads: int = 1) -> Record:
     """Task: one pass over the initial rows; what has been learned is kept in the checkpoint."""
-    state, seconds = _after_initial(stream, params, contestant, n_threads)
-    _save(contestant, 0, state, [])
-    _keep(contestant, 0, state)
+    state, seconds = _after_initial(stream, params, participant, n_threads)
+    _save(participant, 0, state, [])
+    _keep(participant, 0, state)
     return {"rows": state.n_seen, "train_seconds": round(seconds, 6), "n_support": int(state.n_support)}
 
 
-def learn_chunk(stream: Stream, params: Params, contestant: Contestant, k: int, n_threads: int = 1) -> Record:
+def learn_chunk(stream: Stream, params: Params, participant: Participant, k: int, n_threads: int = 1) -> Record:
     """Task: predict and then learn from every block of chunk k.
 
     The state is that of this process, if it did the chunk before; else it is made from the checkpoint, by learning anew
     from the chunks since then, whose predictions are on disk. A checkpoint from after this chunk, of an attempt whose
     record got lost, has the record too.
     """
-    state, saved, blocks = _state_before(stream, params, contestant, k, n_threads)
+    state, saved, blocks = _state_before(stream, params, participant, k, n_threads)
     if blocks is not None:
-        _keep(contestant, k + 1, state)
-        return _record(stream, contestant, k, blocks)
-    rows, labels = _rows(stream, contestant, k), stream.labels(k, contestant.predictions)
+        _keep(participant, k + 1, state)
+        return _record(stream, participant, k, blocks)
+    rows, labels = _rows(stream, participant, k), stream.labels(k, participant.predictions)
     n, task = stream.rows_of(k), stream.task()
     blocks = []
     for start in range(0, n, stream.block_rows):
@@ -111,32 +111,32 @@ def learn_chunk(stream: Stream, params: Params, contestant: Contestant, k: int, 
         end = working_clock()
         scored = task.row_scores(y, predicted).sum().item()
         seconds = (round(between - began, 6), round(end - shown, 6))
-        blocks.append([stop - start, scored, *seconds, int(state.n_support), *traces_of(contestant.learner, state)])
+        blocks.append([stop - start, scored, *seconds, int(state.n_support), *traces_of(participant.learner, state)])
     spent = sum(block[2] + block[3] for block in blocks)
-    saved = _checkpoint_if_due(contestant, k + 1, state, blocks, spent, saved)
-    _keep(contestant, k + 1, state, saved)
-    return _record(stream, contestant, k, blocks)
+    saved = _checkpoint_if_due(participant, k + 1, state, blocks, spent, saved)
+    _keep(participant, k + 1, state, saved)
+    return _record(stream, participant, k, blocks)
 
 
 def save_state(
-    stream: Stream, params: Params, contestant: Contestant, k: int, n_threads: int = 1, grown: Fitted | None = None
+    stream: Stream, params: Params, participant: Participant, k: int, n_threads: int = 1, grown: Fitted | None = None
 ) -> Record:
     """Task: save what a learner is after k chunks, as a model to score with; on cells of a map that has grown."""
-    state, _, _ = _state_before(stream, params, contestant, k, n_threads)
+    state, _, _ = _state_before(stream, params, participant, k, n_threads)
     if grown is not None:
-        assert contestant.fitted is not None
-        known = _rows(stream, contestant, k - 1).offsets[-1] if k else contestant.fitted.offsets(stream.store)
+        assert participant.fitted is not None
+        known = _rows(stream, participant, k - 1).offsets[-1] if k else participant.fitted.offsets(stream.store)
         _grow(state, known, grown.offsets(stream.store))
-    asked = {**params.methods[contestant.learner], "order": params.order, "seed": params.seed}
+    asked = {**params.methods[participant.learner], "order": params.order, "seed": params.seed}
     model = state.model(stream.task().classes, asked)
-    output = f"{MODELS}/{contestant.learner}"
+    output = f"{MODELS}/{participant.learner}"
     content_hash = save_model(stream.store, output, model)
     return {"bytes_written": model.nbytes, "outputs": [output], "content_hash": content_hash}
 
 
-def _record(stream: Stream, contestant: Contestant, k: int, blocks: list[list[Any]]) -> Record:
+def _record(stream: Stream, participant: Participant, k: int, blocks: list[list[Any]]) -> Record:
     n = sum(block[0] for block in blocks)
-    predicted = stream.promise(k, contestant.predictions)
+    predicted = stream.promise(k, participant.predictions)
     written = n * np.dtype(predicted["dtype"]).itemsize
     return {"rows": n, "bytes_read": 0, "bytes_written": written, "blocks": blocks, "predicted": predicted}
 
@@ -172,25 +172,25 @@ def _grow(state: Any, before: np.ndarray, after: np.ndarray) -> None:
         state.grow(before, after)
 
 
-def _rows(stream: Stream, contestant: Contestant, k: int) -> _Chunk:
+def _rows(stream: Stream, participant: Participant, k: int) -> _Chunk:
     """What a learner sees of chunk k."""
     none = np.zeros((0, 0), dtype=np.int64)
-    if contestant.fitted is None:
+    if participant.fitted is None:
         return _Chunk(stream.features(k), stream.block_rows, none)
-    _, arrays = stream.store.read_group(cells_of_chunk(contestant.fitted, k))
+    _, arrays = stream.store.read_group(cells_of_chunk(participant.fitted, k))
     if "offsets" in arrays:
         return _Chunk(arrays["codes"], stream.block_rows, arrays["offsets"])
-    rows = Cells(arrays["codes"], contestant.fitted.offsets(stream.store)).packed()
+    rows = Cells(arrays["codes"], participant.fitted.offsets(stream.store)).packed()
     return _Chunk(rows, stream.block_rows, none)
 
 
-def _after_initial(stream: Stream, params: Params, contestant: Contestant, n_threads: int) -> tuple[Any, float]:
+def _after_initial(stream: Stream, params: Params, participant: Participant, n_threads: int) -> tuple[Any, float]:
     """State after the initial rows, and the seconds of mapping them and learning from them."""
     train = PreparedRows(stream.store, "train")
-    model = None if contestant.fitted is None else contestant.fitted.load(stream.store)
+    model = None if participant.fitted is None else participant.fitted.load(stream.store)
     offsets = None if model is None else model.offsets
     began = working_clock()
-    state = _begin(params, contestant, train, offsets, n_threads)
+    state = _begin(params, participant, train, offsets, n_threads)
     seconds = working_clock() - began
     for _, block in train.blocks(0, train.n_rows):
         began = working_clock()
@@ -201,16 +201,16 @@ def _after_initial(stream: Stream, params: Params, contestant: Contestant, n_thr
 
 
 def _begin(
-    params: Params, contestant: Contestant, train: PreparedRows, offsets: np.ndarray | None, n_threads: int
+    params: Params, participant: Participant, train: PreparedRows, offsets: np.ndarray | None, n_threads: int
 ) -> Any:
     """State before the first row."""
-    learner, sample = contestant.learner, train.sample(params.seed, offsets)
-    return stream_learner(learner).start(params.of(learner), contestant.value, sample, n_threads)
+    learner, sample = participant.learner, train.sample(params.seed, offsets)
+    return stream_learner(learner).start(params.of(learner), participant.value, sample, n_threads)
 
 
-def _save(contestant: Contestant, next_chunk: int, state: Any, blocks: list[list[Any]]) -> None:
+def _save(participant: Participant, next_chunk: int, state: Any, blocks: list[list[Any]]) -> None:
     more = {"next_chunk": np.array(next_chunk), "blocks": np.array(blocks, dtype=np.float64)}
-    write_arrays(contestant.checkpoint, {**state.checkpoint(), **more})
+    write_arrays(participant.checkpoint, {**state.checkpoint(), **more})
 
 
 # --- states that stay in this process between the tasks of a learner
@@ -229,25 +229,25 @@ _kept: Kept[tuple[str, str], tuple[int, Any, _Saved]] = PROCESS.keeps(MOST_KEPT)
 """By run and checkpoint: states, and the chunk that comes next."""
 
 
-def _keep(contestant: Contestant, next_chunk: int, state: Any, saved: _Saved | None = None) -> None:
-    _kept.put((contestant.run, contestant.checkpoint), (next_chunk, state, saved or _Saved()))
+def _keep(participant: Participant, next_chunk: int, state: Any, saved: _Saved | None = None) -> None:
+    _kept.put((participant.run, participant.checkpoint), (next_chunk, state, saved or _Saved()))
 
 
 def _state_before(
-    stream: Stream, params: Params, contestant: Contestant, k: int, n_threads: int
+    stream: Stream, params: Params, participant: Participant, k: int, n_threads: int
 ) -> tuple[Any, _Saved, list[list[Any]] | None]:
     """State before chunk k; or after it, with the chunk's blocks."""
     # Taken out, not copied: a task that fails half-way must not leave a state that has learned too much.
-    next_chunk, state, saved = _kept.take((contestant.run, contestant.checkpoint)) or (-1, None, _Saved())
+    next_chunk, state, saved = _kept.take((participant.run, participant.checkpoint)) or (-1, None, _Saved())
     if next_chunk == k:
         return state, saved, None
-    offsets = None if contestant.fitted is None else contestant.fitted.offsets(stream.store)
-    state = _begin(params, contestant, PreparedRows(stream.store, "train"), offsets, n_threads)
-    kept = read_arrays(contestant.checkpoint)
+    offsets = None if participant.fitted is None else participant.fitted.offsets(stream.store)
+    state = _begin(params, participant, PreparedRows(stream.store, "train"), offsets, n_threads)
+    kept = read_arrays(participant.checkpoint)
     first, blocks = int(kept.pop("next_chunk")), kept.pop("blocks")
     state = state.restore(kept)
     if first > k + 1:
-        raise Damaged(contestant.checkpoint, "it is ahead of the records of the run")
+        raise Damaged(participant.checkpoint, "it is ahead of the records of the run")
     if first == k + 1:
         whole = [
             [int(rows), _plain(scored), float(a), float(b), int(kept), *map(finite, more)]
@@ -255,11 +255,11 @@ def _state_before(
         ]
         return state, _Saved(), whole
     for done in range(first, k):
-        rows, labels = _rows(stream, contestant, done), stream.labels(done, contestant.predictions)
-        n, predicted = stream.rows_of(done), stream.predicted(done, contestant.predictions)
+        rows, labels = _rows(stream, participant, done), stream.labels(done, participant.predictions)
+        n, predicted = stream.rows_of(done), stream.predicted(done, participant.predictions)
         if predicted.size != n:
-            both = contestant.predictions, contestant.checkpoint
-            raise Damaged(contestant.predictions, "some of it is missing", *both)
+            both = participant.predictions, participant.checkpoint
+            raise Damaged(participant.predictions, "some of it is missing", *both)
         for start in range(0, n, stream.block_rows):
             stop = min(start + stream.block_rows, n)
             state.partial_fit(rows.block(state, start, stop), labels.reveal(start, stop, predicted[start:stop]))
@@ -272,12 +272,12 @@ def _plain(scored: float) -> float:
 
 
 def _checkpoint_if_due(
-    contestant: Contestant, next_chunk: int, state: Any, blocks: list[list[Any]], spent: float, saved: _Saved
+    participant: Participant, next_chunk: int, state: Any, blocks: list[list[Any]], spent: float, saved: _Saved
 ) -> _Saved:
     """Save the state if that takes little time compared with learning again what came since the last one."""
     since = saved.since + spent
     if saved.cost > CHECKPOINT_SHARE * since:
         return _Saved(since, saved.cost)
     began = time.perf_counter()
-    _save(contestant, next_chunk, state, blocks)
+    _save(participant, next_chunk, state, blocks)
     return _Saved(0.0, time.perf_counter() - began)

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any, ClassVar
 
 from ikmap.methods import LEARNERS
-from pipeline.rows.layout import STREAM_BYTES
+from pipeline.rows.block_sizes import STREAM_BYTES
 from pipeline.rows.prepared import PreparedRows
 from pipeline.running.engine import Context, Stage
 from pipeline.storage.fitted import Fitted

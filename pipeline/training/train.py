@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ikmap.methods import LEARNERS
-from pipeline.rows.layout import packed_bytes
+from pipeline.rows.block_sizes import packed_bytes
 from pipeline.rows.prepared import PreparedRows
 from pipeline.running.engine import Context
 from pipeline.storage.fitted import Fitted

@@ -15,8 +15,8 @@ from ikmap.learners.dual.linear_svm import SVMFit, SVMParams, fit_linear_svm, sv
 from ikmap.methods import dual_learner
 from pipeline.errors import writing
 from pipeline.params import Params
+from pipeline.rows.block_sizes import learning_blocks, packed_row_bytes
 from pipeline.rows.cell_blocks import CellBlocks, SpooledBlocks
-from pipeline.rows.layout import learning_blocks, packed_row_bytes
 from pipeline.rows.prepared import PreparedRows
 from pipeline.rows.row_weights import weigher
 from pipeline.running.engine import Record

@@ -9,8 +9,8 @@ import numpy as np
 from ikmap._threads import ahead
 from ikmap.methods import Sample, counts_learner
 from pipeline.params import Params
+from pipeline.rows.block_sizes import learning_blocks, packed_row_bytes
 from pipeline.rows.cell_blocks import CellBlocks
-from pipeline.rows.layout import learning_blocks, packed_row_bytes
 from pipeline.rows.prepared import PreparedRows
 from pipeline.rows.row_blocks import RowBlocks
 from pipeline.rows.row_weights import weigher

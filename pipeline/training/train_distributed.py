@@ -24,8 +24,8 @@ from ikmap.learners.dual.cocoa import Coordinator, Order, Report
 from ikmap.learners.dual.linear_svm import class_costs
 from pipeline.errors import Damaged
 from pipeline.params import Params
+from pipeline.rows.block_sizes import BLOCK_BYTES, learning_parts
 from pipeline.rows.cell_blocks import CellBlocks, SpooledBlocks
-from pipeline.rows.layout import BLOCK_BYTES, learning_parts
 from pipeline.rows.prepared import PreparedRows
 from pipeline.rows.row_weights import weigher
 from pipeline.running import engine

@@ -13,8 +13,8 @@ from ikmap.methods import stream_learner
 from ikmap.seeds import generator
 from ikmap.tasks import LearningTask
 from pipeline.params import Params
+from pipeline.rows.block_sizes import learning_blocks, packed_row_bytes
 from pipeline.rows.cell_blocks import CellBlocks
-from pipeline.rows.layout import learning_blocks, packed_row_bytes
 from pipeline.rows.prepared import PreparedRows
 from pipeline.rows.row_blocks import RowBlocks
 from pipeline.running.dispatch import Task

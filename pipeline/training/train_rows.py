@@ -21,7 +21,7 @@ from pipeline.rows.row_weights import weigher
 from pipeline.rows.values import check_values
 from pipeline.running.dispatch import Task
 from pipeline.running.engine import Record
-from pipeline.running.memory import PROCESS_BYTES, USABLE, refusal, worker_limit
+from pipeline.running.worker_memory import PROCESS_BYTES, USABLE, refusal, worker_limit
 from pipeline.storage.arrays import read
 from pipeline.storage.fitted import Fitted
 from pipeline.storage.models import MODELS, save_model

@@ -96,6 +96,7 @@ def test_frontier_is_what_nothing_beats() -> None:
     assert "given up after 1 s" in text
 
 
+@pytest.mark.slow
 def test_picture(tmp_path: Path) -> None:
     if peers.find("matplotlib") is None:
         pytest.skip("matplotlib is not installed (make bench)")

@@ -16,6 +16,8 @@ from benchmarks import kol, online, peers, predictor
 from benchmarks.data import load
 from benchmarks.harness import Case, Comparison, Disagreement, Options, Side, compare
 
+pytestmark = pytest.mark.slow
+
 OPTIONS = Options(repeats=1, quick=True, datasets=("digits",), threads=1, limit=5.0)
 
 #: A program with the command line of KOL: learns by kernel OGD, row by row, in plain Python.

@@ -1,4 +1,4 @@
-"""Settings of clusters: declared, checked, from flags, TOML and environment; certificates; what jobs are told."""
+"""Settings of clusters: declared, checked, from flags, TOML and environment; what jobs are told."""
 
 from __future__ import annotations
 
@@ -6,17 +6,15 @@ import importlib.util
 import json
 import os
 import shlex
-import stat
 import subprocess
 import sys
 import tomllib
 from datetime import datetime
-from pathlib import Path
 
 import pytest
 
 import cluster
-from cluster import cuda, remote, slurm, srun, tls
+from cluster import cuda, slurm, srun, tls
 from cluster.handle import _tunnel
 from cluster.settings import KINDS, SETTINGS, check, resolve, scale
 from flows.options.batch import BatchOptions
@@ -203,67 +201,6 @@ def test_srun_needs_an_allocation(monkeypatch):
     monkeypatch.delenv("SLURM_JOB_ID", raising=False)
     with pytest.raises(InputError, match="--cluster srun: found no Slurm job here"):
         cluster.connect("srun")
-
-
-# --- certificates ----------------------------------------------------------------------------------------
-
-
-def test_certificates_are_written_for_nobody_else(tmp_path):
-    folder = tmp_path / "tls"
-    done = subprocess.run(
-        [sys.executable, "-m", "cluster.certificates", folder], cwd=ROOT, capture_output=True, text=True, check=True
-    )
-    assert {path.name for path in folder.iterdir()} == set(tls.FILES)
-    assert all(stat.S_IMODE(path.stat().st_mode) == 0o600 for path in folder.iterdir())
-    assert "PRIVATE KEY" in (folder / tls.KEY).read_text()
-    assert "PRIVATE" not in done.stdout + done.stderr
-    security = tls.from_folder(folder)
-    assert security.require_encryption
-    assert tls.contents(security) == {name: (folder / name).read_text() for name in tls.FILES}
-    again = subprocess.run(
-        [sys.executable, "-m", "cluster.certificates", folder], cwd=ROOT, capture_output=True, text=True
-    )
-    assert (again.returncode, again.stderr) == (2, f"error: {folder / tls.CA}: File exists\n")
-
-
-def test_certificates_that_cannot_be_used(tmp_path):
-    one, two = tmp_path / "one", tmp_path / "two"
-    tls.write(one, tls.temporary())
-    tls.write(two, tls.temporary())
-    with pytest.raises(InputError, match="no such file"):
-        tls.from_folder(tmp_path)
-    (one / tls.KEY).chmod(0o644)
-    with pytest.raises(InputError, match="anybody may read this key"):
-        tls.from_folder(one)
-    (one / tls.KEY).unlink()
-    (two / tls.KEY).rename(one / tls.KEY)
-    with pytest.raises(InputError, match="belong together"):
-        tls.from_folder(one)
-
-
-def test_temporary_files_go_with_the_cluster(tmp_path):
-    with tls.files(tls.temporary(), tmp_path / "a") as words:
-        paths = [Path(word) for word in words[1::2]]
-        assert words[::2] == ["--tls-ca-file", "--tls-cert", "--tls-key"]
-        assert all(stat.S_IMODE(path.stat().st_mode) == 0o600 for path in paths)
-    assert not any(path.exists() for path in paths)
-    tls.write(tmp_path / "b", tls.temporary())
-    with tls.files(tls.from_folder(tmp_path / "b"), tmp_path / "a") as words:
-        assert words[-1] == str(tmp_path / "b" / tls.KEY)
-    assert (tmp_path / "b" / tls.KEY).exists()
-
-
-def test_clusters_speak_tls_unless_told_not_to():
-    said: list[str] = []
-    assert tls.of({}, "slurm", said.append).require_encryption
-    assert remote.scheduler_options({}, tls.of({}, "slurm", said.append))["protocol"] == "tls://"
-    assert said == []
-    assert tls.of({"tls": "off"}, "slurm", said.append) is None
-    assert said == [
-        "warning: --cluster slurm is not encrypted, and whoever reaches its port can run code as you; "
-        "leave out --cluster-option tls=off"
-    ]
-    assert remote.scheduler_options({}, None)["dashboard_address"] == "127.0.0.1:0"
 
 
 def test_tunnel():

@@ -261,6 +261,7 @@ def uses(learner, name, given):
     return False
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", [BatchOptions, OnlineOptions])
 @pytest.mark.parametrize("name", sorted(GIVEN))
 def test_an_option_that_no_chosen_learner_uses_is_refused(name, command):

@@ -89,6 +89,7 @@ def test_cells_out_of_range_are_still_named(absent: int) -> None:
 # ------------------------------------------------------------------------------------------ dual coordinate descent
 
 
+@pytest.mark.slow
 @EVERY_LOSS
 @SOME_CLASSES
 @pytest.mark.parametrize("fit_intercept", [False, True])
@@ -121,6 +122,7 @@ def test_block_by_block(loss: str, n_classes: int) -> None:
     agree(found, fit_linear_svm([Block(X, y)], n_classes, params), X)
 
 
+@pytest.mark.slow
 @EVERY_LOSS
 @SOME_CLASSES
 def test_distributed(loss: str, n_classes: int) -> None:

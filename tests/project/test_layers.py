@@ -89,6 +89,7 @@ def test_checker_is_not_misled(source: str) -> None:
     assert violations("ikmap", source) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("statement", "absent"),
     [

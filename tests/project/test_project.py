@@ -125,6 +125,7 @@ def test_modules_are_short() -> None:
     assert {name: length for name, length in lengths.items() if length > MAX_LINES} == {}
 
 
+@pytest.mark.slow
 def test_functions_have_few_parameters() -> None:
     many = {}
     for path in modules():

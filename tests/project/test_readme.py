@@ -20,6 +20,7 @@ def test_there_are_two_examples() -> None:
     assert len(BLOCKS) == 2
 
 
+@pytest.mark.slow
 def test_a_finished_run_in_python(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -13,7 +13,7 @@ from ikmap.methods import LEARNERS
 from pipeline.datasets.registry import ResolvedDataset
 from pipeline.datasets.spec import Split
 from pipeline.params import Params
-from pipeline.rows import layout
+from pipeline.rows import block_sizes as layout
 from pipeline.running.engine import Context
 from pipeline.runs.batch import Invocation, run_batch, run_identity
 from pipeline.runs.new_data import open_data
@@ -24,6 +24,8 @@ from pipeline.storage.rundir import RunDirectory
 from pipeline.training import train_counts
 from tests.support.one_process import Heard, NoWorkers, forget, one_process, results, write_rows
 from tests.throwaway.counting import MEANS, NAIVE_BAYES
+
+pytestmark = pytest.mark.slow
 
 NAMES = (NAIVE_BAYES.name, MEANS.name)
 

@@ -33,6 +33,8 @@ from tests.support.one_process import Heard, NoWorkers, forget, one_process
 from tests.support.runs import context, points, store_rows, without_cluster  # noqa: F401
 from tests.throwaway.two_option_kernel import COMPUTED, GAMMAS, POWER, POWERS, PowerKernel, known
 
+pytestmark = pytest.mark.slow
+
 LEARNT = ("kernel-svm", "kernel-ogd")
 
 

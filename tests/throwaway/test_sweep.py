@@ -19,7 +19,7 @@ from pipeline.datasets.spec import Split
 from pipeline.errors import InputError
 from pipeline.params import Params
 from pipeline.report import render_report
-from pipeline.rows import layout
+from pipeline.rows import block_sizes as layout
 from pipeline.running.engine import Context
 from pipeline.runs.batch import Invocation, run_batch, run_identity
 from pipeline.runs.new_data import open_data
@@ -32,6 +32,8 @@ from pipeline.storage.rundir import RunDirectory
 from tests.support.metrics import check_metrics
 from tests.support.one_process import Heard, NoWorkers, forget, one_process, results, write_rows
 from tests.throwaway.sweeping import CUTS, LIMIT, SWEPT
+
+pytestmark = pytest.mark.slow
 
 HERE = {"kind": "local", "workers": 1, "threads": 1}
 

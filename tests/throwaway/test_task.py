@@ -344,6 +344,7 @@ def without_seconds(record: Any) -> Any:
     return record
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("numbers")
 @pytest.mark.parametrize("stage", ["ingest", "select", "cells", "train:follows"])
 def test_a_task_of_its_own_is_resumed(tmp_path: Path, stage: str) -> None:

@@ -22,7 +22,7 @@ from pipeline.datasets.spec import Split
 from pipeline.datasets.task import asked_task
 from pipeline.errors import InputError
 from pipeline.params import Params
-from pipeline.rows import layout
+from pipeline.rows import block_sizes as layout
 from pipeline.running.engine import Context
 from pipeline.runs.batch import Invocation, run_batch, run_identity
 from pipeline.runs.new_data import open_data
@@ -36,6 +36,8 @@ from pipeline.training import train_counts, train_distributed
 from tests.support.one_process import Heard, NoWorkers, forget, one_process, results, write_rows
 from tests.throwaway.number_task import BY_COUNTS
 from tests.throwaway.weighted import HEAVY_SVM, RIDGE, Curved, Heavy
+
+pytestmark = pytest.mark.slow
 
 T, PSI = 7, 8
 

@@ -33,6 +33,7 @@ def expected_failures(estimator):
 
 # The checks fit unscaled data (columns with mean 1e4) on which 1000 sweeps are too few, and expect no
 # warning.
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @parametrize_with_checks(
     [

@@ -148,6 +148,7 @@ def test_similarity_depends_on_density(method: str) -> None:
     assert gap.mean() > 5 * gap.std() / np.sqrt(t)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 def test_kernel_sharpens_as_psi_grows(method: str) -> None:
     """IK11."""
@@ -159,6 +160,7 @@ def test_kernel_sharpens_as_psi_grows(method: str) -> None:
         assert wide.mean() - sharp.mean() > 4 * np.sqrt((wide.var() + sharp.var()) / t)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 def test_monte_carlo_error(method: str) -> None:
     """IK12: the squared difference of two fits, over 2 K (1 - K) / t, is 1 on average."""

@@ -23,6 +23,7 @@ from ikmap.partitioners import fit_voronoi
 from tests.throwaway import counting, forgetting, growing_bins
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("check", [check for one in methods().values() for check in checks_of(one)], ids=str)
 def test_methods_do_what_all_have_to(check: Check) -> None:
     check.run()
@@ -171,6 +172,7 @@ def test_the_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == "nogd: passed\n"
 
 
+@pytest.mark.slow
 def test_memory_is_what_a_method_says_it_is() -> None:
     """One of them, of one size; the command does all of them."""
     words = [sys.executable, "-m", "ikmap.methods.checks.memory", "--measure", "fourier-linear", "40000"]

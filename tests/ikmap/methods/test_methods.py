@@ -18,6 +18,7 @@ def test_modules_of_models_define_kinds(module: str) -> None:
     assert any(getattr(value, "__module__", "") == module and hasattr(value, "kind") for value in vars(found).values())
 
 
+@pytest.mark.slow
 def test_a_process_that_has_imported_nothing_else_can_read_every_kind_of_model() -> None:
     script = (
         "import ikmap.methods, ikmap.model; ikmap.methods.import_models(); print(*sorted(ikmap.model.KINDS), sep=',')"

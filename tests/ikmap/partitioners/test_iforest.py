@@ -25,6 +25,7 @@ def _fit(X: np.ndarray, psi: int = PSI, layout: str = "dense", max_depth: str | 
     return fit_iforest(LAYOUTS[layout](X), draws, SEED, max_depth=max_depth)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("max_depth", [None, "log2"])
 @pytest.mark.parametrize("psi", [1, 2, PSI, N])
 @pytest.mark.parametrize("name", DATA)
@@ -86,6 +87,7 @@ def test_large_sparse_nodes_give_the_same_tree(kind: str, max_depth: str | None)
     assert np.array_equal(dense.cells(X).codes, sparse.cells(LAYOUTS["csr"](X)).codes)
 
 
+@pytest.mark.slow
 @given(
     X=hnp.arrays(
         np.float64, (12, 4), elements=st.one_of(st.just(0.0), st.floats(allow_nan=False, allow_infinity=False))

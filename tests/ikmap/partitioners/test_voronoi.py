@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import pickle
 from fractions import Fraction
+from functools import cache
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -61,6 +62,13 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     return str(request.param)
 
 
+@cache
+def _defined(name: str, seed: int, psi: int) -> np.ndarray:
+    """Cells by the definition, of the first psi centres of each partitioning."""
+    X = DATA[name]
+    return voronoi_cells(queries_of(X), X, _draws(X, seed)[:, :psi])
+
+
 def _dense(centers: Any) -> DenseScores:
     return DenseScores(as_dense(centers))
 
@@ -69,6 +77,7 @@ def _sparse(centers: Any) -> SparseScores:
     return SparseScores(as_csr(centers))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("way")
 @pytest.mark.parametrize(
     ("scoring", "lists", "boxed"),
@@ -86,12 +95,13 @@ def test_every_way_gives_them(
     keep = {False: lambda plan, level, visits: setattr(level, "boxes", None), True: lambda plan, level, visits: None}  # noqa: ARG005
     monkeypatch.setattr(search.Search, "_keep_boxes_if_worth_while", staticmethod(keep[boxed]))
     model = fit_voronoi(X, draws)
-    np.testing.assert_array_equal(model.cells(queries).codes, voronoi_cells(queries, X, draws))
-    psis = [1, 3, 4, 8]
+    np.testing.assert_array_equal(model.cells(queries).codes, _defined(name, 1, PSI))
+    psis = [1, 3, 4, PSI]
     for psi, cells in zip(psis, model.cells_of_prefixes(queries, psis), strict=True):
-        np.testing.assert_array_equal(cells.codes, voronoi_cells(queries, X, draws[:, :psi]))
+        np.testing.assert_array_equal(cells.codes, _defined(name, 1, psi))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("way")
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("name", ["continuous", "integer grid", "near ties", "sparse", "far outlier"])
@@ -121,6 +131,7 @@ def _near_ties(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray]:
     return x * scale, np.concatenate([*centers, x[:2], x[:2]]) * scale
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=150)
 @given(case=_near_ties(), seed=st.integers(0, 1000))
 def test_near_ties(case: tuple[np.ndarray, np.ndarray], seed: int) -> None:
@@ -134,6 +145,7 @@ def test_near_ties(case: tuple[np.ndarray, np.ndarray], seed: int) -> None:
 _ANY_FLOAT = st.floats(allow_nan=False, allow_infinity=False)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=150)
 @given(
     centers=hnp.arrays(np.float64, (6, 3), elements=_ANY_FLOAT),
@@ -149,6 +161,7 @@ def test_any_finite_numbers(centers: np.ndarray, queries: np.ndarray) -> None:
 _SIZES = st.sampled_from([1e-30, 1e-5, 1.0, 1e5, 1e12, 1e30])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scoring", [_dense, _sparse])
 @settings(deadline=None, max_examples=100)
 @given(
@@ -240,6 +253,7 @@ def test_prefixes_equal_separate_fits(name: str) -> None:
         np.testing.assert_array_equal(cells.offsets, alone.offsets)
 
 
+@pytest.mark.slow
 def test_boxes_leave_out_no_nearest_centre_of_a_row_all_but_in_their_frame() -> None:
     """Tight clusters, and rows between two of them: what the frame leaves out of a row is lost in its rounding."""
     wrong = rows_between = 0
@@ -276,6 +290,7 @@ def test_boxes_leave_out_no_nearest_centre_of_a_row_all_but_in_their_frame() -> 
     assert rows_between > 0
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=60)
 @given(
     seed=st.integers(0, 2**32),
@@ -298,6 +313,7 @@ def test_prefixes_where_the_rounding_error_is_about_the_distances(
             np.testing.assert_array_equal(cells.codes, voronoi_cells(rows, X, draws[:, :psi]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["continuous", "integer grid", "near ties", "sparse", "far outlier"])
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_grouping_of_rows_and_threads_do_not_matter(name: str, layout: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -124,6 +124,7 @@ def test_embedded_data_set_needs_no_file(tmp_path: Path) -> None:
     assert not (tmp_path / "none").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.data
 @pytest.mark.parametrize(
     "name",

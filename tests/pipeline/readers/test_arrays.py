@@ -99,6 +99,7 @@ def test_npz_dense(folder: Path, A: np.ndarray, block_bytes: int, skip: int, pac
     check(source, A.astype(float), y, skip)
 
 
+@pytest.mark.slow
 @given(
     seed=st.integers(0, 1000),
     density=st.sampled_from([0.0, 0.1, 0.5, 1.0]),
@@ -139,6 +140,7 @@ def test_npz_member_with_the_labels(folder: Path) -> None:
     check(open_source(str(folder / "named.npz"), label="target"), np.eye(2), np.array([4.0, 5.0]), 0)
 
 
+@pytest.mark.slow
 @given(
     seed=st.integers(0, 1000),
     piece_bytes=sizes,
@@ -284,6 +286,7 @@ def test_damaged_parquet_page(folder: Path) -> None:
         read_all(open_source(str(path)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["npy", "npy-fortran", "npz", "npz-csr", "parquet"])
 def test_memory_does_not_grow_with_the_file(folder: Path, kind: str) -> None:
     peaks, arrow = [], []

@@ -46,6 +46,7 @@ STREAMS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [1, 2, 3, 7, 40])
 @pytest.mark.parametrize("kind", list(STREAMS))
 def test_pieces_hold_every_line_once(kind: str, n: int, tmp_path: Path) -> None:

@@ -74,6 +74,7 @@ def tables(draw: st.DrawFn) -> tuple[str, str, bool, int, bool]:
     return end.join(lines) + draw(st.sampled_from(["", end])), delimiter, header, at, as_text
 
 
+@pytest.mark.slow
 @settings(max_examples=200)
 @given(table=tables(), block_bytes=st.integers(1, 100), skip=st.integers(0, 5))
 def test_equals_the_reference_however_it_is_cut(
@@ -243,6 +244,7 @@ def test_open_quote(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", ["", ".gz"])
 def test_memory_does_not_grow_with_the_file(folder: Path, ending: str) -> None:
     peaks = []

@@ -207,6 +207,7 @@ def test_errors_of_a_remote_client(monkeypatch: pytest.MonkeyPatch) -> None:
     assert str(caught.value) == "memory://a.csv: cannot be read: no route to host"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", COMPRESS)
 def test_truncated(tmp_path: Path, ending: str) -> None:
     rng = np.random.default_rng(0)
@@ -264,6 +265,7 @@ def data_file(name: str) -> str:
     return str(path)
 
 
+@pytest.mark.slow
 @pytest.mark.data
 @pytest.mark.parametrize("name", ["a9a.bz2", "w8a.bz2", "sector.t.scale.bz2", "usps.t.bz2"])
 def test_equals_scikit_learn(tmp_path: Path, name: str) -> None:

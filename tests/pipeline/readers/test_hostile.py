@@ -24,6 +24,8 @@ import scipy.sparse as sp
 from pipeline.errors import InputError
 from pipeline.readers import Sizes, Source, delimited, limits, open_source, parquet
 
+pytestmark = pytest.mark.slow
+
 MATRIX = np.random.default_rng(0).integers(0, 9, (12, 4)).astype(float)
 
 
@@ -424,7 +426,7 @@ def test_wide_tables_are_read_as_narrow_ones(
 
 
 def test_a_worker_takes_shorter_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pipeline.running.memory.worker_limit", lambda: 64 << 20)
+    monkeypatch.setattr("pipeline.running.worker_memory.worker_limit", lambda: 64 << 20)
     assert limits.longest_row() == 2 << 20
     url = write(tmp_path / "a.libsvm", b"1 1:1\n" * 3 + b"1 1:1" + b" " * (11 << 20) + b"\n")
     with pytest.raises(InputError) as error:

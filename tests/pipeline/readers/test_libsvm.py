@@ -99,6 +99,7 @@ def same(a: RawRows, b: RawRows) -> bool:
     )
 
 
+@pytest.mark.slow
 @given(text=texts(), piece_bytes=st.integers(1, 200), block_bytes=st.integers(1, 80))
 @example(text=b"1", piece_bytes=1, block_bytes=1)
 @example(text=b"-0 1:-0.0", piece_bytes=3, block_bytes=2)

@@ -197,6 +197,7 @@ def test_the_readers_alone_say_what_to_do(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.slow
 def test_the_commands_read_from_a_server_of_whole_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -64,6 +64,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "report.html"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [360, 1200])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_nothing_reaches_over_the_edge(show: Open, page: Path, width: int, scheme: str) -> None:  # noqa: F811

@@ -22,8 +22,8 @@ from ikmap.model_selection import folds, score_fold
 from ikmap.partitioners import Partitions, fit_iforest
 from ikmap.rows import Rows, as_csr
 from pipeline.params import Params
+from pipeline.rows.block_sizes import Layout, learning_blocks, packed_row_bytes
 from pipeline.rows.cell_blocks import CellBlocks, SpooledBlocks
-from pipeline.rows.layout import Layout, learning_blocks, packed_row_bytes
 from pipeline.rows.prepared import PreparedRows
 from pipeline.rows.stream_data import Stream
 from pipeline.runs.trained_model import TrainedModel, decisions
@@ -35,7 +35,7 @@ from pipeline.stages.shuffle import shuffle
 from pipeline.storage.fitted import Fitted
 from pipeline.storage.models import load_model
 from pipeline.storage.predictions import PredictionFile
-from pipeline.streams.stream import Contestant, learn_chunk, learn_initial, map_chunk, save_state
+from pipeline.streams.stream import Participant, learn_chunk, learn_initial, map_chunk, save_state
 from pipeline.training.train import train
 from pipeline.training.train_batch import svm_params
 from tests.support.runs import context, new_store, points, store_rows, without_cluster  # noqa: F401
@@ -133,8 +133,7 @@ def test_the_store_keeps_rows_without_cells(psi: int, tmp_path: Path) -> None:
         assert np.array_equal(arrays["labels"][...], y)
 
 
-@pytest.mark.parametrize("psi", [8, 256])
-@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize(("classes", "psi"), [(2, 8), (3, 256)])
 @pytest.mark.parametrize("solver", ["memory", "block", "distributed"])
 def test_every_solver_learns_what_the_one_hot_form_says(solver: str, classes: int, psi: int, tmp_path: Path) -> None:
     asked = params(solver=solver, tol=1e-3, learners=("svm",))
@@ -194,7 +193,7 @@ def test_a_stream_goes_over_rows_without_cells(
     fitted = Fitted(**partition(ctx, [psi])["fitted"][0])
     stream = Stream(ctx.store, BLOCK)
     folder = tmp_path / "predictions"
-    one = Contestant(learner, fitted, None, str(folder / "x.int32"), str(tmp_path / "x.npz"))
+    one = Participant(learner, fitted, None, str(folder / "x.int32"), str(tmp_path / "x.npz"))
     learn_initial(stream, ctx.params, one)
     chunks = range(ctx.run.stage("shuffle")["result"]["chunks"])  # type: ignore[index]
     for k in chunks:

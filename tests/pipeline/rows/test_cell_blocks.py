@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from ikmap.cells import Cells
+from pipeline.rows.block_sizes import Layout, learning_blocks, packed_row_bytes
 from pipeline.rows.cell_blocks import CellBlocks, SpooledBlocks, joined
-from pipeline.rows.layout import Layout, learning_blocks, packed_row_bytes
 from pipeline.stages.cells import create_cells
 from pipeline.storage.store import Store
 from tests.support.runs import new_store
@@ -73,6 +73,7 @@ def test_a_block_is_read_when_it_is_asked_for_and_once_in_a_row(stored: tuple[St
     assert blocks[0] is not first
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("visit_rows", [1024, 1000, 4096, None])
 @pytest.mark.parametrize("block_bytes", [1, 1 << 30])
 @pytest.mark.parametrize("weighs", [False, True])
@@ -102,6 +103,7 @@ def test_the_spool_holds_the_same_rows_in_the_same_order(
     assert blocks.bytes_read == (N + again.y.size) * row_bytes
 
 
+@pytest.mark.slow
 def test_the_spool_is_gone_with_its_object(
     stored: tuple[Store, Cells, np.ndarray], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -52,6 +52,7 @@ def test_seeds_differ() -> None:
     assert len({shuffle(50, seed).tobytes() for seed in range(200)}) == 200
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n", "n_train"), [(10, 8), (100, 80), (130, 64), (1000, 10)])
 def test_every_row_is_as_likely_to_be_a_training_row(n: int, n_train: int) -> None:
     """Chi-square of how often each row is one over the seeds; sampled without replacement, so with n - 1 degrees."""

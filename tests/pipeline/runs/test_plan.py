@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from ikmap.methods import LEARNERS
 from pipeline.datasets.spec import Split
 from pipeline.errors import DoesNotFit, InputError
-from pipeline.rows.layout import SOLVERS, choose_parts, choose_solver, packed_bytes
-from pipeline.running.memory import USABLE
+from pipeline.rows.block_sizes import SOLVERS, choose_parts, choose_solver, packed_bytes
+from pipeline.running.worker_memory import USABLE
 from pipeline.runs.plan import DataSizes, Plan, largest_value, least_plan, make_plan
 from pipeline.stages.ingest import is_dense
 from tests import ROOT
@@ -144,7 +144,7 @@ from pipeline.rows.prepared import PreparedRows
 from pipeline.stages.cells import map_shard
 from pipeline.training.train_batch import solve_classes
 from pipeline.training.train_online import train_online
-from pipeline.rows.layout import cell_layout
+from pipeline.rows.block_sizes import cell_layout
 from pipeline.stages.cells import create_cells
 from pipeline.storage.fitted import Fitted
 from pipeline.stages.partition import fit
@@ -168,6 +168,7 @@ print(plan.worker_bytes, peak_rss_bytes())
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sizes", ["60000 20 100 64 anne 2", "40000 200 100 256 anne 3", "60000 20 100 256 iforest 2"])
 def test_the_estimate_is_not_below_the_truth(sizes: str, tmp_path: Path) -> None:
     """One process does all a worker may be given, which is more than the worst of it at a time."""
@@ -193,6 +194,7 @@ class Head:
         return self.rows
 
 
+@pytest.mark.slow
 @settings(max_examples=400)
 @given(
     learners=st.sets(st.sampled_from(sorted(LEARNERS)), min_size=1, max_size=3),

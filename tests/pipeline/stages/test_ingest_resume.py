@@ -79,6 +79,7 @@ def turned(tasks: Sequence[Task]) -> Sequence[Task]:
     return tasks[::-1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", [kept, turned])
 def test_killed_between_the_two_files(order: Any, data: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine, "run_tasks", at_once)
@@ -100,6 +101,7 @@ def test_killed_between_the_two_files(order: Any, data: Any, tmp_path: Path, mon
     assert rows(ctx) == rows(whole)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("side", list(ROWS))
 def test_killed_within_one_file_while_the_other_is_done(
     side: str, data: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

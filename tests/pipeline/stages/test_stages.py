@@ -17,8 +17,9 @@ from ikmap.learners.rows import Block
 from ikmap.model_selection import CS, FOLDS
 from ikmap.seeds import generator
 from pipeline.errors import InputError
-from pipeline.rows import cell_blocks, layout
-from pipeline.rows.layout import PIECE_ROWS, learning_blocks, packed_row_bytes
+from pipeline.rows import block_sizes as layout
+from pipeline.rows import cell_blocks
+from pipeline.rows.block_sizes import PIECE_ROWS, learning_blocks, packed_row_bytes
 from pipeline.rows.prepared import PreparedRows
 from pipeline.running.engine import Context
 from pipeline.stages.cells import cells, map_shard

@@ -279,6 +279,7 @@ def test_reading_a_manifest_that_is_not_there(tmp_path: Path) -> None:
         read_manifest(tmp_path)
 
 
+@pytest.mark.slow
 def test_one_process_at_a_time(tmp_path: Path) -> None:
     code = (
         "import sys; from pathlib import Path; from pipeline.storage.rundir import RunDirectory\n"

@@ -288,6 +288,7 @@ def test_few_models_are_kept_and_the_latest_used_ones(store: Store) -> None:
     assert list(models._kept) == [*hashes[2:-1], hashes[0], hashes[-1]]
 
 
+@pytest.mark.slow
 def test_what_is_kept_open_follows_what_others_write(store: Store) -> None:
     """Another process writes, and nothing tells this one."""
 

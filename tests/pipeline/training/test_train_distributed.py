@@ -21,8 +21,8 @@ from ikmap.learners.dual.linear_svm import fit_linear_svm
 from ikmap.learners.linear_model import LinearModel
 from ikmap.learners.rows import Block
 from pipeline.params import Params
-from pipeline.rows import layout
-from pipeline.rows.layout import learning_parts
+from pipeline.rows import block_sizes as layout
+from pipeline.rows.block_sizes import learning_parts
 from pipeline.running import engine
 from pipeline.running.engine import Context
 from pipeline.storage.fitted import Fitted

@@ -82,6 +82,7 @@ def test_eight_problems_side_by_side_are_eight_alone(loss, layout, bias):
     assert (loss == "logistic") == all(rows_left.size == 150 for rows_left in left)
 
 
+@pytest.mark.slow
 @EVERY_LOSS
 @EVERY_LAYOUT
 @pytest.mark.parametrize("warm", [False, True])

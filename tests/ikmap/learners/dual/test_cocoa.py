@@ -69,6 +69,7 @@ def test_rounds_follow_the_listing(loss: str) -> None:
     assert found.primal[0] == pytest.approx(naive.svm_primal(X, sign, cost, loss, found.coef[:, 0]), rel=1e-9)
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(
     n=st.integers(8, 150),

@@ -114,6 +114,7 @@ def test_intercept_is_a_constant_feature(loss):
 # --- properties
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
 def test_sv1_gram_matrix_alone_gives_the_same_decisions(loss):
     cells, y = problem(100)

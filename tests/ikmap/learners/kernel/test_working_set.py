@@ -13,6 +13,8 @@ from ikmap.learners.kernel.working_set import WorkingSetTooLarge, levels, solve_
 from tests.naive import kernels as naive_kernels
 from tests.support.streams import LAYOUTS, cell_stream, peak_bytes, signs, stream
 
+pytestmark = pytest.mark.slow
+
 TIGHT = KernelSVMParams(tol=1e-7)
 KERNELS = [LaplacianKernel(0.7), GaussianKernel(1.3), AdditiveChi2Kernel()]
 NAMES = [kernel.name for kernel in KERNELS]

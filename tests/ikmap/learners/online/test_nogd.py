@@ -132,6 +132,7 @@ def test_with_full_rank_the_turn_changes_no_decision():
                                dual.decision_function(dual.support.arrays()[0]), atol=1e-7)  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("points", ["uniform", "violators"])
 @pytest.mark.parametrize("n_classes", [2, 3])

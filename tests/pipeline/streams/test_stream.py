@@ -42,11 +42,13 @@ from pipeline.storage.predictions import PredictionFile
 from pipeline.storage.rundir import RunDirectory
 from pipeline.storage.store import Store
 from pipeline.streams import stream as stream_stage
-from pipeline.streams.stream import Contestant, learn_chunk, learn_initial, map_chunk
+from pipeline.streams.stream import Participant, learn_chunk, learn_initial, map_chunk
 from pipeline.watching.events import QuietProgress
 from tests import ROOT
 from tests.support.params_for import params_for
 from tests.support.runs import context, points, sparse, store_rows, without_cluster  # noqa: F401
+
+pytestmark = pytest.mark.system
 
 N, INITIAL, BLOCK = 700, 200, 30
 LEARNERS = ("ogd", "nogd", "kernel-ogd")
@@ -274,15 +276,15 @@ def test_a_learner_that_moves_to_another_process_goes_on_where_it_was(
             for k in range(result["chunks"]):
                 map_chunk(stream, [fitted], k)
         files = (str(tmp_path / folder / "predicted.int32"), str(tmp_path / folder / "state.npz"))
-        contestant = Contestant(name, fitted, None if fitted else 8, *files)
-        learn_initial(stream, ctx.params, contestant)
+        participant = Participant(name, fitted, None if fitted else 8, *files)
+        learn_initial(stream, ctx.params, participant)
         for k in range(result["chunks"]):
             if forgets and k in (1, 2, 5):
                 stream_stage._kept.forget()
-            record = learn_chunk(stream, ctx.params, contestant, k)
+            record = learn_chunk(stream, ctx.params, participant, k)
             if forgets and k in (0, 3, 4):  # its record gets lost: the same task is done again, elsewhere
                 stream_stage._kept.forget()
-                again = learn_chunk(stream, ctx.params, contestant, k)
+                again = learn_chunk(stream, ctx.params, participant, k)
                 assert [[b[0], b[1], b[4]] for b in again["blocks"]] == [[b[0], b[1], b[4]] for b in record["blocks"]]
         supports.append((record["blocks"][-1][4], Path(files[0]).read_bytes()))
     assert supports[0] == supports[1]

@@ -43,6 +43,8 @@ from tests.support.metrics import check_metrics
 from tests.support.params_for import params_for
 from tests.support.runs import context, points, sparse, without_cluster  # noqa: F401
 
+pytestmark = pytest.mark.system
+
 N, INITIAL, BLOCK = 700, 200, 30
 X, Y = points(N, seed=3)
 Y = Y.astype(int)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ikmap.cells import packed_dtype
-from pipeline.rows.layout import (
+from pipeline.rows.block_sizes import (
     BLOCK_BYTES,
     CHUNK_BYTES,
     LEAST_PARTS,

@@ -1,4 +1,4 @@
-"""A race of learners through one stream: it knows how far each is, and which tasks may start next."""
+"""The schedule of a stream with several learners: how far each of them is, and which tasks may start next."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pipeline.running.engine import Context, Record
 from pipeline.storage.fitted import Fitted
 from pipeline.storage.whole import is_whole
 from pipeline.streams.grow import Growing, map_and_grow, save_grown
-from pipeline.streams.stream import Contestant, learn_chunk, learn_initial, map_chunk, save_state
+from pipeline.streams.stream import Participant, learn_chunk, learn_initial, map_chunk, save_state
 from pipeline.training.traces import as_result
 
 AHEAD = 4
@@ -60,7 +60,7 @@ class Arrivals(Protocol):
     def __exit__(self, *_: object) -> None: ...
 
 
-class Race:
+class Schedule:
     """Knows which chunks are mapped and how far each learner is, and gives out the tasks that may start.
 
     Parameters
@@ -68,7 +68,7 @@ class Race:
     context : Context
     stream : Stream
     arrivals : Arrivals
-    contestants : list of Contestant
+    participants : list of Participant
     limit_seconds : float or None
         Of predicting and learning, for each.
     n_threads : int
@@ -80,18 +80,18 @@ class Race:
         context: Context,
         stream: Stream,
         arrivals: Arrivals,
-        contestants: list[Contestant],
+        participants: list[Participant],
         limit_seconds: float | None,
         n_threads: int,
     ) -> None:
-        self.context, self.stream, self.arrivals, self.contestants = context, stream, arrivals, contestants
+        self.context, self.stream, self.arrivals, self.participants = context, stream, arrivals, participants
         self.limit_seconds, self.n_threads, self.task = limit_seconds, n_threads, stream.task()
-        self.fitted = list({c.fitted.label: c.fitted for c in contestants if c.fitted is not None}.values())
+        self.fitted = list({c.fitted.label: c.fitted for c in participants if c.fitted is not None}.values())
         self.growing = self._growing()
         self._grown: dict[str, Record] = {}
         self.stopped: set[str] = set()
         self._mapped: dict[int, Record] = {}
-        self._learned: dict[str, list[Record]] = {c.learner: [] for c in contestants}
+        self._learned: dict[str, list[Record]] = {c.learner: [] for c in participants}
         self._spent = dict.fromkeys(self._learned, 0.0)
         self._counts = dict.fromkeys(self._learned, (0, 0))  # rows, and the sum of their scores
         self._models: dict[str, Record] = {}
@@ -117,9 +117,9 @@ class Race:
             if record is not None and is_whole(run, record):
                 self._mapped[k] = record
                 yield record
-        for contestant in self.contestants:
-            name = contestant.learner
-            if not Path(contestant.checkpoint).exists():
+        for participant in self.participants:
+            name = participant.learner
+            if not Path(participant.checkpoint).exists():
                 continue
             records: list[Record] = []
             for k in range(-1, n_chunks):
@@ -139,36 +139,36 @@ class Race:
     def more(self) -> bool:
         """Whether more rows may arrive for a learner that is not stopped."""
         self.arrivals.check()
-        return not self.arrivals.ended and len(self.stopped) < len(self.contestants)
+        return not self.arrivals.ended and len(self.stopped) < len(self.participants)
 
     def ready(self) -> Iterator[tuple[Callable[..., Record], Task]]:
         """Yield what may begin."""
         params = self.context.params
         ended = self.arrivals.ended  # asked first: then the number of chunks is final
         n_chunks = self.arrivals.chunks
-        racing = [c for c in self.contestants if c.learner not in self.stopped]
+        racing = [c for c in self.participants if c.learner not in self.stopped]
         at = [self.next(c.learner) for c in racing if c.fitted is not None and self.next(c.learner) < n_chunks]
         for k in range(min(n_chunks, max(0, min(at)) + AHEAD) if at else 0):
             if k not in self._mapped and self._may_map(k) and self._begin(_map_name(k)):
                 yield self._mapping(k)
         yield from self._save_grown(ended, n_chunks)
-        for contestant in self.contestants:
-            name, k = contestant.learner, self.next(contestant.learner)
-            given = (self.stream, params, contestant)
+        for participant in self.participants:
+            name, k = participant.learner, self.next(participant.learner)
+            given = (self.stream, params, participant)
             function: Callable[..., Record] = learn_chunk
             what = _learn_name(name, k)
             args: tuple[Any, ...] = (*given, k, self.n_threads)
             if name in self.stopped or (ended and k == n_chunks):
                 if name in self._models:
                     continue
-                if self.growing is not None and contestant.fitted is not None:
-                    if contestant.fitted.label not in self._grown:
+                if self.growing is not None and participant.fitted is not None:
+                    if participant.fitted.label not in self._grown:
                         continue
-                    args = (*args, self.grown_of(contestant.fitted))
+                    args = (*args, self.grown_of(participant.fitted))
                 function, what = save_state, f"{name}-{MODEL}"
             elif k == -1:
                 function, args = learn_initial, (*given, self.n_threads)
-            elif k >= n_chunks or (contestant.fitted is not None and k not in self._mapped):
+            elif k >= n_chunks or (participant.fitted is not None and k not in self._mapped):
                 continue
             if self._begin(what):
                 yield function, Task(what, args, self._at_home(name))
@@ -185,7 +185,7 @@ class Race:
 
     def _save_grown(self, ended: bool, n_chunks: int) -> Iterator[tuple[Callable[..., Record], Task]]:
         """Yield tasks that store the grown maps, as they are at the chunk where the last learner has ended."""
-        on_cells = [c for c in self.contestants if c.fitted is not None]
+        on_cells = [c for c in self.participants if c.fitted is not None]
         over = all(c.learner in self.stopped or (ended and self.next(c.learner) == n_chunks) for c in on_cells)
         if self.growing is None or not over:
             return
@@ -274,14 +274,14 @@ class Race:
         score = self.task.score
         return ", ".join(f"{name} {score(scored, n):.4f}" for name, (n, scored) in self._counts.items() if n)
 
-    def result(self, contestant: Contestant) -> dict[str, Any]:
+    def result(self, participant: Participant) -> dict[str, Any]:
         """What is known of a learner at the end: totals, and the curve block by block."""
-        initial, *records = self._learned[contestant.learner]
+        initial, *records = self._learned[participant.learner]
         # Rows, their scores, seconds of predicting and of learning, support points, and what it traces.
-        width = 5 + len(stream_learner(contestant.learner).traced)
+        width = 5 + len(stream_learner(participant.learner).traced)
         of_blocks = [block for record in records for block in record["blocks"]]
         blocks = np.array(of_blocks, dtype=np.float64).reshape(-1, width)
-        label = contestant.fitted.label if contestant.fitted else None
+        label = participant.fitted.label if participant.fitted else None
         of_mapping = [self._mapped[k]["map_seconds"][label] if label else 0.0 for k in range(len(records))]
         # A chunk's mapping counts in equal parts for its blocks.
         shares = [np.full(len(r["blocks"]), s / len(r["blocks"])) for r, s in zip(records, of_mapping, strict=True)]
@@ -289,16 +289,16 @@ class Race:
         seen, scored = np.cumsum(blocks[:, 0]), np.cumsum(blocks[:, 1])
         learning = np.cumsum(blocks[:, 2] + blocks[:, 3])
         n_seen = int(seen[-1]) if seen.size else 0
-        name, key = contestant.learner, self.task.figure.key
-        parameter = contestant.fitted.as_result() if contestant.fitted else {
-            "parameter": LEARNERS[name].parameter(self.context.params.of(name)), "value": contestant.value
+        name, key = participant.learner, self.task.figure.key
+        parameter = participant.fitted.as_result() if participant.fitted else {
+            "parameter": LEARNERS[name].parameter(self.context.params.of(name)), "value": participant.value
         }  # fmt: skip
         return {
             **parameter,
             key: float(self.task.score(scored[-1], n_seen)) if n_seen else None,
             "rows": n_seen,
-            "stopped_early": contestant.learner in self.stopped,
-            "content_hash": self._models[contestant.learner]["content_hash"],
+            "stopped_early": participant.learner in self.stopped,
+            "content_hash": self._models[participant.learner]["content_hash"],
             "initial_seconds": initial["train_seconds"],
             "map_seconds": round(float(mapping.sum()), 6),
             "predict_seconds": round(float(blocks[:, 2].sum()), 6),

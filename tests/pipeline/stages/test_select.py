@@ -28,6 +28,8 @@ from tests.naive import racing as naive
 from tests.support.params_for import params_for
 from tests.support.runs import at_once, context, points, store_rows, without_cluster  # noqa: F401 - a fixture
 
+pytestmark = pytest.mark.slow
+
 ASKED: dict[str, Any] = {"t": 7, "C": "auto", "learners": ("svm", "ogd")}
 PARAMS = params_for(**ASKED)
 ROWS = 400

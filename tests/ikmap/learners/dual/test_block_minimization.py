@@ -42,6 +42,7 @@ def test_problems_solved_apart_are_the_same_bits(bounds):
         svm_model(parts[0], list("abcd"), params, divisor=1.0)
 
 
+@pytest.mark.slow
 @EVERY_LOSS
 @pytest.mark.parametrize("inner_sweeps", [1, 4])
 @pytest.mark.parametrize("together", [1, 2, 4])
