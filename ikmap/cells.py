@@ -21,7 +21,7 @@ class Cells:
         :attr:`absent` where the row has none. int32 at every interface, where that is -1; a compiled loop may ask for
         :meth:`packed` ones.
     offsets : ndarray of int64, shape (t + 1,)
-        Feature column of (i, cell) is ``offsets[i] + cell``. Blocks may have different widths.
+        Feature column of (i, cell) is ``offsets[i] + cell``. Partitionings may have different numbers of cells.
     """
 
     codes: np.ndarray

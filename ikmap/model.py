@@ -25,7 +25,7 @@ class Model:
     """Base of every fitted model.
 
     A subclass is a frozen dataclass whose fields are arrays, CSR matrices, cells, models or JSON values, with ``kind``
-    (its name in a store) and ``version`` (raised when the meaning of a field changes). Whoever stores models needs
+    (its name in a store) and ``version`` (increased when the meaning of a field changes). Whoever stores models needs
     only :meth:`arrays`, :meth:`metadata` and :func:`from_parts`.
     """
 

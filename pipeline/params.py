@@ -36,7 +36,7 @@ class Params:
     scale : {"none", "minmax"}
     seed : int
     shard_rows : int or None
-        Rows in an object of the store; never a matter of the result.
+        Rows in an object of the store. They change no result, but a run cannot go on with objects of another size.
 
     Raises
     ------

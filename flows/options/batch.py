@@ -241,7 +241,7 @@ class BatchOptions(CommonOptions):
         try:
             return super().parse(argv)
         except InputError as error:
-            # It may be for want of a package that is at fault.
+            # A name may be unknown because the package that has it could not be imported.
             faults = (
                 FAULTS if str(error).startswith(("--learner", "--partitioner", "--kernel", "unknown option")) else []
             )
@@ -253,7 +253,7 @@ class BatchOptions(CommonOptions):
         return super().unused | (frozenset(self.METHOD_OPTIONS) - used)
 
     def _resolve(self) -> None:
-        """Give each chosen method its options; refuse those that change nothing."""
+        """Set ``methods``, the options of each chosen method by its name; refuse an option that changes nothing."""
         specs, found = self.specs(), f"found --learner {' '.join(self.learner)}"
         program = Program(self.PROGRAM, frozenset(self._learners()), "flows.batch")
         plain = {name: getattr(self, name) for name in self.METHOD_OPTIONS if name not in self.at_default}
@@ -261,7 +261,10 @@ class BatchOptions(CommonOptions):
             of = chosen(self.partitioner, self.learner, plain, self.scoped)
             if "partitioner" not in self.at_default and self.partitioner not in of:
                 on_cells = [name for name, learner in LEARNERS.items() if learner.on == "cells"]
-                raise OptionError(f"--partitioner {self.partitioner}: {found}, expected one of {', '.join(on_cells)}")
+                raise OptionError(
+                    f"--partitioner {self.partitioner}: {found}, which works without cells, expected one of "
+                    f"{', '.join(on_cells)}"
+                )
             object.__setattr__(self, "methods", shared_out(of, plain, self.scoped, program))
             searched = searches_anything(of, self.methods)
         except OptionError as error:
@@ -272,7 +275,9 @@ class BatchOptions(CommonOptions):
         for name in ("cv_rows", "search", "budget"):
             if name not in self.at_default and not searched:
                 words = shlex.join(specs[name].words(getattr(self, name)))
-                raise InputError(f"{words}: found nothing to choose, expected --psi, --C, ... auto")
+                raise InputError(
+                    f"{words}: found nothing to choose, expected an option such as --psi or --C to be auto"
+                )
 
     @classmethod
     def _learners(cls) -> tuple[str, ...]:

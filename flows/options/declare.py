@@ -1,7 +1,7 @@
-"""One declaration per option: the dataclass field carries its kind, group, help and the page of help it is on.
+"""Makes the command line, the TOML file, the JSON record and the checks from the options that a class declares.
 
-The command line, the TOML file, the JSON record and the checks are all derived from it. Only the standard
-library is imported here, so that ``--help`` and a mistyped option answer at once.
+An option is declared by :func:`ikmap.methods.options.option`. No package of others is imported here, so that
+``--help`` and a mistyped option answer at once.
 """
 
 from __future__ import annotations

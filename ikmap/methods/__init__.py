@@ -1,4 +1,9 @@
-"""The methods that a run can name. Each says everything about itself, in one file of this folder."""
+"""The methods that a run can name. Each says everything about itself, in one file of this folder.
+
+What methods are made of is in ``map.py``, ``learner.py`` and ``learners.py`` (bases), ``kernel.py``, ``options.py``,
+``kinds.py`` and ``search.py``; ``registry.py`` knows them all, and ``sharing.py`` gives each its options. Open
+``linear_on_cells.py`` first, for a learner, or ``iforest.py``, for a map.
+"""
 
 from __future__ import annotations
 

@@ -92,7 +92,7 @@ class StreamLearner(Learner):
         state
             With these attributes and methods. `rows` are :class:`~ikmap.cells.Cells`, whose ``columns()`` has -1 where
             a row has no cell, or dense or CSR rows, as :attr:`on` says. `y` are targets: of classes their numbers,
-            int64 from 0. K is 1 with two classes, of which a decision of 0 and above means the second, and with other
+            int32 from 0. K is 1 with two classes, of which a decision of 0 and above means the second, and with other
             tasks what ``task.outputs`` says.
 
             - ``partial_fit(rows, y)`` learns from the rows one after the other, and returns an object whose

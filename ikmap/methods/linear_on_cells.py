@@ -16,7 +16,7 @@ class LossOptions(MethodOptions):
 
 
 class DualOptions(BatchOptions):
-    """Of learners that :class:`~ikmap.methods.learner.DualLearner` solves."""
+    """Of every :class:`~ikmap.methods.learners.DualLearner`."""
 
     C: float | str | None = option(
         None, Real(0, words=("auto",)), help=BatchOptions.specs()["C"].help, setting=BatchOptions.specs()["C"].setting

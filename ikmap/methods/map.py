@@ -67,7 +67,7 @@ class Map:
     title : str
         For people: how space is cut into cells, in a few words.
     about : str
-        The same for the report, in a sentence's second half; the psi symbol stands for its width.
+        The same for the report, as half a sentence: "the nearest of ψ points". ψ stands for the value that is chosen.
     Options : type
         What it can be told.
     models : tuple of str

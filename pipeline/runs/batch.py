@@ -286,7 +286,7 @@ def _plan(context: Context, ingested: Result, value: Value, invocation: Invocati
 
 
 LAYOUT = 6
-"""Raised when what unfinished runs have stored can no longer be gone on from: parts have other names or contents."""
+"""Increase it whenever unfinished runs of the version before cannot go on: parts have other names or contents."""
 
 
 def run_identity(params: Mapping[str, Any], data: ResolvedDataset, sources: list[dict[str, Any]]) -> dict[str, Any]:

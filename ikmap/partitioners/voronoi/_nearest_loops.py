@@ -74,8 +74,8 @@ def margin_of(worst, length, reach, unit):
     Scores of centres of length at most a are off by at most ``unit (length + a)^2``. Those that can matter lie about as
     near as ``worst``, the score of the farthest cell; only if rounding hides even that, all centres count.
 
-    It need not fall with ``worst``, then. But what holds among the centres within some radius holds among fewer: a
-    margin of a larger ``worst`` is one of a smaller, too.
+    So the margin may grow where ``worst`` falls. A margin found for a larger ``worst`` is valid for a smaller one too,
+    as it holds among more centres: callers keep the least that they have found.
     """
     if length < 0.0:
         return np.inf

@@ -282,7 +282,7 @@ def settle_lists(lists, limits, number, more, membership, members, accuracy, row
             above = limit
             farthest = farthest_of(low)
             if farthest < np.inf:
-                # A margin among the centres near farther cells is one near these, though it be found larger now.
+                # Margins found before are valid for these nearer cells too (margin_of): the least of all counts.
                 margin = min(margin, margin_of(farthest, lengths[r], reach, units[r]))
                 if limit >= EVERYTHING or farthest + margin <= limit:
                     settled[r] = True

@@ -1,4 +1,4 @@
-"""Scores |u|^2 - 2 <x, u> of rows against centres in float32, and how far rounding can put them off.
+"""Scores |z|^2 - 2 <x, z> of rows x against centres z in float32, and how far rounding can put them off.
 
 With u the unit roundoff, a sum of n products is off by at most n u sum |terms| in any order of addition (Jeannerod and
 Rump 2013), shifting and converting add a few u, and |2 <x, z>| + |z|^2 <= (|x| + |z|)^2: a score is off by at most

@@ -103,7 +103,8 @@ class Search:
         attempt: int,
         tally: list[tuple[int, np.ndarray]] | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """One try: lists are limited in the first, guesses are bolder in each; the last misses nothing.
+        """Search once. Attempt 0 has short lists and the plan's guess of how far cells are; attempt 1 long lists and a
+        larger guess; the last one takes every centre and so misses no row.
 
         Returns the rows it missed, and the keys of the nearest members at the largest psi.
         """
