@@ -49,7 +49,7 @@ def products(kind, X, R, gamma, repeats):
 def test_rf1_features_are_unbiased_with_the_known_variance(kind, gamma):
     X, _ = stream("any", 6, 3)
     k = kernel_of(kind, X, gamma)[np.triu_indices(6, 1)]
-    repeats, R = 600, 6
+    repeats, R = 1500, 6
     errors = products(kind, X, R, gamma, repeats) - k
     assert np.abs(errors.mean(axis=0) / (errors.std(axis=0) / np.sqrt(repeats))).max() < 5
     if kind == "laplacian":
