@@ -67,7 +67,11 @@ def attach(
         try:
             asyncio.run(_answer(address, security))
         except (OSError, TimeoutError):
-            other = "has another certificate" if parts.scheme == "tls" else "speaks TLS"
+            other = (
+                "has another certificate; give the folder that it was started with (--cluster-option tls=DIR)"
+                if parts.scheme == "tls"
+                else "speaks TLS; then give tls:// and --cluster-option tls=DIR"
+            )
             raise InputError(
                 f"--cluster {address}: no Dask scheduler answered within {ANSWER_SECONDS:g} seconds, or it {other}"
             ) from None
@@ -99,7 +103,7 @@ def _address_in(path: Path, seconds: float) -> str:
         try:
             return str(json.loads(path.read_text())["address"])
         except (ValueError, KeyError, TypeError):
-            reason = "no scheduler file of Dask's"
+            reason = "not a file that dask scheduler --scheduler-file writes"
         except OSError as error:
             reason = error.strerror or "cannot be read"
         if time.monotonic() > deadline:
@@ -118,5 +122,8 @@ def wait_for_a_worker(client: Client, name: str, seconds: float) -> None:
     deadline = time.monotonic() + seconds
     while not client.scheduler_info(n_workers=-1)["workers"]:
         if time.monotonic() > deadline:
-            raise InputError(f"--cluster {name}: the scheduler has no workers")
+            raise InputError(
+                f"--cluster {name}: the scheduler has no workers after {seconds:g} seconds; start some "
+                f"(docs/clusters.md), or wait longer with --cluster-option wait={10 * seconds:g}"
+            )
         time.sleep(0.1)

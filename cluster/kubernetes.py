@@ -175,8 +175,9 @@ def _await_service(service: str, namespace: str) -> None:
             pass
         if time.monotonic() > deadline:
             raise InputError(
-                f"--cluster kubernetes: no scheduler after {SERVICE_SECONDS:g} seconds; is the Dask operator there, "
-                "and can the image be pulled?"
+                f"--cluster kubernetes: no scheduler in {namespace} after {SERVICE_SECONDS:g} seconds; "
+                f"kubectl get pods,events -n {namespace} tells whether the image can be pulled, and "
+                "kubectl get pods -A whether the Dask operator runs (docs/clusters.md)"
             )
         time.sleep(0.5)
 

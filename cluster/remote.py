@@ -160,7 +160,10 @@ def connected(
                 if reason is not None:
                     raise InputError(f"--cluster {kind}: {reason}")
             if now - began > wait:
-                raise InputError(f"--cluster {kind}: no worker has come in {wait:g} seconds (--cluster-option wait=N)")
+                raise InputError(
+                    f"--cluster {kind}: no worker has come in {wait:g} seconds; look why they wait (squeue --me, or "
+                    f"kubectl get pods), or wait longer with --cluster-option wait={10 * wait:g}"
+                )
         if now - said > SAY_SECONDS:
             said = now
             say(f"{kind} cluster: waiting for workers, {there} of {expected} there after {now - began:.0f} seconds")

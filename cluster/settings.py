@@ -119,14 +119,14 @@ SETTINGS = {
         Setting("directive", ("slurm",), _text, "LINE", "a further #SBATCH line, such as --constraint=avx2", True),
         Setting("prologue", ("slurm",), _text, "LINE", "shell line before a worker, such as module load", True),
         Setting("logs", ("slurm",), _text, "DIR", "folder of the worker jobs' output (default: slurm-logs)"),
-        Setting("interface", _SCHEDULER_HERE, _word, "NAME", "network interface, such as ib0 (default: the usual one)"),
+        Setting("interface", _SCHEDULER_HERE, _word, "NAME", "network interface, such as ib0 (default: of the default route)"),
         Setting("port", _SCHEDULER_HERE, _whole(1, 65535), "N", "port of the scheduler (default: a free one)"),
         Setting("shared", _SCHEDULER_HERE, _text, "DIR", "folder that all nodes see (default: the home directory)"),
         Setting("image", ("kubernetes",), _word, "NAME", "container image with this software in it (required)"),
         Setting("namespace", ("kubernetes",), _label, "NAME", "namespace (default: that of the current context)"),
         Setting("claim", ("kubernetes",), _label, "NAME", "volume claim mounted at /runs in every pod"),
-        Setting("rmm_pool", ("cuda", *REMOTE), _size, "SIZE", "pool of device memory (default: it grows)"),
-        Setting("device_memory_limit", ("cuda",), _size, "SIZE", "device memory at which a worker spills to the host"),
+        Setting("rmm_pool", ("cuda", *REMOTE), _size, "SIZE", "GPU memory taken at the start (default: as it is needed)"),
+        Setting("device_memory_limit", ("cuda",), _size, "SIZE", "GPU memory beyond which a worker uses the machine's"),
         Setting(
             "tls",
             (*KINDS, *_RUNNING),
@@ -146,7 +146,8 @@ SETTINGS = {
             (*REMOTE, *_RUNNING),
             _whole(1),
             "SECONDS",
-            "how long to wait for the first worker (default: 10 with an address, else 3600)",
+            "how long a run goes without any worker, at its start or later, before it ends "
+            "(default: 10 with an address, else 3600); give 86400 where queues are long",
         ),
     )
 }  # fmt: skip

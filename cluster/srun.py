@@ -54,11 +54,10 @@ def start(
             step, said = stack.enter_context(_running(command, folder / "srun.err"))
 
         def fault() -> str | None:
-            return (
-                None
-                if step.poll() is None
-                else f"srun ended with status {step.returncode}: {remote.last_line(said) or 'no reason given'}"
-            )
+            if step.poll() is None:
+                return None
+            reason = remote.last_line(said) or "no reason given; look with sacct -j $SLURM_JOB_ID"
+            return f"srun ended with status {step.returncode}: {reason}"
 
         return remote.connected(client, "srun", stack, expected, values, say, fault, folder)
 

@@ -87,7 +87,10 @@ def from_folder(folder: Path) -> Security:
         raise InputError(f"{folder}: no certificate and key that belong together ({reason})") from None
     ends = x509.load_pem_x509_certificate(Path(certificate).read_bytes()).not_valid_after_utc
     if ends < datetime.now(UTC):
-        raise InputError(f"{certificate}: this certificate expired on {ends:%Y-%m-%d}")
+        raise InputError(
+            f"{certificate}: this certificate expired on {ends:%Y-%m-%d}; make another one in an "
+            f"empty folder (python -m cluster.certificates DIR), for all members of the cluster"
+        )
     return _for_all(ca, certificate, key)
 
 

@@ -270,9 +270,15 @@ def hold(path: Path) -> IO[str]:
         raise InputError(f"{path}: cannot write the run directory: {error.strerror}") from None
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
+    except BlockingIOError:
         lock.close()
         raise InputError(f"{path}: another process is working on this run") from None
+    except OSError as error:
+        lock.close()
+        raise InputError(
+            f"{path}: this file system cannot lock files ({error.strerror}), so two processes could write there "
+            "at once; give a --run-dir on another one, or have it mounted with locks (Lustre: -o flock)"
+        ) from None
     return lock
 
 

@@ -51,7 +51,7 @@ def problems(document: dict[str, Any]) -> list[str]:
         found = [f"{error.json_path}: {error.message}" for error in Draft202012Validator(schema).iter_errors(document)]
         return found + [f"{where}: unknown field" for where in _unknown(document, schema, "$")]
     group, _, version = document["apiVersion"].rpartition("/")
-    prefix = {"": "", "batch": "", "networking.k8s.io": ""}[group]
+    prefix = {"": "", "batch": "", "networking.k8s.io": "", "rbac.authorization.k8s.io": ""}[group]
     return list(_against_model(document, f"{prefix}{version.capitalize()}{document['kind']}", "$"))
 
 
@@ -173,6 +173,8 @@ def changed(document: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
         ("Job", "spec.backoffLimit", "ten"),
         ("PersistentVolumeClaim", "spec.accessModes", "ReadWriteMany"),
         ("NetworkPolicy", "spec.ingress.0.ports.0.prot", "TCP"),
+        ("Role", "rules.0.verbs", "create"),
+        ("RoleBinding", "roleRef", None),
     ],
 )
 def test_the_checker_sees_what_is_wrong(kind, path, value):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import stat
 import subprocess
 import sys
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -70,3 +71,21 @@ def test_clusters_speak_tls_unless_told_not_to():
         "leave out --cluster-option tls=off"
     ]
     assert remote.scheduler_options({}, None)["dashboard_address"] == "127.0.0.1:0"
+
+
+def test_an_expired_certificate_is_told(tmp_path):
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+
+    tls.write(tmp_path, tls.temporary())
+    key = serialization.load_pem_private_key((tmp_path / tls.KEY).read_bytes(), None)
+    old = x509.load_pem_x509_certificate((tmp_path / tls.CERTIFICATE).read_bytes())
+    builder = x509.CertificateBuilder(old.issuer, old.subject, key.public_key(), 1)
+    builder = builder.not_valid_before(datetime(2001, 1, 1)).not_valid_after(datetime(2002, 1, 1))
+    expired = builder.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
+    (tmp_path / tls.CERTIFICATE).write_bytes(expired)
+    with pytest.raises(
+        InputError,
+        match=r"tls\.crt: .* expired on 2002-01-01; make another one .*cluster\.certificates DIR",
+    ):
+        tls.from_folder(tmp_path)
