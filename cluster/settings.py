@@ -125,8 +125,8 @@ SETTINGS = {
         Setting("image", ("kubernetes",), _word, "NAME", "container image with this software in it (required)"),
         Setting("namespace", ("kubernetes",), _label, "NAME", "namespace (default: that of the current context)"),
         Setting("claim", ("kubernetes",), _label, "NAME", "volume claim mounted at /runs in every pod"),
-        Setting("rmm_pool", ("cuda", *REMOTE), _size, "SIZE", "GPU memory taken at the start (default: as it is needed)"),
-        Setting("device_memory_limit", ("cuda",), _size, "SIZE", "GPU memory beyond which a worker uses the machine's"),
+        Setting("rmm_pool", ("cuda", *REMOTE), _size, "SIZE", "GPU memory taken at the start (default: as needed)"),
+        Setting("device_memory_limit", ("cuda",), _size, "SIZE", "GPU memory beyond which it uses the machine's"),
         Setting(
             "tls",
             (*KINDS, *_RUNNING),
