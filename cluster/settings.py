@@ -119,7 +119,7 @@ SETTINGS = {
         Setting("directive", ("slurm",), _text, "LINE", "a further #SBATCH line, such as --constraint=avx2", True),
         Setting("prologue", ("slurm",), _text, "LINE", "shell line before a worker, such as module load", True),
         Setting("logs", ("slurm",), _text, "DIR", "folder of the worker jobs' output (default: slurm-logs)"),
-        Setting("interface", _SCHEDULER_HERE, _word, "NAME", "network interface, such as ib0 (default: of the default route)"),
+        Setting("interface", _SCHEDULER_HERE, _word, "NAME", "network interface, such as ib0 (default: by route)"),
         Setting("port", _SCHEDULER_HERE, _whole(1, 65535), "N", "port of the scheduler (default: a free one)"),
         Setting("shared", _SCHEDULER_HERE, _text, "DIR", "folder that all nodes see (default: the home directory)"),
         Setting("image", ("kubernetes",), _word, "NAME", "container image with this software in it (required)"),
