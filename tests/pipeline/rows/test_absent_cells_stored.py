@@ -40,7 +40,7 @@ from pipeline.training.train import train
 from pipeline.training.train_batch import svm_params
 from tests.support.runs import context, new_store, points, store_rows, without_cluster  # noqa: F401
 
-pytestmark = pytest.mark.usefixtures("without_cluster")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("without_cluster")]
 
 T, N = 5, 500
 BLOCK = 20

@@ -6,6 +6,7 @@ import time
 
 import numba
 import numpy as np
+import pytest
 
 from pipeline.running.measured import measured
 from pipeline.running.working_clock import working_clock
@@ -23,6 +24,7 @@ def newly_compiled() -> None:
     outer(np.arange(10.0))
 
 
+@pytest.mark.slow
 def test_compiling_does_not_count_and_all_else_does() -> None:
     began, working = time.perf_counter(), working_clock()
     newly_compiled()  # what is compiled within another compilation is not taken off twice

@@ -40,7 +40,7 @@ from pipeline.training.train_online import PASS_STREAM
 from tests.support.params_for import params_for
 from tests.support.runs import context, mapped, points, sparse, store_rows, training_cells, without_cluster  # noqa: F401
 
-pytestmark = pytest.mark.usefixtures("without_cluster")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("without_cluster")]
 
 ROWS = 5 * PIECE_ROWS // 2
 """Two and a half pieces of training rows: several blocks, where a block holds one piece."""
