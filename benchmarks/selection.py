@@ -14,7 +14,7 @@ from distributed import Client
 from benchmarks.data import find
 from benchmarks.harness import Case, Options, Row
 from pipeline.params import Params
-from pipeline.running.engine import Context
+from pipeline.running.stage import Context
 from pipeline.runs.batch import run_batch
 from pipeline.runs.metrics import Invocation
 from pipeline.storage.rundir import RunDirectory

@@ -14,7 +14,7 @@ import psutil
 from distributed import Client
 
 from benchmarks.harness import Case, Options, Row
-from cluster import connect, tls
+from cluster import certificates, connect
 
 TITLE = "TLS"
 ABOUT = (
@@ -92,7 +92,7 @@ def start(case: str, options: Options) -> list[Row]:
                 cluster.client.submit(slept, 1).result()
                 seconds[name].append(time.perf_counter() - began)
     began = time.perf_counter()
-    tls.temporary()
+    certificates.temporary()
     made = time.perf_counter() - began
     ours, theirs = seconds.values()
     row = Row(case, "tls=off", ours, theirs)

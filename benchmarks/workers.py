@@ -21,7 +21,7 @@ from cluster import connect
 from pipeline.params import Params
 from pipeline.rows.block_sizes import cell_layout
 from pipeline.rows.prepared import DATA, PreparedRows
-from pipeline.running.engine import Context
+from pipeline.running.stage import Context
 from pipeline.running.warm import WarmUp
 from pipeline.stages.cells import cells
 from pipeline.stages.ingest import ingest

@@ -16,8 +16,8 @@ from distributed import Client, Security, rpc
 
 from cluster._quiet import quiet_logs
 from cluster._starting import starting
+from cluster.certificates import OFF, from_folder, warning
 from cluster.handle import ClusterHandle
-from cluster.tls import OFF, from_folder, warning
 from pipeline.errors import InputError
 
 #: Seconds a scheduler has to answer, and then to have at least one worker.

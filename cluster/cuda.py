@@ -10,7 +10,7 @@ from typing import Any
 
 from distributed import Client, Security
 
-from cluster import tls
+from cluster import certificates
 from cluster._starting import starting
 from cluster.closed import ClosedNanny, WithClosedScheduler
 from cluster.handle import LOOPBACK, ClusterHandle
@@ -36,7 +36,7 @@ def start(
     class Cluster(WithClosedScheduler, LocalCUDACluster):
         pass
 
-    security = tls.of(values, "cuda", say)
+    security = certificates.of(values, "cuda", say)
     with ExitStack() as stack:
         with starting("cuda", stack):
             scratch = stack.enter_context(on_this_machine())

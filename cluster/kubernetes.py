@@ -20,7 +20,7 @@ from typing import Any
 
 from distributed import Client, Security
 
-from cluster import remote, tls
+from cluster import certificates, remote
 from cluster._starting import starting
 from cluster.handle import ClusterHandle
 from cluster.settings import scale
@@ -50,7 +50,7 @@ def start(
         raise InputError("--cluster kubernetes: required, not given: --cluster-option image=NAME")
     import kr8s
 
-    security = tls.of(values, "kubernetes", say)
+    security = certificates.of(values, "kubernetes", say)
     name = f"ikmap-{secrets.token_hex(4)}"
     wanted = documents(name, fewest, most, remote.memory_of(memory_limit), values, security is not None)
     with ExitStack() as stack:
@@ -132,7 +132,7 @@ def _secret(name: str, security: Security | None) -> list[dict[str, Any]]:
     if security is None:
         return []
     metadata = {"name": f"{name}-tls"}
-    return [{"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "stringData": tls.contents(security)}]
+    return [{"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "stringData": certificates.contents(security)}]
 
 
 def owner(name: str, uid: str) -> dict[str, str]:

@@ -16,7 +16,7 @@ from dask.utils import format_bytes, parse_bytes
 from distributed import Client, LocalCluster
 from distributed.system import MEMORY_LIMIT
 
-from cluster import tls
+from cluster import certificates
 from cluster._forking import WORKER_ENVIRONMENT, prepare
 from cluster._scratch import scratch_folder
 from cluster._starting import starting
@@ -98,7 +98,7 @@ def start(
     if count < 1:
         raise InputError(f"--workers: found {count}, expected an integer >= 1")
     limit = worker_memory(memory_limit, count)
-    security = tls.of(values, "local", say)
+    security = certificates.of(values, "local", say)
 
     with ExitStack() as stack:
         with starting("local", stack):

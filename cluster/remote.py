@@ -14,7 +14,7 @@ import dask
 from distributed import Client
 from distributed.utils import get_ip
 
-from cluster import tls
+from cluster import certificates
 from cluster._scratch import scratch_folder
 from cluster.closed import ClosedWorker
 from cluster.handle import LOOPBACK, ClusterHandle
@@ -65,7 +65,7 @@ def gpu_words(values: Mapping[str, Any]) -> list[str]:
 def scheduler_options(values: Mapping[str, Any], security: Any) -> dict[str, Any]:
     """Of a scheduler in this process: nobody but its own speaks to it, and its dashboard is seen from here only."""
     options: dict[str, Any] = {
-        "protocol": tls.protocol(security),
+        "protocol": certificates.protocol(security),
         "security": security,
         "dashboard_address": values.get("dashboard", f"{LOOPBACK}:0"),
     }

@@ -23,7 +23,7 @@ import dask
 from distributed import Client
 from tornado.ioloop import PeriodicCallback
 
-from cluster import remote, tls
+from cluster import certificates, remote
 from cluster._starting import starting
 from cluster.closed import ClosedScheduler
 from cluster.handle import ClusterHandle
@@ -60,14 +60,14 @@ def start(
     SLURMCluster = _jobqueue().SLURMCluster
     if shutil.which("sbatch") is None:
         raise InputError("--cluster slurm: found no sbatch here, expected a host that can submit Slurm jobs")
-    security = tls.of(values, "slurm", say)
+    security = certificates.of(values, "slurm", say)
     with ExitStack() as stack:
         with starting("slurm", stack):
             folder = stack.enter_context(remote.from_here(values, most))
             cluster = SLURMCluster(
                 n_workers=0,
                 security=security,
-                protocol=tls.protocol(security),
+                protocol=certificates.protocol(security),
                 scheduler_cls=ClosedScheduler,
                 shared_temp_directory=str(folder),
                 scheduler_options=remote.scheduler_options(values, security),

@@ -15,7 +15,7 @@ from typing import Any
 from distributed import Client
 from distributed.deploy.spec import SpecCluster
 
-from cluster import remote, tls
+from cluster import certificates, remote
 from cluster._starting import starting
 from cluster.closed import ClosedScheduler
 from cluster.handle import ClusterHandle
@@ -40,7 +40,7 @@ def start(
         raise InputError("--cluster srun: found no Slurm job here, expected sbatch cluster/slurm/batch.sbatch")
     memory = remote.memory_of(memory_limit) if memory_limit else share(os.environ)
     expected = count(workers, values, os.environ)
-    security = tls.of(values, "srun", say)
+    security = certificates.of(values, "srun", say)
     with ExitStack() as stack:
         with starting("srun", stack):
             folder = stack.enter_context(remote.from_here(values, expected))
@@ -48,7 +48,7 @@ def start(
             cluster = stack.enter_context(
                 SpecCluster(scheduler=scheduler, workers={}, security=security, silence_logs=logging.CRITICAL)
             )
-            words = [] if security is None else stack.enter_context(tls.files(security, folder / "tls"))
+            words = [] if security is None else stack.enter_context(certificates.files(security, folder / "tls"))
             client = stack.enter_context(Client(cluster))
             command = worker_step(cluster.scheduler_address, workers, memory, values, words, os.environ)
             step, said = stack.enter_context(_running(command, folder / "srun.err"))

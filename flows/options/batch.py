@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 
 from cluster.settings import KINDS, family
 from cluster.settings import check as check_settings
-from flows.options.declare import Options
+from flows.options.command_line import Options
 from flows.options.kinds import ClusterName, Pairs
 from flows.options.methods import with_options_of
 from ikmap.methods import LEARNERS, MAPS, OptionError, methods, option

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 from flows.options.batch import RUN, BatchOptions, OnlineOptions
-from flows.options.declare import Options
+from flows.options.command_line import Options
 from flows.options.reproduce import ReproduceOptions
 from flows.options.score import ScoreOptions
 from ikmap.methods.options import Spec

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from flows.options.declare import Options
+from flows.options.command_line import Options
 from flows.options.kinds import ClusterName, Pairs
 from ikmap.methods.kinds import AnyOf, Choice, Flag, Integer, Names, Real, Several
 from ikmap.methods.options import Spec

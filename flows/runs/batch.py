@@ -81,9 +81,9 @@ def run_pipeline(
 
     from pipeline.errors import writing
     from pipeline.running.compiling import words_of
-    from pipeline.running.engine import Context
     from pipeline.running.healing import check_models
     from pipeline.running.monitoring import told_to_scheduler
+    from pipeline.running.stage import Context
     from pipeline.running.warm import WarmUp
     from pipeline.runs.batch import call_directly, default_run_directory
     from pipeline.storage.rundir import RunDirectory

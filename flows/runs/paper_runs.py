@@ -28,11 +28,11 @@ from pipeline.reproduce.form import Outcome
 from pipeline.reproduce.paper import Entry, Paper
 from pipeline.reproduce.text import one_line
 from pipeline.rows.prepared import DATA
-from pipeline.running.engine import Context
 from pipeline.running.healing import ATTEMPTS, until_whole, withdraw
 from pipeline.running.machine import describe_machine
 from pipeline.running.monitoring import told_to_scheduler
 from pipeline.running.side_by_side import TimeLimitReached, side_by_side, time_limit
+from pipeline.running.stage import Context
 from pipeline.running.warm import WarmUp
 from pipeline.runs.batch import Call, run_batch
 from pipeline.runs.metrics import versions

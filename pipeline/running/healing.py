@@ -15,7 +15,7 @@ from pipeline.errors import Damaged, InputError
 from pipeline.storage.store import DOCUMENT
 
 if TYPE_CHECKING:
-    from pipeline.running.engine import Context
+    from pipeline.running.stage import Context
     from pipeline.storage.rundir import RunDirectory
 
 ATTEMPTS = 3

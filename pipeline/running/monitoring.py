@@ -18,7 +18,7 @@ from typing import Any, Self
 
 from distributed import Client, SchedulerPlugin
 
-from pipeline.running.engine import stage_label
+from pipeline.running.stage import stage_label
 from pipeline.watching.events import Events
 from pipeline.watching.figures import COUNTED, STAGES
 

@@ -18,9 +18,9 @@ from pipeline.errors import InputError
 from pipeline.params import Params
 from pipeline.rows.prepared import DATA, Preparation, count_targets
 from pipeline.running.compiling import prepare, words_of
-from pipeline.running.engine import Context
 from pipeline.running.healing import until_whole
 from pipeline.running.side_by_side import side_by_side
+from pipeline.running.stage import Context
 from pipeline.runs.metrics import Invocation, finish_run, records_of_stages
 from pipeline.runs.plan import DataSizes, largest_value, least_plan, make_plan
 from pipeline.stages.cells import cells, explain

@@ -13,8 +13,8 @@ from distributed import performance_report
 
 from pipeline.params import Params
 from pipeline.report import write_report
-from pipeline.running.engine import Context
 from pipeline.running.measured import peak_rss_bytes
+from pipeline.running.stage import Context
 from pipeline.storage.durable import write_json
 from pipeline.storage.rundir import RunDirectory
 

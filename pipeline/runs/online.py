@@ -15,8 +15,8 @@ from pipeline.rows.prepared import DATA, PreparedRows
 from pipeline.rows.stream_data import Stored, Stream
 from pipeline.running.device import evidence_of, warning_of
 from pipeline.running.dispatch import run_ready
-from pipeline.running.engine import Context, Record, Stage
 from pipeline.running.healing import until_whole
+from pipeline.running.stage import Context, Record, Stage
 from pipeline.runs.batch import (
     Call,
     Result,

@@ -22,8 +22,8 @@ from pipeline.readers.base import is_wide
 from pipeline.rows.prepared import load_scaling
 from pipeline.running.compiling import prepare
 from pipeline.running.dispatch import Task, run_tasks
-from pipeline.running.engine import Record
 from pipeline.running.measured import summarise
+from pipeline.running.stage import Record
 from pipeline.runs.new_data import NewData
 from pipeline.runs.score_output import Output, parquet_writer, sha256_of
 from pipeline.runs.trained_model import TrainedModel, decisions, needing_all_of

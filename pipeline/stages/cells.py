@@ -12,7 +12,7 @@ from pipeline.rows.block_sizes import Layout, cell_layout
 from pipeline.rows.prepared import PreparedRows, counted
 from pipeline.running.device import DeviceMap, evidence_of, explain_cells, record_of, warning_of
 from pipeline.running.dispatch import Task
-from pipeline.running.engine import Context, Record, Stage
+from pipeline.running.stage import Context, Record, Stage
 from pipeline.storage.fitted import Fitted
 from pipeline.storage.store import Store
 

@@ -11,7 +11,7 @@ from ikmap.rows import nbytes_of
 from pipeline.rows.prepared import PreparedRows
 from pipeline.rows.values import check_values, kernel_in
 from pipeline.running.dispatch import Task
-from pipeline.running.engine import Context, Record, Stage
+from pipeline.running.stage import Context, Record, Stage
 from pipeline.storage.arrays import read
 from pipeline.storage.fitted import Fitted
 from pipeline.storage.models import MODELS, load_model

@@ -27,7 +27,7 @@ from pipeline.rows.prepared import (
     write_part,
 )
 from pipeline.running.dispatch import Task
-from pipeline.running.engine import Context, Record, Stage
+from pipeline.running.stage import Context, Record, Stage
 from pipeline.storage.store import Store
 
 DENSE_SHARE = 0.25

@@ -15,7 +15,7 @@ from pipeline.errors import InputError
 from pipeline.params import Params
 from pipeline.rows.prepared import PreparedRows
 from pipeline.running.dispatch import Task
-from pipeline.running.engine import Context, Record, Stage
+from pipeline.running.stage import Context, Record, Stage
 from pipeline.storage.fitted import Fitted, label_of
 from pipeline.storage.models import save_model
 from pipeline.storage.store import Store

@@ -15,7 +15,7 @@ from ikmap.tasks import LearningTask
 from pipeline.params import Params
 from pipeline.rows.prepared import PreparedRows
 from pipeline.running.dispatch import Task
-from pipeline.running.engine import Context, Record, Stage
+from pipeline.running.stage import Context, Record, Stage
 from pipeline.stages.select_cells import cell_learners, cell_values, groups_of, score_cells
 from pipeline.stages.select_costs import Costs
 from pipeline.stages.select_race import Entrant, listed
@@ -108,7 +108,7 @@ def score(what: str, *args: Any) -> Record:
 
 
 class Search:
-    """A search under way: a :class:`~pipeline.running.engine.Watcher` of its stage.
+    """A search under way: a :class:`~pipeline.running.stage.Watcher` of its stage.
 
     What is scored next depends only on what has been scored, not on workers or interruptions.
     """

@@ -21,8 +21,8 @@ from ikmap.seeds import generator
 from ikmap.tasks import LearningTask
 from pipeline.params import Params
 from pipeline.rows.row_weights import weigher
-from pipeline.running.engine import Record
 from pipeline.running.foreign import checked_path
+from pipeline.running.stage import Record
 from pipeline.stages.select_rows import cv_sample, fit_fold, packed_rows, predictor, some_of
 from pipeline.stages.select_sweeps import sweeps
 from pipeline.storage.store import Store

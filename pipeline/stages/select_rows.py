@@ -19,7 +19,7 @@ from ikmap.tasks import LearningTask
 from pipeline.params import Params
 from pipeline.rows.prepared import PreparedRows
 from pipeline.rows.row_weights import weigher
-from pipeline.running.engine import Record
+from pipeline.running.stage import Record
 from pipeline.storage.store import Store
 
 STREAM = 2_000_004

@@ -15,7 +15,7 @@ from ikmap.rows import nbytes_of
 from ikmap.tasks import LearningTask
 from pipeline.errors import InputError
 from pipeline.params import Params
-from pipeline.running.engine import Record
+from pipeline.running.stage import Record
 from pipeline.stages.select_rows import cv_sample
 from pipeline.storage.store import Store
 

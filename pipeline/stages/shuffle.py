@@ -14,7 +14,7 @@ from pipeline.rows.permutation import position_in_shuffle
 from pipeline.rows.prepared import DATA, SCALE, STREAM_DATA, PreparedRows, write_part
 from pipeline.rows.stream_data import chunk_name
 from pipeline.running.dispatch import Task
-from pipeline.running.engine import Context, Record, Stage
+from pipeline.running.stage import Context, Record, Stage
 from pipeline.stages.ingest import fit_scaling
 from pipeline.storage.store import Store
 

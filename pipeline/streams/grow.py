@@ -19,8 +19,8 @@ from ikmap.model import from_parts
 from ikmap.rows import nbytes_of
 from pipeline.params import Params
 from pipeline.rows.stream_data import Stream
-from pipeline.running.engine import Record
 from pipeline.running.foreign import checked, checked_growth
+from pipeline.running.stage import Record
 from pipeline.running.working_clock import working_clock
 from pipeline.storage.durable import read_arrays, write_arrays
 from pipeline.storage.fitted import Fitted

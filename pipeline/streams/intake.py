@@ -18,8 +18,8 @@ from pipeline.readers.base import other_columns
 from pipeline.readers.feed import Arrival, Feed
 from pipeline.rows.prepared import STREAM_DATA, Preparation, PreparedRows
 from pipeline.rows.stream_data import chunk_name
-from pipeline.running.engine import Record
 from pipeline.running.side_by_side import stop_when_told
+from pipeline.running.stage import Record
 from pipeline.stages.ingest import store_block
 from pipeline.stages.shuffle import chunk_rows_of
 from pipeline.storage.store import Store

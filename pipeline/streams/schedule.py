@@ -13,7 +13,7 @@ import numpy as np
 from ikmap.methods import LEARNERS, stream_learner
 from pipeline.rows.stream_data import Stream
 from pipeline.running.dispatch import Task
-from pipeline.running.engine import Context, Record
+from pipeline.running.stage import Context, Record
 from pipeline.storage.fitted import Fitted
 from pipeline.storage.whole import is_whole
 from pipeline.streams.grow import Growing, map_and_grow, save_grown

@@ -16,7 +16,7 @@ from pipeline.params import Params
 from pipeline.rows.prepared import PreparedRows
 from pipeline.rows.stream_data import Stream
 from pipeline.running.device import DeviceMap, record_of
-from pipeline.running.engine import Record
+from pipeline.running.stage import Record
 from pipeline.running.working_clock import working_clock
 from pipeline.storage.durable import read_arrays, write_arrays
 from pipeline.storage.fitted import Fitted

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 from ikmap.methods import LEARNERS
 from pipeline.rows.block_sizes import STREAM_BYTES
 from pipeline.rows.prepared import PreparedRows
-from pipeline.running.engine import Context, Stage
+from pipeline.running.stage import Context, Stage
 from pipeline.storage.fitted import Fitted
 
 

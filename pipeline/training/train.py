@@ -8,7 +8,7 @@ from typing import Any
 from ikmap.methods import LEARNERS
 from pipeline.rows.block_sizes import packed_bytes
 from pipeline.rows.prepared import PreparedRows
-from pipeline.running.engine import Context
+from pipeline.running.stage import Context
 from pipeline.storage.fitted import Fitted
 from pipeline.training.runner import Lesson, Runner
 from pipeline.training.train_counts import CountsRunner

@@ -19,7 +19,7 @@ from pipeline.rows.block_sizes import learning_blocks, packed_row_bytes
 from pipeline.rows.cell_blocks import CellBlocks, SpooledBlocks
 from pipeline.rows.prepared import PreparedRows
 from pipeline.rows.row_weights import weigher
-from pipeline.running.engine import Record
+from pipeline.running.stage import Record
 from pipeline.storage.fitted import Fitted
 from pipeline.storage.models import MODELS, save_model
 from pipeline.storage.store import Store

@@ -16,7 +16,7 @@ from pipeline.rows.row_blocks import RowBlocks
 from pipeline.rows.row_weights import weigher
 from pipeline.rows.values import check_values
 from pipeline.running.dispatch import Task
-from pipeline.running.engine import Record
+from pipeline.running.stage import Record
 from pipeline.storage.fitted import Fitted
 from pipeline.storage.models import MODELS, save_model
 from pipeline.storage.store import Store

@@ -12,7 +12,7 @@ from ikmap.learners.dual.certificate import sum_up
 from ikmap.learners.dual.class_descent import LANES
 from pipeline.rows.block_sizes import BLOCK_BYTES, choose_parts, choose_solver, packed_bytes
 from pipeline.running.dispatch import Task
-from pipeline.running.engine import Record, Stage
+from pipeline.running.stage import Record, Stage
 from pipeline.running.worker_memory import size
 from pipeline.storage.models import MODELS
 from pipeline.training.runner import CellSizes, Lesson, Runner

@@ -18,7 +18,7 @@ from pipeline.rows.cell_blocks import CellBlocks
 from pipeline.rows.prepared import PreparedRows
 from pipeline.rows.row_blocks import RowBlocks
 from pipeline.running.dispatch import Task
-from pipeline.running.engine import Record
+from pipeline.running.stage import Record
 from pipeline.storage.durable import read_arrays, write_arrays
 from pipeline.storage.fitted import Fitted
 from pipeline.storage.models import MODELS, save_model

@@ -20,7 +20,7 @@ from pipeline.rows.prepared import PreparedRows
 from pipeline.rows.row_weights import weigher
 from pipeline.rows.values import check_values
 from pipeline.running.dispatch import Task
-from pipeline.running.engine import Record
+from pipeline.running.stage import Record
 from pipeline.running.worker_memory import PROCESS_BYTES, USABLE, refusal, worker_limit
 from pipeline.storage.arrays import read
 from pipeline.storage.fitted import Fitted

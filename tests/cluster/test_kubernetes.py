@@ -14,7 +14,7 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
-from cluster import tls
+from cluster import certificates
 from cluster.kubernetes import _secret, documents
 from cluster.settings import check
 from flows.options.batch import BatchOptions
@@ -137,7 +137,7 @@ def test_shipped_manifests_follow_their_schemas(document):
         made("gpus=2", "claim=data"),
         made("minimum=1", "maximum=9", fewest=1, most=9),
         made(secure=False),
-        _secret("ikmap-0a1b", tls.temporary()),
+        _secret("ikmap-0a1b", certificates.temporary()),
     ],
     ids=["plain", "gpus", "adaptive", "without TLS", "secret"],
 )

@@ -22,7 +22,7 @@ import psutil
 import pytest
 
 import cluster
-from cluster import _forking, address, local, remote, targets, tls
+from cluster import _forking, address, certificates, local, remote, targets
 from cluster._quiet import interrupts_held
 from cluster._scratch import folder_of_workers, scratch_folder
 from cluster._starting import starting
@@ -35,17 +35,17 @@ pytestmark = pytest.mark.system
 
 
 @pytest.fixture(scope="module")
-def certificates(tmp_path_factory):
+def tls_folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("cluster") / "tls"
-    tls.write(folder, tls.temporary())
+    certificates.write(folder, certificates.temporary())
     return f"tls={folder}"
 
 
 @pytest.fixture(scope="module")
-def two_workers(certificates):
+def two_workers(tls_folder):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("OMP_NUM_THREADS", "7")
-        with cluster.connect("local", workers=2, memory_limit="1GB", options=[certificates]) as handle:
+        with cluster.connect("local", workers=2, memory_limit="1GB", options=[tls_folder]) as handle:
             yield handle
 
 
@@ -136,9 +136,9 @@ def test_workers_keep_their_files_away_from_here(two_workers):
         assert not Path(path).resolve().is_relative_to(Path.cwd())
 
 
-def test_address_connects_and_leaves_the_cluster_running(two_workers, certificates):
+def test_address_connects_and_leaves_the_cluster_running(two_workers, tls_folder):
     where, said = two_workers.client.scheduler.address, []
-    with cluster.connect(where, options=[certificates], say=said.append) as handle:
+    with cluster.connect(where, options=[tls_folder], say=said.append) as handle:
         assert (handle.kind, handle.workers, handle.threads) == ("tls", 2, 2)
         assert handle.dashboard_link == two_workers.dashboard_link
         assert said == []
@@ -328,16 +328,16 @@ def test_a_scheduler_of_remote_workers_keeps_its_files_to_itself(tmp_path):
     assert not scratch.exists()
 
 
-def test_a_worker_that_is_started_elsewhere_is_closed_too(two_workers, certificates, tmp_path):
+def test_a_worker_that_is_started_elsewhere_is_closed_too(two_workers, tls_folder, tmp_path):
     """Somebody has made the folder that Dask would use, in which Python would then look for modules."""
     (tmp_path / "dask-scratch-space").mkdir()
     (tmp_path / "dask-scratch-space").chmod(0o777)
     before = set(two_workers.client.scheduler_info(n_workers=-1)["workers"])
-    folder = Path(certificates.removeprefix("tls="))
+    folder = Path(tls_folder.removeprefix("tls="))
     words = [sys.executable, "-m", remote.LAUNCHER, "-m", "distributed.cli.dask_worker"]
     words += [two_workers.client.scheduler.address, "--nthreads", "1", "--memory-limit", "1GB"]
     words += ["--local-directory", str(tmp_path), *remote.worker_words(gpus=False, values={})]
-    with tls.files(tls.from_folder(folder), tmp_path) as security:
+    with certificates.files(certificates.from_folder(folder), tmp_path) as security:
         process = subprocess.Popen(
             [*words, *security], cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
         )

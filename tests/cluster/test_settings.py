@@ -13,7 +13,7 @@ import tomllib
 import pytest
 
 import cluster
-from cluster import cuda, slurm, srun, tls
+from cluster import certificates, cuda, slurm, srun
 from cluster.handle import _tunnel
 from cluster.settings import KINDS, SETTINGS, check, resolve, scale
 from flows.options.batch import BatchOptions
@@ -357,7 +357,7 @@ def test_memory_of_a_worker_in_an_allocation():
 
 
 def test_options_of_a_cuda_cluster():
-    options = cuda.cluster_options(2, "8GB", {"rmm_pool": "10GB"}, "/scratch", tls.temporary())
+    options = cuda.cluster_options(2, "8GB", {"rmm_pool": "10GB"}, "/scratch", certificates.temporary())
     assert (options["n_workers"], options["threads_per_worker"], options["memory_limit"]) == (2, 1, 8 * 10**9)
     assert (options["rmm_pool_size"], options["rmm_allocator_external_lib_list"]) == ("10GB", ["cupy"])
     assert options["host"] == "127.0.0.1"

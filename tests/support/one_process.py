@@ -19,12 +19,12 @@ from flows.options.batch import BatchOptions, OnlineOptions
 from flows.options.score import ScoreOptions
 from flows.runs.batch import batch_params, find_data, identity, sources_of
 from flows.runs.online import online_identity, online_params
-from pipeline.running import engine
+from pipeline.running import stage as engine
 from pipeline.running.dispatch import Task
-from pipeline.running.engine import Context as RunContext
-from pipeline.running.engine import Record
 from pipeline.running.healing import check_models
 from pipeline.running.measured import measured
+from pipeline.running.stage import Context as RunContext
+from pipeline.running.stage import Record
 from pipeline.runs.batch import Call, call_directly, run_batch
 from pipeline.runs.metrics import Invocation
 from pipeline.runs.new_data import open_data

@@ -15,10 +15,10 @@ from ikmap.tasks import plain_label
 from ikmap.tasks.classification import Classification
 from pipeline.params import Params
 from pipeline.rows.prepared import DATA, Part, Preparation, PreparedRows, Side, write_part
-from pipeline.running import engine
+from pipeline.running import stage as engine
 from pipeline.running.dispatch import Task
-from pipeline.running.engine import Context, Record
 from pipeline.running.measured import measured
+from pipeline.running.stage import Context, Record
 from pipeline.stages.cells import cells
 from pipeline.stages.partition import partition
 from pipeline.storage.fitted import Fitted
@@ -35,7 +35,7 @@ def at_once(
     tasks: Sequence[Task],
     stop: Callable[[], bool] | None = None,
 ) -> Iterator[Any]:
-    """In place of :func:`pipeline.running.engine.run_tasks`: here and now."""
+    """In place of :func:`pipeline.running.stage.run_tasks`: here and now."""
     for task in tasks:
         if stop is not None and stop():
             return

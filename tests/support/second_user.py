@@ -26,7 +26,7 @@ from distributed.dashboard.scheduler import applications as scheduler_pages
 from distributed.dashboard.worker import applications as worker_pages
 from distributed.http.utils import get_handlers
 
-from cluster import tls
+from cluster import certificates
 
 SECONDS = 8.0
 AT_ONCE = 16
@@ -110,9 +110,9 @@ async def task(address: str, security: Security) -> bool:
 
 async def speaking(plan: Plan) -> list[str]:
     """As a client and as a worker do: unencrypted, with a certificate of one's own, and with that of the cluster."""
-    ways = {"tcp": Security(), "tls": tls.temporary()}
+    ways = {"tcp": Security(), "tls": certificates.temporary()}
     if plan.certificates:
-        ways["tls, allowed"] = tls.from_folder(Path(plan.certificates))
+        ways["tls, allowed"] = certificates.from_folder(Path(plan.certificates))
     tried: dict[str, Awaitable[Any]] = {}
     for name, security in ways.items():
         scheme = name[:3]
@@ -193,7 +193,7 @@ def become(uid: int) -> None:
 
 def main(path: str, uid: str) -> None:
     plan = Plan(**json.loads(Path(path).read_text()))
-    tls.temporary()  # loads what it takes
+    certificates.temporary()  # loads what it takes
     routes()
     become(int(uid))
     found = {"user": os.geteuid(), "speaking": asyncio.run(speaking(plan)), "sockets": sockets(plan)}

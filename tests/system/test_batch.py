@@ -27,7 +27,7 @@ from flows.options.batch import BatchOptions
 from flows.runs.batch import batch_params, find_data
 from pipeline.errors import InputError
 from pipeline.readers import open_source
-from pipeline.running.engine import Context
+from pipeline.running.stage import Context
 from pipeline.runs.batch import run_batch, run_identity
 from pipeline.runs.metrics import Invocation
 from pipeline.storage.durable import read_json, write_json

@@ -20,7 +20,7 @@ from dask.utils import key_split
 from distributed import Client
 
 import cluster.targets
-from cluster import ClusterHandle, connect, tls
+from cluster import ClusterHandle, certificates, connect
 from cluster.targets import targets
 from flows.options.batch import BatchOptions, OnlineOptions
 from flows.options.score import ScoreOptions
@@ -29,8 +29,8 @@ from flows.runs import online as run_online
 from flows.runs import score as run_score
 from ikmap.methods import LEARNERS
 from ikmap.model import Model
-from pipeline.running.engine import stage_label
 from pipeline.running.monitoring import TOPIC, StageFigures, ToldEvents, told_to_scheduler
+from pipeline.running.stage import stage_label
 from pipeline.storage.fitted import Fitted
 from pipeline.storage.models import MODELS, load_model
 from pipeline.storage.rundir import read_manifest
@@ -106,17 +106,17 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
     X = rng.normal(size=(CLASSES, COLUMNS))[y] + rng.normal(size=(ROWS, COLUMNS))
     np.save(folder / "rows.npy", np.column_stack([X, y]))
     given = ["--input", str(folder / "rows.npy")]
-    tls.write(folder / "tls", tls.temporary())
-    certificates = f"tls={folder / 'tls'}"
+    certificates.write(folder / "tls", certificates.temporary())
+    tls = f"tls={folder / 'tls'}"
     with (
-        connect("local", workers=2, memory_limit="1.5GB", options=[certificates]) as handle,
+        connect("local", workers=2, memory_limit="1.5GB", options=[tls]) as handle,
         dask.config.set({"distributed.admin.large-graph-warning-threshold": MANY_BYTES}),
         warnings.catch_warnings(record=True) as caught,
     ):
         warnings.simplefilter("always")
-        found = Watched(handle, certificates)
+        found = Watched(handle, tls)
         (found.earlier,) = found.pages("scheduler")  # it is in this process, which other tests have counted in before
-        on = ["--cluster", handle.client.scheduler.address, "--cluster-option", certificates]
+        on = ["--cluster", handle.client.scheduler.address, "--cluster-option", tls]
         before: set[str] = set()
 
         def seen(name: str) -> None:

@@ -27,7 +27,7 @@ from pipeline import load_run
 from pipeline.datasets.registry import ResolvedDataset
 from pipeline.errors import InputError
 from pipeline.readers import Sizes
-from pipeline.running.engine import Context
+from pipeline.running.stage import Context
 from pipeline.runs.batch import run_batch
 from pipeline.runs.metrics import Invocation
 from pipeline.runs.new_data import open_data

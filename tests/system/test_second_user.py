@@ -23,7 +23,7 @@ import psutil
 import pytest
 from distributed import Client, LocalCluster
 
-from cluster import connect, tls
+from cluster import certificates, connect
 from cluster.closed import METRICS, PAGES
 from flows.options.batch import BatchOptions, OnlineOptions
 from flows.runs import batch as run_batch
@@ -119,7 +119,7 @@ def owned(open_folder: Path) -> Iterator[Owned]:
     before = listening()
     mask = os.umask(0)  # nothing may depend on a careful one
     try:
-        tls.write(open_folder / "tls", tls.temporary())
+        certificates.write(open_folder / "tls", certificates.temporary())
         option = f"tls={open_folder / 'tls'}"
         with connect("local", workers=2, memory_limit="1GB", options=[option]) as handle:
             on = [*SMALL, "--cluster", handle.client.scheduler.address, "--cluster-option", option]
@@ -141,7 +141,7 @@ def owned(open_folder: Path) -> Iterator[Owned]:
             )
             prefixes = [of[PAGES] for of in everyone]
             allowed = replace(plan, prefixes=prefixes, certificates=str(open_folder / "tls"), paths=SOME)
-            key = (open_folder / "tls" / tls.KEY).read_text().splitlines()[2]
+            key = (open_folder / "tls" / certificates.KEY).read_text().splitlines()[2]
             secrets = [key, *(of[name].split("/")[1] for of in everyone for name in (PAGES, METRICS))]
             arguments = "\n".join(" ".join(process.cmdline()) for process in processes())
             yield Owned(plan, allowed, secrets, arguments)
@@ -214,5 +214,5 @@ def test_another_user_gets_into_what_dask_starts_and_into_open_folders(open_fold
 
 
 def test_certificates_of_two_clusters_differ() -> None:
-    first, second = (tls.contents(tls.temporary()) for _ in range(2))
+    first, second = (certificates.contents(certificates.temporary()) for _ in range(2))
     assert not set(first.values()) & set(second.values())

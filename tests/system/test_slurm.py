@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from cluster import connect
-from cluster.tls import KEY
+from cluster.certificates import KEY
 from tests import ROOT
 from tests.support.slurm_host import missing, one_host_slurm
 from tests.system.test_batch import environment, results, run, write_libsvm

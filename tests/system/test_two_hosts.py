@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster import connect, tls
+from cluster import certificates, connect
 from tests.system.test_batch import environment, results, run, write_libsvm
 
 ONE, TWO, PORT = "10.213.77.1", "10.213.77.2", 8786
@@ -76,10 +76,10 @@ def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Host, Host
         for name, link, own in zip(names, links, (ONE, TWO), strict=True):
             subprocess.run(["ip", "-n", name, "address", "add", f"{own}/24", "dev", link], check=True)
             subprocess.run(["ip", "-n", name, "link", "set", link, "up"], check=True)
-        certificates = folder / "tls"
-        assert one.run("cluster.certificates", str(certificates)).returncode == 0
-        words = ["--tls-ca-file", str(certificates / tls.CA), "--tls-cert", str(certificates / tls.CERTIFICATE)]
-        words += ["--tls-key", str(certificates / tls.KEY)]
+        tls = folder / "tls"
+        assert one.run("cluster.certificates", str(tls)).returncode == 0
+        words = ["--tls-ca-file", str(tls / certificates.CA), "--tls-cert", str(tls / certificates.CERTIFICATE)]
+        words += ["--tls-key", str(tls / certificates.KEY)]
         one.start(
             "distributed.cli.dask_scheduler", "--protocol", "tls", "--host", ONE, "--port", str(PORT),
             "--scheduler-file", str(folder / "scheduler.json"), "--dashboard-address", "127.0.0.1:8787", *words,
@@ -138,7 +138,7 @@ def test_a_run_across_hosts_has_the_same_bits(hosts: tuple[Host, Host]) -> None:
         run(cluster, folder / "near", input=str(file), t=13, psi=16, shard_rows=100)
     assert results(folder / "far") == results(folder / "near")
 
-    secret = (folder / "tls" / tls.KEY).read_text().splitlines()[2]
+    secret = (folder / "tls" / certificates.KEY).read_text().splitlines()[2]
     written = [path for path in folder.rglob("*") if path.is_file() and path.parent.name != "tls"]
     assert any(path.name == "metrics.json" for path in written)
     assert not any(secret.encode() in path.read_bytes() for path in written)
@@ -160,7 +160,7 @@ for where, tls in (word.split(",") for word in sys.argv[1:]):
 
 def test_who_has_no_certificate_of_the_cluster_is_refused(hosts: tuple[Host, Host]) -> None:
     _, two = hosts
-    tls.write(two.folder / "other", tls.temporary())
+    certificates.write(two.folder / "other", certificates.temporary())
     (two.folder / "attempts.py").write_text(ATTEMPTS)
     where = f"{ONE}:{PORT}"
     done = subprocess.run(

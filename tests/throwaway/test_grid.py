@@ -23,7 +23,7 @@ from pipeline.datasets.spec import Split
 from pipeline.params import Params
 from pipeline.report import render_report
 from pipeline.rows.prepared import PreparedRows
-from pipeline.running.engine import Context
+from pipeline.running.stage import Context
 from pipeline.runs.batch import Invocation, run_batch, run_identity
 from pipeline.runs.online import OnlineParams, run_online
 from pipeline.runs.trained import load_run

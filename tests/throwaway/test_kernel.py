@@ -19,7 +19,7 @@ from pipeline.datasets.spec import Split
 from pipeline.errors import InputError
 from pipeline.params import Params
 from pipeline.rows.values import check_values
-from pipeline.running.engine import Context
+from pipeline.running.stage import Context
 from pipeline.runs.batch import Invocation, run_batch, run_identity
 from pipeline.runs.online import OnlineParams, run_online
 from pipeline.runs.trained import load_run

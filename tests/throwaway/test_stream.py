@@ -24,8 +24,8 @@ from pipeline.errors import InputError
 from pipeline.params import Params
 from pipeline.report import render_report
 from pipeline.running.compiling import needed, words_of
-from pipeline.running.engine import Context
 from pipeline.running.foreign import checked_growth
+from pipeline.running.stage import Context
 from pipeline.runs.batch import Invocation, run_batch
 from pipeline.runs.new_data import open_data
 from pipeline.runs.online import OnlineParams, run_online

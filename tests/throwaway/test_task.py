@@ -22,7 +22,7 @@ from pipeline.datasets.task import asked_task
 from pipeline.errors import InputError
 from pipeline.params import Params
 from pipeline.rows.prepared import Preparation
-from pipeline.running.engine import Context
+from pipeline.running.stage import Context
 from pipeline.runs.batch import run_batch, run_identity
 from pipeline.runs.metrics import Invocation
 from pipeline.runs.new_data import open_data

@@ -23,7 +23,7 @@ from pipeline.datasets.task import asked_task
 from pipeline.errors import InputError
 from pipeline.params import Params
 from pipeline.rows import block_sizes as layout
-from pipeline.running.engine import Context
+from pipeline.running.stage import Context
 from pipeline.runs.batch import Invocation, run_batch, run_identity
 from pipeline.runs.new_data import open_data
 from pipeline.runs.score import Output, score

@@ -19,7 +19,7 @@ from pipeline.errors import Damaged, InputError
 from pipeline.rows import prepared
 from pipeline.rows.permutation import position_in_shuffle
 from pipeline.rows.prepared import Preparation, PreparedRows, Side, refuse_strangers
-from pipeline.running.engine import Stage
+from pipeline.running.stage import Stage
 from pipeline.stages.ingest import fit_scaling
 from tests.support.runs import context, new_store, points, sparse, store_rows, without_cluster  # noqa: F401
 

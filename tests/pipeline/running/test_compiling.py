@@ -22,8 +22,8 @@ from pipeline.running import compile as command
 from pipeline.running import compiling
 from pipeline.running.compiling import Job, Progress, missing, needed, prepare, words_of
 from pipeline.running.dispatch import Task
-from pipeline.running.engine import Stage
 from pipeline.running.measured import measured
+from pipeline.running.stage import Stage
 from pipeline.watching.events import QuietProgress
 from tests import ROOT
 from tests.support.params_for import params_for

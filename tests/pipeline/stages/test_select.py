@@ -16,9 +16,9 @@ from cluster import connect
 from flows.options.batch import BatchOptions
 from ikmap.tasks.classification import Classification
 from pipeline.params import Params
-from pipeline.running import engine
+from pipeline.running import stage as engine
 from pipeline.running.dispatch import Task
-from pipeline.running.engine import Context, Record, Stage
+from pipeline.running.stage import Context, Record, Stage
 from pipeline.runs.batch import say_chosen
 from pipeline.stages.select import Search, select
 from pipeline.watching.events import QuietProgress

@@ -21,7 +21,7 @@ from pipeline.rows import block_sizes as layout
 from pipeline.rows import cell_blocks
 from pipeline.rows.block_sizes import PIECE_ROWS, learning_blocks, packed_row_bytes
 from pipeline.rows.prepared import PreparedRows
-from pipeline.running.engine import Context
+from pipeline.running.stage import Context
 from pipeline.stages.cells import cells, map_shard
 from pipeline.stages.evaluate import evaluate
 from pipeline.stages.partition import partition

@@ -18,8 +18,8 @@ from pipeline.datasets.registry import ResolvedDataset
 from pipeline.errors import Damaged, InputError
 from pipeline.readers.feed import Arrival
 from pipeline.running.dispatch import Task
-from pipeline.running.engine import Stage
 from pipeline.running.healing import until_whole
+from pipeline.running.stage import Stage
 from pipeline.runs.metrics import Invocation
 from pipeline.runs.new_data import open_data
 from pipeline.runs.online import OnlineParams, run_online

@@ -30,7 +30,7 @@ from pipeline.readers.feed import Arrival, Feed
 from pipeline.readers.pipe import PipeFeed
 from pipeline.rows.prepared import PreparedRows, read_part
 from pipeline.rows.stream_data import Stream, chunk_name
-from pipeline.running.engine import Context
+from pipeline.running.stage import Context
 from pipeline.runs.metrics import Invocation
 from pipeline.runs.online import OnlineParams, run_online
 from pipeline.storage.rundir import RunDirectory

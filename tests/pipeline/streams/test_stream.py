@@ -29,7 +29,7 @@ from pipeline.params import Params
 from pipeline.rows.permutation import position_in_shuffle
 from pipeline.rows.prepared import PreparedRows
 from pipeline.rows.stream_data import HiddenLabels, Stream
-from pipeline.running.engine import Context
+from pipeline.running.stage import Context
 from pipeline.runs.metrics import Invocation
 from pipeline.runs.new_data import open_data
 from pipeline.runs.online import OnlineParams, run_online

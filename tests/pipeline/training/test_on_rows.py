@@ -26,7 +26,7 @@ from pipeline.errors import DoesNotFit, InputError
 from pipeline.params import Params
 from pipeline.rows.permutation import position_in_shuffle
 from pipeline.rows.prepared import PreparedRows, count_targets
-from pipeline.running.engine import Context
+from pipeline.running.stage import Context
 from pipeline.running.worker_memory import USABLE
 from pipeline.runs.batch import run_batch
 from pipeline.runs.metrics import Invocation, weights_of_loss

@@ -23,8 +23,8 @@ from ikmap.learners.rows import Block
 from pipeline.params import Params
 from pipeline.rows import block_sizes as layout
 from pipeline.rows.block_sizes import learning_parts
-from pipeline.running import engine
-from pipeline.running.engine import Context
+from pipeline.running import stage as engine
+from pipeline.running.stage import Context
 from pipeline.storage.fitted import Fitted
 from pipeline.storage.kept import PROCESS
 from pipeline.storage.models import load_model

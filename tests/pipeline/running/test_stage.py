@@ -19,9 +19,9 @@ from distributed import Client, KilledWorker, LocalCluster
 from cluster import connect
 from pipeline.errors import InputError
 from pipeline.running.dispatch import IN_FLIGHT_PER_WORKER, Task, run_ready, run_tasks
-from pipeline.running.engine import Stage
 from pipeline.running.measured import summarise
 from pipeline.running.side_by_side import TimeLimitReached, side_by_side, time_limit
+from pipeline.running.stage import Stage
 from pipeline.storage.durable import read_json, write_json
 from pipeline.watching.events import QuietProgress
 from tests import ROOT

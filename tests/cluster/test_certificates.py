@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster import remote, tls
+from cluster import certificates, remote
 from pipeline.errors import InputError
 from tests import ROOT
 
@@ -20,52 +20,52 @@ def test_certificates_are_written_for_nobody_else(tmp_path):
     done = subprocess.run(
         [sys.executable, "-m", "cluster.certificates", folder], cwd=ROOT, capture_output=True, text=True, check=True
     )
-    assert {path.name for path in folder.iterdir()} == set(tls.FILES)
+    assert {path.name for path in folder.iterdir()} == set(certificates.FILES)
     assert all(stat.S_IMODE(path.stat().st_mode) == 0o600 for path in folder.iterdir())
-    assert "PRIVATE KEY" in (folder / tls.KEY).read_text()
+    assert "PRIVATE KEY" in (folder / certificates.KEY).read_text()
     assert "PRIVATE" not in done.stdout + done.stderr
-    security = tls.from_folder(folder)
+    security = certificates.from_folder(folder)
     assert security.require_encryption
-    assert tls.contents(security) == {name: (folder / name).read_text() for name in tls.FILES}
+    assert certificates.contents(security) == {name: (folder / name).read_text() for name in certificates.FILES}
     again = subprocess.run(
         [sys.executable, "-m", "cluster.certificates", folder], cwd=ROOT, capture_output=True, text=True
     )
-    assert (again.returncode, again.stderr) == (2, f"error: {folder / tls.CA}: File exists\n")
+    assert (again.returncode, again.stderr) == (2, f"error: {folder / certificates.CA}: File exists\n")
 
 
 def test_certificates_that_cannot_be_used(tmp_path):
     one, two = tmp_path / "one", tmp_path / "two"
-    tls.write(one, tls.temporary())
-    tls.write(two, tls.temporary())
+    certificates.write(one, certificates.temporary())
+    certificates.write(two, certificates.temporary())
     with pytest.raises(InputError, match="no such file"):
-        tls.from_folder(tmp_path)
-    (one / tls.KEY).chmod(0o644)
+        certificates.from_folder(tmp_path)
+    (one / certificates.KEY).chmod(0o644)
     with pytest.raises(InputError, match="anybody may read this key"):
-        tls.from_folder(one)
-    (one / tls.KEY).unlink()
-    (two / tls.KEY).rename(one / tls.KEY)
+        certificates.from_folder(one)
+    (one / certificates.KEY).unlink()
+    (two / certificates.KEY).rename(one / certificates.KEY)
     with pytest.raises(InputError, match="belong together"):
-        tls.from_folder(one)
+        certificates.from_folder(one)
 
 
 def test_temporary_files_go_with_the_cluster(tmp_path):
-    with tls.files(tls.temporary(), tmp_path / "a") as words:
+    with certificates.files(certificates.temporary(), tmp_path / "a") as words:
         paths = [Path(word) for word in words[1::2]]
         assert words[::2] == ["--tls-ca-file", "--tls-cert", "--tls-key"]
         assert all(stat.S_IMODE(path.stat().st_mode) == 0o600 for path in paths)
     assert not any(path.exists() for path in paths)
-    tls.write(tmp_path / "b", tls.temporary())
-    with tls.files(tls.from_folder(tmp_path / "b"), tmp_path / "a") as words:
-        assert words[-1] == str(tmp_path / "b" / tls.KEY)
-    assert (tmp_path / "b" / tls.KEY).exists()
+    certificates.write(tmp_path / "b", certificates.temporary())
+    with certificates.files(certificates.from_folder(tmp_path / "b"), tmp_path / "a") as words:
+        assert words[-1] == str(tmp_path / "b" / certificates.KEY)
+    assert (tmp_path / "b" / certificates.KEY).exists()
 
 
 def test_clusters_speak_tls_unless_told_not_to():
     said: list[str] = []
-    assert tls.of({}, "slurm", said.append).require_encryption
-    assert remote.scheduler_options({}, tls.of({}, "slurm", said.append))["protocol"] == "tls://"
+    assert certificates.of({}, "slurm", said.append).require_encryption
+    assert remote.scheduler_options({}, certificates.of({}, "slurm", said.append))["protocol"] == "tls://"
     assert said == []
-    assert tls.of({"tls": "off"}, "slurm", said.append) is None
+    assert certificates.of({"tls": "off"}, "slurm", said.append) is None
     assert said == [
         "warning: --cluster slurm is not encrypted, and whoever reaches its port can run code as you; "
         "leave out --cluster-option tls=off"
@@ -77,15 +77,15 @@ def test_an_expired_certificate_is_told(tmp_path):
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes, serialization
 
-    tls.write(tmp_path, tls.temporary())
-    key = serialization.load_pem_private_key((tmp_path / tls.KEY).read_bytes(), None)
-    old = x509.load_pem_x509_certificate((tmp_path / tls.CERTIFICATE).read_bytes())
+    certificates.write(tmp_path, certificates.temporary())
+    key = serialization.load_pem_private_key((tmp_path / certificates.KEY).read_bytes(), None)
+    old = x509.load_pem_x509_certificate((tmp_path / certificates.CERTIFICATE).read_bytes())
     builder = x509.CertificateBuilder(old.issuer, old.subject, key.public_key(), 1)
     builder = builder.not_valid_before(datetime(2001, 1, 1)).not_valid_after(datetime(2002, 1, 1))
     expired = builder.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
-    (tmp_path / tls.CERTIFICATE).write_bytes(expired)
+    (tmp_path / certificates.CERTIFICATE).write_bytes(expired)
     with pytest.raises(
         InputError,
         match=r"tls\.crt: .* expired on 2002-01-01; make another one .*cluster\.certificates DIR",
     ):
-        tls.from_folder(tmp_path)
+        certificates.from_folder(tmp_path)

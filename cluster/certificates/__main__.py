@@ -12,7 +12,7 @@ def main(argv: Sequence[str]) -> int:
     if len(argv) != 1 or argv[0].startswith("-"):
         print("usage: python -m cluster.certificates DIR   (writes ca.crt, tls.crt and tls.key)", file=sys.stderr)
         return 0 if argv[:1] in (["--help"], ["-h"]) else 2
-    from cluster.tls import temporary, write
+    from cluster.certificates import temporary, write
 
     try:
         write(Path(argv[0]), temporary())
