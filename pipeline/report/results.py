@@ -90,7 +90,7 @@ def headline(metrics: Metrics) -> str:
         notes = [f"{percent(interval[0]).rstrip('%')}–{percent(interval[1])}, 95% interval"] if interval else []
         if baseline is not None:
             notes.append(f"{(accuracy - baseline) * 100:+.1f} points over majority class")
-        tiles.append(_tile(f"{figure.key} of {learner}", shown(accuracy, figure.unit), notes, "result"))
+        tiles.append(_tile(f"{figure.words} of {learner}", shown(accuracy, figure.unit), notes, "result"))
     if baseline is not None:
         tiles.append(_tile("majority class", percent(baseline), ["always answering the most frequent class"]))
     seconds = get_number(run, "seconds")
@@ -202,7 +202,7 @@ def _learner_table(metrics: Metrics) -> list[list[str]]:
         accuracy, interval = accuracies.get(name, (None, None))
         train, predict = get_number(learner, "train_seconds"), get_number(learner, "predict_seconds")
         confusion = confusions.get(name)
-        put(figure.key, name, shown(accuracy, figure.unit, 2) if accuracy is not None else None)
+        put(figure.words, name, shown(accuracy, figure.unit, 2) if accuracy is not None else None)
         put(
             "95% interval",
             name,
@@ -242,7 +242,7 @@ def _learning_curve(i: int, name: str, points: list[tuple[float, float]], test: 
             title=f"Learning curve of {name}",
             description=f"{figure.title} so far: {begin} after {count(points[0][0])} rows, {end}",
             x="training rows seen",
-            y=f"{figure.key} so far",
+            y=f"{figure.words} so far",
         ),
         reference=test,
         unit=figure.unit,

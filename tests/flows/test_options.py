@@ -196,11 +196,10 @@ def test_types_from_the_command_line():
         ("--search half", "--search: found 'half'", "race"),
         ("--budget 0", "--budget: found 0", "a number > 0"),
         ("--budget inf", "--budget: found inf", "a finite number > 0; leave --budget out for no limit"),
-        ("--partitioner gcws", "'gcws' is not available yet", "available: anne, iforest"),
-        ("--partitioner mondrian", "'mondrian' is not available yet", "available: anne, iforest"),
-        ("--partitioner binning", "'binning' is not available yet", "available: anne, iforest"),
-        ("--task regression", "'regression' is not available yet", "available: auto, binary, multiclass"),
-        ("--task novelty", "'novelty' is not available yet", "available: auto, binary, multiclass"),
+        ("--partitioner gcws", "'gcws' is not available yet", "available: auto, anne, iforest"),
+        ("--partitioner mondrian", "'mondrian' is not available yet", "available: auto, anne, iforest"),
+        ("--partitioner binning", "'binning' is not available yet", "available: auto, anne, iforest"),
+        ("--task regression", "'regression' is not available yet", "available: auto, binary, multiclass, novelty"),
         ("--cluster slurn", "--cluster: found 'slurn'", "did you mean 'slurm'?"),
         ("--cluster-option queue", "--cluster-option: found 'queue'", "KEY=VALUE"),
     ],
@@ -239,7 +238,7 @@ GIVEN: dict[str, dict[str, object]] = {
     "gamma": {"gamma": 0.5}, "b": {"b": 50}, "rank": {"rank": 5}, "points": {"points": "violators"},
     "average": {"average": True}, "features": {"features": 9}, "decay": {"decay": 0.1},
     "flavour": {"flavour": "script"}, "online_loss": {"online_loss": "logistic"}, "sigma_is": {"sigma_is": "width"},
-    "chi2_order": {"chi2_order": 2},
+    "chi2_order": {"chi2_order": 2}, "alert_rate": {"alert_rate": 0.1}, "half_life": {"half_life": 100.0},
 }  # fmt: skip
 
 
@@ -253,7 +252,7 @@ def uses(learner, name, given):
         return RUN_OPTIONS[name] in (learner.on, learner.way)
     if (name, learner.name) == ("feature_scale", "ogd-dual"):
         return False  # it refuses all values but one, with a line of its own
-    of = chosen(given.get("partitioner", "anne"), [learner.name])
+    of = chosen(given.get("partitioner", learner.usual_map), [learner.name])
     for one in of.values():
         known = one.Options.specs()
         if name in known and name not in one.Options(**{k: v for k, v in given.items() if k in known}).unused:
@@ -303,7 +302,7 @@ def test_options_of_a_learner_are_what_it_reads(learner, monkeypatch):
     """Between the declaration and the code that makes a learner, nothing is forgotten on either side."""
     rng = np.random.default_rng(0)
     X, y = rng.random((40, 3)), np.arange(40) % 2
-    params = params_for(learners=(learner.name,), b=10, features=4, t=6, C=1.0)
+    params = params_for(learners=(learner.name,), partitioner=learner.usual_map, b=10, features=4, t=6, C=1.0)
     read = Read(params.of(learner.name))
     parameter = learner.parameter(read.options)
     value = {"psi": 4.0, "lambda": 0.1, None: None}[parameter]
