@@ -30,7 +30,9 @@ class IDKOptions(NoveltyOptions):
 class _IDK(NoveltyLearner, StreamLearner):  # type: ignore[misc]
     Options: ClassVar[type[MethodOptions]] = IDKOptions
     way: ClassVar[Literal["online", "batch"]] = "online"
-    psi = 16
+    psi = 32
+    rows_per_cell = 4
+    usual_map = "inne"
     grows = True
     traced: ClassVar[Mapping[str, str]] = {
         "alert_rate": "Share of alerts among the last 1000 rows or so",

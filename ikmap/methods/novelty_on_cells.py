@@ -37,12 +37,15 @@ class NoveltyLearner(CountsLearner):
     ----------
     psi : int
         Cells of a partitioning where --psi does not say: there are no labels to choose it by.
+    rows_per_cell : int
+        Of few rows, there are no more cells than one for so many rows.
     """
 
     models = ("ikmap.learners.novelty.cell_scores",)
     Options: ClassVar[type[MethodOptions]] = NoveltyOptions
     twice = True
     psi: ClassVar[int]
+    rows_per_cell: ClassVar[int] = 1
     told: ClassVar[Mapping[str, Any]] = {
         "threshold": {"description": "A row that scores above it is novel.", "type": "number"},
         "alert_rate_train": {"description": "Share of the training rows above it.", "type": "number", "minimum": 0},
@@ -53,7 +56,7 @@ class NoveltyLearner(CountsLearner):
         if given is not None:
             return given
         if of_map.parameter(map_options) == "psi":
-            return min(self.psi, n_rows)
+            return max(1, min(self.psi, n_rows // self.rows_per_cell))
         search = of_map.search(map_options, n_rows)
         assert search is not None
         return search.values[len(search.values) // 2]

@@ -18,6 +18,7 @@ from ikmap.methods.gaussian import GAUSSIAN
 from ikmap.methods.idk import IDK
 from ikmap.methods.iforest import IFOREST
 from ikmap.methods.iforest_score import IFOREST_SCORE
+from ikmap.methods.inne import INNE
 from ikmap.methods.isolation import ISOLATION
 from ikmap.methods.kernel import KERNELS, KernelMethod
 from ikmap.methods.kernel_ogd import KERNEL_OGD
@@ -222,6 +223,7 @@ for _one in (
     ISOLATION,
     ANNE,
     IFOREST,
+    INNE,
     SVM,
     LOGISTIC,
     OGD,
