@@ -1,9 +1,9 @@
-"""Novelty: the isolation distributional kernel beside IsolationForest and LocalOutlierFactor, all with their defaults."""
+"""Novelty: the isolation distributional kernel beside IsolationForest and LocalOutlierFactor, by their defaults."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -21,9 +21,9 @@ TITLE = "Novelty"
 ABOUT = (
     "seconds of fitting and of scoring the test rows, and area under the ROC curve (AUC), the mean over seeds: "
     "`IDKDetector` against scikit-learn's IsolationForest and LocalOutlierFactor(novelty=True), all with their "
-    "defaults, on columns as they are. The ratio is our AUC by theirs. No learner sees a label. usps, digits: one class "
-    "is normal and learned from, each in turn; kddcup99: class 11 is; else the smallest class are the anomalies, and "
-    "all rows are learned from. ctg is without the columns V26 to V35, which are the class"
+    "defaults, on columns as they are. The ratio is our AUC by theirs. No learner sees a label. usps, digits: one "
+    "class is normal and learned from, each in turn; kddcup99: class 11 is; else the smallest class are the anomalies, "
+    "and all rows are learned from. ctg is without the columns V26 to V35, which are the class"
 )
 SETS = ("kddcup99", "usps", "ctg", "spambase", "covtype-93k", "w8a", "digits")
 ONE_CLASS = ("usps", "digits")
@@ -86,12 +86,12 @@ def measured(name: str, options: Options) -> dict[str, Found]:
         if novel.min() == novel.max():
             continue
         for seed in range(seeds):
-            ours.run(lambda s=seed: IDKDetector(random_state=s, n_jobs=options.threads), X, test, novel, seed)
-            forest.run(lambda s=seed: IsolationForest(random_state=s), X, test, novel, seed)
+            ours.run(IDKDetector(random_state=seed, n_jobs=options.threads), X, test, novel, seed)
+            forest.run(IsolationForest(random_state=seed), X, test, novel, seed)
         few, some = _some(X.shape[0]), _some(test.shape[0])
         if few.size < X.shape[0]:
             notes = [f"learned from {few.size:,} of {X.shape[0]:,} rows, scored {some.size:,} of {test.shape[0]:,}"]
-        lof.run(lambda: LocalOutlierFactor(novelty=True), X[few], test[some], novel[some], 0)
+        lof.run(LocalOutlierFactor(novelty=True), X[few], test[some], novel[some], 0)
     return {
         FOREST: (ours.seconds, forest.seconds, (ours.area, forest.area), []),
         "LocalOutlierFactor": (ours.seconds, lof.seconds, (ours.area, lof.area), notes),
@@ -110,10 +110,10 @@ class _Side:
         self.areas: list[float] = []
         self.by_seed: dict[int, float] = {}
 
-    def run(self, make: Callable[[], Any], X: Any, test: Any, novel: np.ndarray, seed: int) -> None:
+    def run(self, detector: Any, X: Any, test: Any, novel: np.ndarray, seed: int) -> None:
         """Fit it and score the test rows."""
         began = time.perf_counter()
-        scores = make().fit(X).score_samples(test)
+        scores = detector.fit(X).score_samples(test)
         self.by_seed[seed] = self.by_seed.get(seed, 0.0) + time.perf_counter() - began
         self.areas.append(float(roc_auc_score(novel, -scores)))
 

@@ -57,7 +57,8 @@ BATCH = BatchOptions(
     tol=1e-2, eta=2.0, feature_scale="raw", order="file", kernel="gaussian", gamma="auto", b=50, rank=7,
     points="violators", average=True, features=9, decay=0.5, flavour="script", online_loss="logistic", sigma_is="width",
     chi2_order=1, class_weight="balanced", solver="distributed", parts=5, seed=3, run_dir="runs/x", fresh=True,
-    inliers=("11", "b"), shard_rows=1000, device="gpu", cluster="slurm", cluster_option=("queue=a", "prologue=x y"), workers=2,
+    inliers=("11", "b"),
+    shard_rows=1000, device="gpu", cluster="slurm", cluster_option=("queue=a", "prologue=x y"), workers=2,
     memory_limit="4GB", explain=True, debug=True, quiet=True,
 )  # fmt: skip
 DATASET = BatchOptions(dataset="a9a", dataset_file="mine.toml", test_size=0.5)

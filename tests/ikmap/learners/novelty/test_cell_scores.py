@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -98,7 +99,7 @@ def test_counts_of_pieces_make_the_same_model(name: str) -> None:
         ends, counts = [0, *cuts, len(X)], {}
         for again in (False, True):
             parts = []
-            for start, stop in zip(ends, ends[1:], strict=False):
+            for start, stop in pairwise(ends):
                 block = Block(cells[start:stop], np.full(stop - start, -1, dtype=np.int32))
                 of = (one.Options(), None, block, sample)
                 parts.append(one.count_again(*of, counts) if again else one.count(*of))
