@@ -164,7 +164,7 @@ class BatchOptions(CommonOptions):
         group=FEATURES,
         common=True,
         help=f"how space is cut into cells: {', '.join(f'{name} by {one.title}' for name, one in MAPS.items())}; "
-        "auto: as suits the first learner on cells, mostly anne",
+        "auto: by the learner",
     )
     cv_rows: int = option(
         20_000, Integer(10), group=FEATURES, help="most training rows that --psi auto and --C auto look at"

@@ -31,7 +31,7 @@ class _INNE(PsiMap):
 
 INNE = _INNE(
     name="inne",
-    title="the nearest of psi points, if near enough",
+    title="spheres around psi points",
     about="some training rows (ψ of them, see below) are drawn at random, and a row belongs to the nearest of them if "
     "it is no farther away than the next of these points",
 )

@@ -101,6 +101,6 @@ class NoveltyLearner(CountsLearner):
         bins, rows = counts["score_bins"], counts["score_rows"]
         edge = quantile_bin(bins, rows, options.alert_rate)
         threshold = upper_edge(edge, BITS)
-        model = replace(self.scores(counts, sample), threshold=threshold, params=options.as_json())
+        model = replace(self.scores(counts, sample), threshold=threshold, params={"alert_rate": options.alert_rate})
         share = float(rows[bins > edge].sum() / rows.sum())
         return model, {"threshold": threshold, "alert_rate_train": share}

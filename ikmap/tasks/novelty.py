@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ikmap.tasks.score_histogram import ScoreHistogram
 
 MOST_LABELS = 1000
+MOST_SAID = 5
 MOST_ROWS = 20
 """Of the most novel rows, so many are shown."""
 BITS = 10
@@ -81,6 +82,7 @@ class Novelty(LearningTask):
         lead="finds {value} of {rows} novel",
         lead_of_stream="found {value} of {rows} novel before it learned from them",
         table="Share of rows above the threshold",
+        ranks=False,
     )
 
     told_of_labels: ClassVar[Mapping[str, Any]] = {
@@ -320,6 +322,19 @@ class Novelty(LearningTask):
             ("ROC AUC", figures.get("roc_auc"), "number"),
             ("average precision", figures.get("average_precision"), "number"),
         ]
+
+    @classmethod
+    def more(cls, figures: Mapping[str, Any]) -> str:
+        """Which rows are novel, the first few."""
+        alerts, found = figures.get("alerts"), figures.get("most_novel")
+        if not isinstance(alerts, int) or not isinstance(found, list):
+            return ""
+        rows = [str(row.get("row")) for row in found[: min(alerts, MOST_SAID)] if isinstance(row, Mapping)]
+        if not rows:
+            return ""
+        if alerts == 1:
+            return f"It is row {rows[0]} of the file, from 0."
+        return f"Most novel of these {alerts:,} rows are {', '.join(rows)} (rows of the file, from 0)."
 
     @classmethod
     def sections(cls, metrics: Mapping[str, Any]) -> Sequence[Section]:

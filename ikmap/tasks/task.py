@@ -41,6 +41,8 @@ class Figure:
     table : str
         For the heading of a table.
     higher_is_better : bool
+    ranks : bool
+        Whether the learner with the best one is the best; else the first of a run comes first in its report.
     """
 
     key: str
@@ -52,6 +54,7 @@ class Figure:
     lead_of_stream: str
     table: str
     higher_is_better: bool = True
+    ranks: bool = True
 
     @property
     def title(self) -> str:
@@ -357,6 +360,11 @@ class LearningTask:
         Units are those of a :class:`Figure`; what is no finite number is left out.
         """
         return ()
+
+    @classmethod
+    def more(cls, figures: Mapping[str, Any]) -> str:  # noqa: ARG003
+        """A sentence that follows the first one of a report, on the learner that this one is about."""
+        return ""
 
     @classmethod
     def sections(cls, metrics: Mapping[str, Any]) -> Sequence[Section]:  # noqa: ARG003

@@ -135,10 +135,14 @@ def _lead(metrics: Metrics) -> Lead | str:
         said = f": finished so far are {', '.join(done)}." if done else "; no stage has finished."
         return f"This run has no result yet{said}"
     best = (max if figure.higher_is_better else min)(values, key=lambda name: values[name])
+    if not figure.ranks:
+        best = next(iter(values))
     rows_train, rows_test = get_number(data, "rows_train"), get_number(data, "rows_test")
     which = plural(rows_test, "test row") if rows_test is not None else "the test rows"
     which += f" ({test})" if (test := words_for_test_rows(data)) else ""
     end = f", after training on {plural(rows_train, 'row')}." if rows_train is not None else "."
+    if more := task_of(metrics).more(learners_of(metrics)[best]):
+        end += f" {more}"
     return Lead.of(figure.lead, best, shown(values[best], figure.unit), which, end)
 
 

@@ -53,11 +53,11 @@ BATCH = BatchOptions(
     input="s3://bucket/my data.csv", test_input="-odd.csv", format="csv", label="it's", columns=7,
     scale="minmax", task="binary", data_dir="data", partitioner="iforest", max_depth="log2", t=17, psi=64,
     cv_rows=500, search="full", budget=60.0,
-    learner=("ogd", "logistic", "svm", "nogd", "adaraker", "chi2-linear"), C=0.25, loss="hinge",
+    learner=("ogd", "logistic", "svm", "nogd", "adaraker", "chi2-linear", "idk"), C=0.25, loss="hinge",
     tol=1e-2, eta=2.0, feature_scale="raw", order="file", kernel="gaussian", gamma="auto", b=50, rank=7,
     points="violators", average=True, features=9, decay=0.5, flavour="script", online_loss="logistic", sigma_is="width",
     chi2_order=1, class_weight="balanced", solver="distributed", parts=5, seed=3, run_dir="runs/x", fresh=True,
-    inliers=("11", "b"),
+    inliers=("11", "b"), alert_rate=0.2, half_life=50.0,
     shard_rows=1000, device="gpu", cluster="slurm", cluster_option=("queue=a", "prologue=x y"), workers=2,
     memory_limit="4GB", explain=True, debug=True, quiet=True,
 )  # fmt: skip
