@@ -36,7 +36,7 @@ class _IDK(NoveltyLearner, StreamLearner):  # type: ignore[misc]
     grows = True
     traced: ClassVar[Mapping[str, str]] = {
         "alert_rate": "Share of alerts among the last 1000 rows or so",
-        "threshold": "Threshold",
+        "similarity": "Similarity below which a row is novel",
     }
 
     def compiled(self, options: Any, *, scoring: bool = False) -> frozenset[str]:

@@ -103,7 +103,12 @@ class Novelty(LearningTask):
             "description": "Training rows whose label says that they are anomalies; null without labels.",
             "type": ["integer", "null"],
             "minimum": 0,
-        }
+        },
+        "rows_left_out": {
+            "description": "Rows that would be training rows, but are not among the normal ones that --inliers names.",
+            "type": "integer",
+            "minimum": 0,
+        },
     }
     told: ClassVar[Mapping[str, Any]] = {
         "alerts": {"description": "Test rows above the threshold.", "type": "integer", "minimum": 0},

@@ -180,6 +180,7 @@ def figure_section(metrics: Metrics) -> str:
         "result.html",
         key=figure.key,
         title=figure.title,
+        dot=figure.of_test.replace("{rows} test rows ({which})", "the test rows"),
         rows=rows,
         ticks=ticks,
         baseline=percent(baseline, 2) if baseline is not None else "",

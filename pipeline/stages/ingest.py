@@ -101,8 +101,11 @@ def ingest(context: Context, data: ResolvedDataset) -> dict[str, Any]:
         sides["test"] = {**sides["train"], "counts": test_counts, "split": asdict(replace(whole, train=False))}
     for line in preparation.task.notes:
         context.events.message(line)
+    left_out: dict[str, int] = {}
     if data.inliers is not None:
+        before = sum(sides["train"]["counts"])
         leave_out_rows(stage, sides["train"], preparation, data)
+        left_out["rows_left_out"] = before - sum(sides["train"]["counts"])
     attributes = {"preparation": preparation.as_json(), "sides": sides}
     context.store.set_attributes(DATA, attributes)
     if params.scale == "minmax":
@@ -115,6 +118,7 @@ def ingest(context: Context, data: ResolvedDataset) -> dict[str, Any]:
         columns=columns,
         nnz=nnz,
         **about_task(preparation.task),
+        **left_out,
         test=data.test_rows,
         outputs=[DATA, *([SCALE] if params.scale == "minmax" else [])],
     )

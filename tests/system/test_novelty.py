@@ -133,6 +133,10 @@ def test_only_inliers_are_learned_from(tmp_path: Path) -> None:
     assert data["rows_test"] == whole["data"]["rows_test"] == 160
     assert 0.35 * N > data["rows_train"] > 0.2 * N
     assert (data["normal_labels"], data["anomalies_train"]) == (["usual"], 0)
+    assert data["rows_left_out"] == 240 - data["rows_train"]
+    page = (tmp_path / "run" / "report.html").read_text()
+    assert "a random 40% of the rows" in page
+    assert "share of the test rows above the threshold" in page
     assert scaled["data"]["rows_train"] == data["rows_train"]
     train, every = (PreparedRows(Store(tmp_path / run / "store.zarr"), "train") for run in ("run", "whole"))
     numbers = train.numbers(0, train.n_rows)
@@ -189,7 +193,7 @@ def test_a_stream(tmp_path: Path, labels: list[Any] | None) -> None:
         state.partial_fit(block, np.zeros(block.n_rows))
     assert predicted.tolist() == expected
     assert about["alert_rate"] == pytest.approx(predicted.mean())
-    assert about["traces"]["threshold"][-1] == state.threshold
+    assert about["traces"]["similarity"][-1] == 1.0 - state.threshold
     assert len(about["traces"]["alert_rate"]) == len(about["curve"]["rows"]) == 10
     page = (tmp_path / "run" / "report.html").read_text()
     assert "Share of alerts among the last 1000 rows or so" in page
