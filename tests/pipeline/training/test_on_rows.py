@@ -50,6 +50,7 @@ from tests.support.params_for import params_for
 from tests.support.runs import context, points, sparse, store_rows, without_cluster  # noqa: F401
 
 PSI = 8
+OF_CLASSES = [name for name, learner in LEARNERS.items() if "classification" in learner.tasks]
 ON_ROWS = [name for name, learner in LEARNERS.items() if learner.on == "rows"]
 
 
@@ -71,7 +72,7 @@ def learned(
 
 @pytest.mark.usefixtures("without_cluster")
 @pytest.mark.parametrize("kind", ["dense", "sparse"])
-@pytest.mark.parametrize("name", list(LEARNERS))
+@pytest.mark.parametrize("name", OF_CLASSES)
 def test_every_learner_learns_the_same_however_rows_are_stored(name: str, kind: str, tmp_path: Path) -> None:
     _, model, result, tested = learned(tmp_path / "a", name, kind=kind)
     _, again, _, same = learned(tmp_path / "b", name, kind=kind, part_rows=113)
@@ -83,7 +84,7 @@ def test_every_learner_learns_the_same_however_rows_are_stored(name: str, kind: 
 
 
 @pytest.mark.usefixtures("without_cluster")
-@pytest.mark.parametrize("name", list(LEARNERS))
+@pytest.mark.parametrize("name", OF_CLASSES)
 def test_every_learner_takes_more_than_two_classes(name: str, tmp_path: Path) -> None:
     _, model, _, tested = learned(tmp_path, name, classes=3)
     assert model.classes == [0, 1, 2]  # type: ignore[attr-defined]
