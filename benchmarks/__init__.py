@@ -15,6 +15,7 @@ NAMES = (
     "libsvm_text",
     "pipeline",
     "selection",
+    "novelty",
     "scaling",
     "solvers",
     "models",

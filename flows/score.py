@@ -8,6 +8,7 @@ from typing import Any
 from flows.cli import leave, run_command
 from flows.options.score import ScoreOptions
 from flows.runs.score import run
+from ikmap.tasks import TASKS
 from pipeline.watching.plain_text import printable
 
 
@@ -34,7 +35,9 @@ def result_lines(result: dict[str, Any]) -> list[str]:
         f"predictions of {result['learner']}: {result['output']}",
     ]
     if result["said"] is not None:
-        lines.insert(1, f"{result['said']} on {result['rows_labelled']:,} rows with a known label")
+        needs = TASKS[result["task"]].needs_labels
+        of = f"{result['rows_labelled']:,} rows with a known label" if needs else f"all {result['rows']:,} rows"
+        lines.insert(1, f"{result['said']} on {of}")
     return lines
 
 

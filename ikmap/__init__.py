@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ikmap.estimators.classifiers import CellLogisticRegression, CellSVC
     from ikmap.estimators.maps import IsolationKernelMap
+    from ikmap.estimators.novelty import IDKDetector
     from ikmap.estimators.online import CellOGDClassifier
 
-__all__ = ["CellLogisticRegression", "CellOGDClassifier", "CellSVC", "IsolationKernelMap"]
+__all__ = ["CellLogisticRegression", "CellOGDClassifier", "CellSVC", "IDKDetector", "IsolationKernelMap"]
 
 
 def __dir__() -> list[str]:

@@ -7,7 +7,8 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Self
 
 from ikmap.methods import LEARNERS, Learner, Map, Method, OptionError, method, methods
-from ikmap.methods.sharing import chosen, options_of, refuse_sweep, shared_out
+from ikmap.methods.map import Value
+from ikmap.methods.sharing import chosen, options_of, refuse_sweep, refuse_unknown_tables, shared_out
 from pipeline.errors import InputError
 
 
@@ -68,6 +69,7 @@ class Params:
                 found[name] = one.resolved(found[name], searching=searching)
         try:
             refuse_sweep(of, found)
+            refuse_unknown_tables(of)
         except OptionError as error:
             raise InputError(str(error)) from None
         object.__setattr__(self, "methods", {name: options.as_json() for name, options in found.items()})
@@ -142,6 +144,15 @@ class Params:
     def map_options(self) -> Any:
         """Options of :attr:`map`."""
         return self.of(self.partitioner)
+
+    def width(self, learner: str, n_rows: int) -> Value | None:
+        """The value of the map for a learner on cells; None: cross-validation chooses it."""
+        return LEARNERS[learner].width(self.of(learner), self.map, self.map_options, n_rows)
+
+    def searches_width(self, n_rows: int) -> bool:
+        """Whether cross-validation chooses the value of the map for any learner."""
+        on_cells = [name for name in self.learners if LEARNERS[name].on == "cells"]
+        return any(self.width(name, n_rows) is None for name in on_cells)
 
     @property
     def t(self) -> int:

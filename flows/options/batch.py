@@ -13,10 +13,10 @@ from flows.options.command_line import Options
 from flows.options.kinds import ClusterName, Pairs
 from flows.options.methods import with_options_of
 from ikmap.methods import LEARNERS, MAPS, OptionError, methods, option
-from ikmap.methods.kinds import Choice, Flag, Integer, Real, Several, Text
+from ikmap.methods.kinds import Choice, Flag, Integer, Names, Real, Several, Text
 from ikmap.methods.options import BASELINES, FEATURES, LEARNING
 from ikmap.methods.registry import FAULTS
-from ikmap.methods.sharing import Program, chosen, refuse_growth, searches_anything, shared_out
+from ikmap.methods.sharing import Program, chosen, map_for, refuse_growth, searches_anything, shared_out
 from ikmap.tasks import LATER, TASKS, task_words
 from pipeline.errors import InputError
 
@@ -144,6 +144,13 @@ class BatchOptions(CommonOptions):
         group=DATA,
         help="what to learn; auto: as the data set is defined, else by the labels",
     )
+    inliers: tuple[str, ...] | None = option(
+        None,
+        Names(),
+        group=DATA,
+        help="labels of normal rows, for novelty: only rows with these are learned from, others evaluate (default: all "
+        "rows are learned from)",
+    )
     data_dir: str | None = option(
         None,
         Text("DIR"),
@@ -152,11 +159,12 @@ class BatchOptions(CommonOptions):
     )
 
     partitioner: str = option(
-        "anne",
-        Choice(tuple(MAPS), later=tuple(name for name in ("gcws", "mondrian", "binning") if name not in MAPS)),
+        "auto",
+        Choice(("auto", *MAPS), later=tuple(name for name in ("gcws", "mondrian", "binning") if name not in MAPS)),
         group=FEATURES,
         common=True,
-        help=f"how space is cut into cells: {', '.join(f'{name} by {one.title}' for name, one in MAPS.items())}",
+        help=f"how space is cut into cells: {', '.join(f'{name} by {one.title}' for name, one in MAPS.items())}; "
+        "auto: by the learner",
     )
     cv_rows: int = option(
         20_000, Integer(10), group=FEATURES, help="most training rows that --psi auto and --C auto look at"
@@ -252,14 +260,19 @@ class BatchOptions(CommonOptions):
         used = {key for name in self.methods for key in self.SCOPES[name]}
         return super().unused | (frozenset(self.METHOD_OPTIONS) - used)
 
+    @property
+    def map(self) -> str:
+        """Name of the partitioner."""
+        return map_for(self.learner) if self.partitioner == "auto" else self.partitioner
+
     def _resolve(self) -> None:
         """Set ``methods``, the options of each chosen method by its name; refuse an option that changes nothing."""
         specs, found = self.specs(), f"found --learner {' '.join(self.learner)}"
         program = Program(self.PROGRAM, frozenset(self._learners()), "flows.batch")
         plain = {name: getattr(self, name) for name in self.METHOD_OPTIONS if name not in self.at_default}
         try:
-            of = chosen(self.partitioner, self.learner, plain, self.scoped)
-            if "partitioner" not in self.at_default and self.partitioner not in of:
+            of = chosen(self.map, self.learner, plain, self.scoped)
+            if "partitioner" not in self.at_default and self.map not in of:
                 on_cells = [name for name, learner in LEARNERS.items() if learner.on == "cells"]
                 raise OptionError(
                     f"--partitioner {self.partitioner}: {found}, which works without cells, expected one of "
@@ -348,9 +361,11 @@ class OnlineOptions(BatchOptions):
     def check_together(self) -> None:
         """Refuse options that exclude each other."""
         super().check_together()
+        if self.inliers is not None:
+            raise InputError("--inliers: found a stream, which is learned from as it comes; expected flows.batch")
         if self.initial is not None and self.test_size != self.specs()["test_size"].default:
             raise InputError("--initial and --test-size: found both, expected one of them")
         try:
-            refuse_growth(chosen(self.partitioner, self.learner), self.methods)
+            refuse_growth(chosen(self.map, self.learner), self.methods)
         except OptionError as error:
             raise InputError(str(error)) from None

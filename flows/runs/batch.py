@@ -213,7 +213,7 @@ def batch_params(options: BatchOptions) -> Params:
     from pipeline.params import Params
 
     return Params(
-        partitioner=options.partitioner,
+        partitioner=options.map,
         learners=options.learner,
         methods=options.methods,
         cv_rows=options.cv_rows,
@@ -251,6 +251,7 @@ def find_data(options: BatchOptions, events: Events) -> ResolvedDataset:
             label=options.label,
             n_columns=options.columns,
             split=Split(fraction=1 - options.test_size),
+            inliers=options.inliers,
         )
     extra = Path(options.dataset_file) if options.dataset_file else None
     spec = load_registry(extra, folder).find(options.dataset or EMBEDDED)
@@ -262,6 +263,8 @@ def find_data(options: BatchOptions, events: Events) -> ResolvedDataset:
         changes["label"] = options.label
     if options.columns is not None:
         changes["n_columns"] = options.columns
+    if options.inliers is not None:
+        changes["inliers"] = options.inliers
     if options.test_size != 0.2 and data.test_url is None:
         changes["split"] = Split(fraction=1 - options.test_size)
     return replace(data, **changes)

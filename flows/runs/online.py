@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from flows.options.batch import OnlineOptions
 from flows.runs.batch import run_pipeline, starting
+from ikmap.tasks import task_named
 from pipeline.errors import InputError
 
 if TYPE_CHECKING:
@@ -107,6 +108,9 @@ def open_feed(options: OnlineOptions, say: Callable[[str], None]) -> Feed:
     from pipeline.readers.pipe import PipeFeed
 
     assert options.input is not None
+    of = (options.label, options.columns)
+    needed = options.label is not None or task_named(options.task).needs_labels
     if options.input == STANDARD_INPUT:
-        return PipeFeed(options.format, options.label, options.columns, options.initial or 0)
-    return DirectoryFeed(options.input, options.label, options.columns, options.idle_seconds or IDLE_SECONDS, say)
+        return PipeFeed(options.format, *of, options.initial or 0, require_label=needed)
+    idle_seconds = options.idle_seconds or IDLE_SECONDS
+    return DirectoryFeed(options.input, *of, idle_seconds, say, require_label=needed)

@@ -2,6 +2,7 @@
 
 from ikmap.estimators.classifiers import CellLogisticRegression, CellSVC
 from ikmap.estimators.maps import IsolationKernelMap
+from ikmap.estimators.novelty import IDKDetector
 from ikmap.estimators.online import CellOGDClassifier
 
-__all__ = ["CellLogisticRegression", "CellOGDClassifier", "CellSVC", "IsolationKernelMap"]
+__all__ = ["CellLogisticRegression", "CellOGDClassifier", "CellSVC", "IDKDetector", "IsolationKernelMap"]

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from ikmap.learners.rows import Block
+    from ikmap.methods.map import Map, Value
     from ikmap.methods.sweep import CellSplit
     from ikmap.tasks import LearningTask
 from ikmap.methods.sample import Shape, Training
@@ -63,6 +64,10 @@ class Learner:
         Schema of each field.
     loops : tuple of str
         Modules of compiled loops of its own, outside `ikmap`; those within it are found by their names.
+    usual_map : str
+        Of one on cells: the map that it gets where none is named.
+    tables : tuple of str
+        What it needs to know of cells beside their numbers (:attr:`ikmap.methods.Map.tables`).
     """
 
     name: str
@@ -79,6 +84,8 @@ class Learner:
     takes_weights: ClassVar[bool] = False
     told: ClassVar[Mapping[str, Mapping[str, Any]]] = MappingProxyType({})
     loops: ClassVar[tuple[str, ...]] = ()
+    usual_map: ClassVar[str] = "anne"
+    tables: ClassVar[tuple[str, ...]] = ()
 
     def compiled(self, options: Any, *, scoring: bool = False) -> frozenset[str]:
         """Words by which loops say who needs them (:mod:`ikmap._compiled`): to learn, or to score with its model."""
@@ -109,6 +116,13 @@ class Learner:
     def given(self, options: Any) -> float | None:
         """What the options say of :meth:`parameter`, where it is not searched."""
         return None
+
+    def width(self, options: Any, of_map: Map, map_options: Any, n_rows: int) -> Value | None:
+        """The value of its map, such as psi, on so many training rows; None: cross-validation chooses it.
+
+        Whether it does is the same for any number of rows.
+        """
+        return of_map.given(map_options)
 
     def searches_C(self, options: Any) -> bool:
         """Whether cross-validation is to choose C."""

@@ -73,8 +73,8 @@ class StreamLearner(Learner):
         What its states tell of themselves as they learn, by name: the title of each in the report.
     """
 
-    way = "online"
-    runner = "stream"
+    way: ClassVar[Literal["online", "batch"]] = "online"
+    runner: ClassVar[Literal["stream", "dual", "whole", "counts"]] = "stream"
     grows: ClassVar[bool] = False
     traced: ClassVar[Mapping[str, str]] = MappingProxyType({})
     Options: ClassVar[type[MethodOptions]] = OnlineOptions
@@ -151,7 +151,7 @@ class WholeLearner(Learner):
         Cross-validation trains it on no more rows than this.
     """
 
-    way = "batch"
+    way: ClassVar[Literal["online", "batch"]] = "batch"
     runner: ClassVar[Literal["stream", "dual", "whole", "counts"]] = "whole"
     Options: ClassVar[type[MethodOptions]] = BatchOptions
 
@@ -180,9 +180,15 @@ class CountsLearner(WholeLearner):
     A run cuts the rows into blocks by their number and size only, and merges the counts of blocks in the order of the
     rows: sums of fractions have the same bits on any cluster and for any ``--shard-rows``. Where :meth:`count` heeds
     ``block.sample_weight``, :attr:`takes_weights` is to say so.
+
+    Attributes
+    ----------
+    twice : bool
+        It looks at the rows a second time, once the counts of all are known (:meth:`count_again`).
     """
 
     runner = "counts"
+    twice: ClassVar[bool] = False
     Options: ClassVar[type[MethodOptions]] = MethodOptions
 
     def count(self, options: Any, value: float | None, block: Block, sample: Sample) -> dict[str, np.ndarray]:
@@ -198,13 +204,25 @@ class CountsLearner(WholeLearner):
         raise NotImplementedError
 
     def merge(self, a: dict[str, np.ndarray], b: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Counts of the rows of `a` and of `b`, which come after them: their sums, unless it says something else."""
+        """Counts of the rows of `a` and of `b`, which come after them: their sums, unless it says something else.
+
+        Both are of :meth:`count`, or both of :meth:`count_again`.
+        """
         return {name: array + b[name] for name, array in a.items()}
+
+    def count_again(
+        self, options: Any, value: float | None, block: Block, sample: Sample, counts: dict[str, np.ndarray]
+    ) -> dict[str, np.ndarray]:
+        """What some rows add in the second look; `counts` are those of all rows in the first."""
+        raise NotImplementedError
 
     def finish(
         self, options: Any, value: float | None, counts: dict[str, np.ndarray], sample: Sample
     ) -> tuple[Any, dict[str, Any]]:
-        """Model of all rows by their counts, and what it has to say of itself: JSON values."""
+        """Model of all rows by their counts, and what it has to say of itself: JSON values.
+
+        Of one that looks twice, `counts` has those of both looks.
+        """
         raise NotImplementedError
 
     def fit(self, options: Any, training: Training) -> tuple[Any, dict[str, Any]]:
@@ -212,6 +230,10 @@ class CountsLearner(WholeLearner):
         rows: Any = training.rows
         offsets = getattr(rows, "offsets", None)
         n_columns = rows.shape[1] if offsets is None else rows.n_partitions
-        sample = Sample(training.y.size, n_columns, training.task, rows.__getitem__, training.seed, offsets)
+        sample = Sample(
+            training.y.size, n_columns, training.task, rows.__getitem__, training.seed, offsets, training.tables
+        )
         counts = self.count(options, training.value, training.block, sample)
+        if self.twice:
+            counts |= self.count_again(options, training.value, training.block, sample, counts)
         return self.finish(options, training.value, counts, sample)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -13,6 +13,8 @@ from ikmap.methods.sample import Sample
 from ikmap.methods.search import Search
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from ikmap.cells import Cells
     from ikmap.methods.sweep import CellSplit
     from ikmap.partitioners import Partitions
@@ -76,6 +78,8 @@ class Map:
         One search for the largest value has the cells of all smaller ones: cross-validation does them together.
     loops : tuple of str
         Modules of compiled loops of its own, outside `ikmap`; those within it are found by their names.
+    tables : frozenset of str
+        What it knows of its cells beside their numbers, such as "depth": names of :meth:`cell_tables`.
     """
 
     name: str
@@ -86,6 +90,7 @@ class Map:
     Options: ClassVar[type[MethodOptions]]
     models: ClassVar[tuple[str, ...]] = ("ikmap.partitioners",)
     loops: ClassVar[tuple[str, ...]] = ()
+    tables: ClassVar[frozenset[str]] = frozenset()
 
     def compiled(self, options: Any) -> frozenset[str]:
         """Words by which loops say who needs them (:mod:`ikmap._compiled`)."""
@@ -119,6 +124,10 @@ class Map:
     def fit(self, options: Any, value: Value, sample: Sample, n_threads: int = 1) -> Partitions:
         """The partitionings, the same for any number of threads."""
         raise NotImplementedError
+
+    def cell_tables(self, options: Any, model: Any, sample: Sample) -> Mapping[str, np.ndarray]:
+        """What it knows of the cells of a model, fitted on this sample: by name a number for each feature column."""
+        return {}
 
     def grows(self, options: Any) -> bool:
         """Whether it gets new cells for the rows of a stream (:meth:`extend`). For a training set it never does."""

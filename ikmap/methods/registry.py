@@ -15,7 +15,10 @@ from ikmap.methods.anne import ANNE
 from ikmap.methods.chi2 import CHI2_LINEAR, CHI2_SVM
 from ikmap.methods.fourier import FOURIER_LINEAR
 from ikmap.methods.gaussian import GAUSSIAN
+from ikmap.methods.idk import IDK
 from ikmap.methods.iforest import IFOREST
+from ikmap.methods.iforest_score import IFOREST_SCORE
+from ikmap.methods.inne import INNE
 from ikmap.methods.isolation import ISOLATION
 from ikmap.methods.kernel import KERNELS, KernelMethod
 from ikmap.methods.kernel_ogd import KERNEL_OGD
@@ -220,6 +223,7 @@ for _one in (
     ISOLATION,
     ANNE,
     IFOREST,
+    INNE,
     SVM,
     LOGISTIC,
     OGD,
@@ -234,5 +238,7 @@ for _one in (
     CHI2_SVM,
     CHI2_LINEAR,
     FOURIER_LINEAR,
+    IDK,
+    IFOREST_SCORE,
 ):
     register(_one)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -28,6 +28,8 @@ class Sample:
         Of the run.
     offsets : ndarray of int64, shape (t + 1,), or None
         Feature columns of the cells, for a learner on cells.
+    tables : mapping of str to ndarray, shape (offsets[-1],)
+        What the map knows of its cells, by the names that the learner asks for (:attr:`Learner.tables`).
     """
 
     n_rows: int
@@ -36,6 +38,7 @@ class Sample:
     take: Callable[[np.ndarray], Any]
     seed: int
     offsets: np.ndarray | None = None
+    tables: Mapping[str, np.ndarray] = field(default_factory=dict)
 
     @property
     def n_classes(self) -> int:
@@ -96,6 +99,8 @@ class Training:
         Rows that fit into memory, for one with a working set.
     task : LearningTask or None
         What is learned; always there in a run.
+    tables : mapping of str to ndarray
+        As of a :class:`Sample`.
     """
 
     block: Block
@@ -105,6 +110,7 @@ class Training:
     n_threads: int = 1
     max_working_set: int | None = None
     task: LearningTask | None = None
+    tables: Mapping[str, np.ndarray] = field(default_factory=dict)
 
     @property
     def rows(self) -> Any:

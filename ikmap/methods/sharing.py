@@ -16,6 +16,8 @@ from ikmap.methods.options import OptionError, Spec, one_of
 from ikmap.methods.registry import LEARNERS, MAPS, Method, map_of, method, methods, plain_options
 
 type Methods = Mapping[str, Method]
+ROWS = 1000
+"""Of a training set as any other: whether there is something to choose does not depend on its size."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +70,12 @@ def chosen(
     return {**of, **{name: method(name) for name in further}}
 
 
+def map_for(learners: Sequence[str]) -> str:
+    """Name of the map of a run that names none: that of its first learner on cells."""
+    on_cells = [LEARNERS[name] for name in learners if name in LEARNERS and LEARNERS[name].on == "cells"]
+    return on_cells[0].usual_map if on_cells else Learner.usual_map
+
+
 def options_of(of: Methods, values: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     """The options of each of these methods, with these of them given; those of learners know those of their kernel."""
     found = {name: one.Options(**values.get(name, {})) for name, one in of.items()}
@@ -92,6 +100,25 @@ def refuse_growth(of: Methods, values: Mapping[str, Mapping[str, Any]]) -> None:
                         f"--learner {learner.name}: found --partitioner {name}, whose cells become more as the stream "
                         f"runs; expected one of {', '.join(able)}, or another --partitioner"
                     )
+
+
+def refuse_unknown_tables(of: Methods) -> None:
+    """Refuse learners that need to know more of cells than the map of the run does.
+
+    Raises
+    ------
+    OptionError
+    """
+    for one in of.values():
+        if not isinstance(one, Learner) or not one.tables:
+            continue
+        map_name, of_map = next((name, other) for name, other in of.items() if isinstance(other, Map))
+        if not of_map.tables.issuperset(one.tables):
+            able = ", ".join(name for name, other in MAPS.items() if other.tables.issuperset(one.tables))
+            raise OptionError(
+                f"--learner {one.name}: needs the {one.tables[0]} of cells, which --partitioner {map_name} does not "
+                f"have; expected --partitioner {able}"
+            )
 
 
 def refuse_sweep(of: Methods, options: Mapping[str, Any]) -> None:
@@ -125,9 +152,16 @@ def searches_anything(of: Methods, values: Mapping[str, Mapping[str, Any]]) -> b
     searching = any(
         one.parameter(options[name]) and one.given(options[name]) is None
         for name, one in of.items()
-        if not isinstance(one, KernelMethod)
+        if not isinstance(one, KernelMethod | Map)
     )
-    of_map = any(isinstance(one, Map) and one.given(options[name]) is None for name, one in of.items())
+    maps = [(one, options[name]) for name, one in of.items() if isinstance(one, Map)]
+    of_map = any(
+        one.width(options[name], *each, ROWS) is None
+        for each in maps
+        for name, one in of.items()
+        if isinstance(one, Learner) and one.on == "cells"
+    )
+    searching = searching or of_map
     return searching or any(
         isinstance(one, Learner) and one.searches_C(one.resolved(options[name], searching=of_map))
         for name, one in of.items()

@@ -10,6 +10,7 @@ import numpy as np
 
 from ikmap.partitioners.base import Partitions
 from ikmap.partitioners.iforest import IForestPartitions, fit_iforest
+from ikmap.partitioners.spheres import SpherePartitions, fit_spheres
 from ikmap.partitioners.subsample import draw_subsamples
 from ikmap.partitioners.voronoi import VoronoiPartitions, fit_voronoi
 from ikmap.rows import Rows
@@ -20,9 +21,11 @@ __all__ = [
     "METHODS",
     "IForestPartitions",
     "Partitions",
+    "SpherePartitions",
     "VoronoiPartitions",
     "draw_subsamples",
     "fit_partitions",
+    "fit_spheres",
 ]
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ikmap.tasks.classification import Classification
+from ikmap.tasks.novelty import Novelty
 from ikmap.tasks.task import Asked, Figure, LearningTask, Tally, plain_label
 
 __all__ = [
@@ -22,7 +23,7 @@ __all__ = [
     "task_words",
 ]
 
-TASKS: dict[str, type[LearningTask]] = {task.name: task for task in (Classification,)}
+TASKS: dict[str, type[LearningTask]] = {task.name: task for task in (Classification, Novelty)}
 DEFAULT = Classification.name
 """What ``--task auto`` means where the description of a data set says nothing else."""
 LATER = ("regression", "novelty")

@@ -41,6 +41,8 @@ class Figure:
     table : str
         For the heading of a table.
     higher_is_better : bool
+    ranks : bool
+        Whether the learner with the best one is the best; else the first of a run comes first in its report.
     """
 
     key: str
@@ -52,11 +54,17 @@ class Figure:
     lead_of_stream: str
     table: str
     higher_is_better: bool = True
+    ranks: bool = True
 
     @property
     def title(self) -> str:
         """For a heading."""
-        return self.key[:1].upper() + self.key[1:]
+        return self.words[:1].upper() + self.words[1:]
+
+    @property
+    def words(self) -> str:
+        """Its name for people."""
+        return self.key.replace("_", " ")
 
     @property
     def schema(self) -> dict[str, Any]:
@@ -65,7 +73,7 @@ class Figure:
 
     def line(self, value: float) -> str:
         """Name and value: "accuracy 0.8412"."""
-        return f"{self.key} {value:.4f}"
+        return f"{self.words} {value:.4f}"
 
 
 @dataclass(frozen=True)
@@ -80,11 +88,14 @@ class Asked:
         Who says so, for messages: an option, or the description of a data set.
     two_class : pair of sequences of labels, or None
         Labels that count as +1 and as -1.
+    inliers : sequence of str, or None
+        Labels, as words, of the rows that are normal.
     """
 
     word: str = "auto"
     said: str = ""
     two_class: Sequence[Sequence[Any]] | None = None
+    inliers: Sequence[str] | None = None
 
 
 class Tally(Protocol):
@@ -116,6 +127,8 @@ class LearningTask:
         Of predictions.
     needs_labels : bool
         Whether there is nothing to learn without labels.
+    takes_inliers : bool
+        Whether labels of normal rows can be named (:attr:`Asked.inliers`).
     figure : Figure
     told_of_labels, told_of_rows, told : mapping of str to mapping
         What :meth:`about`, :meth:`counted` and, beside the figure, :meth:`figures` say in ``metrics.json``: the JSON
@@ -129,6 +142,7 @@ class LearningTask:
     dtype: ClassVar[str]
     predicted: ClassVar[str]
     needs_labels: ClassVar[bool] = True
+    takes_inliers: ClassVar[bool] = False
     figure: ClassVar[Figure]
     told_of_labels: ClassVar[Mapping[str, Mapping[str, Any]]] = MappingProxyType({})
     told_of_rows: ClassVar[Mapping[str, Mapping[str, Any]]] = MappingProxyType({})
@@ -197,6 +211,15 @@ class LearningTask:
         """Labels in these parts that have no target."""
         return []
 
+    def learned(self, targets: np.ndarray) -> np.ndarray | None:  # noqa: ARG002
+        """Mask of the training rows that are learned from, by their targets; None: all are."""
+        return None
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """What a run says of the labels that it has found, a line each."""
+        return ()
+
     @property
     def known(self) -> str:
         """What labels may be, for people."""
@@ -263,7 +286,7 @@ class LearningTask:
         return predictions
 
     @property
-    def label_type(self) -> Literal["int64", "float64", "string"]:
+    def label_type(self) -> Literal["int64", "float64", "string", "bool"]:
         """Of labels as users see them."""
         return "float64"
 
@@ -281,6 +304,10 @@ class LearningTask:
     def tally(self, target: np.ndarray, decision: np.ndarray) -> Tally:
         """What some rows say of the learner that made these decisions, shape (n, K)."""
         raise NotImplementedError
+
+    def tally_at(self, target: np.ndarray, decision: np.ndarray, numbers: np.ndarray) -> Tally:  # noqa: ARG002
+        """The same of a task that remembers single rows: `numbers` are those of the rows, from 0, shape (n,)."""
+        return self.tally(target, decision)
 
     def tally_from(self, values: Any) -> Tally:
         """Return the tally of which :meth:`Tally.as_json` made this; of None that of no rows."""
@@ -333,6 +360,11 @@ class LearningTask:
         Units are those of a :class:`Figure`; what is no finite number is left out.
         """
         return ()
+
+    @classmethod
+    def more(cls, figures: Mapping[str, Any]) -> str:  # noqa: ARG003
+        """A sentence that follows the first one of a report, on the learner that this one is about."""
+        return ""
 
     @classmethod
     def sections(cls, metrics: Mapping[str, Any]) -> Sequence[Section]:  # noqa: ARG003

@@ -49,6 +49,8 @@ class ResolvedDataset:
         (not told).
     n_train, n_test : int or None
         Published numbers of rows, to check against.
+    inliers : tuple of str, or None
+        Labels of the rows that are normal, for novelty.
     two_class : pair of tuples of labels, or None
         Labels that become +1, labels that become -1.
     divide : float
@@ -69,6 +71,7 @@ class ResolvedDataset:
     header: bool | None = None
     delimiter: str | None = None
     two_class: tuple[tuple[Label, ...], tuple[Label, ...]] | None = None
+    inliers: tuple[str, ...] | None = None
     divide: float = 1.0
     split: Split = field(default_factory=Split)
     registered: bool = False

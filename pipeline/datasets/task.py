@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ikmap.methods import LEARNERS
-from ikmap.tasks import LearningTask, task_named
+from ikmap.tasks import TASKS, LearningTask, task_named
 from pipeline.datasets.registry import ResolvedDataset
 from pipeline.errors import InputError
 from pipeline.params import Params
@@ -29,6 +29,9 @@ def asked_task(params: Params, data: ResolvedDataset) -> type[LearningTask]:
         task = task_named(word)
     except ValueError as error:
         raise InputError(f"{said}, {error}") from None
+    if data.inliers is not None and not task.takes_inliers:
+        takers = ", ".join(name for name, one in TASKS.items() if one.takes_inliers)
+        raise InputError(f"--inliers: found task {task.name} ({said}), expected --task {takers}")
     heedless = [name for name, one in LEARNERS.items() if task.has_weights() and not one.takes_weights]
     able = [name for name, one in LEARNERS.items() if task.name in one.tasks and name not in heedless]
     instead = f"expected --learner {','.join(able)}, or some of these" if able else "no learner does yet"

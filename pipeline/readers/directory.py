@@ -33,6 +33,8 @@ class DirectoryFeed:
         The end is reached when no file has come for so long.
     say : callable
         Told, in one line, of a file that comes too late.
+    require_label : bool
+        As of :func:`~pipeline.readers.open_source`.
     """
 
     replays: ClassVar[bool] = False
@@ -44,11 +46,13 @@ class DirectoryFeed:
         n_columns: int | None,
         idle_seconds: float,
         say: Callable[[str], None],
+        *,
+        require_label: bool = True,
     ) -> None:
         self.url = path.rstrip("/") or "/"
         self.column_names: tuple[str, ...] | None = None
         self._folder = Path(path).expanduser().absolute()
-        self._label, self._n_columns = label, n_columns
+        self._label, self._n_columns, self._require_label = label, n_columns, require_label
         self._idle_seconds, self._say = idle_seconds, say
 
     def arrivals(self, taken: Mapping[str, int]) -> Iterator[Arrival | None]:
@@ -93,7 +97,6 @@ class DirectoryFeed:
             return
         for piece in source.pieces():
             for block in source.read(piece):
-                assert block.y is not None
                 arrival = Arrival(source.url, name, row, block.X, block.y)
                 row += arrival.rows
                 if row > skip + 1:
@@ -107,11 +110,11 @@ class DirectoryFeed:
                 return None
         except InputError as error:
             raise InputError(f"{error} (write files elsewhere and rename them into the directory)") from error
-        source = open_parquet(file, self._label, None, True, PIECE_BYTES, BLOCK_BYTES)
+        source = open_parquet(file, self._label, None, self._require_label, PIECE_BYTES, BLOCK_BYTES)
         if self.column_names is None:
             self.column_names = source.column_names
             if self._n_columns is not None:
-                open_parquet(file, self._label, self._n_columns, True, PIECE_BYTES, BLOCK_BYTES)
+                open_parquet(file, self._label, self._n_columns, self._require_label, PIECE_BYTES, BLOCK_BYTES)
         assert source.column_names is not None
         assert self.column_names is not None
         if source.column_names != self.column_names:

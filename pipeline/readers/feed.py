@@ -26,22 +26,24 @@ class Arrival:
     first_row : int
         1-based number of the first row in its origin.
     X : float64 array (m, d), or csr_array (m, d)
-    y : float64 array (m,), or object array (m,) of str
+    y : float64 array (m,), or object array (m,) of str, or None
+        None where the source has no labels, and none are needed.
     """
 
     url: str
     origin: str
     first_row: int
     X: np.ndarray | sp.csr_array
-    y: np.ndarray
+    y: np.ndarray | None
 
     @property
     def rows(self) -> int:
-        return int(self.y.size)
+        return int(self.X.shape[0])
 
     def part(self, start: int, stop: int) -> Arrival:
         """Rows ``start .. stop - 1`` of these."""
-        return Arrival(self.url, self.origin, self.first_row + start, self.X[start:stop], self.y[start:stop])
+        y = None if self.y is None else self.y[start:stop]
+        return Arrival(self.url, self.origin, self.first_row + start, self.X[start:stop], y)
 
 
 class Feed(Protocol):

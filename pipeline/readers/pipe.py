@@ -48,17 +48,26 @@ class PipeFeed:
         After so many lines, at the latest, it is told what the text holds.
     handle : int
         File descriptor; default: that of standard input.
+    require_label : bool
+        As of :func:`~pipeline.readers.open_source`.
     """
 
     replays: ClassVar[bool] = True
 
     def __init__(
-        self, format: str, label: str | int | None, n_columns: int | None, head_rows: int, handle: int = 0
+        self,
+        format: str,
+        label: str | int | None,
+        n_columns: int | None,
+        head_rows: int,
+        handle: int = 0,
+        *,
+        require_label: bool = True,
     ) -> None:
         self.url = STANDARD_INPUT
         self.column_names: tuple[str, ...] | None = None
         self._format, self._label, self._n_columns = format, label, n_columns
-        self._head_rows, self._handle = head_rows, handle
+        self._head_rows, self._handle, self._require_label = head_rows, handle, require_label
         self._quotes = format != "libsvm"
 
     def arrivals(self, taken: Mapping[str, int]) -> Iterator[Arrival | None]:  # noqa: ARG002
@@ -82,10 +91,10 @@ class PipeFeed:
                 yield None
             else:
                 block = source.parse(text, line)
-                assert block.y is not None
-                if block.y.size:
+                rows = int(block.X.shape[0])
+                if rows:
                     yield Arrival(self.url, self.url, row, block.X, block.y)
-                row, line = row + block.y.size, line + text.count(b"\n")
+                row, line = row + rows, line + text.count(b"\n")
             text = next(records, b"")
 
     def _open(self, head: bytes) -> tuple[DelimitedSource | LibsvmSource, int, int]:
@@ -95,7 +104,8 @@ class PipeFeed:
         kind = packed or format_of(file, self._format)
         self._quotes = kind == "csv"
         if kind == "csv":
-            table = open_delimited(file, self._label, self._n_columns, True, PIECE_BYTES, BLOCK_BYTES)
+            needed = self._require_label
+            table = open_delimited(file, self._label, self._n_columns, needed, PIECE_BYTES, BLOCK_BYTES)
             self.column_names = table.column_names
             return table, table.data_start, table.data_line
         if kind == "libsvm":

@@ -40,7 +40,7 @@ def print_result(metrics: Mapping[str, Any], stream: IO[str] | None = None) -> N
     learners = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     learners.add_column("learner", no_wrap=True)
     figure = task_of(metrics).figure
-    for title in (figure.key, "train s", "predict s"):
+    for title in (figure.words, "train s", "predict s"):
         learners.add_column(title, justify="right", no_wrap=True)
     for name, figures in metrics.get("learners", {}).items():
         learners.add_row(
@@ -54,7 +54,7 @@ def print_result(metrics: Mapping[str, Any], stream: IO[str] | None = None) -> N
         if table.row_count:
             console.print(table)
     if learners.row_count and (said := _of_which_rows(metrics, figure)):
-        console.print(Text(f"{figure.key}: {said}"), soft_wrap=True)
+        console.print(Text(f"{figure.words}: {said}"), soft_wrap=True)
     if times := _of_which_seconds(metrics.get("run", {})):
         console.print(Text(f"time: {times}"), soft_wrap=True)
 

@@ -90,7 +90,7 @@ def headline(metrics: Metrics) -> str:
         notes = [f"{percent(interval[0]).rstrip('%')}–{percent(interval[1])}, 95% interval"] if interval else []
         if baseline is not None:
             notes.append(f"{(accuracy - baseline) * 100:+.1f} points over majority class")
-        tiles.append(_tile(f"{figure.key} of {learner}", shown(accuracy, figure.unit), notes, "result"))
+        tiles.append(_tile(f"{figure.words} of {learner}", shown(accuracy, figure.unit), notes, "result"))
     if baseline is not None:
         tiles.append(_tile("majority class", percent(baseline), ["always answering the most frequent class"]))
     seconds = get_number(run, "seconds")
@@ -135,10 +135,14 @@ def _lead(metrics: Metrics) -> Lead | str:
         said = f": finished so far are {', '.join(done)}." if done else "; no stage has finished."
         return f"This run has no result yet{said}"
     best = (max if figure.higher_is_better else min)(values, key=lambda name: values[name])
+    if not figure.ranks:
+        best = next(iter(values))
     rows_train, rows_test = get_number(data, "rows_train"), get_number(data, "rows_test")
     which = plural(rows_test, "test row") if rows_test is not None else "the test rows"
     which += f" ({test})" if (test := words_for_test_rows(data)) else ""
     end = f", after training on {plural(rows_train, 'row')}." if rows_train is not None else "."
+    if more := task_of(metrics).more(learners_of(metrics)[best]):
+        end += f" {more}"
     return Lead.of(figure.lead, best, shown(values[best], figure.unit), which, end)
 
 
@@ -176,6 +180,7 @@ def figure_section(metrics: Metrics) -> str:
         "result.html",
         key=figure.key,
         title=figure.title,
+        dot=figure.of_test.replace("{rows} test rows ({which})", "the test rows"),
         rows=rows,
         ticks=ticks,
         baseline=percent(baseline, 2) if baseline is not None else "",
@@ -202,7 +207,7 @@ def _learner_table(metrics: Metrics) -> list[list[str]]:
         accuracy, interval = accuracies.get(name, (None, None))
         train, predict = get_number(learner, "train_seconds"), get_number(learner, "predict_seconds")
         confusion = confusions.get(name)
-        put(figure.key, name, shown(accuracy, figure.unit, 2) if accuracy is not None else None)
+        put(figure.words, name, shown(accuracy, figure.unit, 2) if accuracy is not None else None)
         put(
             "95% interval",
             name,
@@ -242,7 +247,7 @@ def _learning_curve(i: int, name: str, points: list[tuple[float, float]], test: 
             title=f"Learning curve of {name}",
             description=f"{figure.title} so far: {begin} after {count(points[0][0])} rows, {end}",
             x="training rows seen",
-            y=f"{figure.key} so far",
+            y=f"{figure.words} so far",
         ),
         reference=test,
         unit=figure.unit,

@@ -51,7 +51,7 @@ def stream_section(metrics: Metrics) -> str:
             title=f"{figure.title} so far along the stream",
             description="; ".join(f"{name}: {end}" for name, end in ends.items()),
             x="rows of the stream",
-            y=f"{figure.key} so far",
+            y=f"{figure.words} so far",
         ),
         unit=figure.unit,
     )
@@ -67,7 +67,7 @@ def stream_section(metrics: Metrics) -> str:
         how += f". Settings and partitionings were chosen on {plural(rows, 'initial row')} and stay as they are"
     how += f". Rows as they arrived: {source}" if (source := get_text(online, "source")) else ""
     picture = render("figure.html", title=f"{figure.title} so far", legend=legend, chart=chart, note=f"{how}.")
-    lines = [(figure.key, [shown(get_value(learner, figure), figure.unit, 2) for learner in learners.values()])]
+    lines = [(figure.words, [shown(get_value(learner, figure), figure.unit, 2) for learner in learners.values()])]
     lines += [("rows predicted", [count(get_number(learner, "rows")) for learner in learners.values()])]
     lines += [
         (f"time for {what}", [duration(get_number(learner, key)) for learner in learners.values()])

@@ -28,7 +28,8 @@ def words_for_test_rows(data: Metrics) -> str:
     if kind == "file":
         urls = [get_text(source, "url") for source in get_list(data, "sources")]
         return f"your test file {shorten(urls[1].rstrip('/').rpartition('/')[2], 60)}" if urls[1:] else "your test file"
-    share = _share(get_number(data, "rows_test"), get_number(data, "rows_train"))
+    train, left_out = get_number(data, "rows_train"), get_number(data, "rows_left_out") or 0.0
+    share = _share(get_number(data, "rows_test"), None if train is None else train + left_out)
     return {
         "official": "the data set's own test set",
         "split": f"a random {share} of the rows" if share else "rows drawn at random",

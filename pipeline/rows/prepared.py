@@ -158,6 +158,8 @@ class PreparedRows:
         self.preparation = Preparation.from_json(attributes["preparation"])
         self._parts = [Part(**part) for part in side["parts"]]
         self._split = Side(**side["split"])
+        self._learned = bool(side.get("learned", False))
+        self._kept = (-1, np.zeros(0, dtype=np.int64))
         self._url = side.get("url", name)
         self._first = np.r_[0, np.cumsum([part.rows for part in self._parts])]
         self._begin = np.r_[0, np.cumsum(side["counts"])]
@@ -177,10 +179,24 @@ class PreparedRows:
 
     def where(self, row: int) -> str:
         """File and row of one of these rows, for people: rows that hold data are counted, from 1."""
-        part = int(np.searchsorted(self._begin, row, side="right")) - 1
-        first = int(self._first[part])
-        number = self._split.of_part(first, self._parts[part].rows)[row - self._begin[part]]
-        return f"{self._url}: row {first + int(number) + 1}"
+        return f"{self._url}: row {int(self.numbers(row, row + 1)[0]) + 1}"
+
+    def numbers(self, start: int, stop: int) -> np.ndarray:
+        """Numbers in their file, from 0, of rows ``start .. stop - 1``."""
+        rows = np.arange(start, stop)
+        part_of = np.searchsorted(self._begin, rows, side="right") - 1
+        found = [self._first[p] + self._of_part(p)[rows[part_of == p] - self._begin[p]] for p in np.unique(part_of)]
+        return np.concatenate([np.zeros(0, dtype=np.int64), *found])
+
+    def _of_part(self, p: int) -> np.ndarray:
+        """Ascending numbers, within part p, of the rows that are meant."""
+        part = self._parts[p]
+        numbers = self._split.of_part(int(self._first[p]), part.rows)
+        if not self._learned:
+            return numbers
+        if self._kept[0] != p:
+            self._kept = p, learned_of(self.store, part.name, numbers, self.preparation)
+        return self._kept[1]
 
     @property
     def row_bytes(self) -> int:
@@ -195,9 +211,8 @@ class PreparedRows:
 
     def targets(self) -> Iterator[np.ndarray]:
         """Yield the targets of the rows of one part after the other."""
-        for part, first in zip(self._parts, self._first, strict=False):
-            numbers = self._split.of_part(int(first), part.rows)
-            yield read_targets(self.store, part.name, self.preparation)[numbers]
+        for p, part in enumerate(self._parts):
+            yield read_targets(self.store, part.name, self.preparation)[self._of_part(p)]
 
     def take(self, rows: np.ndarray) -> Block:
         """Rows by ascending number: features, targets and these numbers. One part is in memory at a time."""
@@ -207,7 +222,7 @@ class PreparedRows:
         for p in np.unique(part_of):
             part = self._parts[p]
             wanted = rows[part_of == p] - self._begin[p]
-            numbers = self._split.of_part(int(self._first[p]), part.rows)[wanted]
+            numbers = self._of_part(int(p))[wanted]
             X, y = read_part(self.store, part.name, int(numbers[0]), int(numbers[-1]) + 1, self.preparation)
             if numbers.size != y.size:
                 X, y = X[numbers - numbers[0]], y[numbers - numbers[0]]
@@ -293,6 +308,12 @@ def read_targets(
     attributes = store.need(name)
     labels = store.open_arrays(name)["labels"]
     return preparation.task.targets(read(labels, slice(start, stop or labels.shape[0])), attributes["found"])
+
+
+def learned_of(store: Store, name: str, numbers: np.ndarray, preparation: Preparation) -> np.ndarray:
+    """Those of some rows of a part, by their numbers in it, that the task learns from."""
+    mask = preparation.task.learned(read_targets(store, name, preparation)[numbers])
+    return numbers if mask is None else numbers[mask]
 
 
 def _arrays_of_part(store: Store, name: str) -> dict[str, np.ndarray]:

@@ -130,7 +130,7 @@ def _stages(
         compile_for(context)
         selection = step("select", partial(select, context))
         say_chosen(context, selection)
-    on_cells, values = widths(params, selection)
+    on_cells, values = widths(params, selection, ingested["rows_train"])
     compile_for(context, on_cells.values())
     Cs = (selection or {}).get("chosen_C", {})
     largest = max(on_cells.values(), default=0)
@@ -220,14 +220,14 @@ def compile_words(context: Context, words: Collection[str]) -> None:
     context.compiled(prepare(context.client, words, context.events.message))
 
 
-def widths(params: Params, selection: Result | None) -> tuple[dict[str, Value], dict[str, Any]]:
+def widths(params: Params, selection: Result | None, n_rows: int) -> tuple[dict[str, Value], dict[str, Any]]:
     """For each learner the map's value, or its own psi or gamma if it works on rows: as chosen, else as given."""
     selected, tuned = (selection or {}).get("chosen", {}), (selection or {}).get("tuned", {})
     on_cells: dict[str, Value] = {}
     values: dict[str, Any] = {}
     for name in params.learners:
         if LEARNERS[name].on == "cells":
-            given = selected[name] if name in selected else params.map.given(params.map_options)
+            given = selected[name] if name in selected else params.width(name, n_rows)
             assert given is not None
             on_cells[name] = given
         else:
@@ -304,6 +304,7 @@ def run_identity(params: Mapping[str, Any], data: ResolvedDataset, sources: list
             "columns": data.n_columns,
             "two_class": [list(side) for side in data.two_class] if data.two_class else None,
             "divide": data.divide,
+            **({"inliers": list(data.inliers)} if data.inliers is not None else {}),
             "split": None
             if data.test_url is not None
             else {"rule": data.split.rule, "fraction": data.split.fraction, "n_train": data.split.n_train},

@@ -151,7 +151,7 @@ def _stages(
         compile_for(context)
         selection = step("select", partial(select, context))
         say_chosen(context, selection)
-    on_cells, values = widths(params, selection)
+    on_cells, values = widths(params, selection, PreparedRows(context.store, "train").n_rows)
     compile_for(context, on_cells.values(), "stream")
     fitted: dict[float, Fitted] = {}
     if on_cells:

@@ -186,8 +186,11 @@ def largest_value(params: Params, rows_train: int) -> Value:
     """The largest value of the map that a run on so many rows may have; 0 without learners on cells."""
     if not params.on_cells:
         return 0
-    search = params.map.search(params.map_options, min(rows_train, params.cv_rows))
-    return search.values[-1] if search is not None else params.map.given(params.map_options) or 0
+    on_cells = [name for name in params.learners if LEARNERS[name].on == "cells"]
+    found = [params.width(name, rows_train) for name in on_cells]
+    if None in found and (search := params.map.search(params.map_options, min(rows_train, params.cv_rows))):
+        found.append(search.values[-1])
+    return max((value for value in found if value is not None), default=0)
 
 
 def least_plan(params: Params, data: ResolvedDataset, workers: int, *, stream: bool = False) -> Plan | None:

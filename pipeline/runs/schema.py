@@ -114,11 +114,14 @@ def _add_figures(parts: Schema, tasks: Iterable[type[LearningTask]]) -> None:
 
 def _of_task(task: type[LearningTask], of_data: list[str]) -> Schema:
     """What holds for runs of one task: the fields of `data`, and its figure. Data without `task` are of the first."""
-    named = {"properties": {"task": {"const": task.name}}} | ({} if task.name == DEFAULT else {"required": ["task"]})
+    named: Schema = {"properties": {"task": {"const": task.name}}}
+    there: Schema = {}
+    if task.name != DEFAULT:
+        named, there = {**named, "required": ["task"]}, {"required": ["data"]}
     key = task.figure.key
     learner = {"required": [key], "properties": {"curve": {"required": [key]}}}
     return {
-        "if": {"properties": {"data": named}},
+        "if": {"properties": {"data": named}, **there},
         "then": {
             "properties": {
                 "data": {"propertyNames": {"enum": of_data}, "required": list(task.told_of_labels)},

@@ -81,9 +81,10 @@ def score(client: Client, model: TrainedModel, data: NewData, output: Output, ev
     learned = model.preparation().task
     figure, tally = learned.figure, learned.total([record["tally"] for record in ordered])
     value = learned.figures(tally)[figure.key] if tally.rows else None
+    labelled = sum(record["rows_labelled"] for record in ordered)
     parts = [(task.args[-1], record["sha256"]) for task, record in zip(tasks, ordered, strict=True)]
     with needing_all_of(model.again):
-        written = output.join(parts, _schema(learned, row=True, label=tally.rows > 0), again)
+        written = output.join(parts, _schema(learned, row=True, label=labelled > 0), again)
     seconds, late = time.perf_counter() - started, Counter[str]()
     for record in ordered:
         late[record["worker"]] += record.get("compile_seconds", 0.0)
@@ -99,7 +100,7 @@ def score(client: Client, model: TrainedModel, data: NewData, output: Output, ev
         "learner": model.learner,
         "output": output.url,
         "task": learned.name,
-        "rows_labelled": tally.rows,
+        "rows_labelled": labelled,
         figure.key: value,
         "said": None if value is None else figure.line(value),
         "stages": [summary],
@@ -112,7 +113,7 @@ def score_piece(model: TrainedModel, data: NewData, piece: Piece, url: str) -> R
     scaling = load_scaling(model.store) if preparation.scale == "minmax" else None
     task = preparation.task
     tally, schema = task.tally_from(None), _schema(task)
-    counts = dict.fromkeys(("rows", "bytes_read"), 0)
+    counts = dict.fromkeys(("rows", "bytes_read", "rows_labelled"), 0)
     fs, path = url_to_fs(url)
     # A task that Dask does twice must not write to a file that the other attempt is writing.
     attempt = f"{path}.{uuid4().hex[:8]}"
@@ -128,11 +129,13 @@ def score_piece(model: TrainedModel, data: NewData, piece: Piece, url: str) -> R
             counts["rows"] += n
             targets = task.encode(block.y, n)
             unknown = task.unknown(targets)
+            counts["rows_labelled"] += int((~unknown).sum())
+            judged = ~unknown if task.needs_labels else np.ones(n, dtype=np.bool_)
             made: dict[str, list[np.ndarray]] = {name: [] for name in task.columns}
             for rows, decision in decisions(model, preparation.features(X, scaling), preparation, where):
                 for name, values in task.values(decision).items():
                     made[name].append(values)
-                known = np.flatnonzero(~unknown[rows])
+                known = np.flatnonzero(judged[rows])
                 if known.size:
                     tally = tally + task.tally(targets[rows][known], decision[known])
             columns = [pa.array(np.concatenate(made[name]), schema.field(name).type) for name in made]

@@ -68,7 +68,8 @@ def tally_of_rows(
         codes, targets = (read(arrays[key], slice(start, stop)) for key in ("codes", "labels"))
         size = codes.nbytes
         block = Block(Cells(codes, fitted.offsets(store)).packed(), targets)
-    tally = test.preparation.task.tally(block.y, model.decision_function(block.rows))
+    decision = model.decision_function(block.rows)
+    tally = test.preparation.task.tally_at(block.y, decision, test.numbers(start, stop))
     return {
         "rows": stop - start,
         "bytes_read": int(size) + block.y.nbytes,

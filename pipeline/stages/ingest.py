@@ -23,6 +23,7 @@ from pipeline.rows.prepared import (
     Preparation,
     PreparedRows,
     Side,
+    learned_of,
     refuse_strangers,
     write_part,
 )
@@ -53,8 +54,8 @@ def ingest(context: Context, data: ResolvedDataset) -> dict[str, Any]:
     kind = asked_task(params, data)  # before a row is read
     train, test = data.sources
     n_tasks = len(train.pieces()) + (len(test.pieces()) if test else 0)
-    # How many tasks finding the ranges takes is known when the rows are counted.
-    stage = Stage(context, "ingest", None if params.scale == "minmax" else n_tasks)
+    # How many tasks finding the ranges takes is known when the rows are counted, those by labels when these are known.
+    stage = Stage(context, "ingest", None if params.scale == "minmax" or data.inliers is not None else n_tasks)
     files = [(train, "train")]
     # With the columns known beforehand the files are read side by side, else those of the first are the second's.
     if test is not None and train.n_columns is not None:
@@ -98,6 +99,13 @@ def ingest(context: Context, data: ResolvedDataset) -> dict[str, Any]:
         # What is not for training is for testing: to shuffle all rows once more would take as long as to store them.
         test_counts = [part["rows"] - k for part, k in zip(train_parts, sides["train"]["counts"], strict=True)]
         sides["test"] = {**sides["train"], "counts": test_counts, "split": asdict(replace(whole, train=False))}
+    for line in preparation.task.notes:
+        context.events.message(line)
+    left_out: dict[str, int] = {}
+    if data.inliers is not None:
+        before = sum(sides["train"]["counts"])
+        leave_out_rows(stage, sides["train"], preparation, data)
+        left_out["rows_left_out"] = before - sum(sides["train"]["counts"])
     attributes = {"preparation": preparation.as_json(), "sides": sides}
     context.store.set_attributes(DATA, attributes)
     if params.scale == "minmax":
@@ -110,6 +118,7 @@ def ingest(context: Context, data: ResolvedDataset) -> dict[str, Any]:
         columns=columns,
         nnz=nnz,
         **about_task(preparation.task),
+        **left_out,
         test=data.test_rows,
         outputs=[DATA, *([SCALE] if params.scale == "minmax" else [])],
     )
@@ -201,7 +210,7 @@ def find_task(url: str, parts: list[Record], data: ResolvedDataset, params: Para
         Nothing can be learned from them.
     """
     try:
-        asked = Asked(*asked_word(params, data), data.two_class)
+        asked = Asked(*asked_word(params, data), data.two_class, data.inliers)
         return asked_task(params, data).find([part["found"] for part in parts], asked)
     except ValueError as error:
         raise InputError(f"{url}: {error}") from None
@@ -225,6 +234,32 @@ def _side(url: str, parts: list[Record], split: Side) -> dict[str, Any]:
         first += part["rows"]
     kept = [asdict(Part(part["name"], part["rows"])) for part in parts]
     return {"url": url, "parts": kept, "counts": counts, "split": asdict(split)}
+
+
+def leave_out_rows(stage: Stage, side: dict[str, Any], preparation: Preparation, data: ResolvedDataset) -> None:
+    """Leave out the training rows that the task does not learn from: count the others, of each part.
+
+    Raises
+    ------
+    InputError
+        There is none.
+    """
+    tasks, first = [], 0
+    for k, part in enumerate(side["parts"]):
+        tasks.append(Task(f"learned-{k:05d}", (stage.context.store, preparation, Side(**side["split"]), first, part)))
+        first += part["rows"]
+    side |= {"counts": [record["learned"] for record in stage.run(learned_rows, tasks)], "learned": True}
+    if not sum(side["counts"]):
+        raise InputError(
+            f"{data.train_url}: found no training row with the label {', '.join(data.inliers or ())} (--inliers); "
+            "give another --seed or --test-size"
+        )
+
+
+def learned_rows(store: Store, preparation: Preparation, side: Side, first: int, part: dict[str, Any]) -> Record:
+    """Task: how many training rows of a part, which begins at row `first`, are learned from."""
+    numbers = side.of_part(first, part["rows"])
+    return {"learned": int(learned_of(store, part["name"], numbers, preparation).size)}
 
 
 def refuse_sparse_scaling(preparation: Preparation) -> None:

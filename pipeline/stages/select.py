@@ -33,7 +33,8 @@ SCORES: dict[str, Callable[..., Record]] = {CELLS: score_cells, SWEEP: sweep_cel
 
 def searches(params: Params) -> list[str]:
     """Names of what cross-validation is to choose, such as "psi", "C", "gamma" and "lambda": the map's comes first."""
-    of_map = params.map.search(params.map_options, params.cv_rows) if params.on_cells else None
+    searched = params.searches_width(params.cv_rows)
+    of_map = params.map.search(params.map_options, params.cv_rows) if searched else None
     of_rows = searches_of_rows(params, params.cv_rows).values()
     C = ["C"] if any(LEARNERS[name].searches_C(params.of(name)) for name in params.learners) else []
     found = [search.parameter for search in (of_map, *of_rows) if search is not None]

@@ -45,6 +45,8 @@ def cell_learners(params: Params) -> tuple[str, ...]:
     Those that sweep are not among them (:mod:`pipeline.stages.select_sweeps`).
     """
     on_cells = {name: LEARNERS[name] for name in params.learners if LEARNERS[name].on == "cells"}
+    if on_cells and not params.searches_width(params.cv_rows):
+        on_cells = {name: one for name, one in on_cells.items() if one.searches_C(params.of(name))}
     every = bool(on_cells) and params.map.given(params.map_options) is None
     if every:
         on_cells = {name: one for name, one in on_cells.items() if not sweeps(params, name)}

@@ -308,7 +308,7 @@ class Intake:
         return {**part, "bytes_written": written}
 
 
-def joined(arrivals: Sequence[Arrival]) -> tuple[Rows, np.ndarray]:
+def joined(arrivals: Sequence[Arrival]) -> tuple[Rows, np.ndarray | None]:
     """Rows and labels of all; sparse rows as wide as their largest index.
 
     Raises
@@ -317,13 +317,17 @@ def joined(arrivals: Sequence[Arrival]) -> tuple[Rows, np.ndarray]:
         Labels are numbers in some rows and text in others.
     """
     for arrival in arrivals[1:]:
+        if arrival.y is None or arrivals[0].y is None:
+            continue
         if arrival.y.dtype != arrivals[0].y.dtype:
             found, expected = ("text", "numbers") if arrival.y.dtype == object else ("numbers", "text")
             raise InputError(
                 f"{arrival.url}: row {arrival.first_row}: found {found} as labels, expected {expected} as in the rows "
                 "before"
             )
-    y = np.concatenate([arrival.y for arrival in arrivals])
+    labels = [arrival.y for arrival in arrivals if arrival.y is not None]
+    # The columns of all rows are the same: either all have a label or none has.
+    y = np.concatenate(labels) if labels else None
     parts: list[Any] = [arrival.X for arrival in arrivals]
     if isinstance(parts[0], np.ndarray):
         return (parts[0] if len(parts) == 1 else np.concatenate(parts)), y
@@ -353,6 +357,8 @@ def check(arrival: Arrival, preparation: Preparation) -> None:
             f"{preparation.n_columns}, the largest of the initial rows; give --columns"
         )
     task = preparation.task
+    if not task.needs_labels or arrival.y is None:
+        return
     unknown = task.unknown(task.encode(arrival.y, arrival.rows))
     if unknown.any():
         row = int(np.argmax(unknown))

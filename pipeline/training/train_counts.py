@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from ikmap._threads import ahead
-from ikmap.methods import Sample, counts_learner
+from ikmap.methods import LEARNERS, Sample, counts_learner
 from pipeline.params import Params
 from pipeline.rows.block_sizes import learning_blocks, packed_row_bytes
 from pipeline.rows.cell_blocks import CellBlocks
@@ -38,12 +39,19 @@ class CountsRunner(Runner):
         blocks = learning_blocks(rows.n_rows, row_bytes, params.seed, shuffled=False, block_bytes=COUNT_BYTES)
         groups = np.array_split(np.arange(len(blocks)), min(len(blocks), TASKS))
         names = [f"{MODELS}/{learner}-counts/{k:03d}" for k in range(len(groups))]
-        stage = lesson.stage(len(groups) + 1)
-        stage.run(
-            count_blocks,
-            [Task(f"count-{k:03d}", (*of, [blocks[b] for b in group], names[k])) for k, group in enumerate(groups)],
-        )
-        (record,) = stage.run(merge_counts, [Task("merge", (*of, names))])
+        twice = counts_learner(learner).twice
+        stage = lesson.stage((len(groups) + 1) * (2 if twice else 1))
+        ranges = [[blocks[b] for b in group] for group in groups]
+        stage.run(count_blocks, [Task(f"count-{k:03d}", (*of, ranges[k], name)) for k, name in enumerate(names)])
+        first = ""
+        if twice:
+            first, again = f"{MODELS}/{learner}-counts/all", [f"{name}-again" for name in names]
+            stage.run(merge_first, [Task("merge-first", (*of, names, first))])
+            stage.run(
+                count_blocks, [Task(f"again-{k:03d}", (*of, ranges[k], name, first)) for k, name in enumerate(again)]
+            )
+            names = again
+        (record,) = stage.run(merge_counts, [Task("merge", (*of, names, first))])
         result = stage.finish(**lesson.chosen, content_hash=record["content_hash"], **record["learner"])
         store.delete(f"{MODELS}/{learner}-counts")  # only now: until here an interrupted run still needs them
         return result
@@ -57,10 +65,15 @@ def count_blocks(
     value: float | None,
     ranges: list[list[tuple[int, int]]],
     name: str,
+    first: str = "",
 ) -> Record:
-    """Task: count some blocks, one after the other, and store their counts together."""
+    """Task: count some blocks, one after the other, and store their counts together.
+
+    In a second look at them, `first` names the counts of all rows in the first.
+    """
     method, options = counts_learner(learner), params.of(learner)
-    train, sample = _sample(store, params, fitted)
+    train, sample = _sample(store, params, learner, fitted)
+    before = store.read_group(first)[1] if first else None
     weigh = weigher(params, learner, train.preparation.task)
     if sample.offsets is None:
         blocks: CellBlocks | RowBlocks = RowBlocks(store, ranges, weigh=weigh)
@@ -71,7 +84,10 @@ def count_blocks(
     rows = 0
     for block, of in zip(ahead(blocks.__getitem__, range(len(blocks))), ranges, strict=True):
         check_values(learner, block.rows, train.where, train.preparation.column_names, of[0][0])
-        found = method.count(options, value, block, sample)
+        if before is None:
+            found = method.count(options, value, block, sample)
+        else:
+            found = method.count_again(options, value, block, sample, before)
         counts = found if counts is None else method.merge(counts, found)
         rows += block.y.size
     assert counts is not None
@@ -85,18 +101,48 @@ def count_blocks(
     }
 
 
-def merge_counts(
-    store: Store, params: Params, learner: str, fitted: Fitted | None, value: float | None, names: list[str]
+def merge_first(
+    store: Store,
+    params: Params,  # noqa: ARG001
+    learner: str,
+    fitted: Fitted | None,  # noqa: ARG001
+    value: float | None,  # noqa: ARG001
+    names: list[str],
+    first: str,
 ) -> Record:
-    """Task: merge the counts of all tasks, in the order of their rows, and store the model."""
-    method, options = counts_learner(learner), params.of(learner)
-    _, sample = _sample(store, params, fitted)
+    """Task: merge the counts of the first look at the rows, for the second."""
+    counts, read = _merged(store, learner, names)
+    written = store.write_group(first, counts, {})
+    return {"bytes_read": read, "bytes_written": written, "outputs": [first], "temporary": True}
+
+
+def _merged(store: Store, learner: str, names: list[str]) -> tuple[dict[str, np.ndarray], int]:
+    """Counts of all tasks, merged in the order of their rows, and the bytes read."""
+    method = counts_learner(learner)
     _, counts = store.read_group(names[0])
     read = sum(array.nbytes for array in counts.values())
     for name in names[1:]:
         _, found = store.read_group(name)
         read += sum(array.nbytes for array in found.values())
         counts = method.merge(counts, found)
+    return counts, read
+
+
+def merge_counts(
+    store: Store,
+    params: Params,
+    learner: str,
+    fitted: Fitted | None,
+    value: float | None,
+    names: list[str],
+    first: str = "",
+) -> Record:
+    """Task: merge the counts of all tasks, in the order of their rows, and store the model."""
+    method, options = counts_learner(learner), params.of(learner)
+    _, sample = _sample(store, params, learner, fitted)
+    counts, read = _merged(store, learner, names)
+    if first:
+        counts = {**store.read_group(first)[1], **counts}
     model, facts = method.finish(options, value, counts, sample)
     output = f"{MODELS}/{learner}"
     return {
@@ -108,6 +154,10 @@ def merge_counts(
     }
 
 
-def _sample(store: Store, params: Params, fitted: Fitted | None) -> tuple[PreparedRows, Sample]:
+def _sample(store: Store, params: Params, learner: str, fitted: Fitted | None) -> tuple[PreparedRows, Sample]:
     train = PreparedRows(store, "train")
-    return train, train.sample(params.seed, None if fitted is None else fitted.offsets(store))
+    sample = train.sample(params.seed, None if fitted is None else fitted.offsets(store))
+    if fitted is not None and LEARNERS[learner].tables:
+        found = params.map.cell_tables(params.map_options, fitted.load(store), sample)
+        sample = replace(sample, tables={name: found[name] for name in params.map.tables})
+    return train, sample

@@ -27,11 +27,11 @@ ROOMS = {
     "flows": ["cli", "options", "runs", "prefect", "batch", "online", "score", "reproduce"],
     "ikmap/learners": [
         "_memory_loops", "_tally_loops", "_rows_loops", "_codes_loops", "_scores_loops", "rows",
-        "linear_model", "mapped_model", "dual", "kernel", "online",
+        "linear_model", "mapped_model", "dual", "kernel", "novelty", "online",
     ],
 }  # fmt: skip
 """Folders and files of a package: each imports what stands before it, and nothing that stands after it."""
-MOST_ARROWS = {"pipeline": 60, "flows": 20, "ikmap/learners": 22}
+MOST_ARROWS = {"pipeline": 60, "flows": 20, "ikmap/learners": 24}
 
 
 def imports(source: str) -> Iterator[tuple[int, str]]:

@@ -119,7 +119,9 @@ class Command:
         held = RunDirectory(directory, {**identity(params, data, sources), **more})
         if held.repaired:
             events.message(held.repaired)
-        asked = Invocation("test", options.to_toml(), {"kind": "local", "workers": 1}, sources, dask_report=False)
+        asked = Invocation(
+            "test", options.to_toml(), {"kind": "local", "workers": 1, "threads": 1}, sources, dask_report=False
+        )
         context: Any = RunContext(NoWorkers(), held, params, events)  # type: ignore[arg-type]
         try:
             check_models(held, events.message)

@@ -10,12 +10,17 @@ from pipeline.params import Params
 
 
 def params_for(**values: Any) -> Params:
-    """Parameters from values by name, with all learners unless some are named.
+    """Parameters from values by name, with all learners of classes unless some are named.
 
     Values that no chosen method has are left out, where a command refuses them. C is not searched unless asked for.
     """
     raw = values.get("feature_scale") == "raw"  # which ogd-dual refuses
-    values = {"learners": tuple(name for name in LEARNERS if not (raw and name == "ogd-dual")), **values}
+    values = {
+        "learners": tuple(
+            name for name, one in LEARNERS.items() if "classification" in one.tasks and not (raw and name == "ogd-dual")
+        ),
+        **values,
+    }
     of = chosen(values.get("partitioner", "anne"), values["learners"], values)
     known = {*plain_options(of), *Params.__dataclass_fields__}
     batch = [name for name in ("svm", "logistic") if name in of]

@@ -88,7 +88,7 @@ def test_nothing_compares_the_name_of_a_task(folder: str) -> None:
 
 
 def test_words_of_tasks() -> None:
-    assert task_words() == ("binary", "multiclass")
+    assert task_words() == ("binary", "multiclass", "novelty")
     for word in ("auto", "binary", "multiclass", "classification"):
         assert task_named(word) is Classification
     with pytest.raises(ValueError, match=r"^which is not available yet; --task multiclass takes each label for a cl"):
@@ -384,8 +384,10 @@ def test_a_learner_that_does_not_serve_the_task(tmp_path: Path) -> None:
         asked_task(Params(task="binary", learners=("by-counts",)), data)
     # A data set's description says it too.
     assert asked_task(Params(learners=("follows",)), ResolvedDataset("a", "b", None, task="numbers")) is Numbers
-    with pytest.raises(InputError, match=r'^data set a is defined with task = "novelty", which is not available yet'):
-        asked_task(Params(), ResolvedDataset("a", "b", None, task="novelty"))
+    with pytest.raises(
+        InputError, match=r'^data set a is defined with task = "regression", which is not available yet'
+    ):
+        asked_task(Params(), ResolvedDataset("a", "b", None, task="regression"))
 
 
 @pytest.mark.usefixtures("numbers")
@@ -399,7 +401,7 @@ def test_what_is_registered_is_what_it_says() -> None:
     for name, task in TASKS.items():
         assert task.name == name
         assert issubclass(task, LearningTask)
-        assert task.figure.key in task.figure.line(0.5)
+        assert task.figure.words in task.figure.line(0.5)
     assert all(learner.tasks <= TASKS.keys() for learner in LEARNERS.values())
     assert BY_COUNTS.name not in LEARNERS
     assert FOLLOWS.name not in LEARNERS

@@ -72,7 +72,7 @@ def test_many_numbers_are_classes_where_the_definition_says_so(tmp_path: Path) -
     assert len(found["classes"]) == 30
 
 
-@pytest.mark.parametrize("task", ["regression", "novelty"])
+@pytest.mark.parametrize("task", ["regression"])
 def test_a_task_that_is_not_there_yet_is_refused_before_a_row_is_read(task: str, tmp_path: Path) -> None:
     data = defined(tmp_path, f"task = '{task}'", "no table at all")
     expected = (

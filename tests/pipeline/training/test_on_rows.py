@@ -52,6 +52,7 @@ from tests.support.runs import context, points, sparse, store_rows, without_clus
 pytestmark = pytest.mark.slow
 
 PSI = 8
+OF_CLASSES = [name for name, learner in LEARNERS.items() if "classification" in learner.tasks]
 ON_ROWS = [name for name, learner in LEARNERS.items() if learner.on == "rows"]
 
 
@@ -75,7 +76,7 @@ def learned(
 @pytest.mark.parametrize(
     ("name", "kind"),
     [
-        *((name, "dense") for name in LEARNERS),
+        *((name, "dense") for name in OF_CLASSES),
         *((name, "sparse") for name, one in LEARNERS.items() if one.on == "rows"),
         ("svm", "sparse"),
     ],
@@ -91,7 +92,7 @@ def test_every_learner_learns_the_same_however_rows_are_stored(name: str, kind: 
 
 
 @pytest.mark.usefixtures("without_cluster")
-@pytest.mark.parametrize("name", list(LEARNERS))
+@pytest.mark.parametrize("name", OF_CLASSES)
 def test_every_learner_takes_more_than_two_classes(name: str, tmp_path: Path) -> None:
     _, model, _, tested = learned(tmp_path, name, classes=3)
     assert model.classes == [0, 1, 2]  # type: ignore[attr-defined]

@@ -1,0 +1,97 @@
+"""Models that score rows by what is known of their cells: how many training rows these hold, or how deep they lie."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from ikmap.cells import Cells
+from ikmap.learners._scores_loops import decisions
+from ikmap.learners.rows import check_rows, n_rows, row_arrays
+from ikmap.model import Model
+
+
+@dataclass(frozen=True, eq=False)
+class CellScores(Model):
+    """Base of models that score a row by the mean of a table over its cells.
+
+    Parameters
+    ----------
+    table : ndarray of float64, shape (n_columns,)
+        A value for each cell.
+    divisor : float
+        The sum over the cells of a row is divided by it.
+    threshold : float
+        A row that scores above is novel.
+    learner : str
+        Name of the learner that made it.
+    params : dict
+        What the learner was asked to do, as JSON values.
+    """
+
+    table: np.ndarray
+    divisor: float
+    threshold: float
+    learner: str
+    params: dict[str, Any] = field(default_factory=dict)
+
+    def mean(self, rows: Cells) -> np.ndarray:
+        """Sum of the table over the cells of each row, by the divisor: float64, shape (n,); no cell adds nothing.
+
+        Raises
+        ------
+        ValueError
+            The rows do not fit the model; row and column are named.
+        """
+        complete = check_rows(rows, self.table.size)
+        out = np.empty((n_rows(rows), 1))
+        arrays = row_arrays(rows, complete=complete)
+        decisions(arrays, np.ascontiguousarray(self.table[:, None]), self.divisor, np.zeros(1), out)
+        return out[:, 0]
+
+    def score(self, rows: Cells) -> np.ndarray:
+        """How novel each row is, float64, shape (n,): larger is more."""
+        raise NotImplementedError
+
+    def decision_function(self, rows: Cells) -> np.ndarray:
+        """How far each score lies above the threshold, float64, shape (n, 1)."""
+        return (self.score(rows) - self.threshold)[:, None]
+
+    def above(self, threshold: float) -> Self:
+        """The same with another threshold."""
+        return replace(self, threshold=threshold)
+
+
+@dataclass(frozen=True, eq=False)
+class CellMasses(CellScores):
+    """Isolation distributional kernel: the table has the number of training rows in each cell.
+
+    The similarity of a row x and the distribution P of n training rows is the mean over the t partitionings of the
+    share of these rows in the cell of x, which is the mean of the isolation kernel of x and all of them,
+    ``K(delta_x, P) = sum_i K(x, x_i) / n``. The divisor is t n; the score is 1 - K, in [0, 1].
+
+    Source: Ting, Xu, Washio and Zhou, Isolation Distributional Kernel, KDD 2020, sections 3 and 5.
+    """
+
+    kind: ClassVar[str] = "cell-masses"
+
+    def score(self, rows: Cells) -> np.ndarray:
+        return 1.0 - self.mean(rows)
+
+
+@dataclass(frozen=True, eq=False)
+class CellDepths(CellScores):
+    """Isolation forest: the table has the expected path length in each leaf, by which the points in it are told apart.
+
+    The score is ``2 ** -(mean path length / c(psi))``, in (0, 1); the divisor is t c(psi).
+
+    Source: Liu, Ting and Zhou, Isolation Forest, ICDM 2008, section 2 (scores) and algorithm 3.
+    """
+
+    kind: ClassVar[str] = "cell-depths"
+
+    def score(self, rows: Cells) -> np.ndarray:
+        found: np.ndarray = np.exp2(-self.mean(rows))
+        return found

@@ -1,0 +1,117 @@
+"""The isolation distributional kernel of a stream: rows are counted as they come, and those of long ago fade."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+
+from ikmap.cells import Cells, absent_code, in_wider_layout
+from ikmap.learners.novelty._fading_loops import fading_pass
+from ikmap.learners.novelty.cell_scores import CellMasses
+from ikmap.learners.rows import check_rows
+
+BINS = 1 << 14
+"""Of scores: the threshold is their quantile to within this fraction of [0, 1]."""
+RECENT_ROWS = 1000
+"""About so many rows make the recent share of alerts."""
+
+
+class Step(NamedTuple):
+    """What was predicted of each row before it was counted: 1 if it was novel, else 0."""
+
+    predicted: np.ndarray
+
+
+@dataclass
+class FadingMasses:
+    """Rows by cell, each with a weight that halves with every `half_life` rows after it.
+
+    A row scores 1 - K(x, P), where P are the rows before it, by their weights. The threshold is the quantile of the
+    scores that rows had when they came, with the same weights. The first row has none.
+
+    Attributes
+    ----------
+    offsets : ndarray of int64, shape (t + 1,)
+    alert_rate : float
+    half_life : float or None
+        In rows; None: rows do not fade, and weights are whole numbers.
+    learner : str
+    masses : ndarray of float64, shape (offsets[-1],)
+    bins, numbers : ndarray of float64
+        See :func:`~ikmap.learners.novelty._fading_loops.fading_pass`.
+    """
+
+    offsets: np.ndarray
+    alert_rate: float
+    half_life: float | None
+    learner: str
+    masses: np.ndarray
+    bins: np.ndarray
+    numbers: np.ndarray
+    n_seen: int = 0
+
+    @classmethod
+    def start(cls, offsets: np.ndarray, alert_rate: float, half_life: float | None, learner: str) -> Self:
+        """No row has come yet."""
+        numbers = np.array([1.0, 0.0, 0.0, 0.0, BINS - 1, 0.0])
+        return cls(offsets, alert_rate, half_life, learner, np.zeros(int(offsets[-1])), np.zeros(BINS), numbers)
+
+    @property
+    def n_support(self) -> int:
+        """It keeps no rows."""
+        return 0
+
+    @property
+    def threshold(self) -> float:
+        """A row that scores above is novel."""
+        return float((self.numbers[4] + 1) / BINS)
+
+    def partial_fit(self, rows: Cells, y: np.ndarray) -> Step:  # noqa: ARG002
+        """Score each row and count it, one after the other; labels are not looked at."""
+        check_rows(rows, self.masses.size)
+        codes = np.ascontiguousarray(rows.codes)
+        if codes.dtype.kind == "i":
+            codes = codes.view(f"u{codes.itemsize}")
+        predicted = np.empty(rows.n_rows, dtype=np.int32)
+        kept = 1.0 if self.half_life is None else float(np.exp2(-1.0 / self.half_life))
+        absent = absent_code(codes.dtype, rows.offsets)
+        of = (self.masses, self.bins, self.numbers, kept, self.alert_rate, 1.0 / RECENT_ROWS)
+        fading_pass(codes, rows.offsets, absent, *of, predicted)
+        self.n_seen += rows.n_rows
+        return Step(predicted)
+
+    def decision_function(self, rows: Cells) -> np.ndarray:
+        """How far scores lie above the threshold, shape (n, 1)."""
+        return self.model([]).decision_function(rows)
+
+    def model(self, classes: list[Any], params: dict[str, Any] | None = None) -> CellMasses:  # noqa: ARG002
+        """What scores as it does now."""
+        divisor = float((self.offsets.size - 1) * self.numbers[1]) or 1.0
+        return CellMasses(self.masses.copy(), divisor, self.threshold, self.learner, params or {})
+
+    def traces(self) -> dict[str, float]:
+        """The recent share of alerts, and the similarity at the threshold."""
+        return {"alert_rate": float(self.numbers[5]), "similarity": 1.0 - self.threshold}
+
+    def grow(self, old: np.ndarray, new: np.ndarray) -> None:
+        """Go on with more cells, in which there were no rows."""
+        self.masses, self.offsets = in_wider_layout(self.masses, old, new), new
+
+    def checkpoint(self) -> dict[str, np.ndarray]:
+        """Arrays of which :meth:`restore` makes this state."""
+        return {
+            "masses": self.masses.copy(),
+            "bins": self.bins.copy(),
+            "numbers": self.numbers.copy(),
+            "offsets": self.offsets.copy(),
+            "n_seen": np.array(self.n_seen),
+        }
+
+    def restore(self, arrays: Mapping[str, np.ndarray]) -> Self:
+        """The state of which :meth:`checkpoint` gave these arrays."""
+        masses, bins, numbers, offsets = (np.array(arrays[name]) for name in ("masses", "bins", "numbers", "offsets"))
+        n_seen = int(arrays["n_seen"])
+        return replace(self, masses=masses, bins=bins, numbers=numbers, offsets=offsets, n_seen=n_seen)

@@ -1,0 +1,123 @@
+"""Novelty as a task: what labels mean, and figures that add up."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.metrics import average_precision_score, roc_auc_score
+
+from ikmap.tasks import Asked, task_from, task_named
+from ikmap.tasks.novelty import MOST_ROWS, Novelty
+from ikmap.tasks.score_histogram import bins_of, quantile_bin, upper_edge
+from tests.naive.novelty import areas
+
+
+def found(labels: list[Any], **asked: Any) -> tuple[Novelty, np.ndarray]:
+    y = np.array(labels, dtype=object if isinstance(labels[0], str) else float)
+    stored, about = Novelty.store(y, y.size)
+    task = Novelty.find([about], Asked("novelty", **asked))
+    targets = task.targets(stored, about)
+    assert np.array_equal(targets, task.encode(y, y.size))
+    again, settled = task.store_targets(targets)
+    assert np.array_equal(task.settled().targets(again, settled), targets)
+    assert task_from(task.as_json()) == task
+    return task, targets
+
+
+def test_what_labels_mean() -> None:
+    assert task_named("novelty") is Novelty
+    assert not Novelty.needs_labels
+    task, targets = found([1.0, 2.0, 1.0, 1.0])
+    assert (task.anomaly, targets.tolist(), task.learned(targets)) == (2, [0, 1, 0, 0], None)
+    assert task.notes == (
+        ["labels are used for evaluation only: rows with label 2, the fewest (1), count as anomalies; --inliers names "
+         "the normal ones"]
+    )  # fmt: skip
+    # Of several that are as rare, the last; a label that is new is none of the rarest.
+    assert found(["a", "a", "c", "b"])[0].anomaly == "c"
+    assert task.encode(np.array([7.0, 2.0]), 2).tolist() == [0, 1]
+    task, targets = found([11.0, 3.0, 11.0, 4.0], inliers=("11",))
+    assert (task.normal, targets.tolist()) == ([11], [0, 1, 0, 1])
+    assert task.learned(targets) is not None
+    assert np.array_equal(task.learned(targets), [True, False, True, False])
+    assert task.encode(np.array([7.0]), 1).tolist() == [1]  # a label that is new is not a normal one
+    task, targets = found([5.0, 5.0])
+    assert (task.anomaly, targets.tolist()) == (None, [-1, -1])
+    assert task.notes == ["all rows have the label 5, which evaluates nothing"]
+
+
+def test_rows_without_labels() -> None:
+    stored, about = Novelty.store(None, 3)
+    task = Novelty.find([about], Asked("novelty"))
+    assert task.targets(stored, about).tolist() == task.encode(None, 3).tolist() == [-1, -1, -1]
+    assert (task.notes, task.counted([0, 0])) == ([], {"anomalies_train": None})
+    assert task.settled() == task
+
+
+@pytest.mark.parametrize(
+    ("labels", "inliers", "said"),
+    [
+        (None, ("11",), "--inliers: found no labels, expected a column of labels; --label names it"),
+        ([1.0, 2.0], ("11",), "--inliers 11: found no row with that label, expected some of 1, 2"),
+    ],
+)
+def test_inliers_that_are_not_there(labels: Any, inliers: tuple[str, ...], said: str) -> None:
+    _, about = Novelty.store(None if labels is None else np.array(labels), 2)
+    with pytest.raises(ValueError, match=f"^{said}$"):
+        Novelty.find([about], Asked("novelty", "", None, inliers))
+
+
+def test_labels_that_are_numbers() -> None:
+    with pytest.raises(ValueError, match=r"^found more than 1000 different labels, .*--label names another column"):
+        Novelty.store(np.arange(1001.0), 1001)
+
+
+def test_tallies_add_up_and_are_what_they_say() -> None:
+    rng = np.random.default_rng(0)
+    n = 500
+    decision = np.round(rng.normal(-1.0, 1.0, size=(n, 1)), 2)  # with ties
+    target = rng.integers(-1, 2, size=n).astype(np.int32)
+    decision[target == 1] += 0.7
+    task = Novelty(None, 2, [])
+    numbers = rng.permutation(n)
+    whole = task.tally_at(target, decision, numbers)
+    for cuts in ([100], [1, 2, 400]):
+        pieces = [
+            task.tally_at(target[rows], decision[rows], numbers[rows]).as_json()
+            for rows in np.split(np.arange(n), cuts)
+        ]
+        assert task.total(pieces).as_json() == whole.as_json()
+        assert task.total(pieces[::-1]).as_json() == whole.as_json()
+    figures = task.figures(whole)
+    assert figures["alert_rate"] == (decision > 0).mean()
+    known = target >= 0
+    exact = roc_auc_score(target[known], decision[known, 0])
+    assert areas(decision[target == 0, 0], decision[target == 1, 0]) == pytest.approx(exact, rel=1e-12)
+    assert abs(figures["roc_auc"] - exact) <= figures["roc_auc_error"] + 1e-12
+    assert figures["roc_auc_error"] < 0.01
+    assert figures["average_precision"] == pytest.approx(
+        average_precision_score(target[known], decision[known, 0]), abs=0.005
+    )
+    best = sorted(range(n), key=lambda k: (-decision[k, 0], numbers[k]))[:MOST_ROWS]
+    assert [(row["row"], row["score"]) for row in figures["most_novel"]] == [(numbers[k], decision[k, 0]) for k in best]
+    none = task.figures(task.tally(np.full(3, -1), np.zeros((3, 1))))
+    assert (none["alert_rate"], none["roc_auc"], none["average_precision"]) == (0.0, None, None)
+    assert task.figures(task.tally_from(None))["alert_rate"] is None
+
+
+def test_bins_are_narrow_and_ascend() -> None:
+    values = np.sort(np.concatenate([np.random.default_rng(1).normal(size=300), [0.0, -0.0, 1e-300, -1e-300, 1.0]]))
+    bins = bins_of(values, 10)
+    assert (np.diff(bins) >= 0).all()
+    assert bins_of(np.array([-0.0]), 10) == bins_of(np.array([0.0]), 10)
+    for value, number in zip(values, bins, strict=True):
+        edge = upper_edge(number, 10)
+        assert value <= edge
+        assert bins_of(np.array([edge]), 10)[0] == number
+        assert abs(edge - value) <= abs(value) * 2**-9 + 5e-324 or value == 0.0
+        assert bins_of(np.array([np.nextafter(edge, np.inf)]), 10)[0] != number or edge == 0.0
+    assert quantile_bin(np.array([3, 5, 9]), np.array([90, 6, 4]), 0.05) == 5
+    assert quantile_bin(np.array([3, 5, 9]), np.array([90, 6, 4]), 0.1) == 3
+    assert quantile_bin(np.array([7]), np.array([4]), 0.05) == 7

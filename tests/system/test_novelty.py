@@ -1,0 +1,230 @@
+"""Novelty from the command line to the report: without labels, with labels that evaluate, as a stream."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from flows.options.batch import BatchOptions, OnlineOptions
+from flows.options.score import ScoreOptions
+from flows.score import result_lines
+from ikmap.learners.novelty.fading import FadingMasses
+from ikmap.methods import LEARNERS, MAPS, Sample, counts_learner
+from pipeline.errors import InputError
+from pipeline.rows import block_sizes
+from pipeline.rows.prepared import PreparedRows
+from pipeline.runs.trained import load_run
+from pipeline.storage.durable import read_json
+from pipeline.storage.store import Store
+from pipeline.training import train_counts
+from tests.support.metrics import check_metrics
+from tests.support.one_process import Command, Heard, one_process, results, score_file
+
+N = 400
+ODD = range(7, N, 50)
+"""Rows far from the others."""
+
+
+def write(path: Path, labels: list[Any] | None = None, n: int = N, seed: int = 0) -> np.ndarray:
+    X = np.random.default_rng(seed).normal(size=(n, 3)).round(3)
+    X[[row for row in ODD if row < n]] += 9
+    with path.open("w", newline="") as stream:
+        rows = csv.writer(stream)
+        rows.writerow(["a", "b", "c"] + (["label"] if labels else []))
+        for row, x in enumerate(X):
+            rows.writerow([*x, *([labels[row]] if labels else [])])
+    return X
+
+
+LABELS = ["odd" if row in ODD else "even" if row % 2 else "usual" for row in range(N)]
+
+
+def command(file: Path, *, stream: bool = False, **options: Any) -> Command:
+    kind = OnlineOptions if stream else BatchOptions
+    given = {"task": "novelty", "learner": ("idk",), "t": 20, "partitioner": "iforest", **options}
+    return Command(kind(input=str(file), **given))
+
+
+@pytest.fixture
+def _small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(block_sizes, "PIECE_ROWS", 16)
+    monkeypatch.setattr(train_counts, "COUNT_BYTES", 1)
+    monkeypatch.setattr(train_counts, "TASKS", 3)
+
+
+@pytest.mark.usefixtures("_small_blocks")
+def test_a_table_without_labels(tmp_path: Path) -> None:
+    X = write(tmp_path / "rows.csv")
+    both = {"learner": ("idk", "iforest-score"), "alert_rate": 0.2}
+    with one_process():
+        metrics = command(tmp_path / "rows.csv", shard_rows=64, **both).run(tmp_path / "run")
+        check_metrics(tmp_path / "run")
+        command(tmp_path / "rows.csv", shard_rows=200, **both).run(tmp_path / "other")
+        assert results(tmp_path / "run") == results(tmp_path / "other")
+        out = tmp_path / "out.parquet"
+        again = score_file(ScoreOptions(model=str(tmp_path / "run"), input=str(tmp_path / "rows.csv"), output=str(out)))
+        loaded = load_run(tmp_path / "run", "idk")
+    data = metrics["data"]
+    assert (data["task"], data["normal_labels"], data["anomaly_label"], data["anomalies_train"]) == (
+        "novelty", None, None, None,
+    )  # fmt: skip
+    assert "selection" not in metrics or not metrics["selection"]
+    table = pq.read_table(out)
+    assert table.column_names == ["row", "alert", "score"]
+    scores = table["score"].to_numpy()
+    assert np.array_equal(table["alert"].to_numpy(), scores > 0)
+    assert (again["alert_rate"], again["rows_labelled"]) == (float((scores > 0).mean()), 0)
+    assert f"alert rate {again['alert_rate']:.4f} on all 400 rows" in result_lines(again)
+    assert np.array_equal(loaded.decision_function(X).ravel(), scores)
+    # The rows that the report names are rows of the file, and the most novel of the test rows.
+    first = metrics["learners"]["idk"]["most_novel"]
+    assert [scores[row["row"]] for row in first] == [row["score"] for row in first]
+    assert {row["row"] for row in first[:1]} <= set(ODD)
+    for name, about in metrics["learners"].items():
+        assert about["psi"] == {"idk": 32, "iforest-score": 256}[name]
+        assert about["alert_rate"] == about["alerts"] / data["rows_test"]
+        assert 0 <= about["alert_rate_train"] <= 0.2
+        assert about["roc_auc"] is None
+    page = (tmp_path / "run" / "report.html").read_text()
+    assert "Most novel rows" in page
+    assert "alert rate" in page
+    assert "alert_rate of" not in page
+    count = metrics["learners"]["idk"]["alerts"]
+    assert count > 1
+    said = f"Most novel of these {count} rows are {', '.join(str(row['row']) for row in first[: min(5, count)])}"
+    assert said in page
+
+
+def test_labels_evaluate_only(tmp_path: Path) -> None:
+    write(tmp_path / "plain.csv")
+    write(tmp_path / "rows.csv", LABELS)
+    heard = Heard()
+    with one_process():
+        plain = command(tmp_path / "plain.csv").run(tmp_path / "plain")
+        metrics = command(tmp_path / "rows.csv").run(tmp_path / "run", heard=heard)
+        out = tmp_path / "out.parquet"
+        score_file(ScoreOptions(model=str(tmp_path / "run"), input=str(tmp_path / "rows.csv"), output=str(out)))
+    assert any(line.startswith("labels are used for evaluation only: rows with label odd") for line in heard.lines)
+    about, without = metrics["learners"]["idk"], plain["learners"]["idk"]
+    assert about["content_hash"] == without["content_hash"]
+    assert about["most_novel"] == without["most_novel"]
+    assert about["roc_auc"] > 0.99
+    assert about["average_precision"] > 0.9
+    assert metrics["data"]["anomaly_label"] == "odd"
+    assert pq.read_table(out)["label"].to_pylist() == [label == "odd" for label in LABELS]
+
+
+@pytest.mark.usefixtures("_small_blocks")
+def test_only_inliers_are_learned_from(tmp_path: Path) -> None:
+    X = write(tmp_path / "rows.csv", LABELS)
+    asked = {"inliers": ("usual",), "test_size": 0.4, "seed": 3}
+    with one_process():
+        metrics = command(tmp_path / "rows.csv", **asked).run(tmp_path / "run")
+        check_metrics(tmp_path / "run")
+        whole = command(tmp_path / "rows.csv", test_size=0.4, seed=3).run(tmp_path / "whole")
+        scaled = command(tmp_path / "rows.csv", **asked, scale="minmax").run(tmp_path / "scaled")
+    data = metrics["data"]
+    assert data["rows_test"] == whole["data"]["rows_test"] == 160
+    assert 0.35 * N > data["rows_train"] > 0.2 * N
+    assert (data["normal_labels"], data["anomalies_train"]) == (["usual"], 0)
+    assert data["rows_left_out"] == 240 - data["rows_train"]
+    page = (tmp_path / "run" / "report.html").read_text()
+    assert "a random 40% of the rows" in page
+    assert "share of the test rows above the threshold" in page
+    assert scaled["data"]["rows_train"] == data["rows_train"]
+    train, every = (PreparedRows(Store(tmp_path / run / "store.zarr"), "train") for run in ("run", "whole"))
+    numbers = train.numbers(0, train.n_rows)
+    usual = [row for row in every.numbers(0, every.n_rows) if LABELS[row] == "usual"]
+    assert numbers.tolist() == usual
+    assert np.array_equal(train.read(0, train.n_rows).rows, X[usual])
+    assert train.where(5).endswith(f"rows.csv: row {usual[5] + 1}")
+
+
+class Killed(Exception):
+    pass
+
+
+@pytest.mark.usefixtures("_small_blocks")
+@pytest.mark.parametrize("what", ["count", "count_again"])
+def test_counting_goes_on_after_a_kill(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str) -> None:
+    write(tmp_path / "rows.csv")
+    with one_process():
+        command(tmp_path / "rows.csv").run(tmp_path / "whole")
+        with monkeypatch.context() as patch:
+            of, done = getattr(counts_learner("idk"), what), []
+
+            def until(_: Any, *args: Any) -> Any:
+                done.append(args)
+                if len(done) == 2:
+                    raise Killed
+                return of(*args)
+
+            patch.setattr(type(LEARNERS["idk"]), what, until)
+            with pytest.raises(Killed):
+                command(tmp_path / "rows.csv").run(tmp_path / "run")
+        command(tmp_path / "rows.csv").run(tmp_path / "run")
+    assert results(tmp_path / "run") == results(tmp_path / "whole")
+    assert not list((tmp_path / "run" / "store.zarr" / "models").glob("idk-counts*"))
+
+
+@pytest.mark.parametrize("labels", [None, LABELS])
+def test_a_stream(tmp_path: Path, labels: list[Any] | None) -> None:
+    X = write(tmp_path / "rows.csv", labels)
+    asked = {"stream": True, "initial": 100, "block_rows": 30, "half_life": 80.0, "order": "file", "psi": 8}
+    with one_process():
+        metrics = command(tmp_path / "rows.csv", **asked).run(tmp_path / "run")
+        check_metrics(tmp_path / "run")
+    about = metrics["learners"]["idk"]
+    predicted = np.fromfile(tmp_path / "run" / "predictions" / "idk.int32", dtype=np.int32)
+    of_map, options = MAPS["iforest"], MAPS["iforest"].Options(t=20, psi=8)
+    cells = of_map.fit(options, 8, Sample(100, 3, None, X[:100].__getitem__, 0), 1).cells(X).packed()
+    state = FadingMasses.start(cells.offsets, 0.05, 80.0, "idk")
+    state.partial_fit(cells[:100], np.zeros(100))
+    expected: list[int] = []
+    for start in range(100, N, 30):
+        block = cells[start : min(start + 30, N)]
+        expected += (state.decision_function(block)[:, 0] > 0).tolist()
+        state.partial_fit(block, np.zeros(block.n_rows))
+    assert predicted.tolist() == expected
+    assert about["alert_rate"] == pytest.approx(predicted.mean())
+    assert about["traces"]["similarity"][-1] == 1.0 - state.threshold
+    assert len(about["traces"]["alert_rate"]) == len(about["curve"]["rows"]) == 10
+    page = (tmp_path / "run" / "report.html").read_text()
+    assert "Share of alerts among the last 1000 rows or so" in page
+    assert read_json(tmp_path / "run" / "metrics.json")["learners"]["idk"]["rows"] == 300
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"psi": 900}, "--psi 900: found 320 training rows, expected at least psi"),
+        ({"learner": ("svm",)}, r"--learner svm: does not learn novelty \(--task novelty\); expected --learner idk,"),
+        (
+            {"learner": ("iforest-score",), "partitioner": "anne"},
+            "--learner iforest-score: needs the depth of cells, which --partitioner anne does not have; expected "
+            "--partitioner iforest",
+        ),
+        ({"inliers": ("1",)}, "--inliers: found no labels, expected a column of labels; --label names it"),
+        ({"inliers": ("1",), "stream": True}, "--inliers: found a stream, which is learned from as it comes"),
+        ({"task": "binary", "learner": ("ogd",), "inliers": ("1",), "label": "a"}, "--inliers: found task classific"),
+        ({"cv_rows": 100}, "--cv-rows 100: found nothing to choose"),
+        ({"learner": ("ogd",), "alert_rate": 0.1}, "--alert-rate 0.1: found --learner ogd, expected one of idk"),
+    ],
+)
+def test_bad_input_is_one_line(tmp_path: Path, options: dict[str, Any], said: str) -> None:
+    write(tmp_path / "rows.csv")
+    with one_process(), pytest.raises(InputError, match=said) as caught:
+        command(tmp_path / "rows.csv", **options).run(tmp_path / "run")
+    assert "\n" not in str(caught.value)
+
+
+def test_all_methods_of_novelty_are_taken_by_default_maps() -> None:
+    tried: Callable[..., BatchOptions] = BatchOptions
+    for name, usual in (("idk", "inne"), ("iforest-score", "iforest"), ("svm", "anne")):
+        assert tried(learner=(name,)).map == usual
