@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import psutil
+
 from pipeline.errors import DoesNotFit
 
 PROCESS_BYTES = 400 << 20
@@ -19,6 +21,14 @@ def worker_limit() -> int | None:
     except ValueError:
         return None
     return int(limit) if limit else None
+
+
+def room() -> float:
+    """Bytes that this process may still take: what its worker's limit leaves, or else what the machine has free."""
+    limit = worker_limit()
+    if limit is None:
+        return float(psutil.virtual_memory().available)
+    return max(0.0, USABLE * limit - psutil.Process().memory_info().rss)
 
 
 def refusal(who: str, needed: float, limit: int, less: str) -> DoesNotFit:

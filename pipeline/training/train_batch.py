@@ -15,16 +15,20 @@ from ikmap.learners.dual.linear_svm import SVMFit, SVMParams, fit_linear_svm, sv
 from ikmap.methods import dual_learner
 from pipeline.errors import writing
 from pipeline.params import Params
-from pipeline.rows.block_sizes import learning_blocks, packed_row_bytes
-from pipeline.rows.cell_blocks import CellBlocks, SpooledBlocks
+from pipeline.rows.block_sizes import BLOCK_BYTES, VISIT_BYTES, learning_blocks, packed_row_bytes
+from pipeline.rows.cell_blocks import CellBlocks
+from pipeline.rows.dealt_blocks import DealtBlocks
 from pipeline.rows.prepared import PreparedRows
 from pipeline.rows.row_weights import weigher
 from pipeline.running.stage import Record
+from pipeline.running.worker_memory import room
 from pipeline.storage.fitted import Fitted
 from pipeline.storage.models import MODELS, save_model
 from pipeline.storage.store import Store
 
 WEIGHTS = ("coef", "intercept")
+ROOM = 0.5
+"""Of the memory that a worker has left: cells that take more, and are visited block by block, are in a file."""
 OF_PROBLEMS = ("problems", "primal", "dual", "gap", "n_iter", "converged", "n_support")
 """A number for each problem: kept in attributes, for arrays of a few numbers take longer to store than to compute."""
 
@@ -70,18 +74,24 @@ def _solve(
 ) -> tuple[SVMFit, int, int]:
     """Solve problems (None: all), in memory or block by block; return also the rows, and the bytes that were read."""
     offsets, train = fitted.offsets(store), PreparedRows(store, "train")
-    in_memory = solver == "memory"
-    whole = {"block_bytes": sys.maxsize} if in_memory else {}
-    ranges = learning_blocks(train.n_rows, packed_row_bytes(offsets), params.seed, shuffled=False, **whole)
+    row_bytes, seed = packed_row_bytes(offsets), params.seed
+    at_once = solver == "memory" and (n_classes > 2 or row_bytes * train.n_rows <= BLOCK_BYTES)
+    whole = {"block_bytes": sys.maxsize} if at_once else {}
+    ranges = learning_blocks(train.n_rows, row_bytes, seed, shuffled=False, **whole)
     weigh = weigher(params, learner, train.preparation.task)
-    blocks: CellBlocks | SpooledBlocks = CellBlocks(store, fitted.cells_name("train"), offsets, ranges, weigh)
-    if not in_memory:
-        blocks = SpooledBlocks(blocks, offsets)
+    stored = CellBlocks(store, fitted.cells_name("train"), offsets, ranges, weigh)
+    blocks: CellBlocks | DealtBlocks = stored
+    if not at_once:
+        sizes = [sum(stop - start for start, stop in block) for block in ranges]
+        most_rows = max(1, VISIT_BYTES // row_bytes)
+        in_memory = solver == "memory" or row_bytes * train.n_rows <= ROOM * room()
+        blocks = DealtBlocks(stored, sizes, offsets, seed=seed, most_rows=most_rows, in_memory=in_memory)
+    n_threads = None if group is None else 1
     with warnings.catch_warnings(), writing(tempfile.gettempdir()):  # of dual variables
         # A ConvergenceWarning, told by its text: the class takes a second to import, and the gap is in the result.
         warnings.filterwarnings("ignore", message="duality gap")
-        fit = fit_linear_svm(blocks, n_classes, svm_params(params, learner), classes_subset=group)
-    return fit, train.n_rows, blocks.bytes_read
+        fit = fit_linear_svm(blocks, n_classes, svm_params(params, learner), classes_subset=group, n_threads=n_threads)
+    return fit, train.n_rows, stored.bytes_read + (0 if at_once else blocks.bytes_read)
 
 
 def store_solution(store: Store, learner: str, number: int, fit: SVMFit) -> Record:

@@ -10,6 +10,7 @@ sweep visits their rows in one random order.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -21,6 +22,8 @@ from ikmap.learners.dual.block_reader import BlockReader, CompiledBlock
 from ikmap.learners.dual.descent import AT_REST
 from ikmap.learners.dual.dual_variables import DualVariables
 from ikmap.learners.dual.progress import Progress
+from ikmap.learners.dual.shared_pass import SharedPass
+from ikmap.learners.dual.whole_numbers import WholeNumbers, whole_numbers
 from ikmap.seeds import generator
 
 TOGETHER_BYTES = 4 << 20
@@ -43,6 +46,7 @@ class _Sums:
     n_support: int = 0
     visits: int = 0
     squares: float = 0.0
+    start: float = 0.0
 
 
 @dataclass
@@ -56,11 +60,13 @@ class BlockProblem:
     positive, class_cost, bias, loss
         As in :class:`~ikmap.learners.dual.descent.Problem`.
     w : ndarray of float64, shape (n_columns + 1,)
-        Weights, the intercept's last.
+        Weights, the intercept's last; those after the latest sweep only outside the phase "sweep".
     phase : {"start", "sweep", "certify", "done"}
         What the next pass is for; "start" adds up the weights of dual variables that are given.
     threshold : float
         How far a row's margin must be from its bound, for the row to be left out.
+    numbers, counted
+        How weights are counted, and in sweeps the weights; None where they are not.
     """
 
     number: int
@@ -75,13 +81,35 @@ class BlockProblem:
     threshold: float = np.inf
     n_support: int = 0
     sums: _Sums = field(default_factory=_Sums)
+    numbers: WholeNumbers | None = None
+    counted: np.ndarray | None = None
 
-    def visit(self, block: CompiledBlock, alpha: np.ndarray, inner_sweeps: int, shrinking: bool, seed: int) -> bool:
+    def begin(self, reader: BlockReader, total_cost: float, start: float) -> None:
+        """Make ready for the first sweep; ``start`` is the sum of a^2 / (2 C) over the dual variables there are."""
+        if reader.cells:
+            base, value = reader.cells
+            length = 2.0 * total_cost + loops.squared_length(self.w) + start
+            most = float(self.class_cost.max()) * reader.heaviest
+            self.numbers = whole_numbers(base.size, value, self.bias, length, most)
+            self.counted = self.numbers.counted(self.w) if self.numbers else None
+
+    def visit(
+        self,
+        block: CompiledBlock,
+        alpha: np.ndarray,
+        inner_sweeps: int,
+        shrinking: bool,
+        seed: int,
+        shared: SharedPass | None,
+    ) -> bool:
         """Do with a group what the phase asks for; whether alpha has changed."""
         rows, norms, y, weight = block
         objective = loops.Objective(y, self.positive, self.class_cost, weight, self.bias, self.loss)
         if self.phase == "start":
             loops.accumulate(rows, objective, self.w, alpha)
+            if self.loss == loops.SQUARED_HINGE:
+                cost = self.class_cost[y] * weight if weight.size else self.class_cost[y]
+                self.sums.start += float((alpha[cost > 0] ** 2 / (2.0 * cost[cost > 0])).sum())
             return True
         order = np.empty(y.size, dtype=np.int32)
         size, left_out = loops.take_up(y, self.class_cost, weight, alpha, order)
@@ -95,10 +123,18 @@ class BlockProblem:
             return left_out > 0
         state, active = np.uint64(seed), size
         threshold = self.threshold if shrinking else np.inf
+        w = self.w
+        if self.numbers and self.counted is not None:
+            rows, w = self.numbers.rows(rows), self.counted
         for sweep in range(inner_sweeps):
             state = np.uint64(loops.shuffle(order, size, state))
-            arrays: Any = (rows, norms, objective, self.w, alpha, order, size, threshold, loops.AT_FIRST)
-            kept, losses, gap, most, rms, growth = loops.one_pass(*arrays)
+            arrays: Any = (rows, norms, objective, w, alpha, order, size, threshold)
+            shares = shared is not None and self.counted is not None and shared.pays(size)
+            began = time.perf_counter()
+            told = shared(*arrays) if shared and shares else loops.one_pass(*arrays, loops.AT_FIRST)
+            kept, losses, gap, most, rms, growth = told
+            if shared:
+                shared.pace.took(shares, time.perf_counter() - began, size)
             sums.growth += growth
             if sweep == 0:
                 sums.losses += losses
@@ -112,16 +148,19 @@ class BlockProblem:
             loops.lay_down(y, self.class_cost, weight, alpha, order, size)
         return True
 
-    def end_pass(self) -> None:
+    def end_pass(self, reader: BlockReader, total_cost: float) -> None:
         """Choose what the next pass is for."""
         sums, self.sums = self.sums, _Sums()
         if self.phase == "start":
             self.progress.length = loops.squared_length(self.w)
             self.phase = "sweep"
+            self.begin(reader, total_cost, sums.start)
         elif self.phase == "sweep":
             self.threshold = AT_REST * np.sqrt(sums.squares / sums.visits) if sums.squares > 0.0 else np.inf
             if self.progress.swept(sums.whole, sums.losses, sums.gap, sums.most, sums.growth):
                 self.phase = "certify"
+                if self.numbers and self.counted is not None:
+                    self.w = self.numbers.weights(self.counted)
         else:
             self.n_support = sums.n_support
             self.threshold = np.inf
@@ -146,6 +185,8 @@ def descend_blocks(
     inner_sweeps: int,
     shrinking: bool,
     seed: int,
+    total_cost: float,
+    n_threads: int,
 ) -> None:
     """Solve each problem to the relative duality gap of its progress, or as far as that lets it go.
 
@@ -157,16 +198,36 @@ def descend_blocks(
         To start from, changed in place.
     seed : int
         Of the order of rows.
+    total_cost : float
+        Sum of the rows' C.
+    n_threads : int
+        Up to two make a sweep; the result is the same bit for bit.
     """
-    cycle = 0
+    cycle, shared = 0, None
+    for problem in problems:
+        if problem.phase == "sweep":
+            problem.begin(reader, total_cost, 0.0)
+    if n_threads > 1 and reader.cells:
+        shared = _shared_pass(reader)
     while unsolved := [problem for problem in problems if problem.phase != "done"]:
         groups = draw_groups(reader, seed, cycle)
         for k, (numbers, block) in enumerate(zip(groups, reader.each(groups), strict=True)):
             for problem in unsolved:
                 alpha = duals.read(problem.slot, numbers)
                 random = int(generator(seed, problem.number, cycle, k).integers(2**63))
-                if problem.visit(block, alpha, inner_sweeps, shrinking, random):
+                if problem.visit(block, alpha, inner_sweeps, shrinking, random, shared):
                     duals.write(problem.slot, numbers, alpha)
         for problem in unsolved:
-            problem.end_pass()
+            problem.end_pass(reader, total_cost)
         cycle += 1
+
+
+def _shared_pass(reader: BlockReader) -> SharedPass | None:
+    """What lets two threads make sweeps over groups of blocks, if the cells can be shared out."""
+    assert reader.cells is not None
+    assert reader.columns is not None
+    base, _ = reader.cells
+    if not SharedPass.suits(base, reader.columns):
+        return None
+    together = max(1, TOGETHER_BYTES // max(1, reader.largest))
+    return SharedPass(together * max(reader.sizes.values()), base.size)

@@ -50,6 +50,8 @@ class BlockReader:
         self.columns: int | None = None
         self.sizes: dict[int, int] = {}
         self.largest = 0
+        self.heaviest = 1.0
+        self.cells: tuple[np.ndarray, float] | None = None
         self._complete: dict[int, bool] = {}
         self._numbers: tuple[int, ...] = ()
         self._loaded: CompiledBlock | None = None
@@ -76,11 +78,18 @@ class BlockReader:
             yield from ahead(self._read, groups)
 
     def survey(self) -> np.ndarray:
-        """Look at all blocks once: sizes become known, and the weight of the rows of every class is returned."""
-        counts = np.zeros(self.n_classes)
+        """Look at all blocks once: sizes become known, and the weight of the rows of every class is returned.
+
+        Then ``heaviest`` is the weight of the row that has the largest, and ``cells``, where all rows are cells and
+        none lacks one, the first column of every partitioning and the feature value of a cell.
+        """
+        counts, heaviest = np.zeros(self.n_classes), []
         for b in range(len(self)):
-            _, _, y, weight = self[b]
+            rows, _, y, weight = self[b]
             counts += np.bincount(y, weights=weight if weight.size else None, minlength=self.n_classes)
+            heaviest.append(weight.max() if weight.size else 1.0)
+        self.heaviest = float(max(heaviest))
+        self.cells = rows[1:] if all(self._complete.values()) else None
         return counts
 
     def _read(self, numbers: tuple[int, ...]) -> CompiledBlock:

@@ -18,15 +18,12 @@ from ikmap.learners.dual import _linear_svm_loops as loops
 from ikmap.learners.dual.block_reader import CompiledBlock
 from ikmap.learners.dual.progress import Progress
 from ikmap.learners.dual.shared_pass import SharedPass
+from ikmap.learners.dual.whole_numbers import WholeNumbers, complete_cells, whole_numbers
 
 CHUNK = 8192
 """Rows whose losses are summed apart, so that sums do not depend on the number of threads."""
 AT_REST = 3.0
 """Rows are left out whose margin is further from its bound than so many times the typical step."""
-
-
-COARSEST = 2.0**30
-"""Weights are counted in whole numbers if so many, of a row, are worth no more than a margin of 1."""
 
 
 @dataclass(frozen=True)
@@ -76,45 +73,28 @@ class _Sweeps:
         self.problem, self.w, self.alpha = problem, w, alpha
         self.rows, self.shared = problem.block.rows, None
         self.state, self.shrinking = np.uint64(seed), shrinking
-        self.counted = False
-        if len(self.rows) == 3 and isinstance(self.rows[2], float):
-            self._count()
-        if n_threads > 1 and self.counted and SharedPass.suits(self.rows, problem.n_columns):
-            self.shared = SharedPass(self.rows[0])
+        self.numbers = self._whole_numbers() if complete_cells(self.rows) else None
+        if self.numbers:
+            self.rows, self.w = self.numbers.rows(self.rows), self.numbers.counted(w)
+        if n_threads > 1 and self.numbers and SharedPass.suits(self.rows[1], problem.n_columns):
+            self.shared = SharedPass(*self.rows[0].shape)
         self.activate()
 
-    def _count(self) -> None:
-        """Go over to whole numbers as fine as int64 allows for, unless rounding to them could ever be seen.
+    def _whole_numbers(self) -> WholeNumbers | None:
+        """Choose whole numbers for the weights.
 
-        The dual objective rises in every step and is at most sum_i C_i. That bounds |w|, and with it every sum of
-        weights and every dual variable.
+        The dual objective rises in every step and is at most sum_i C_i: that bounds ``|w|``.
         """
-        codes, base, value = self.rows
         problem, alpha, cost = self.problem, self.alpha, _costs(self.problem)
         length = 2.0 * cost.sum() + loops.squared_length(self.w)
         if problem.loss == loops.SQUARED_HINGE:
             length += (alpha[cost > 0] ** 2 / (2.0 * cost[cost > 0])).sum()
-        length, C = np.sqrt(length), cost.max(initial=0.0)
-        largest = max(length * np.sqrt(codes.shape[1]) / value, 4.0 * C + 2.0 * np.sqrt(C) * length)
-        if problem.bias:
-            largest = max(largest, length / problem.bias)
-        # int64 ends at 2^63; three bits are left for the rounding of all this.
-        unit = float(np.ldexp(1.0, 60 - int(np.frexp(largest)[1]))) if largest < np.finfo(float).max else 0.0
-        if not COARSEST * (problem.block.norms[0] + problem.bias**2) < unit < np.inf:
-            return
-        self.rows, self.counted = (codes, base, value * value / unit, unit), True
-        self.sizes = value / unit, problem.bias / unit
-        w = self.w / self.sizes[0]
-        w[-1] = self.w[-1] / self.sizes[1] if problem.bias else 0.0
-        self.w = np.rint(w).astype(np.int64)
+        codes, _, value = self.rows
+        return whole_numbers(codes.shape[1], value, problem.bias, length, cost.max(initial=0.0))
 
     def weights(self) -> np.ndarray:
         """The weights, in float64."""
-        if not self.counted:
-            return self.w
-        w = self.w * self.sizes[0]
-        w[-1] = self.w[-1] * self.sizes[1]
-        return w
+        return self.numbers.weights(self.w) if self.numbers else self.w
 
     def activate(self) -> None:
         """Make every row active that counts at all."""

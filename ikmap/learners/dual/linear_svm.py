@@ -157,9 +157,9 @@ def fit_linear_svm(
     cell_value : float, optional
         Feature value of a cell, where neither 1/sqrt(t) nor 1 is meant.
     n_threads : int, optional
-        Threads to use on one block: groups of eight one-vs-rest problems are solved side by side; of the problem of two
-        classes the certificate is shared and, between two threads, each sweep over many rows of cells. None: as many
-        as there are cores. The result is the same bit for bit.
+        On one block, groups of eight one-vs-rest problems are solved side by side, and of the problem of two classes
+        the certificate is shared. Two threads share each sweep over many rows of cells, on one block or several. None:
+        as many as there are cores. The result is the same bit for bit.
 
     Returns
     -------
@@ -181,18 +181,20 @@ def fit_linear_svm(
     if len(blocks) == 0:
         raise ValueError("no blocks to learn from")
     reader = BlockReader(blocks, n_classes, cell_value, params.normalize)
-    class_cost = np.array(class_costs(params, reader.survey()))
+    counts = reader.survey()
+    class_cost = np.array(class_costs(params, counts))
     if alpha0 is not None:
         alpha0 = np.asarray(alpha0, dtype=np.float64)
         if alpha0.ndim != 2 or alpha0.shape[0] != len(numbers) or not np.isfinite(alpha0).all():
             raise ValueError(f"alpha0 must be finite, of shape ({len(numbers)}, n), got {alpha0.shape}")
         if alpha0.shape[1] != (n := sum(reader.sizes.values())):
             raise ValueError(f"alpha0 has {alpha0.shape[1]} rows, the blocks have {n}")
+    threads = min(n_threads or usable_cores(), usable_cores())
     if len(blocks) == 1:
-        threads = min(n_threads or usable_cores(), usable_cores())
         fit = _fit_in_memory(reader, n_classes, numbers, params, class_cost, alpha0, threads)
     else:
-        fit = _fit_in_blocks(reader, n_classes, numbers, params, class_cost, alpha0)
+        total_cost = float(class_cost @ counts)
+        fit = _fit_in_blocks(reader, n_classes, numbers, params, class_cost, alpha0, total_cost, threads)
     warn_unless_solved(fit, params, "sweeps")
     return fit
 
@@ -204,6 +206,8 @@ def _fit_in_blocks(
     params: SVMParams,
     class_cost: np.ndarray,
     alpha0: np.ndarray | None,
+    total_cost: float,
+    n_threads: int,
 ) -> SVMFit:
     """Solve the problems together, block by block."""
     assert reader.columns is not None
@@ -232,6 +236,8 @@ def _fit_in_blocks(
         inner_sweeps=params.inner_sweeps,
         shrinking=params.shrinking,
         seed=params.seed,
+        total_cost=total_cost,
+        n_threads=n_threads,
     )
     return solution(
         numbers,

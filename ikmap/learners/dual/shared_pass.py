@@ -52,16 +52,16 @@ class SharedPass:
 
     Parameters
     ----------
-    codes : ndarray of integers, shape (n, t)
-        Cells that :meth:`suits`.
+    most_rows, t : int
+        Rows of a sweep, at most, and partitionings: of cells that :meth:`suits`.
     """
 
-    def __init__(self, codes: np.ndarray) -> None:
+    def __init__(self, most_rows: int, t: int) -> None:
         self.exchange = loops.Exchange(
             flags=_lines(3 * loops.LINE, np.uint64),
             sums=_lines(loops.SUMS, np.int64),
-            counts=_lines(loops.COUNTS, np.min_scalar_type((codes.shape[1] + 1) // 2)),
-            kept=np.empty(codes.shape[0], np.int32),
+            counts=_lines(loops.COUNTS, np.min_scalar_type((t + 1) // 2)),
+            kept=np.empty(most_rows, np.int32),
             told=_lines(2 * loops.LINE, np.float64).reshape(2, loops.LINE),
         )
         self.patience = PATIENCE
@@ -69,9 +69,8 @@ class SharedPass:
         self.pool = ThreadPoolExecutor(1)
 
     @staticmethod
-    def suits(rows: tuple[Any, ...], n_columns: int) -> bool:
+    def suits(base: np.ndarray, n_columns: int) -> bool:
         """Whether these cells can be shared out: no two partitionings may have a weight in common."""
-        base = rows[1]
         apart = bool((base[1:] > base[:-1]).all()) and base[-1] < n_columns
         return apart and base.size >= FEWEST_PARTITIONS
 

@@ -13,11 +13,12 @@ from sklearn.exceptions import ConvergenceWarning
 from ikmap.cells import Cells
 from ikmap.learners.dual import _linear_svm_loops as loops
 from ikmap.learners.dual import _shared_pass_loops as shared_loops
-from ikmap.learners.dual import shared_pass
+from ikmap.learners.dual import block_minimization, shared_pass
 from ikmap.learners.dual.linear_svm import LOSSES, SVMParams, fit_linear_svm
 from ikmap.learners.dual.shared_pass import Pace, SharedPass
 from ikmap.learners.rows import Block, row_arrays, squared_norms
 from tests.naive import learners as naive
+from tests.support.svm_problems import Reread
 
 UNIT = 2.0**45
 
@@ -60,7 +61,7 @@ def test_two_threads_make_the_sweep_of_one(n, t, dtype, loss, bias, stop, seed):
     cells, _ = problem(n, np.arange(t) % 9 + 1, dtype, seed)
     rows, norms = counted(cells, 1 / np.sqrt(t)), squared_norms(row_arrays(cells, 1 / np.sqrt(t)))
     alone, together = begin(cells, bias, loss, seed), begin(cells, bias, loss, seed)
-    shared = SharedPass(rows[0])
+    shared = SharedPass(*cells.codes.shape)
     with pytest.MonkeyPatch.context() as patch:
         if stop is not None:
             patch.setattr(shared_loops, "NEVER", stop)  # after so many eights, as when a thread is not let run
@@ -90,7 +91,8 @@ def test_whole_weights_are_sums_of_rounded_dual_variables(loss):
 
 @pytest.mark.parametrize("loss", sorted(LOSSES))
 @pytest.mark.parametrize("warm", [False, True])
-def test_a_fit_on_two_threads_is_that_on_one(loss, warm, monkeypatch):
+@pytest.mark.parametrize("bounds", [[], [100, 240, 420]], ids=["one block", "four blocks"])
+def test_a_fit_on_two_threads_is_that_on_one(loss, warm, bounds, monkeypatch):
     monkeypatch.setattr("ikmap.learners.dual.linear_svm.usable_cores", lambda: 2)
     monkeypatch.setattr(shared_pass, "FEWEST_ROWS", 20)
     monkeypatch.setattr(shared_pass, "PATIENCE", 1e6)
@@ -100,8 +102,10 @@ def test_a_fit_on_two_threads_is_that_on_one(loss, warm, monkeypatch):
     monkeypatch.setattr(SharedPass, "__call__", lambda self, *a: made.append(1) or original(self, *a))
     cells, y = problem(500, np.full(40, 9))
     alpha0 = np.random.default_rng(1).uniform(-1, 3, (1, 500)) if warm else None
-    params = SVMParams(loss=loss, C=2.0, tol=1e-6, max_iter=5000, fit_intercept=True)
-    one, two = (fit_linear_svm([Block(cells, y)], 2, params, alpha0=alpha0, n_threads=k) for k in (1, 2))
+    params = SVMParams(loss=loss, C=2.0, tol=1e-2 if bounds else 1e-6, max_iter=5000, fit_intercept=True)
+    monkeypatch.setattr(block_minimization, "TOGETHER_BYTES", 250 * 40)  # two blocks or three
+    blocks = Reread(cells, y, bounds)
+    one, two = (fit_linear_svm(blocks, 2, params, alpha0=alpha0, n_threads=k) for k in (1, 2))
     assert len(made) > 3
     for name in ("coef", "intercept", "alphas", "primal", "dual", "gap", "n_iter"):
         np.testing.assert_array_equal(getattr(one, name), getattr(two, name), err_msg=name)
@@ -117,14 +121,14 @@ def test_a_helper_is_not_left_waiting(monkeypatch):
         return original(helper, *arguments)
 
     monkeypatch.setattr(shared_loops, "shared_pass", fails)
-    rows, shared = counted(cells, 1.0), SharedPass(cells.codes)
+    rows, shared = counted(cells, 1.0), SharedPass(*cells.codes.shape)
     with pytest.raises(KeyboardInterrupt):
         shared(rows, np.array([33.0]), *begin(cells, 0.0, "hinge", 0), 64, np.inf)
 
 
 def test_sweeps_that_are_broken_off_are_given_up(monkeypatch):
     cells, _ = problem(64, np.full(33, 5))
-    rows, shared = counted(cells, 1.0), SharedPass(cells.codes)
+    rows, shared = counted(cells, 1.0), SharedPass(*cells.codes.shape)
     monkeypatch.setattr(shared_loops, "NEVER", 2)
     monkeypatch.setattr(Pace, "shares", lambda self: True)  # noqa: ARG005
     for _ in range(int(shared_pass.PATIENCE)):
@@ -157,10 +161,10 @@ def test_what_is_faster_may_change():
 
 def test_only_partitionings_with_weights_of_their_own_are_shared_out():
     cells, _ = problem(20, np.full(40, 5))
-    assert SharedPass.suits(row_arrays(cells), cells.n_columns)
+    assert SharedPass.suits(row_arrays(cells)[1], cells.n_columns)
     read_back, value = Cells.from_csr(cells.to_csr())
-    assert not SharedPass.suits(row_arrays(read_back, value), read_back.n_columns)
-    assert not SharedPass.suits(row_arrays(Cells(cells.codes[:, :9], cells.offsets[:10])), 45)
+    assert not SharedPass.suits(row_arrays(read_back, value)[1], read_back.n_columns)
+    assert not SharedPass.suits(row_arrays(Cells(cells.codes[:, :9], cells.offsets[:10]))[1], 45)
 
 
 @pytest.mark.parametrize("loss", sorted(LOSSES))

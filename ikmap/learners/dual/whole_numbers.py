@@ -1,0 +1,73 @@
+"""Weights of cells as whole numbers: sums that are exact in any order, so that two threads can share a sweep."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+COARSEST = 2.0**30
+"""Weights are counted in whole numbers if so many, of a row, are worth no more than a margin of 1."""
+
+
+class WholeNumbers(NamedTuple):
+    """How weights are counted (see ``_rows_loops``).
+
+    Attributes
+    ----------
+    unit : float
+        A power of two.
+    cell, constant : float
+        What a count of 1 is worth as the weight of a cell, and of the constant feature.
+    """
+
+    unit: float
+    cell: float
+    constant: float
+
+    def rows(self, rows: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Arrays of cells in the counted layout."""
+        codes, base, value = rows
+        return codes, base, value * value / self.unit, self.unit
+
+    def counted(self, w: np.ndarray) -> np.ndarray:
+        """Weights in whole numbers, rounded."""
+        numbers = w / self.cell
+        numbers[-1] = w[-1] / self.constant if self.constant else 0.0
+        return np.rint(numbers).astype(np.int64)
+
+    def weights(self, counted: np.ndarray) -> np.ndarray:
+        """The reverse of :meth:`counted`, in float64."""
+        w = counted * self.cell
+        w[-1] = counted[-1] * self.constant
+        return w
+
+
+def complete_cells(rows: tuple[Any, ...]) -> bool:
+    """Whether arrays of rows are cells, none of which is absent: only their weights can be counted."""
+    return len(rows) == 3 and isinstance(rows[2], float)
+
+
+def whole_numbers(t: int, value: float, bias: float, squared_length: float, largest_cost: float) -> WholeNumbers | None:
+    """Choose whole numbers as fine as int64 allows for; None if rounding to them could ever be seen.
+
+    Parameters
+    ----------
+    t : int
+        Cells of a row.
+    value, bias : float
+        Feature value of a cell, and that of the constant feature, 0 for none.
+    squared_length : float
+        Bound on ``|w|^2`` from now on, and with it on every sum of weights and every dual variable.
+    largest_cost : float
+        C of the row that has the largest.
+    """
+    length, C = np.sqrt(squared_length), largest_cost
+    largest = max(length * np.sqrt(t) / value, 4.0 * C + 2.0 * np.sqrt(C) * length)
+    if bias:
+        largest = max(largest, length / bias)
+    # int64 ends at 2^63; three bits are left for the rounding of all this.
+    unit = float(np.ldexp(1.0, 60 - int(np.frexp(largest)[1]))) if largest < np.finfo(float).max else 0.0
+    if not COARSEST * (t * value**2 + bias**2) < unit < np.inf:
+        return None
+    return WholeNumbers(unit, value / unit, bias / unit)
