@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Self
 
 import numpy as np
@@ -123,4 +124,4 @@ def pieces(n_rows: int, offsets: np.ndarray) -> list[tuple[int, int]]:
     cells = int(offsets[-1]) // max(1, offsets.size - 1)
     count = int(np.clip(n_rows // max(LEAST_ROWS, ROWS_PER_CELL * cells), 1, MOST_PIECES))
     ends = [n_rows * k // count for k in range(count + 1)]
-    return list(zip(ends[:-1], ends[1:], strict=True))
+    return list(pairwise(ends))
