@@ -16,6 +16,7 @@ NAMES = (
     "pipeline",
     "selection",
     "novelty",
+    "regression",
     "scaling",
     "solvers",
     "models",
