@@ -1,4 +1,4 @@
-"""Regression: ridge on cells beside gradient boosting and ridge on the columns, and its solver beside scikit-learn's."""
+"""Regression: ridge on cells beside gradient boosting and ridge on columns, and its solver beside scikit-learn's."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ TITLE = "Regression"
 ABOUT = (
     "R2 on a fifth of the rows, drawn by a seed: a run of the pipeline with `--learner ridge --partitioner iforest "
     "--psi auto --scale minmax`, psi and C by cross-validation, with all its stages, beside scikit-learn's "
-    "HistGradientBoostingRegressor(max_iter=500) and Ridge() on the columns; the figure is our R2. And seconds of ridge "
+    "HistGradientBoostingRegressor(max_iter=500) and Ridge() on the columns; the figure is our R2. Seconds of ridge "
     "on the same cells, one thread each: conjugate gradients on integers against scikit-learn's Ridge on the same "
     "cells as a CSR matrix, at the tolerance with which its objective is as close to the optimum as ours"
 )
 ASKED = {"cpu_act": 0.98, "california": 0.83}
-T = 400
+T = 1000
 """Partitionings."""
 CLOSE = 1e-3
 """Objectives are compared this close to the optimum, relative."""
