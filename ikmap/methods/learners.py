@@ -74,7 +74,7 @@ class StreamLearner(Learner):
     """
 
     way: ClassVar[Literal["online", "batch"]] = "online"
-    runner: ClassVar[Literal["stream", "dual", "whole", "counts"]] = "stream"
+    runner: ClassVar[Literal["stream", "dual", "whole", "counts", "rounds"]] = "stream"
     grows: ClassVar[bool] = False
     traced: ClassVar[Mapping[str, str]] = MappingProxyType({})
     Options: ClassVar[type[MethodOptions]] = OnlineOptions
@@ -152,7 +152,7 @@ class WholeLearner(Learner):
     """
 
     way: ClassVar[Literal["online", "batch"]] = "batch"
-    runner: ClassVar[Literal["stream", "dual", "whole", "counts"]] = "whole"
+    runner: ClassVar[Literal["stream", "dual", "whole", "counts", "rounds"]] = "whole"
     Options: ClassVar[type[MethodOptions]] = BatchOptions
 
     compared_on: ClassVar[int | None] = None

@@ -32,6 +32,8 @@ from ikmap.methods.nogd import NOGD
 from ikmap.methods.ogd import OGD, OGD_DUAL, OGD_NAIVE
 from ikmap.methods.options import OptionError, Spec
 from ikmap.methods.reserved import reserved_among
+from ikmap.methods.ridge import RIDGE
+from ikmap.methods.rounds import RoundsLearner
 from ikmap.tasks import TASKS, LearningTask, task_words
 
 if TYPE_CHECKING:
@@ -158,6 +160,13 @@ def counts_learner(name: str) -> CountsLearner:
     return learner
 
 
+def rounds_learner(name: str) -> RoundsLearner:
+    """The learner of that name, which learns in rounds."""
+    learner = method(name)
+    assert isinstance(learner, RoundsLearner), name
+    return learner
+
+
 def map_of(name: str) -> Map:
     """The map of that name."""
     found = method(name)
@@ -226,6 +235,7 @@ for _one in (
     INNE,
     SVM,
     LOGISTIC,
+    RIDGE,
     OGD,
     OGD_NAIVE,
     OGD_DUAL,

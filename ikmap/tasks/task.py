@@ -22,6 +22,20 @@ type Found = Mapping[str, Any]
 """JSON values that stand for the labels of some rows, beside an array of one value a row."""
 
 
+class BadLabel(ValueError):
+    """A label cannot be one of the task.
+
+    Attributes
+    ----------
+    row : int
+        Number of its row, from 0, among those that were given.
+    """
+
+    def __init__(self, row: int, said: str) -> None:
+        super().__init__(said)
+        self.row = row
+
+
 @dataclass(frozen=True)
 class Figure:
     """The figure of a task that comes first: in tables, curves, one-line results, and what a search goes by.
@@ -129,6 +143,10 @@ class LearningTask:
         Whether there is nothing to learn without labels.
     takes_inliers : bool
         Whether labels of normal rows can be named (:attr:`Asked.inliers`).
+    by_labels : bool
+        Whether ``--task auto`` may choose it, by the labels (:mod:`ikmap.tasks.by_labels`).
+    undecided : bool
+        Whether it only stands for a task that :meth:`find` finds.
     figure : Figure
     told_of_labels, told_of_rows, told : mapping of str to mapping
         What :meth:`about`, :meth:`counted` and, beside the figure, :meth:`figures` say in ``metrics.json``: the JSON
@@ -143,6 +161,8 @@ class LearningTask:
     predicted: ClassVar[str]
     needs_labels: ClassVar[bool] = True
     takes_inliers: ClassVar[bool] = False
+    by_labels: ClassVar[bool] = False
+    undecided: ClassVar[bool] = False
     figure: ClassVar[Figure]
     told_of_labels: ClassVar[Mapping[str, Mapping[str, Any]]] = MappingProxyType({})
     told_of_rows: ClassVar[Mapping[str, Mapping[str, Any]]] = MappingProxyType({})
@@ -163,12 +183,12 @@ class LearningTask:
         Raises
         ------
         ValueError
-            They cannot be labels of this task.
+            They cannot be labels of this task; :class:`BadLabel` where one of them is at fault.
         """
         raise NotImplementedError
 
     @classmethod
-    def find(cls, found: Sequence[Found], asked: Asked) -> Self:
+    def find(cls, found: Sequence[Found], asked: Asked) -> LearningTask:
         """The task that the labels of all parts make.
 
         Raises

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ikmap.rows import Rows
-from ikmap.tasks import Asked, LearningTask
+from ikmap.tasks import Asked, BadLabel, LearningTask
 from pipeline.datasets.registry import ResolvedDataset
 from pipeline.datasets.task import asked_task, asked_word
 from pipeline.errors import InputError
@@ -155,7 +155,7 @@ def ingest_piece(store: Store, source: Source, piece: Piece, folder: str, kind: 
     read = written = 0
     for number, block in enumerate(source.read(piece, skip=kept), start=kept):
         # An empty part keeps the numbering of blocks, on which resuming relies.
-        part, size = store_block(store, _part_name(folder, piece, number), block.X, block.y, source.url, kind)
+        part, size = store_block(store, _part_name(folder, piece, number), block.X, block.y, source.url, kind, block.first_line)
         written += size
         read += block.n_bytes
         parts.append(part)
@@ -169,9 +169,10 @@ def ingest_piece(store: Store, source: Source, piece: Piece, folder: str, kind: 
 
 
 def store_block(
-    store: Store, name: str, X: Rows, y: np.ndarray | None, url: str, kind: type[LearningTask], **more: Any
+    store: Store, name: str, X: Rows, y: np.ndarray | None, url: str, kind: type[LearningTask], first: int = 1, **more: Any
 ) -> tuple[Record, int]:
-    """Store rows as they were found; return what is known of them, and the bytes written.
+    """Store rows as they were found, of which the first has number `first` in its file; return what is known of them,
+    and the bytes written.
 
     Raises
     ------
@@ -180,6 +181,8 @@ def store_block(
     """
     try:
         labels, found = kind.store(y, X.shape[0])
+    except BadLabel as error:
+        raise InputError(f"{url}: row {first + error.row}: {error}") from None
     except ValueError as error:
         raise InputError(f"{url}: {error}") from None
     part = {

@@ -13,7 +13,7 @@ from ikmap.cells import Cells
 from ikmap.learners.dual.linear_svm import fit_linear_svm, svm_model
 from ikmap.learners.dual.linear_svm_path import fit_linear_svm_path
 from ikmap.learners.rows import Block
-from ikmap.methods import LEARNERS, Sample, StreamLearner, WholeLearner
+from ikmap.methods import LEARNERS, RoundsLearner, Sample, StreamLearner, Training, WholeLearner
 from ikmap.methods.map import Value
 from ikmap.model_selection import Learner, Predictor, folds, score_fold, values_of_C
 from ikmap.rows import nbytes_of
@@ -133,6 +133,14 @@ def _learner(name: str, params: Params, task: LearningTask, n_Cs: int) -> Learne
         some = some_of(np.arange(y.size), learner.compared_on)
         return fit_fold(learner, params, None, task, Block(cells[some], y[some]))
 
+    def rounds(cells: Cells, y: np.ndarray) -> Iterator[Predictor]:
+        assert isinstance(learner, RoundsLearner)
+        training = Training(Block(cells, y, weigh(y)), classes, params.seed, task=task)
+        for model in learner.path(params.of(name), training, values_of_C(len(classes))[:n_Cs]):
+            yield predictor(task, model)
+
+    if isinstance(learner, RoundsLearner) and learner.searches_C(params.of(name)):
+        return rounds
     if isinstance(learner, WholeLearner):
         return whole
     if isinstance(learner, StreamLearner):
