@@ -107,7 +107,9 @@ class _Ridge(RoundsLearner):
         offsets = training.rows.offsets
         problem = self._problem(options.replace(C=Cs[0], tol=max(options.tol, PATH_TOL)), offsets)
         alphas = [1 / (2 * C) for C in sorted(Cs)]
-        for alpha, fit in zip(alphas, fit_ridge_path([training.block], problem, alphas, training.n_threads), strict=True):
+        for alpha, fit in zip(
+            alphas, fit_ridge_path([training.block], problem, alphas, training.n_threads), strict=True
+        ):
             yield self._made(fit, alpha, offsets)[0]
 
 

@@ -152,9 +152,7 @@ class Regression(LearningTask):
         for part in parts:
             histogram = histogram + ScoreHistogram.from_json(part["bins"], 1)
         counts = histogram.counts[:, 0]
-        edges = [
-            upper_edge(quantile_bin(histogram.bins, counts, 1 - k / GROUPS), LABEL_BITS) for k in range(1, GROUPS)
-        ]
+        edges = [upper_edge(quantile_bin(histogram.bins, counts, 1 - k / GROUPS), LABEL_BITS) for k in range(1, GROUPS)]
         return cls(float(total / rows), deviation, [edge for edge in dict.fromkeys(edges) if edge < high])
 
     def targets(self, stored: np.ndarray, found: Found) -> np.ndarray:

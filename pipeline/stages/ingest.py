@@ -155,7 +155,9 @@ def ingest_piece(store: Store, source: Source, piece: Piece, folder: str, kind: 
     read = written = 0
     for number, block in enumerate(source.read(piece, skip=kept), start=kept):
         # An empty part keeps the numbering of blocks, on which resuming relies.
-        part, size = store_block(store, _part_name(folder, piece, number), block.X, block.y, source.url, kind, block.first_line)
+        part, size = store_block(
+            store, _part_name(folder, piece, number), block.X, block.y, source.url, kind, block.first_line
+        )
         written += size
         read += block.n_bytes
         parts.append(part)
@@ -169,7 +171,14 @@ def ingest_piece(store: Store, source: Source, piece: Piece, folder: str, kind: 
 
 
 def store_block(
-    store: Store, name: str, X: Rows, y: np.ndarray | None, url: str, kind: type[LearningTask], first: int = 1, **more: Any
+    store: Store,
+    name: str,
+    X: Rows,
+    y: np.ndarray | None,
+    url: str,
+    kind: type[LearningTask],
+    first: int = 1,
+    **more: Any,
 ) -> tuple[Record, int]:
     """Store rows as they were found, of which the first has number `first` in its file; return what is known of them,
     and the bytes written.

@@ -71,9 +71,7 @@ class RoundsRunner(Runner):
             of = (context.store, context.params, lesson.learner, fitted, solver, checkpoint, lesson.n_threads)
             (record,) = stage.run(solve_in_one, [Task("whole", of)])
             Path(checkpoint).unlink(missing_ok=True)
-        return stage.finish(
-            **lesson.chosen, content_hash=record["content_hash"], **record["learner"], solver=solver
-        )
+        return stage.finish(**lesson.chosen, content_hash=record["content_hash"], **record["learner"], solver=solver)
 
     def fills_cluster(self, options: Any, cells_bytes: int) -> bool:
         return choose(options.solver, cells_bytes) == "distributed"
@@ -120,9 +118,7 @@ class Piece:
         store, method = Store(self.path), rounds_learner(self.learner)
         offsets = self.fitted.offsets(store)
         weigh = weigher(self.params, self.learner, PreparedRows(store, "train").preparation.task)
-        ranges = [
-            [(start, min(start + VISIT_ROWS, self.stop))] for start in range(self.start, self.stop, VISIT_ROWS)
-        ]
+        ranges = [[(start, min(start + VISIT_ROWS, self.stop))] for start in range(self.start, self.stop, VISIT_ROWS)]
         blocks: Any = CellBlocks(store, self.fitted.cells_name("train"), offsets, ranges, weigh)
         if not in_memory:
             spooled = SpooledBlocks(blocks, offsets, visit_rows=None)
@@ -187,9 +183,7 @@ def solve_in_one(
     return {"rows": n, "bytes_read": read, **_store(store, params, learner, offsets, state)}
 
 
-def _pieces(
-    path: str, params: Params, learner: str, fitted: Fitted, n_rows: int, offsets: np.ndarray
-) -> list[Piece]:
+def _pieces(path: str, params: Params, learner: str, fitted: Fitted, n_rows: int, offsets: np.ndarray) -> list[Piece]:
     of = rounds_learner(learner).pieces(n_rows, offsets)
     return [Piece(path, learner, fitted, start, stop, params) for start, stop in of]
 
