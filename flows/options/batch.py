@@ -17,7 +17,7 @@ from ikmap.methods.kinds import Choice, Flag, Integer, Names, Real, Several, Tex
 from ikmap.methods.options import BASELINES, FEATURES, LEARNING
 from ikmap.methods.registry import FAULTS
 from ikmap.methods.sharing import Program, chosen, map_for, refuse_growth, searches_anything, shared_out
-from ikmap.tasks import LATER, TASKS, task_words
+from ikmap.tasks import AUTO, task_words
 from pipeline.errors import InputError
 
 DATA, STREAM, RUN, CLUSTER, OUTPUT = "Data", "Stream", "Run", "Cluster", "Output"
@@ -140,7 +140,7 @@ class BatchOptions(CommonOptions):
     )
     task: str = option(
         "auto",
-        Choice(("auto", *task_words()), later=tuple(name for name in LATER if name not in TASKS)),
+        Choice((AUTO, *task_words())),
         group=DATA,
         help="what to learn; auto: as the data set is defined, else by the labels",
     )

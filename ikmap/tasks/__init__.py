@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ikmap.tasks.bad_label import BadLabel
 from ikmap.tasks.classification import Classification
 from ikmap.tasks.novelty import Novelty
 from ikmap.tasks.regression import Regression
-from ikmap.tasks.task import Asked, BadLabel, Figure, LearningTask, Tally, plain_label
+from ikmap.tasks.task import Asked, Figure, LearningTask, Tally, plain_label
 
 __all__ = [
     "AUTO",
-    "LATER",
     "TASKS",
     "Asked",
     "BadLabel",
@@ -30,8 +30,6 @@ __all__ = [
 TASKS: dict[str, type[LearningTask]] = {task.name: task for task in (Classification, Regression, Novelty)}
 DEFAULT = Classification.name
 """What ``--task auto`` means where the description of a data set says nothing else."""
-LATER = ("regression", "novelty")
-"""Names that tasks will have which may not be here yet."""
 
 
 AUTO = "auto"
@@ -78,9 +76,7 @@ def task_named(word: str) -> type[LearningTask]:
     for task in TASKS.values():
         if wanted == task.name or wanted in task.words:
             return task
-    taken = f"--task {TASKS[DEFAULT].words[-1]} takes each label for a class"
-    known = ", ".join(("auto", *task_words()))
-    raise ValueError(f"which is not available yet; {taken}" if word in LATER else f"which is none of {known}")
+    raise ValueError(f"which is none of {', '.join((AUTO, *task_words()))}")
 
 
 def task_of(metrics: Mapping[str, Any]) -> type[LearningTask]:

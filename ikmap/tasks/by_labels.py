@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from ikmap.tasks.classification import MOST_FRACTIONS, MOST_LABELS, Classification
 from ikmap.tasks.regression import Regression
-from ikmap.tasks.task import Asked, Found, LearningTask
+from ikmap.tasks.task import Asked, Found, LearningTask, plain_label
 
 if TYPE_CHECKING:
     import numpy as np
@@ -36,7 +36,7 @@ class ByLabels(LearningTask):
             return Classification.store(labels, n)
         stored, found = Regression.store(labels, n)
         # More than there may be classes, and one that is no whole number if any is.
-        shown = [*some[: MOST_LABELS + 1].tolist(), *some[some % 1 != 0][:1].tolist()]
+        shown = [plain_label(label) for label in (*some[: MOST_LABELS + 1], *some[some % 1 != 0][:1])]
         return stored, {**found, "labels": shown, "label_counts": [0] * len(shown)}
 
     @classmethod

@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
+from ikmap.tasks.bad_label import BadLabel
 from ikmap.tasks.sections import Lines, Section, Table, Text
-from ikmap.tasks.task import Asked, BadLabel, Figure, Found, LearningTask
+from ikmap.tasks.task import Asked, Figure, Found, LearningTask
 
 if TYPE_CHECKING:
     import numpy as np
@@ -33,7 +34,7 @@ class Regression(LearningTask):
     Attributes
     ----------
     mean, deviation : float
-        Of the labels of all rows of the training file, or of the first rows of a stream.
+        Of the labels of all rows of the training file, or of the first rows of a stream that has no end yet.
     deciles : list of float
         Nine numbers, or fewer where some are equal, that divide these labels into tenths.
     """
@@ -42,12 +43,12 @@ class Regression(LearningTask):
     dtype: ClassVar[str] = "float64"
     predicted: ClassVar[str] = "float64"
     by_labels: ClassVar[bool] = True
+    compiled: ClassVar[frozenset[str]] = frozenset({"numbers"})
     figure: ClassVar[Figure] = Figure(
         key="r2",
         unit="number",
-        of_test="R2, the share of the variance that is explained, of {rows} test rows ({which})",
-        of_stream="R2, the share of the variance that was explained, of the rows of the stream, before they were "
-        "learned from",
+        of_test="share of the variance of {rows} test rows ({which}) that is explained",
+        of_stream="share of the variance of the rows of the stream that was explained before they were learned from",
         so_far="Share of the variance of the targets that the predictions explain up to here (R2); each row is predicted "
         "before it is learned from",
         lead="has R2 = {value} on {rows}",
@@ -64,25 +65,14 @@ class Regression(LearningTask):
         },
     }
     told_of_rows: ClassVar[Mapping[str, Any]] = {
-        "target_range": {
-            "description": "The smallest and the largest target of the training rows.",
-            "type": "array",
-            "items": {"type": "number"},
-            "minItems": 2,
-            "maxItems": 2,
-        }
+        "target_range": {"type": "array", "items": {"type": "number"}},
     }
     told: ClassVar[Mapping[str, Any]] = {
         "rmse": {
-            "description": "Root of the mean squared error, in the unit of the target.",
-            "type": ["number", "null"],
-            "minimum": 0,
+            "description": "On the test rows, or those of a stream; null where none was predicted.",
+            "oneOf": [{"type": "null"}, {"type": "number"}],
         },
-        "mae": {
-            "description": "Mean absolute error, in the unit of the target.",
-            "type": ["number", "null"],
-            "minimum": 0,
-        },
+        "mae": {"type": "number"},
         "by_decile": {
             "description": "Test rows in the order of their targets, divided where the deciles of the training file "
             "are: how many, their mean target and mean prediction, and the errors.",
@@ -180,6 +170,10 @@ class Regression(LearningTask):
     def known(self) -> str:
         return "finite numbers"
 
+    @property
+    def loops(self) -> frozenset[str]:
+        return self.compiled
+
     def about(self) -> dict[str, Any]:
         return {"target_mean": self.mean, "target_deviation": self.deviation}
 
@@ -220,7 +214,7 @@ class Regression(LearningTask):
         return {
             "r2": whole.r2,
             "rmse": whole.rmse,
-            "mae": whole.mae,
+            **({} if whole.mae is None else {"mae": whole.mae}),
             "by_decile": [
                 {
                     "rows": group.rows,
@@ -242,6 +236,9 @@ class Regression(LearningTask):
     def score(self, total: Any, rows: Any) -> Any:
         return 1 + total / rows
 
+    def implied(self, score: float) -> dict[str, Any]:
+        return {"rmse": self.deviation * math.sqrt(max(0.0, 1 - score))}
+
     def spread(self, row_scores: np.ndarray) -> float:
         return float(1.96 * row_scores.std() / row_scores.size**0.5)
 
@@ -258,8 +255,10 @@ class Regression(LearningTask):
     def more(cls, figures: Mapping[str, Any]) -> str:
         """How far off the predictions are, in the unit of the target."""
         rmse, mae = figures.get("rmse"), figures.get("mae")
-        if not isinstance(rmse, int | float) or not isinstance(mae, int | float):
+        if not isinstance(rmse, int | float):
             return ""
+        if not isinstance(mae, int | float):
+            return f"The root of the mean squared error (RMSE) is {rmse:.4g}."
         return f"Its predictions are off by {mae:.4g} on average, by {rmse:.4g} as the root of the mean square (RMSE)."
 
     @classmethod

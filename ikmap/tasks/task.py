@@ -22,20 +22,6 @@ type Found = Mapping[str, Any]
 """JSON values that stand for the labels of some rows, beside an array of one value a row."""
 
 
-class BadLabel(ValueError):
-    """A label cannot be one of the task.
-
-    Attributes
-    ----------
-    row : int
-        Number of its row, from 0, among those that were given.
-    """
-
-    def __init__(self, row: int, said: str) -> None:
-        super().__init__(said)
-        self.row = row
-
-
 @dataclass(frozen=True)
 class Figure:
     """The figure of a task that comes first: in tables, curves, one-line results, and what a search goes by.
@@ -183,7 +169,7 @@ class LearningTask:
         Raises
         ------
         ValueError
-            They cannot be labels of this task; :class:`BadLabel` where one of them is at fault.
+            They cannot be labels of this task; a ``BadLabel`` where one of them is at fault.
         """
         raise NotImplementedError
 
@@ -354,6 +340,10 @@ class LearningTask:
     def score(self, total: Any, rows: Any) -> Any:
         """The value of :attr:`figure` for rows whose scores add up to `total`; both may be arrays."""
         raise NotImplementedError
+
+    def implied(self, score: float) -> dict[str, Any]:  # noqa: ARG002
+        """What else of :attr:`told` follows from a value of :meth:`score`, as of the rows of a stream."""
+        return {}
 
     def spread(self, row_scores: np.ndarray) -> float:
         """Half the width of a 95% interval of :meth:`score` over so many rows."""
