@@ -1,7 +1,8 @@
-"""Linear SVMs, logistic regression and support vector regression by dual coordinate descent, on data in memory or read block by block.
+"""Linear SVMs, logistic regression and support vector regression, on data in memory or read block by block.
 
-Hsieh, Chang, Lin, Keerthi, Sundararajan (2008) for the method with shrinking, Yu, Huang, Lin (2011) for the
-logistic loss, Ho, Lin (2012) for regression, Yu, Hsieh, Chang, Lin (2010) for data larger than memory; algorithms.md 8.1, 8.2.
+All by dual coordinate descent. Hsieh, Chang, Lin, Keerthi, Sundararajan (2008) for the method with shrinking, Yu,
+Huang, Lin (2011) for the logistic loss, Ho, Lin (2012) for regression, Yu, Hsieh, Chang, Lin (2010) for data larger
+than memory; algorithms.md 8.1, 8.2.
 """
 
 from __future__ import annotations
