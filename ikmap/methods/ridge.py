@@ -27,8 +27,8 @@ class RidgeOptions(MethodOptions):
     C: float | str | None = option(
         None,
         Real(0, words=("auto",)),
-        help="weight of the squared errors, for features scaled so that K(x, x) = 1: 1 / (2 alpha) where scikit-learn's "
-        "Ridge has alpha; auto chooses it by cross-validation, with psi (default: auto with --psi auto, else 0.5)",
+        help="weight of the squared errors, for features scaled so that K(x, x) = 1: 1 / (2 alpha), where Ridge of "
+        "scikit-learn has alpha; auto chooses it by cross-validation, with psi (default: auto with psi, else 0.5)",
         setting=BatchOptions.specs()["C"].setting,
     )
     tol: float = option(1e-3, Real(0), help=BatchOptions.specs()["tol"].help)

@@ -49,8 +49,8 @@ class Regression(LearningTask):
         unit="number",
         of_test="share of the variance of {rows} test rows ({which}) that is explained",
         of_stream="share of the variance of the rows of the stream that was explained before they were learned from",
-        so_far="Share of the variance of the targets that the predictions explain up to here (R2); each row is predicted "
-        "before it is learned from",
+        so_far="Share of the variance of the targets that the predictions explain up to here (R2); each row is "
+        "predicted before it is learned from",
         lead="has R2 = {value} on {rows}",
         lead_of_stream="had R2 = {value} on {rows} right before it learned from them",
         table="R2, the share of the variance that is explained",
@@ -295,7 +295,7 @@ def _predicted(known: Mapping[str, Any]) -> list[Any]:
 
 
 def _residuals(known: Mapping[str, Any]) -> list[Any]:
-    lines = {
+    lines: dict[str, Any] = {
         name: list(zip(about["residuals"]["middle"], about["residuals"]["share"], strict=True))
         for name, about in known.items()
         if about.get("residuals")

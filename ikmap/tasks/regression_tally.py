@@ -21,6 +21,9 @@ BEYOND = 0.005
 """Share of the rows on either side that lie beyond these bins."""
 
 
+ZERO = ExactSum()
+
+
 @dataclass(frozen=True)
 class Errors:
     """Exact sums over some rows; targets and predictions less the mean of the training file.
@@ -35,11 +38,11 @@ class Errors:
     """
 
     rows: int = 0
-    squared: ExactSum = ExactSum()
-    absolute: ExactSum = ExactSum()
-    target: ExactSum = ExactSum()
-    squares: ExactSum = ExactSum()
-    prediction: ExactSum = ExactSum()
+    squared: ExactSum = ZERO
+    absolute: ExactSum = ZERO
+    target: ExactSum = ZERO
+    squares: ExactSum = ZERO
+    prediction: ExactSum = ZERO
 
     @classmethod
     def of(cls, target: np.ndarray, predicted: np.ndarray, mean: float) -> Self:

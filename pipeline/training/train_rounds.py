@@ -1,8 +1,8 @@
 """Learners in rounds, such as ridge regression: sums over all rows, in one task or in a task for each piece of them.
 
-Where the rows are decides no bit: pieces depend on sizes only, and their sums are added up in the order of the rows. The
-state of the learner is written down as it goes on, so that a run that was killed goes on with it; what a worker holds
-in memory only saves reading.
+Where the rows are decides no bit: pieces depend on sizes only, and their sums are added up in the order of the rows.
+The state of the learner is written down as it goes on, so that a run that was killed goes on with it; what a worker
+holds in memory only saves reading.
 """
 
 from __future__ import annotations

@@ -189,7 +189,7 @@ def test_types_from_the_command_line():
         ("--rank 30", "--rank 30: found --learner svm ogd", "expected nogd"),
         ("--average --learner kernel-svm", "--average: found --learner kernel-svm", "expected nogd"),
         ("--learner nogd --b 20 --rank 30", "--rank 30: found --b 20", "no more features than points"),
-        ("--learner nogd --gamma 0.5 --psi 8", "--psi 8: found --learner nogd", "expected one of svm, logistic, ridge, svr, ogd"),
+        ("--learner nogd --gamma 0.5 --psi 8", "--psi 8: found --learner nogd", "of svm, logistic, ridge, svr, ogd"),
         ("--learner isolation-svm --C auto", "--C auto: found --learner isolation-svm", "one of svm, logistic"),
         ("--learner ogd --psi 8 --cv-rows 50", "--cv-rows 50: found nothing to choose", "auto"),
         ("--learner ogd --psi 8 --budget 50", "--budget 50.0: found nothing to choose", "auto"),

@@ -133,8 +133,9 @@ class SquaredOGDState:
     @classmethod
     def restore(cls, arrays: Mapping[str, np.ndarray]) -> Self:
         """State from a :meth:`checkpoint`; the arrays are copied."""
-        counts = (int(v) for v in arrays["counts"])
-        return cls(np.array(arrays["weights"]), *(float(v) for v in arrays["scalars"]), *counts)
+        eta, divisor, total = (float(v) for v in arrays["scalars"])
+        n_seen, n_support = (int(v) for v in arrays["counts"])
+        return cls(np.array(arrays["weights"]), eta, divisor, total, n_seen, n_support)
 
     def model(self, classes: list[Any], params: dict[str, Any] | None = None, learner: str = "ogd") -> LinearModel:
         """The model with the weights as they are now; its decisions are those of the state, to the bit."""

@@ -22,8 +22,8 @@ def add_sums(codes, absent, base, y, weight, kind, shift, p, out, sums):
     """Add to out[c] the values of the rows in cell c, times their weights, in the order of the rows.
 
     ``codes`` has a row for each partitioning and a column for each row of data; ``absent`` is the code of no cell, -1
-    where every row has all cells. ``weight`` is empty where all are 1. ``sums`` gets the sums of weighted squares of the
-    values, of weighted values and of weighted targets.
+    where every row has all cells. ``weight`` is empty where all are 1. ``sums`` gets those of the weighted squares of
+    the values, of the weighted values and of the weighted targets.
     """
     t, n = np.uint64(codes.shape[0]), np.uint64(codes.shape[1])
     gapped = absent >= 0

@@ -1,9 +1,9 @@
 """Conjugate gradients for ridge regression, with a certified duality gap, as rounds of sums over the rows.
 
 Hestenes, Stiefel (1952), on the normal equations of :mod:`ikmap.learners.ridge.ridge`. For weights w and the best
-intercept for them, let r be the residuals. They make a dual point, of which the objective lies below the optimum by at
-most ``|g|^2 / (2 alpha)``, where g is the gradient at w (Fenchel duality; here the difference of both objectives is that
-number exactly). Gradients are what conjugate gradients have in hand, so the certificate costs nothing.
+intercept for them, let r be the residuals. They are a point of the dual problem, and the objective at w exceeds that of
+the dual, and so the optimum by no more than, ``|g|^2 / (2 alpha)``, where g is the gradient at w. Gradients are what
+conjugate gradients have in hand, so the certificate costs nothing.
 """
 
 from __future__ import annotations

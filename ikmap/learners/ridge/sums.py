@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Self
+from itertools import pairwise
+from typing import Any, Self
 
 import numpy as np
 
 from ikmap.cells import Cells
-from ikmap.learners.ridge._ridge_loops import add_sums
+from ikmap.learners.ridge._ridge_loops import ONES, RESIDUALS, add_sums
 from ikmap.learners.rows import Block
 
 TILE = 2048
@@ -123,4 +124,17 @@ def pieces(n_rows: int, offsets: np.ndarray) -> list[tuple[int, int]]:
     cells = int(offsets[-1]) // max(1, offsets.size - 1)
     count = int(np.clip(n_rows // max(LEAST_ROWS, ROWS_PER_CELL * cells), 1, MOST_PIECES))
     ends = [n_rows * k // count for k in range(count + 1)]
-    return list(zip(ends[:-1], ends[1:], strict=True))
+    return list(pairwise(ends))
+
+
+def matrix_sums(order: Order, X: Any, y: np.ndarray, weight: np.ndarray | None = None) -> Sums:
+    """The same over the rows of a matrix, dense or CSR, whose columns stand for cells."""
+    if order.kind == ONES:
+        value = np.ones(y.size)
+    else:
+        value = X @ order.p
+        if order.kind == RESIDUALS:
+            value = (y - order.shift) - value
+    s = np.ones(y.size) if weight is None else weight
+    rows = np.array([(s * value**2).sum(), (s * value).sum(), (s * y).sum()])
+    return Sums(np.asarray(X.T @ (s * value)), rows)

@@ -36,12 +36,12 @@ def test_the_rule(divisor: float) -> None:
 
 
 def test_steps_that_would_make_errors_larger() -> None:
-    cells, y = rows_of()
-    with pytest.raises(ValueError, match="^eta: found 2, expected a number between 0 and 2; larger steps on squared"):
+    cells, _ = rows_of()
+    with pytest.raises(ValueError, match=r"^eta: found 2, expected a number between 0 and 2; larger steps on squared"):
         SquaredOGDState.start(cells.offsets, 2.0, 7.0)
-    with pytest.raises(ValueError, match="^eta: found 0.5, expected a number between 0 and 0.285714"):
+    with pytest.raises(ValueError, match=r"^eta: found 0.5, expected a number between 0 and 0.285714"):
         SquaredOGDState.start(cells.offsets, 0.5, 1.0)
     state = SquaredOGDState.start(cells.offsets, 0.1)
-    with pytest.raises(ValueError, match="^expected 60 targets that are finite numbers$"):
+    with pytest.raises(ValueError, match=r"^expected 60 targets that are finite numbers$"):
         state.partial_fit(cells, np.full(60, np.nan))
     assert state.n_seen == 0
