@@ -65,6 +65,14 @@ def load(name: str, options: Options) -> Data:
     return Data(data.name, data.X[train], data.y[train], data.X_test[test], data.y_test[test], data.n_classes)
 
 
+def targets(name: str, options: Options) -> tuple[np.ndarray, np.ndarray]:
+    """All rows of a file, dense, and their labels as numbers; with --quick the first."""
+    found = find(name, options)
+    X, y = _read(found.train_url, found)
+    most = QUICK_ROWS if options.quick else y.size
+    return np.ascontiguousarray(as_dense(X), dtype=np.float64)[:most], y.astype(np.float64)[:most]
+
+
 @lru_cache(maxsize=1)
 def _load(name: str, data_dir: Path) -> Data:
     found = resolve(load_registry(None, data_dir).find(name), data_dir)
