@@ -17,6 +17,7 @@ NAMES = (
     "pipeline",
     "selection",
     "novelty",
+    "regression",
     "scaling",
     "solvers",
     "models",

@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import minmax_scale
 from sklearn.svm import LinearSVR
 
-from benchmarks.data import targets
+from benchmarks.data import read_labels_and_rows
 from benchmarks.harness import Case, Comparison, Disagreement, Options, Side
 from benchmarks.linear_svm import find_eps
 from ikmap.cells import Cells
@@ -84,9 +84,9 @@ class Problem:
 
 @lru_cache(maxsize=1)
 def mapped(name: str, options: Options) -> tuple[Cells, np.ndarray]:
-    """Cells of all rows, of features in [0, 1], and standardised targets."""
-    X, y = targets(name, options)
-    X = minmax_scale(X)
+    """Cells of the training rows, of features in [0, 1], and standardised targets."""
+    X, y, train = read_labels_and_rows(name, options)
+    X, y = minmax_scale(X[train]), y[train]
     model = fit_partitions(X, draw_subsamples(y.size, T, min(PSI, y.size // 4), 0), method="anne", seed=0)
     return model.cells(X, options.threads).packed(), (y - y.mean()) / y.std()
 

@@ -38,6 +38,7 @@ class SVROptions(MethodOptions):
 
 
 class _SVR(DualLearner):
+    usual_map: ClassVar[str] = "iforest"
     Options: ClassVar[type[MethodOptions]] = SVROptions
 
     def resolved(self, options: Any, *, searching: bool) -> Any:
