@@ -23,12 +23,12 @@ class SVROptions(MethodOptions):
     epsilon: float = option(
         0.1,
         Real(0),
-        help="errors up to so many standard deviations of the target cost nothing",
+        help="errors of svr up to so many standard deviations of the target cost nothing",
     )
-    loss: str = option(
+    svr_loss: str = option(
         "squared_epsilon_insensitive",
         Choice(("squared_epsilon_insensitive", "epsilon_insensitive")),
-        help="whether errors beyond epsilon cost their square, or their size",
+        help="loss of svr: whether errors beyond epsilon cost their square, or their size",
     )
     solver: str = option(
         "auto",
@@ -45,7 +45,7 @@ class _SVR(DualLearner):
         return options if options.C is not None else options.replace(C="auto" if searching else 1.0)
 
     def asked(self, options: Any) -> dict[str, Any]:
-        return {"loss": options.loss, "C": float(options.C), "tol": options.tol, "epsilon": options.epsilon}
+        return {"loss": options.svr_loss, "C": float(options.C), "tol": options.tol, "epsilon": options.epsilon}
 
 
 SVR = _SVR(name="svr", title="support vector regression on cells", on="cells", tasks=frozenset({"regression"}))

@@ -56,7 +56,7 @@ def test_a_table(tmp_path: Path) -> None:
 
 def test_options_reach_the_solver_and_blocks_find_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(tmp_path / "rows.csv")
-    asked = {"C": 2.0, "tol": 1e-6, "epsilon": 0.4, "loss": "epsilon_insensitive"}
+    asked = {"C": 2.0, "tol": 1e-6, "epsilon": 0.4, "svr_loss": "epsilon_insensitive"}
     with one_process():
         one = command(tmp_path / "rows.csv", **asked).run(tmp_path / "one")["learners"]["svr"]
         other = command(tmp_path / "rows.csv", **asked, solver="block").run(tmp_path / "block")["learners"]["svr"]
