@@ -95,8 +95,8 @@ def merge_classes(store: Store, params: Params, learner: str, classes: list[Any]
     fits = []
     for name in names:
         attributes, arrays = store.read_group(name)
-        numbers = {key: np.array(attributes[key]) for key in OF_PROBLEMS}
-        fits.append(SVMFit(**arrays, **numbers, alphas=np.empty((numbers["problems"].size, 0)), history=()))
+        fields: dict[str, Any] = {**arrays, **{key: np.array(attributes[key]) for key in OF_PROBLEMS}}
+        fits.append(SVMFit(**fields, alphas=np.empty((fields["problems"].size, 0)), history=()))
     return store_model(store, params, learner, classes, fits)
 
 
