@@ -9,6 +9,7 @@ NAMES = (
     "voronoi",
     "iforest",
     "linear_svm",
+    "svr",
     "ogd",
     "online",
     "predictor",

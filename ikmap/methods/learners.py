@@ -135,6 +135,11 @@ class DualLearner(Learner):
 
     loss: str | None = None
 
+    def asked(self, options: Any) -> dict[str, Any]:
+        """What is to be solved: fields of :class:`~ikmap.learners.dual.linear_svm.SVMParams`."""
+        loss = self.loss or options.loss
+        return {"loss": loss, "C": float(options.C), "tol": options.tol, "class_weight": options.class_weights}
+
     def resolved(self, options: Any, *, searching: bool) -> Any:
         return options if options.C is not None else options.replace(C="auto" if searching else 5.0)
 

@@ -34,6 +34,7 @@ from ikmap.methods.options import OptionError, Spec
 from ikmap.methods.reserved import reserved_among
 from ikmap.methods.ridge import RIDGE
 from ikmap.methods.rounds import RoundsLearner
+from ikmap.methods.svr import SVR
 from ikmap.tasks import TASKS, LearningTask, task_words
 
 if TYPE_CHECKING:
@@ -236,6 +237,7 @@ for _one in (
     SVM,
     LOGISTIC,
     RIDGE,
+    SVR,
     OGD,
     OGD_NAIVE,
     OGD_DUAL,

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -63,6 +63,8 @@ class BlockProblem:
         How far a row's margin must be from its bound, for the row to be left out.
     """
 
+    loops: ClassVar[Any] = loops
+
     number: int
     slot: int
     positive: int
@@ -76,18 +78,26 @@ class BlockProblem:
     n_support: int = 0
     sums: _Sums = field(default_factory=_Sums)
 
+    def objective(self, y: np.ndarray, weight: np.ndarray) -> Any:
+        """What the compiled loops take after rows and norms."""
+        return loops.Objective(y, self.positive, self.class_cost, weight, self.bias, self.loss)
+
+    def sweep(self, *arrays: Any) -> Any:
+        """One sweep, as ``one_pass`` of the loops makes it."""
+        return loops.one_pass(*arrays, loops.AT_FIRST)
+
     def visit(self, block: CompiledBlock, alpha: np.ndarray, inner_sweeps: int, shrinking: bool, seed: int) -> bool:
         """Do with a group what the phase asks for; whether alpha has changed."""
         rows, norms, y, weight = block
-        objective = loops.Objective(y, self.positive, self.class_cost, weight, self.bias, self.loss)
+        objective = self.objective(y, weight)
         if self.phase == "start":
-            loops.accumulate(rows, objective, self.w, alpha)
+            self.loops.accumulate(rows, objective, self.w, alpha)
             return True
         order = np.empty(y.size, dtype=np.int32)
-        size, left_out = loops.take_up(y, self.class_cost, weight, alpha, order)
+        size, left_out = self.loops.take_up(y, self.class_cost, weight, alpha, order)
         sums = self.sums
         if self.phase == "certify":
-            losses, gap, length = loops.certificate(rows, objective, self.w, alpha)
+            losses, gap, length = self.loops.certificate(rows, objective, self.w, alpha)
             sums.losses += losses
             sums.gap += gap
             sums.length += length
@@ -97,8 +107,8 @@ class BlockProblem:
         threshold = self.threshold if shrinking else np.inf
         for sweep in range(inner_sweeps):
             state = np.uint64(loops.shuffle(order, size, state))
-            arrays: Any = (rows, norms, objective, self.w, alpha, order, size, threshold, loops.AT_FIRST)
-            kept, losses, gap, most, rms, growth = loops.one_pass(*arrays)
+            arrays: Any = (rows, norms, objective, self.w, alpha, order, size, threshold)
+            kept, losses, gap, most, rms, growth = self.sweep(*arrays)
             sums.growth += growth
             if sweep == 0:
                 sums.losses += losses
@@ -109,7 +119,7 @@ class BlockProblem:
             size = kept
         sums.whole = sums.whole and not left_out
         if left_out or size < active:
-            loops.lay_down(y, self.class_cost, weight, alpha, order, size)
+            self.loops.lay_down(y, self.class_cost, weight, alpha, order, size)
         return True
 
     def end_pass(self) -> None:

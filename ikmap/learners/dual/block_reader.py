@@ -14,6 +14,7 @@ from ikmap.learners.rows import (
     Blocks,
     Rows,
     check_classes,
+    check_numbers,
     check_rows,
     check_weights,
     concatenated,
@@ -25,7 +26,7 @@ from ikmap.learners.rows import (
 
 
 class CompiledBlock(NamedTuple):
-    """Arrays of one block: rows (see ``_rows_loops``), squared norms, classes, weights (empty: ones)."""
+    """Arrays of one block: rows (see ``_rows_loops``), squared norms, classes or numbers, weights (empty: ones)."""
 
     rows: tuple
     norms: np.ndarray
@@ -40,6 +41,7 @@ class BlockReader:
     ----------
     blocks : sequence of Block
     n_classes : int
+        0 where targets are numbers.
     cell_value : float or None
         Feature value of a cell; None for 1/sqrt(t), or 1 without ``normalize``.
     """
@@ -77,6 +79,10 @@ class BlockReader:
 
     def survey(self) -> np.ndarray:
         """Look at all blocks once: sizes become known, and the weight of the rows of every class is returned."""
+        if not self.n_classes:
+            for b in range(len(self)):
+                self[b]
+            return np.zeros(0)
         counts = np.zeros(self.n_classes)
         for b in range(len(self)):
             _, _, y, weight = self[b]
@@ -99,7 +105,7 @@ class BlockReader:
         return CompiledBlock(
             rows,
             squared_norms(rows),
-            np.ascontiguousarray(block.y, dtype=np.int32),
+            np.ascontiguousarray(block.y, dtype=np.int32 if self.n_classes else np.float64),
             np.ascontiguousarray(weight, dtype=np.float64),
         )
 
@@ -117,7 +123,10 @@ class BlockReader:
         if number not in self.sizes:
             try:
                 self._complete[number] = check_rows(block.rows, self.columns)
-                check_classes(block.y, n, self.n_classes)
+                if self.n_classes:
+                    check_classes(block.y, n, self.n_classes)
+                else:
+                    check_numbers(block.y, n)
                 if block.sample_weight is not None:
                     check_weights(block.sample_weight, n)
             except ValueError as error:
