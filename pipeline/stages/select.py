@@ -163,7 +163,7 @@ class Search:
         self.races, self.running = self.races + 1, entrants
         for entrant in entrants:
             entrant.go_on(asked.values)
-        self._say(f"tries {len(asked.values)} more {asked.parameter} ({listed(asked.values)}), around the best so far")
+        self._say(f"tries {len(asked.values)} {asked.parameter} ({listed(asked.values)}), from what is best so far on")
         return True
 
     def _race(self, race: bool) -> None:
@@ -213,7 +213,7 @@ class Search:
         for entrant in self.running:
             entrant.leave_out(FOLDS)
             at = entrant.rounds[-1]
-            left = f"{len(at['left'])} of {len(entrant.values)} {entrant.parameter} left for {entrant.name}"
+            left = f"{len(at['left'])} of {entrant.entered} {entrant.parameter} left for {entrant.name}"
             self._say(f"after {at['folds']} of {FOLDS} folds {left} ({listed(at['left'])})")
         self.running = [entrant for entrant in self.running if not entrant.decided]
 

@@ -32,6 +32,8 @@ class Entrant:
         Values that are still in the race, and how many C are to be tried at each: a path to a C begins at the smallest.
     rounds : list of dict
         What was left out when, and why.
+    entered : int
+        How many values there were at the start of the race.
     decided : bool
         Whether the race has left one candidate only.
     """
@@ -44,16 +46,18 @@ class Entrant:
     scores: Scores = field(default_factory=Scores)
     left: dict[Any, int] = field(default_factory=dict)
     rounds: list[dict[str, Any]] = field(default_factory=list)
+    entered: int = 0
     decided: bool = False
 
     def __post_init__(self) -> None:
         self.left = dict.fromkeys(self.values, max(1, len(self.Cs)))
+        self.entered = len(self.left)
 
     def go_on(self, values: Sequence[Any]) -> None:
         """Begin another race, of these values: what is known of any of them stays known."""
         self.values = sorted({*self.values, *values})
         self.left = dict.fromkeys(sorted(values), max(1, len(self.Cs)))
-        self.decided = False
+        self.entered, self.decided = len(self.left), False
 
     @property
     def tried(self) -> list[Any]:
