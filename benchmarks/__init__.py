@@ -16,6 +16,7 @@ NAMES = (
     "pipeline",
     "selection",
     "novelty",
+    "composition",
     "scaling",
     "solvers",
     "models",

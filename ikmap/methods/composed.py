@@ -138,7 +138,7 @@ class Composed(Map):
         ]
         last = max(map(len, tried)) - 1
         values = [tuple(of[round(k * (len(of) - 1) / max(1, last))] for of in tried) for k in range(last + 1)]
-        return self._search(options, values)
+        return self._search(options, n_rows, values)
 
     def refined(self, options: Any, chosen: Sequence[Value], n_rows: int, number: int) -> Search | None:
         """Then one map after the other: its values, with those of the others as they were chosen last."""
@@ -151,11 +151,12 @@ class Composed(Map):
             return None
         i, tried = searched[number]
         ways = {(*one[:i], value, *one[i + 1 :]) for one in chosen for value in (*tried, one[i])}
-        return self._search(options, sorted(ways))
+        return self._search(options, n_rows, sorted(ways))
 
-    def _search(self, options: Any, values: Sequence[Any]) -> Search:
-        name = self.parameter(options)
-        return Search(name, name, tuple(values))
+    def _search(self, options: Any, n_rows: int, values: Sequence[Any]) -> Search:
+        own = [(part, part.parameter(of), part.search(of, n_rows)) for part, of in self._each(options)]
+        names = [part.name + OF + (search.option if search else parameter) for part, parameter, search in own]
+        return Search(JOINED.join(names), self.parameter(options), tuple(values))
 
     def given(self, options: Any) -> Value | None:
         found = [part.given(own) for part, own in self._each(options)]

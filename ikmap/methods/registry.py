@@ -77,7 +77,10 @@ def method(name: str) -> Method:
     if found is None:
         from socket import gethostname
 
-        name = next((of for of in names_of(name) if of not in methods()), name)
+        if AND in name:
+            name = next(part for part in names_of(name) if part not in MAPS)
+            if name in methods():
+                raise OptionError(f"--partitioner: found {name!r}, expected some of {', '.join(MAPS)}")
 
         why = "; ".join(FAULTS) or "install the package that has it on this machine too, with pip"
         raise OptionError(f"method {name!r} is not known on {gethostname()}: {why}")

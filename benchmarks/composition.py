@@ -1,0 +1,95 @@
+"""Maps side by side: the sum of two kernels beside each of them alone, with as many partitionings in all."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from distributed import Client
+
+from benchmarks.data import find
+from benchmarks.harness import Case, Options, Row
+from pipeline.params import Params
+from pipeline.running.stage import Context
+from pipeline.runs.batch import run_batch
+from pipeline.runs.metrics import Invocation
+from pipeline.storage.rundir import RunDirectory
+from pipeline.watching.events import QuietProgress
+
+TITLE = "Maps side by side"
+ABOUT = (
+    "seconds and test accuracy of `--partitioner iforest,anne` against each of the two alone, all with --t 100 and the "
+    "linear SVM; psi of each map and C by cross-validation on 5,000 training rows. The ratio is the mean accuracy "
+    "over seeds by that of the other; beside it, the mean difference with its standard error"
+)
+SETS = ("a9a", "covtype-93k", "spambase", "electricity")
+UNSCALED = ("spambase", "electricity")
+"""Sets whose columns are brought to [0, 1] first."""
+SINGLE, TOGETHER = ("iforest", "anne"), "iforest,anne"
+SEEDS = 3
+CV_ROWS = 5000
+
+
+def cases(options: Options) -> Iterator[Case]:
+    for name in options.datasets or SETS:
+        yield Case(name, rows=partial(compared, name, options))
+
+
+def compared(name: str, options: Options) -> list[Row]:
+    """A row for each of the single maps."""
+    seeds = range(1 if options.quick else SEEDS)
+    found = {method: [_run(name, method, seed, options) for seed in seeds] for method in (*SINGLE, TOGETHER)}
+    accuracy = {method: np.array([_accuracy(run) for run in runs]) for method, runs in found.items()}
+    seconds = {method: [_seconds(run) for run in runs] for method, runs in found.items()}
+    rows = []
+    for method in SINGLE:
+        apart = accuracy[TOGETHER] - accuracy[method]
+        row = Row(name, method, seconds[TOGETHER], seconds[method])
+        row.value = float(accuracy[TOGETHER].mean() / accuracy[method].mean())
+        error = f" +- {apart.std(ddof=1) / np.sqrt(apart.size):.4f}" if apart.size > 1 else ""
+        row.notes = [
+            f"accuracy {accuracy[TOGETHER].mean():.4f} and {accuracy[method].mean():.4f}, {apart.mean():+.4f}{error}",
+            f"chosen {_chosen(found[TOGETHER][0])} and {_chosen(found[method][0])} (seed 0)",
+        ]
+        rows.append(row)
+    return rows
+
+
+def _run(name: str, method: str, seed: int, options: Options) -> dict[str, Any]:
+    """What ``metrics.json`` says of a run from the file to the test rows."""
+    rows = 1000 if options.quick else CV_ROWS
+    params = Params.given(
+        partitioner=method,
+        learners=["svm"],
+        seed=seed,
+        t=20 if options.quick else 100,
+        C="auto",
+        cv_rows=rows,
+        scale="minmax" if name in UNSCALED else "none",
+    )
+    alone = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": "127.0.0.1:0", "set_as_default": False}
+    with tempfile.TemporaryDirectory(prefix="ikmap-benchmarks-") as folder, Client(processes=False, **alone) as client:
+        run = RunDirectory(Path(folder), {})
+        invocation = Invocation("none", "", {"kind": "local", "workers": 1, "threads": 1}, dask_report=False)
+        try:
+            return run_batch(Context(client, run, params, QuietProgress()), find(name, options), invocation)
+        finally:
+            run.close()
+
+
+def _accuracy(run: dict[str, Any]) -> float:
+    return float(run["learners"]["svm"]["accuracy"])
+
+
+def _seconds(run: dict[str, Any]) -> float:
+    """From the file to the test rows, with the search."""
+    return float(sum(stage["seconds"] for stage in run["stages"]))
+
+
+def _chosen(run: dict[str, Any]) -> str:
+    selection = run["selection"]
+    return f"{selection['parameter']} {selection['chosen']['svm']}, C {selection['chosen_C']['svm']:g}"
