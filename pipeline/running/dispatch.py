@@ -166,9 +166,7 @@ def run_ready(client: Client, key: str, work: Work) -> Iterator[tuple[Task, Reco
                 record = future.result()
                 future.release()
                 yield task, record
-            there = watch.look()
-            gone = [future for future, task in running.items() if there and task.worker and task.worker not in there]
-            for future in gone:
+            for future in _without_worker(running, watch):
                 task = running.pop(future)
                 client.cancel([future], force=True)
                 losses[task.name] += 1
@@ -184,6 +182,19 @@ def run_ready(client: Client, key: str, work: Work) -> Iterator[tuple[Task, Reco
         raise
     finally:
         client.cancel(list(running), force=True)
+
+
+def _without_worker(running: Mapping[Future, Task], watch: _Watch) -> list[Future]:
+    """Futures whose task names a worker that is gone.
+
+    A worker that has joined since the last look is not in its answer, though tasks may name it already: who seems to
+    be gone is looked for again. Where there are no workers at all, their tasks wait for them.
+    """
+
+    def missing(there: Collection[str]) -> list[Future]:
+        return [future for future, task in running.items() if there and task.worker and task.worker not in there]
+
+    return missing(watch.look(now=True)) if missing(watch.look()) else []
 
 
 def _end_running(client: Client, running: Mapping[Future, Task]) -> None:
@@ -222,21 +233,21 @@ class _Watch:
         """Note that a task has been done, so that there are some."""
         self._last_seen = time.monotonic()
 
-    def look(self) -> Collection[str]:
-        """Addresses of the workers that there were when it looked last.
+    def look(self, *, now: bool = False) -> Collection[str]:
+        """Addresses of the workers that there were when it looked last; or that there are now.
 
         Raises
         ------
         InputError
             If there has been none for ``LOST_SECONDS``.
         """
-        now = time.monotonic()
-        if now - self._looked >= LOOK_SECONDS:
-            self._looked = now
+        time_now = time.monotonic()
+        if now or time_now - self._looked >= LOOK_SECONDS:
+            self._looked = time_now
             self._there = self._client.scheduler_info(n_workers=-1)["workers"]
             if self._there:
-                self._last_seen = now
-            if now - self._last_seen > lost_seconds():
+                self._last_seen = time_now
+            if time_now - self._last_seen > lost_seconds():
                 raise InputError(
                     f"the cluster has had no workers for {lost_seconds():g} seconds, expected at least one; "
                     "the same command goes on where the run stopped"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -114,7 +115,7 @@ def test_a_task_of_a_package_goes_through_the_command(tmp_path: Path) -> None:
         "strange",
         {"numbers": "tests.throwaway.number_task:Numbers", "by": "tests.throwaway.number_task:BY_COUNTS"},
     )
-    assert "{auto,binary,multiclass,numbers}" in finished(start(site, ["--help-all"]))[1]
+    assert re.search(r"\{auto,binary,[a-z,]*numbers\}", finished(start(site, ["--help-all"]))[1])
     X = np.random.default_rng(0).random((300, 3))
     lines = [",".join(map(repr, [*row, 2 * row[0] + row[1]])) for row in X.tolist()]
     (tmp_path / "rows.csv").write_text("\n".join(["a,b,c,target", *lines]))

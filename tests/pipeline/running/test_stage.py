@@ -272,6 +272,47 @@ def test_a_task_whose_worker_is_gone_is_given_out_again(client: Client, monkeypa
     assert_idle(client)
 
 
+def test_a_worker_that_has_just_come_is_not_taken_for_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It joined after the last look: the answer of that look does not have it, though a task names it already."""
+    with (
+        LocalCluster(n_workers=1, processes=False, dashboard_address="127.0.0.1:0") as cluster,
+        Client(cluster, set_as_default=False) as client,
+    ):
+
+        class Joined:
+            """Tasks for a worker that joins when the first is asked for; each ends long after the other."""
+
+            def __init__(self) -> None:
+                self.begun, self.lost_tasks = False, list[str]()
+
+            def more(self) -> bool:
+                return False
+
+            def ready(self) -> Any:
+                if self.begun:
+                    return []
+                self.begun = True
+                # Only one look is made: just before the worker comes.
+                monkeypatch.setattr("pipeline.running.dispatch.LOOK_SECONDS", 3600)
+                (old,) = client.scheduler_info()["workers"]
+                cluster.scale(2)
+                client.wait_for_workers(2, timeout=60)
+                (new,) = set(client.scheduler_info()["workers"]) - {old}
+                return [(square, Task("k-3", (3,), old)), (nap, Task("k-4", (4,), new))]
+
+            def lost(self, task: Task) -> None:
+                self.lost_tasks.append(task.name)
+
+        work = Joined()
+        assert [task.name for task, _ in run_ready(client, "square", work)] == ["k-3", "k-4"]
+        assert not work.lost_tasks
+
+
+def nap(k: int) -> dict[str, Any]:
+    time.sleep(1)
+    return square(k)
+
+
 class Recorder(QuietProgress):
     def __init__(self) -> None:
         self.said: list[tuple[str, Any]] = []

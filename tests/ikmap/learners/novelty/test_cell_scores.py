@@ -127,7 +127,8 @@ def naive_stream(codes: np.ndarray, rate: float, half_life: float | None) -> tup
         bins, of = np.floor(np.array(scored) * BINS).astype(int), weights[1:]
         edge = BINS - 1
         if scored:
-            edge = next(b for b in range(BINS) if of[bins > b].sum() <= rate * of.sum() * (1 + 1e-12))
+            # What lies above an edge changes only at a bin that has a score.
+            edge = next(b for b in sorted({0, *bins.tolist()}) if of[bins > b].sum() <= rate * of.sum() * (1 + 1e-12))
         predicted.append(int(score > (edge + 1) / BINS))
         scored.append(min(score, np.nextafter(1.0, 0.0)))
     weights = np.ones(len(codes)) if half_life is None else 0.5 ** (np.arange(len(codes), 0, -1) / half_life)
