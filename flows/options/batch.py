@@ -168,7 +168,7 @@ class BatchOptions(CommonOptions):
         group=FEATURES,
         common=True,
         help=f"how space is cut into cells: {', '.join(f'{name} by {one.title}' for name, one in MAPS.items())}; "
-        "auto: by the learner; several, as in iforest,anne: their cells side by side, the sum of their kernels",
+        "auto: by the learner; several (iforest,anne): side by side",
     )
     cv_rows: int = option(
         20_000, Integer(10), group=FEATURES, help="most training rows that --psi auto and --C auto look at"

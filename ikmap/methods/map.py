@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 class MapOptions(MethodOptions):
     """Of all maps to cells."""
 
-    t: int = option(100, Integer(1), group=FEATURES, help="partitionings, the integers per row")
+    t: int = option(
+        100, Integer(1), group=FEATURES, help="partitionings, the integers per row; of several maps, in all"
+    )
 
 
 class PsiOptions(MapOptions):
