@@ -24,9 +24,7 @@ if TYPE_CHECKING:
 class MapOptions(MethodOptions):
     """Of all maps to cells."""
 
-    t: int = option(
-        100, Integer(1), group=FEATURES, help="partitionings, the integers per row; of several maps, in all"
-    )
+    t: int = option(100, Integer(1), group=FEATURES, help="partitionings, the integers per row; of all maps")
 
 
 class PsiOptions(MapOptions):
