@@ -25,8 +25,8 @@ TITLE = "Maps side by side"
 ABOUT = (
     "seconds and test accuracy of `--partitioner iforest,anne` against each of the two alone, all with --t 100 and the "
     "linear SVM, C by cross-validation on 5,000 training rows: with the same psi for every map, and with psi of each "
-    "map by that cross-validation, too; with --t 50 each map alone has what it has in the sum. The ratio is the mean accuracy over seeds by that of the other; beside it, the "
-    "mean difference with its standard error"
+    "map by that cross-validation, too; with --t 50 each map alone has what it has in the sum. The ratio is the mean "
+    "accuracy over seeds by that of the other; beside it, the mean difference with its standard error"
 )
 SETS = ("a9a", "covtype-93k", "spambase", "electricity")
 UNSCALED = ("spambase", "electricity")
