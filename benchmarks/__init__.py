@@ -18,6 +18,7 @@ NAMES = (
     "selection",
     "novelty",
     "regression",
+    "composition",
     "scaling",
     "solvers",
     "models",
