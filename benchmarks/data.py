@@ -65,6 +65,17 @@ def load(name: str, options: Options) -> Data:
     return Data(data.name, data.X[train], data.y[train], data.X_test[test], data.y_test[test], data.n_classes)
 
 
+def read_labels_and_rows(name: str, options: Options) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Rows of one file, their labels as numbers, and which of them a run with the seed 0 trains on."""
+    found = find(name, options)
+    X, y = _read(found.train_url, found)
+    if options.quick:
+        X, y = X[:QUICK_ROWS], y[:QUICK_ROWS]
+    train = np.zeros(y.size, dtype=bool)
+    train[Side(found.split.rule, y.size, found.split.train_rows(y.size)).of_part(0, y.size)] = True
+    return as_dense(X), y.astype(np.float64), train
+
+
 @lru_cache(maxsize=1)
 def _load(name: str, data_dir: Path) -> Data:
     found = resolve(load_registry(None, data_dir).find(name), data_dir)

@@ -24,9 +24,9 @@ _WITHIN = ":"
 class Model:
     """Base of every fitted model.
 
-    A subclass is a frozen dataclass whose fields are arrays, CSR matrices, cells, models or JSON values, with ``kind``
-    (its name in a store) and ``version`` (increased when the meaning of a field changes). Whoever stores models needs
-    only :meth:`arrays`, :meth:`metadata` and :func:`from_parts`.
+    A subclass is a frozen dataclass whose fields are arrays, CSR matrices, cells, models, tuples of models or JSON
+    values, with ``kind`` (its name in a store) and ``version`` (increased when the meaning of a field changes).
+    Whoever stores models needs only :meth:`arrays`, :meth:`metadata` and :func:`from_parts`.
     """
 
     kind: ClassVar[str]
@@ -38,11 +38,17 @@ class Model:
             KINDS[cls.kind] = cls
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """The arrays of all fields: ``field``, ``field.data`` and so on of CSR and cells, ``field:...`` of a model."""
+        """The arrays of all fields: ``field``, ``field.data`` and so on of CSR and cells, ``field:...`` of a model.
+
+        Of the models of a tuple ``field:0:...``, ``field:1:...`` and so on.
+        """
         arrays: dict[str, np.ndarray] = {}
         for name, value in self._values().items():
             if isinstance(value, Model):
-                arrays |= {f"{name}{_WITHIN}{inner}": array for inner, array in value.arrays().items()}
+                arrays |= _arrays_within(name, value)
+            elif _are_models(value):
+                for i, one in enumerate(value):
+                    arrays |= _arrays_within(f"{name}{_WITHIN}{i}", one)
             else:
                 arrays |= row_parts(name, value)
         return arrays
@@ -57,6 +63,8 @@ class Model:
                 plain[name] = {"cells_shape": list(value.codes.shape)}
             elif isinstance(value, Model):
                 plain[name] = {"model_within": value.metadata()}
+            elif _are_models(value):
+                plain[name] = {"models_within": [one.metadata() for one in value]}
             elif not isinstance(value, np.ndarray):
                 plain[name] = value
         return plain
@@ -104,11 +112,26 @@ def from_parts(metadata: dict[str, Any], arrays: dict[str, np.ndarray]) -> Model
             case {"cells_shape": _}:
                 values[name] = rows_of_parts(name, arrays)
             case {"model_within": inside}:
-                begin = name + _WITHIN
-                inner = {key.removeprefix(begin): array for key, array in arrays.items() if key.startswith(begin)}
-                values[name] = from_parts(inside, inner)
+                values[name] = _model_within(name, inside, arrays)
+            case {"models_within": several}:
+                values[name] = tuple(
+                    _model_within(f"{name}{_WITHIN}{i}", inside, arrays) for i, inside in enumerate(several)
+                )
     dense = {name: array for name, array in arrays.items() if "." not in name and _WITHIN not in name}
     return KINDS[kind](**values, **dense)
+
+
+def _are_models(value: Any) -> bool:
+    return isinstance(value, tuple) and bool(value) and all(isinstance(one, Model) for one in value)
+
+
+def _arrays_within(name: str, model: Model) -> dict[str, np.ndarray]:
+    return {f"{name}{_WITHIN}{inner}": array for inner, array in model.arrays().items()}
+
+
+def _model_within(name: str, metadata: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> Model:
+    begin = name + _WITHIN
+    return from_parts(metadata, {key.removeprefix(begin): of for key, of in arrays.items() if key.startswith(begin)})
 
 
 def row_parts(name: str, rows: Any) -> dict[str, np.ndarray]:

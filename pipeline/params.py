@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Self
 
-from ikmap.methods import LEARNERS, Learner, Map, Method, OptionError, method, methods
+from ikmap.methods import LEARNERS, Learner, Map, Method, OptionError, method
 from ikmap.methods.map import Value
+from ikmap.methods.registry import known
 from ikmap.methods.sharing import chosen, options_of, refuse_sweep, refuse_unknown_tables, shared_out
 from pipeline.errors import InputError
 
@@ -19,7 +20,7 @@ class Params:
     Attributes
     ----------
     partitioner : str
-        One of :data:`ikmap.methods.MAPS`.
+        One of :data:`ikmap.methods.MAPS`, or several with commas between (:mod:`ikmap.methods.composed`).
     learners : tuple of str
         Of :data:`ikmap.methods.LEARNERS`.
     methods : mapping of str to mapping
@@ -119,10 +120,10 @@ class Params:
 
     def compared_as(self, learner: str) -> str:
         """The learner that is cross-validated in place of this one: one with the very same decisions, or itself."""
-        known = LEARNERS[learner].same_as or learner
-        alike = [name for name in self.learners if known in (name, LEARNERS[name].same_as)]
-        options = [method(known).Options.of_record(self.methods[name]) for name in alike]
-        return known if all(other == options[0] for other in options) else learner
+        alone = LEARNERS[learner].same_as or learner
+        alike = [name for name in self.learners if alone in (name, LEARNERS[name].same_as)]
+        options = [method(alone).Options.of_record(self.methods[name]) for name in alike]
+        return alone if all(other == options[0] for other in options) else learner
 
     def setting(self, name: str, **values: Any) -> Self:
         """The same with other values of a method's options."""
@@ -186,9 +187,9 @@ def with_options_known_since(identity: Mapping[str, Any]) -> dict[str, Any]:
     """The identity of a run as it would be if it had been begun now: with options of its methods that are new since."""
     params = identity.get("params", {})
     of = params.get("methods", {})
-    known = methods()
+    found = {name: known(name) for name in of}
     completed = {
-        name: {**known[name].Options.of_record(values).as_json(), **values} if name in known else values
+        name: values if (one := found[name]) is None else {**one.Options.of_record(values).as_json(), **values}
         for name, values in of.items()
     }
     return {**identity, "params": {**params, "methods": completed}} if of else dict(identity)

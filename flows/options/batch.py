@@ -13,11 +13,11 @@ from flows.options.command_line import Options
 from flows.options.kinds import ClusterName, Pairs
 from flows.options.methods import with_options_of
 from ikmap.methods import LEARNERS, MAPS, OptionError, methods, option
-from ikmap.methods.kinds import Choice, Flag, Integer, Names, Real, Several, Text
+from ikmap.methods.kinds import Choice, Flag, Integer, Names, OneOrMore, Real, Several, Text
 from ikmap.methods.options import BASELINES, FEATURES, LEARNING
-from ikmap.methods.registry import FAULTS
+from ikmap.methods.registry import FAULTS, names_of
 from ikmap.methods.sharing import Program, chosen, map_for, refuse_growth, searches_anything, shared_out
-from ikmap.tasks import LATER, TASKS, task_words
+from ikmap.tasks import AUTO, task_words
 from pipeline.errors import InputError
 
 DATA, STREAM, RUN, CLUSTER, OUTPUT = "Data", "Stream", "Run", "Cluster", "Output"
@@ -140,7 +140,7 @@ class BatchOptions(CommonOptions):
     )
     task: str = option(
         "auto",
-        Choice(("auto", *task_words()), later=tuple(name for name in LATER if name not in TASKS)),
+        Choice((AUTO, *task_words())),
         group=DATA,
         help="what to learn; auto: as the data set is defined, else by the labels",
     )
@@ -160,11 +160,15 @@ class BatchOptions(CommonOptions):
 
     partitioner: str = option(
         "auto",
-        Choice(("auto", *MAPS), later=tuple(name for name in ("gcws", "mondrian", "binning") if name not in MAPS)),
+        OneOrMore(
+            ("auto", *MAPS),
+            later=tuple(name for name in ("gcws", "mondrian", "binning") if name not in MAPS),
+            alone=("auto",),
+        ),
         group=FEATURES,
         common=True,
         help=f"how space is cut into cells: {', '.join(f'{name} by {one.title}' for name, one in MAPS.items())}; "
-        "auto: by the learner",
+        "auto: by the learner; several (iforest,anne): side by side",
     )
     cv_rows: int = option(
         20_000, Integer(10), group=FEATURES, help="most training rows that --psi auto and --C auto look at"
@@ -257,7 +261,7 @@ class BatchOptions(CommonOptions):
 
     @property
     def unused(self) -> frozenset[str]:
-        used = {key for name in self.methods for key in self.SCOPES[name]}
+        used = {key for name in self.methods for part in names_of(name) for key in self.SCOPES[part]}
         return super().unused | (frozenset(self.METHOD_OPTIONS) - used)
 
     @property

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from flows.options.command_line import Options
 from flows.options.kinds import ClusterName, Pairs
-from ikmap.methods.kinds import AnyOf, Choice, Flag, Integer, Names, Real, Several
+from ikmap.methods.kinds import AnyOf, Choice, Flag, Integer, Names, OneOrMore, Real, Several
 from ikmap.methods.options import Spec
 
 Result = dict[str, Any]
@@ -54,6 +54,8 @@ def _annotation(spec: Spec) -> Any:
     text: Any = Annotated[str, Field(pattern=NOT_EMPTY)]
     kind: Any = list[text] if isinstance(spec.default, tuple) else text
     match spec.kind:
+        case OneOrMore(pattern=pattern):
+            kind = Annotated[str, Field(pattern=pattern)]
         case Choice(known=names):
             kind = Literal[names]
         case ClusterName(choice=choice):

@@ -4,5 +4,15 @@ from ikmap.estimators.classifiers import CellLogisticRegression, CellSVC
 from ikmap.estimators.maps import IsolationKernelMap
 from ikmap.estimators.novelty import IDKDetector
 from ikmap.estimators.online import CellOGDClassifier
+from ikmap.estimators.regressors import CellRidge
+from ikmap.estimators.svr import CellSVR
 
-__all__ = ["CellLogisticRegression", "CellOGDClassifier", "CellSVC", "IDKDetector", "IsolationKernelMap"]
+__all__ = [
+    "CellLogisticRegression",
+    "CellOGDClassifier",
+    "CellRidge",
+    "CellSVC",
+    "CellSVR",
+    "IDKDetector",
+    "IsolationKernelMap",
+]

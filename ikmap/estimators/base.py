@@ -1,4 +1,4 @@
-"""What the classifiers share: every kind of input becomes rows that learners take."""
+"""What classifiers and regressors share: every kind of input becomes rows that learners take."""
 
 from __future__ import annotations
 
@@ -24,10 +24,9 @@ from ikmap.learners.rows import Rows, check_rows, n_rows
 type ClassWeight = Mapping[Any, float] | Literal["balanced"] | None
 
 
-class CellClassifier(ClassifierMixin, BaseEstimator):
-    """Input handling shared by the classifiers: everything becomes rows that learners take."""
+class CellEstimator(BaseEstimator):
+    """Input handling: everything becomes rows that learners take."""
 
-    classes_: np.ndarray
     n_features_in_: int
     cell_value_: float
     on_cells_: bool
@@ -68,6 +67,17 @@ class CellClassifier(ClassifierMixin, BaseEstimator):
             self.on_cells_ = found is not None
         return found[0].packed() if found and self.on_cells_ and found[1] == self.cell_value_ else X
 
+    def _seed(self, random_state: Any) -> int:
+        if isinstance(random_state, (int, np.integer)):
+            return int(random_state)
+        return int(check_random_state(random_state).randint(2**31 - 1))
+
+
+class CellClassifier(ClassifierMixin, CellEstimator):
+    """Labels and decisions, shared by the classifiers."""
+
+    classes_: np.ndarray
+
     def _rows_and_targets(self, X: Any, y: Any, sample_weight: Any, reset: bool) -> tuple[Rows, Any, Any]:
         """Rows, checked labels and sample weights (None: all ones)."""
         if y is None:
@@ -97,11 +107,6 @@ class CellClassifier(ClassifierMixin, BaseEstimator):
                 f"{type(self).__name__} needs rows of at least 2 classes; the data contains only one class: "
                 f"{self.classes_[0]!r}"
             )
-
-    def _seed(self, random_state: Any) -> int:
-        if isinstance(random_state, (int, np.integer)):
-            return int(random_state)
-        return int(check_random_state(random_state).randint(2**31 - 1))
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Decision values: shape (n,) for two classes, else (n, n_classes)."""

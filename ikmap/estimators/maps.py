@@ -12,7 +12,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ikmap.cells import Cells
 from ikmap.kernels.isolation import isolation_kernel
-from ikmap.partitioners import METHODS, draw_subsamples, fit_partitions
+from ikmap.partitioners import METHODS, Partitions, SideBySide, draw_subsamples, fit_partitions
+from ikmap.partitioners.side_by_side import seed_of_part, shares
 from ikmap.rows import Rows, as_rows, check_finite
 
 
@@ -21,12 +22,13 @@ class IsolationKernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
 
     Parameters
     ----------
-    method : {"anne", "iforest"}, default="anne"
+    method : {"anne", "iforest"} or both with a comma between, default="anne"
         How a partitioning is drawn: Voronoi cells around the points of a subsample, or the leaves of a
-        random tree that isolates them.
+        random tree that isolates them. "iforest,anne" has the cells of both side by side, each with half of the
+        partitionings: the kernel is the mean of both.
     n_estimators : int, default=100
-        Number t of partitionings.
-    max_samples : int or "auto", default="auto"
+        Number t of partitionings, in all.
+    max_samples : int, "auto", or a sequence of one for each method, default="auto"
         Size psi of each subsample, the number of cells. Larger means a sharper kernel; "auto" takes
         min(256, number of rows).
     max_depth : {None, "log2"}, default=None
@@ -42,8 +44,8 @@ class IsolationKernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
 
     Attributes
     ----------
-    partitions_ : VoronoiPartitions or IForestPartitions
-    max_samples_ : int
+    partitions_ : VoronoiPartitions, IForestPartitions or SideBySide
+    max_samples_ : int, or tuple of int of two methods
     n_features_in_ : int
 
     Notes
@@ -68,7 +70,7 @@ class IsolationKernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         self,
         method: str = "anne",
         n_estimators: int = 100,
-        max_samples: int | str = "auto",
+        max_samples: Any = "auto",
         *,
         max_depth: str | None = None,
         disjoint: bool = False,
@@ -99,23 +101,45 @@ class IsolationKernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             If a parameter is out of range, max_samples exceeds the number of rows, or an entry is not finite.
         """
         rows = self._rows(X, reset=True)
-        if self.method not in METHODS:
-            raise ValueError(f"method must be one of {', '.join(METHODS)}, got {self.method!r}")
+        names = str(self.method).split(",")
+        if not set(names) <= set(METHODS) or len(set(names)) < len(names):
+            several = ", none twice" if len(names) > 1 else ""
+            raise ValueError(f"method must be one of {', '.join(METHODS)}{several}, got {self.method!r}")
         if not isinstance(self.n_estimators, (int, np.integer)):
             raise ValueError(f"n_estimators must be a whole number, got {self.n_estimators!r}")
-        if self.max_samples != "auto" and not isinstance(self.max_samples, (int, np.integer)):
-            raise ValueError(f'max_samples must be a whole number or "auto", got {self.max_samples!r}')
-        self.max_samples_ = min(256, rows.shape[0]) if self.max_samples == "auto" else int(self.max_samples)
+        if 1 < len(names) > self.n_estimators:
+            raise ValueError(f"n_estimators must be at least {len(names)}, got {self.n_estimators!r}")
+        psis = self._psis(len(names), rows.shape[0])
+        self.max_samples_ = psis[0] if len(names) == 1 else tuple(psis)
         seed = self.random_state
         if not isinstance(seed, (int, np.integer)):
             seed = check_random_state(seed).randint(2**31 - 1)
-        draws = draw_subsamples(
-            rows.shape[0], int(self.n_estimators), self.max_samples_, int(seed), disjoint=self.disjoint
-        )
-        self.partitions_ = fit_partitions(
-            rows, draws, method=self.method, seed=int(seed), max_depth=self.max_depth, n_threads=self._n_threads
+        if len(names) == 1:
+            self.partitions_ = self._fit_one(rows, names[0], int(self.n_estimators), psis[0], int(seed))
+            return self
+        parts = zip(names, shares(int(self.n_estimators), len(names)), psis, strict=True)
+        self.partitions_ = SideBySide(
+            tuple(
+                self._fit_one(rows, name, t, psi, seed_of_part(int(seed), i)) for i, (name, t, psi) in enumerate(parts)
+            )
         )
         return self
+
+    def _psis(self, n_methods: int, n: int) -> list[int]:
+        """Cells of a partitioning of each method."""
+        several = isinstance(self.max_samples, list | tuple | np.ndarray)
+        given = list(self.max_samples) if several else [self.max_samples] * n_methods
+        if len(given) != n_methods:
+            raise ValueError(f"max_samples must have a number for each method, got {self.max_samples!r}")
+        for psi in given:
+            if psi != "auto" and not isinstance(psi, (int, np.integer)):
+                raise ValueError(f'max_samples must be a whole number or "auto", got {self.max_samples!r}')
+        return [min(256, n) if psi == "auto" else int(psi) for psi in given]
+
+    def _fit_one(self, rows: Rows, method: str, t: int, psi: int, seed: int) -> Partitions:
+        draws = draw_subsamples(rows.shape[0], t, psi, seed, disjoint=self.disjoint)
+        depth = None if method == "anne" and self.method != "anne" else self.max_depth
+        return fit_partitions(rows, draws, method=method, seed=seed, max_depth=depth, n_threads=self._n_threads)
 
     def cells(self, X: Any) -> np.ndarray:
         """Cell of each row in each partitioning: int32 array of shape (n, t)."""

@@ -1,4 +1,4 @@
-"""A fitted linear classifier, whichever learner made it."""
+"""A fitted linear model, whichever learner made it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ikmap.model import Model
 
 @dataclass(frozen=True, eq=False)
 class LinearModel(Model):
-    """Weights of a binary (K = 1) or one-vs-rest (K = number of classes) linear classifier.
+    """Weights of a binary (K = 1) or one-vs-rest (K = number of classes) linear classifier, or of numbers to predict.
 
     Parameters
     ----------
@@ -28,7 +28,8 @@ class LinearModel(Model):
     learner : str
         Name of the learner that made it.
     classes : list
-        Class labels, as JSON values. With K = 1 a decision >= 0 means ``classes[1]``.
+        Class labels, as JSON values. With K = 1 a decision >= 0 means ``classes[1]``. Empty where decisions are the
+        predictions: then K is any number.
     params : dict
         What the learner was asked to do, as JSON values.
     """
@@ -44,7 +45,7 @@ class LinearModel(Model):
     params: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        k = 1 if len(self.classes) == 2 else len(self.classes)
+        k = 1 if len(self.classes) == 2 else len(self.classes) or self.intercept.size
         if self.coef.ndim != 2 or self.coef.shape[1] != k or self.intercept.shape != (k,):
             raise ValueError(
                 f"{len(self.classes)} classes need coef (n_columns, {k}) and intercept ({k},), "

@@ -87,6 +87,15 @@ def check_classes(y: np.ndarray, n: int, n_classes: int) -> None:
         raise ValueError(f"row {bad[0]}: class {y[bad[0]]} is outside 0..{n_classes - 1}")
 
 
+def check_numbers(y: np.ndarray, n: int) -> None:
+    """Refuse targets that are not n finite numbers (ValueError)."""
+    if y.shape != (n,):
+        raise ValueError(f"targets have shape {y.shape}, expected ({n},)")
+    bad = np.flatnonzero(~np.isfinite(y))
+    if bad.size:
+        raise ValueError(f"row {bad[0]}: target {y[bad[0]]} is not finite")
+
+
 def check_rows(rows: Rows, columns: int | None = None) -> bool:
     """Refuse rows that a compiled loop cannot take safely.
 

@@ -25,9 +25,11 @@ from ikmap.methods.registry import (
     method,
     methods,
     plain_options,
+    rounds_learner,
     stream_learner,
     whole_learner,
 )
+from ikmap.methods.rounds import RoundsLearner
 from ikmap.methods.sample import Sample, Shape, Training
 from ikmap.methods.search import Search
 from ikmap.methods.sweep import CellSplit
@@ -46,6 +48,7 @@ __all__ = [
     "Method",
     "MethodOptions",
     "OptionError",
+    "RoundsLearner",
     "Sample",
     "Search",
     "Shape",
@@ -60,6 +63,7 @@ __all__ = [
     "methods",
     "option",
     "plain_options",
+    "rounds_learner",
     "stream_learner",
     "whole_learner",
 ]

@@ -175,6 +175,42 @@ class Choice(Kind):
 
 
 @dataclass(frozen=True)
+class OneOrMore(Choice):
+    """One of ``names``, or several of them, none twice, with commas between (in TOML also an array).
+
+    Those in ``alone`` stand for themselves only.
+    """
+
+    alone: tuple[str, ...] = ()
+
+    @property
+    def metavar(self) -> str:
+        return f"{super().metavar}[,...]"
+
+    @property
+    def pattern(self) -> str:
+        """Regular expression of what may be given."""
+        alone, several = "|".join(self.alone), "|".join(name for name in self.known if name not in self.alone)
+        return rf"^({alone}|({several})(\s*,\s*({several}))*)$"
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        return {"type": "string", "pattern": self.pattern}
+
+    def check(self, value: Any) -> str:
+        words = value.split(",") if isinstance(value, str) else value
+        if not isinstance(words, list | tuple) or not words:
+            refuse(value, f"one of {', '.join(self.known)}, or several with commas between")
+        found = [super(OneOrMore, self).check(word.strip() if isinstance(word, str) else word) for word in words]
+        for name in found:
+            if found.count(name) > 1:
+                raise ValueError(f"found {name!r} twice, expected different names")
+            if name in self.alone and len(found) > 1:
+                raise ValueError(f"found {name!r} with others, expected it alone")
+        return ",".join(found)
+
+
+@dataclass(frozen=True)
 class Names(Kind):
     """A comma list (in TOML also an array) of distinct words, in the order given."""
 

@@ -50,9 +50,9 @@ class Learner:
         Learns from one row after the other, or from all at once.
     models : tuple of str
         Modules of the kinds of models that it makes: a process that reads one has to import them.
-    runner : {"stream", "dual", "whole", "counts"}
+    runner : {"stream", "dual", "whole", "counts", "rounds"}
         What trains it: one pass with checkpoints; the solvers of linear problems on cells; one task that has all rows;
-        tasks that count blocks of rows, and one that adds up.
+        tasks that count blocks of rows, and one that adds up; rounds of sums over all rows.
     working_set : bool
         It keeps kernel values of as many rows as it turns out to need: :meth:`needed_bytes` is then the least that
         training takes, unless it is told how many rows these are.
@@ -78,7 +78,7 @@ class Learner:
 
     Options: ClassVar[type[MethodOptions]]
     way: ClassVar[Literal["online", "batch"]]
-    runner: ClassVar[Literal["stream", "dual", "whole", "counts"]]
+    runner: ClassVar[Literal["stream", "dual", "whole", "counts", "rounds"]]
     models: ClassVar[tuple[str, ...]] = ("ikmap.learners.linear_model",)
     working_set: ClassVar[bool] = False
     takes_weights: ClassVar[bool] = False

@@ -74,7 +74,7 @@ class StreamLearner(Learner):
     """
 
     way: ClassVar[Literal["online", "batch"]] = "online"
-    runner: ClassVar[Literal["stream", "dual", "whole", "counts"]] = "stream"
+    runner: ClassVar[Literal["stream", "dual", "whole", "counts", "rounds"]] = "stream"
     grows: ClassVar[bool] = False
     traced: ClassVar[Mapping[str, str]] = MappingProxyType({})
     Options: ClassVar[type[MethodOptions]] = OnlineOptions
@@ -135,6 +135,11 @@ class DualLearner(Learner):
 
     loss: str | None = None
 
+    def asked(self, options: Any) -> dict[str, Any]:
+        """What is to be solved: fields of :class:`~ikmap.learners.dual.linear_svm.SVMParams`."""
+        loss = self.loss or options.loss
+        return {"loss": loss, "C": float(options.C), "tol": options.tol, "class_weight": options.class_weights}
+
     def resolved(self, options: Any, *, searching: bool) -> Any:
         return options if options.C is not None else options.replace(C="auto" if searching else 5.0)
 
@@ -152,7 +157,7 @@ class WholeLearner(Learner):
     """
 
     way: ClassVar[Literal["online", "batch"]] = "batch"
-    runner: ClassVar[Literal["stream", "dual", "whole", "counts"]] = "whole"
+    runner: ClassVar[Literal["stream", "dual", "whole", "counts", "rounds"]] = "whole"
     Options: ClassVar[type[MethodOptions]] = BatchOptions
 
     compared_on: ClassVar[int | None] = None

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 class MapOptions(MethodOptions):
     """Of all maps to cells."""
 
-    t: int = option(100, Integer(1), group=FEATURES, help="partitionings, the integers per row")
+    t: int = option(100, Integer(1), group=FEATURES, help="partitionings, the integers per row; of all maps")
 
 
 class PsiOptions(MapOptions):
@@ -33,8 +33,8 @@ class PsiOptions(MapOptions):
     psi: int | str = psi_option()
 
 
-type Value = int | float
-"""Of the number that is chosen or given for a map."""
+type Value = Any
+"""The number that is chosen or given for a map, int or float; a tuple of them where it is composed of several maps."""
 
 
 @dataclass(frozen=True)
@@ -105,9 +105,39 @@ class Map:
         """What cross-validation on so many rows is to choose for it."""
         raise NotImplementedError
 
+    def refined(self, options: Any, chosen: Sequence[Value], n_rows: int, number: int) -> Search | None:
+        """What is to be tried after :meth:`search`, and again after that; None: nothing more.
+
+        Parameters
+        ----------
+        chosen : sequence of numbers
+            Values that were the best so far, each for some learner: they are among those to try.
+        number : int
+            How often it was asked before.
+        """
+        return None
+
     def given(self, options: Any) -> Value | None:
         """What the options say of :meth:`parameter`; None where it is to be chosen."""
         raise NotImplementedError
+
+    def unsearched(self, options: Any, psi: int, n_rows: int) -> Value:
+        """The value on so many rows where nothing can choose it: as given, else `psi`, or the middle one of a search.
+
+        Parameters
+        ----------
+        psi : int
+            For maps whose number is psi.
+        """
+        given = self.given(options)
+        if given is not None:
+            return given
+        if self.parameter(options) == "psi":
+            return psi
+        search = self.search(options, n_rows)
+        assert search is not None
+        middle: Value = search.values[len(search.values) // 2]
+        return middle
 
     def comparable(self, options: Any, value: Value, n_rows: int) -> Value:
         """What cross-validation on so many rows has in place of a given value, which may be too much for a fold."""

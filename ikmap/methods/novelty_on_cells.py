@@ -52,14 +52,7 @@ class NoveltyLearner(CountsLearner):
     }
 
     def width(self, options: Any, of_map: Map, map_options: Any, n_rows: int) -> Value | None:
-        given = of_map.given(map_options)
-        if given is not None:
-            return given
-        if of_map.parameter(map_options) == "psi":
-            return max(1, min(self.psi, n_rows // self.rows_per_cell))
-        search = of_map.search(map_options, n_rows)
-        assert search is not None
-        return search.values[len(search.values) // 2]
+        return of_map.unsearched(map_options, max(1, min(self.psi, n_rows // self.rows_per_cell)), n_rows)
 
     def scores(self, counts: dict[str, np.ndarray], sample: Sample) -> Any:
         """The model, without a threshold."""

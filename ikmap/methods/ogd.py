@@ -1,4 +1,7 @@
-"""Online gradient descent on cells (IK-OGD), as the paper has it: by weights, by all products, by support points."""
+"""Online gradient descent on cells (IK-OGD), as the paper has it: by weights, by all products, by support points.
+
+By weights it learns numbers too, on squared errors: its loss is that of the task.
+"""
 
 from __future__ import annotations
 
@@ -50,6 +53,15 @@ class _Primal(_ByWeights):
         }
     }
 
+    def start(self, options: Any, value: float | None, sample: Sample, n_threads: int = 1) -> Any:
+        from ikmap.learners.online.squared_ogd import SquaredOGDState
+
+        if sample.n_classes:
+            return super().start(options, value, sample, n_threads)
+        assert sample.offsets is not None
+        divisor = float(sample.offsets.size - 1) if options.feature_scale == "kernel" else 1.0
+        return SquaredOGDState.start(sample.offsets, options.eta, divisor)
+
     def _kind(self) -> Any:
         from ikmap.learners.online.ogd import OGDState
 
@@ -85,7 +97,12 @@ class _Dual(StreamLearner):
         return support_set_bytes(shape.n, shape.d, shape.nnz, shape.n_classes)
 
 
-OGD = _Primal(name="ogd", title="online gradient descent on cells (IK-OGD)", on="cells")
+OGD = _Primal(
+    name="ogd",
+    title="online gradient descent on cells (IK-OGD)",
+    on="cells",
+    tasks=frozenset({"classification", "regression"}),
+)
 OGD_NAIVE = _Naive(
     name="ogd-naive",
     title="the same by products with all of t psi (IK-OGD, naive)",

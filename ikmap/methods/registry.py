@@ -13,6 +13,7 @@ from ikmap.methods.adaraker import ADARAKER, RAKER
 from ikmap.methods.additive_chi2 import ADDITIVE_CHI2
 from ikmap.methods.anne import ANNE
 from ikmap.methods.chi2 import CHI2_LINEAR, CHI2_SVM
+from ikmap.methods.composed import AND, composed, names_of
 from ikmap.methods.fourier import FOURIER_LINEAR
 from ikmap.methods.gaussian import GAUSSIAN
 from ikmap.methods.idk import IDK
@@ -32,6 +33,9 @@ from ikmap.methods.nogd import NOGD
 from ikmap.methods.ogd import OGD, OGD_DUAL, OGD_NAIVE
 from ikmap.methods.options import OptionError, Spec
 from ikmap.methods.reserved import reserved_among
+from ikmap.methods.ridge import RIDGE
+from ikmap.methods.rounds import RoundsLearner
+from ikmap.methods.svr import SVR
 from ikmap.tasks import TASKS, LearningTask, task_words
 
 if TYPE_CHECKING:
@@ -50,6 +54,20 @@ FAULTS: list[str] = []
 """What is wrong with packages that offer methods: a line each, that says what to type."""
 
 
+def known(name: str) -> Method | None:
+    """The method of that name, or the map put together from several ("iforest,anne"); None: there is none here.
+
+    Raises
+    ------
+    OptionError
+        A map is there twice.
+    """
+    of_maps = [MAPS[part] for part in names_of(name) if part in MAPS]
+    if AND in name:
+        return composed(tuple(of_maps)) if len(of_maps) == len(names_of(name)) else None
+    return MAPS.get(name) or LEARNERS.get(name) or KERNELS.get(name)
+
+
 def method(name: str) -> Method:
     """The method of that name.
 
@@ -58,9 +76,14 @@ def method(name: str) -> Method:
     OptionError
         There is none here.
     """
-    found = MAPS.get(name) or LEARNERS.get(name) or KERNELS.get(name)
+    found = known(name)
     if found is None:
         from socket import gethostname
+
+        if AND in name:
+            name = next(part for part in names_of(name) if part not in MAPS)
+            if name in methods():
+                raise OptionError(f"--partitioner: found {name!r}, expected some of {', '.join(MAPS)}")
 
         why = "; ".join(FAULTS) or "install the package that has it on this machine too, with pip"
         raise OptionError(f"method {name!r} is not known on {gethostname()}: {why}")
@@ -158,6 +181,13 @@ def counts_learner(name: str) -> CountsLearner:
     return learner
 
 
+def rounds_learner(name: str) -> RoundsLearner:
+    """The learner of that name, which learns in rounds."""
+    learner = method(name)
+    assert isinstance(learner, RoundsLearner), name
+    return learner
+
+
 def map_of(name: str) -> Map:
     """The map of that name."""
     found = method(name)
@@ -226,6 +256,8 @@ for _one in (
     INNE,
     SVM,
     LOGISTIC,
+    RIDGE,
+    SVR,
     OGD,
     OGD_NAIVE,
     OGD_DUAL,

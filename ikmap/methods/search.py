@@ -51,3 +51,18 @@ JOINED = ", "
 def numbers_of(parameter: str, value: Any) -> dict[str, float]:
     """What was chosen, by name: a number of one parameter, or several of "p, gamma"."""
     return dict(zip(parameter.split(JOINED), value if isinstance(value, tuple | list) else (value,), strict=True))
+
+
+def size_of(value: Any) -> float:
+    """A number that tells larger values from smaller ones: the largest, of several that are chosen together."""
+    return float(max(value)) if isinstance(value, tuple) else float(value)
+
+
+def shown(value: Any) -> str:
+    """A value, for people: "64"; of several that are chosen together "(64, 256)"."""
+    return f"({', '.join(f'{number:g}' for number in value)})" if isinstance(value, tuple | list) else f"{value:g}"
+
+
+def named(parameter: str, value: Any) -> str:
+    """What was chosen, for the names of files and tasks: "psi-64"; of several "anne.psi-64-iforest.psi-256"."""
+    return "-".join(f"{name}-{number}" for name, number in numbers_of(parameter, value).items())

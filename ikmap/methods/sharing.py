@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ikmap.methods.composed import AND, TOTAL, Composed, names_of
 from ikmap.methods.kernel import KERNELS, KernelMethod
 from ikmap.methods.kinds import AnyOf, Integer, Kind, Real, differ_in_words
 from ikmap.methods.learner import Learner
@@ -194,6 +195,9 @@ def shared_out(
     """
     scoped = scoped or {}
     plain = {key: value for key, value in plain.items() if value is not None}
+    together = [one for one in names.values() if isinstance(one, Composed)]
+    names = {part: method(part) for name in names for part in names_of(name)}
+    _refuse_own_share(together, scoped)
     everywhere, here = plain_options(methods()), plain_options(names)
     given: dict[str, dict[str, Any]] = {name: {} for name in names}
     for key, value in plain.items():
@@ -214,7 +218,21 @@ def shared_out(
             able = [name for name, spec in everywhere[key].items() if _takes(spec.kind, value) and name not in names]
             words = next(iter(everywhere[key].values())).words(value)
             raise OptionError(f"{shlex.join(words)}: {_who_uses(able, names, program)}")
-    return given
+    folded = {one.name: one.folded(given) for one in together}
+    for one in together:
+        one.Options(**folded[one.name])
+        given = {name: values for name, values in given.items() if name not in names_of(one.name)}
+    return {**folded, **given}
+
+
+def _refuse_own_share(together: Sequence[Composed], scoped: Mapping[str, Mapping[str, Any]]) -> None:
+    for one in together:
+        for part in one.parts:
+            if TOTAL in scoped.get(part.name, {}):
+                raise OptionError(
+                    f"--{part.name}.{TOTAL} {scoped[part.name][TOTAL]}: found --partitioner {one.name}, whose "
+                    f"partitionings are shared out evenly; give their number as --{TOTAL}"
+                )
 
 
 def _flag(key: str) -> str:
@@ -267,13 +285,13 @@ def _refuse_unchosen(name: str, values: Mapping[str, Any], names: Methods) -> No
 def _who_uses(able: Sequence[str], names: Methods, program: Program | None) -> str:
     """What was chosen, and what else has an option that none of it uses."""
     maps, learners = [name for name in able if name in MAPS], [name for name in able if name in LEARNERS]
-    used = next((name for name in names if name in MAPS), None)
+    used = AND.join(name for name in names if name in MAPS)
     kernels = [name for name in able if name in KERNELS]
     if kernels and (found := [name for name in names if name in KERNELS]):
         return f"found --kernel {' '.join(found)}, expected {one_of(kernels)}"
     if kernels:  # it is for want of a learner with a kernel that there is none
         learners += [name for name, one in LEARNERS.items() if one.uses({}) and name not in learners]
-    if maps and not learners and used is not None:
+    if maps and not learners and used:
         return f"found --partitioner {used}, expected {one_of(maps)}"
     if maps:  # it is for want of a learner on cells that there is no map
         learners = [name for name, one in LEARNERS.items() if one.on == "cells" or name in learners]

@@ -10,6 +10,7 @@ import numpy as np
 
 from ikmap.partitioners.base import Partitions
 from ikmap.partitioners.iforest import IForestPartitions, fit_iforest
+from ikmap.partitioners.side_by_side import SideBySide
 from ikmap.partitioners.spheres import SpherePartitions, fit_spheres
 from ikmap.partitioners.subsample import draw_subsamples
 from ikmap.partitioners.voronoi import VoronoiPartitions, fit_voronoi
@@ -21,6 +22,7 @@ __all__ = [
     "METHODS",
     "IForestPartitions",
     "Partitions",
+    "SideBySide",
     "SpherePartitions",
     "VoronoiPartitions",
     "draw_subsamples",

@@ -28,6 +28,11 @@ class Partitions(Model):
     def offsets(self) -> np.ndarray:
         """First feature column of each partitioning, and the number of all: int64, shape (t + 1,)."""
 
+    @property
+    def single(self) -> tuple[Partitions, ...]:
+        """The maps that it is put together from, in the order of their partitionings: itself, of a single one."""
+        return (self,)
+
     def explain(self) -> list[str]:
         """Say how the cells will be found, where there is a choice, and the estimates behind it."""
         return []

@@ -2,32 +2,61 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ikmap.tasks.bad_label import BadLabel
 from ikmap.tasks.classification import Classification
 from ikmap.tasks.novelty import Novelty
+from ikmap.tasks.regression import Regression
 from ikmap.tasks.task import Asked, Figure, LearningTask, Tally, plain_label
 
 __all__ = [
-    "LATER",
+    "AUTO",
     "TASKS",
     "Asked",
+    "BadLabel",
     "Figure",
     "LearningTask",
     "Tally",
     "plain_label",
+    "task_by_labels",
     "task_from",
     "task_named",
     "task_of",
     "task_words",
 ]
 
-TASKS: dict[str, type[LearningTask]] = {task.name: task for task in (Classification, Novelty)}
+TASKS: dict[str, type[LearningTask]] = {task.name: task for task in (Classification, Regression, Novelty)}
 DEFAULT = Classification.name
 """What ``--task auto`` means where the description of a data set says nothing else."""
-LATER = ("regression", "novelty")
-"""Names that tasks will have which may not be here yet."""
+
+
+AUTO = "auto"
+"""The word of ``--task`` that leaves it to the data set's description, or to the labels."""
+
+
+def task_by_labels(served: Sequence[type[LearningTask]], two_class: bool) -> type[LearningTask]:
+    """What ``--task auto`` means where no description says it: one of the tasks that all learners of a run serve.
+
+    Parameters
+    ----------
+    served : sequence of types
+    two_class : bool
+        Labels are said to be classes.
+
+    Returns
+    -------
+    type
+        The only one that labels may choose; :class:`~ikmap.tasks.by_labels.ByLabels`, which finds out, where there are
+        several; the usual one where there is none.
+    """
+    from ikmap.tasks.by_labels import ByLabels
+
+    open_to = [task for task in served if task.by_labels]
+    if two_class or not open_to:
+        return TASKS[DEFAULT]
+    return open_to[0] if len(open_to) == 1 else ByLabels
 
 
 def task_words() -> tuple[str, ...]:
@@ -43,13 +72,11 @@ def task_named(word: str) -> type[LearningTask]:
     ValueError
         There is none.
     """
-    wanted = DEFAULT if word == "auto" else word
+    wanted = DEFAULT if word == AUTO else word
     for task in TASKS.values():
         if wanted == task.name or wanted in task.words:
             return task
-    taken = f"--task {TASKS[DEFAULT].words[-1]} takes each label for a class"
-    known = ", ".join(("auto", *task_words()))
-    raise ValueError(f"which is not available yet; {taken}" if word in LATER else f"which is none of {known}")
+    raise ValueError(f"which is none of {', '.join((AUTO, *task_words()))}")
 
 
 def task_of(metrics: Mapping[str, Any]) -> type[LearningTask]:

@@ -69,6 +69,7 @@ class Classification(LearningTask):
     words: ClassVar[tuple[str, ...]] = (BINARY, MULTICLASS)
     dtype: ClassVar[str] = "int32"
     predicted: ClassVar[str] = "int32"
+    by_labels: ClassVar[bool] = True
     compiled: ClassVar[frozenset[str]] = frozenset({BINARY, MULTICLASS})
     figure: ClassVar[Figure] = Figure(
         key="accuracy",

@@ -129,6 +129,10 @@ class LearningTask:
         Whether there is nothing to learn without labels.
     takes_inliers : bool
         Whether labels of normal rows can be named (:attr:`Asked.inliers`).
+    by_labels : bool
+        Whether ``--task auto`` may choose it, by the labels (:mod:`ikmap.tasks.by_labels`).
+    undecided : bool
+        Whether it only stands for a task that :meth:`find` finds.
     figure : Figure
     told_of_labels, told_of_rows, told : mapping of str to mapping
         What :meth:`about`, :meth:`counted` and, beside the figure, :meth:`figures` say in ``metrics.json``: the JSON
@@ -143,6 +147,8 @@ class LearningTask:
     predicted: ClassVar[str]
     needs_labels: ClassVar[bool] = True
     takes_inliers: ClassVar[bool] = False
+    by_labels: ClassVar[bool] = False
+    undecided: ClassVar[bool] = False
     figure: ClassVar[Figure]
     told_of_labels: ClassVar[Mapping[str, Mapping[str, Any]]] = MappingProxyType({})
     told_of_rows: ClassVar[Mapping[str, Mapping[str, Any]]] = MappingProxyType({})
@@ -163,12 +169,12 @@ class LearningTask:
         Raises
         ------
         ValueError
-            They cannot be labels of this task.
+            They cannot be labels of this task; a ``BadLabel`` where one of them is at fault.
         """
         raise NotImplementedError
 
     @classmethod
-    def find(cls, found: Sequence[Found], asked: Asked) -> Self:
+    def find(cls, found: Sequence[Found], asked: Asked) -> LearningTask:
         """The task that the labels of all parts make.
 
         Raises
@@ -334,6 +340,10 @@ class LearningTask:
     def score(self, total: Any, rows: Any) -> Any:
         """The value of :attr:`figure` for rows whose scores add up to `total`; both may be arrays."""
         raise NotImplementedError
+
+    def implied(self, score: float) -> dict[str, Any]:  # noqa: ARG002
+        """What else of :attr:`told` follows from a value of :meth:`score`, as of the rows of a stream."""
+        return {}
 
     def spread(self, row_scores: np.ndarray) -> float:
         """Half the width of a 95% interval of :meth:`score` over so many rows."""

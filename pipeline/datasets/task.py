@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ikmap.methods import LEARNERS
-from ikmap.tasks import TASKS, LearningTask, task_named
+from ikmap.tasks import AUTO, TASKS, LearningTask, task_by_labels, task_named
 from pipeline.datasets.registry import ResolvedDataset
 from pipeline.errors import InputError
 from pipeline.params import Params
@@ -25,10 +25,13 @@ def asked_task(params: Params, data: ResolvedDataset) -> type[LearningTask]:
         There is none of that name, or one of the learners does not serve it, or would ignore what its rows weigh.
     """
     word, said = asked_word(params, data)
+    served = [one for one in TASKS.values() if all(one.name in LEARNERS[name].tasks for name in params.learners)]
     try:
-        task = task_named(word)
+        task = task_by_labels(served, data.two_class is not None) if word == AUTO else task_named(word)
     except ValueError as error:
         raise InputError(f"{said}, {error}") from None
+    if task.undecided:
+        return task
     if data.inliers is not None and not task.takes_inliers:
         takers = ", ".join(name for name, one in TASKS.items() if one.takes_inliers)
         raise InputError(f"--inliers: found task {task.name} ({said}), expected --task {takers}")

@@ -56,19 +56,27 @@ def choices_section(metrics: Metrics) -> str:
 def _tried(name: str, metrics: Metrics) -> dict[str, int]:
     """How many values cross-validation tried of each setting that it chose for a learner."""
     selection = get_mapping(metrics, "selection")
-    found = {
-        key: len(get_list(selection, key))
-        for key, chosen in ((parameter_of(selection), "chosen"), ("C", "chosen_C"))
-        if get_number(get_mapping(selection, chosen), name) is not None
-    }
+    found = {"C": len(get_list(selection, "C"))} if get_number(get_mapping(selection, "chosen_C"), name) else {}
     swept = get_mapping(get_mapping(selection, "swept"), name)
     if (tried := get_number(swept, "tried")) is not None:
         found[get_text(swept, "parameter")] = int(tried)
-    tuned = get_mapping(get_mapping(selection, "tuned"), name)
-    for key, (values, _, chosen_of_key) in _by_parameter(tuned, figure_of(metrics)).items():
-        if chosen_of_key is not None:
-            found[key] = len(values)
+    figure = figure_of(metrics)
+    for of in (_on_cells(selection, name, figure), get_mapping(get_mapping(selection, "tuned"), name)):
+        for key, (values, _, chosen_of_key) in _by_parameter(of, figure).items():
+            if chosen_of_key is not None:
+                found[key] = len(values)
     return {key: n for key, n in found.items() if n}
+
+
+def _on_cells(selection: Mapping[str, Any], name: str, figure: Figure) -> dict[str, Any]:
+    """What was searched of the map for a learner on cells, as it stands for one on rows."""
+    parameter = parameter_of(selection)
+    return {
+        "parameter": parameter,
+        "values": selection.get(parameter),
+        figure.key: get_mapping(selection, figure.key).get(name),
+        "chosen": get_mapping(selection, "chosen").get(name),
+    }
 
 
 def _by_parameter(found: Mapping[str, Any], figure: Figure) -> dict[str, tuple[list[Any], list[Any], float | None]]:
@@ -104,10 +112,10 @@ def parameter_of(selection: Mapping[str, object]) -> str:
 def selection_curves(metrics: Metrics) -> list[str]:
     """What cross-validation found of each parameter that was chosen so: one chart a parameter, one line a learner."""
     selection, names, figure = get_mapping(metrics, "selection"), list(learners_of(metrics)), figure_of(metrics)
-    parameter = parameter_of(selection)
     searches = [
-        (name, parameter, selection.get(parameter), accuracy, get_number(selection.get("chosen"), name))
-        for name, accuracy in get_mapping(selection, figure.key).items()
+        (name, parameter, *of)
+        for name in get_mapping(selection, figure.key)
+        for parameter, of in _by_parameter(_on_cells(selection, name, figure), figure).items()
     ]
     searches += [
         (name, parameter, *of)

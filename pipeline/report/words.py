@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ikmap.methods import KERNELS, LEARNERS, MAPS, Method
+from ikmap.methods import KERNELS, LEARNERS, Map, Method
 from ikmap.methods.options import OptionError, Setting
+from ikmap.methods.registry import known
 from ikmap.methods.search import numbers_of
 from pipeline.report.fields import Metrics, get_list, get_mapping, get_number, get_text, learners_of
 from pipeline.report.text import shorten
@@ -91,8 +92,10 @@ def _options_with_settings(learner: str, metrics: Metrics) -> dict[str, str]:
     methods, told = _methods_of(metrics), get_mapping(get_mapping(metrics, "params"), "methods")
     found = {}
     kernels = _kernels_of(learner, metrics) if learner in LEARNERS else []
-    for name in [name for name in methods if name in (learner, *kernels) or (_on_cells(learner) and name in MAPS)]:
-        kind = methods[name].Options
+    for name, one in methods.items():
+        if name not in (learner, *kernels) and not (_on_cells(learner) and isinstance(one, Map)):
+            continue
+        kind = one.Options
         try:
             unused = kind.of_record(get_mapping(told, name)).unused
         except (OptionError, TypeError):  # the report of a damaged file says what it can
@@ -110,12 +113,21 @@ def _on_cells(learner: str) -> bool:
 def _methods_of(metrics: Metrics) -> dict[str, Method]:
     """The methods that a run used, as far as they are known here: the map first, each kernel before its learner."""
     cut = get_text(get_mapping(metrics, "params"), "partitioner")
-    of_map = {cut: MAPS[cut]} if on_cells_in(metrics) and cut in MAPS else {}
-    found: dict[str, Method] = {**of_map}
+    of_map = _map(cut) if on_cells_in(metrics) else None
+    found: dict[str, Method] = {} if of_map is None else {cut: of_map}
     for name in learners_of(metrics):
         if name in LEARNERS:
             found |= {other: KERNELS[other] for other in _kernels_of(name, metrics)} | {name: LEARNERS[name]}
     return found
+
+
+def _map(name: str) -> Map | None:
+    """The map of that name, if it is known here."""
+    try:
+        found = known(name)
+    except OptionError:  # the report of a damaged file says what it can
+        return None
+    return found if isinstance(found, Map) else None
 
 
 def _kernels_of(learner: str, metrics: Metrics) -> list[str]:
@@ -132,7 +144,7 @@ def terms_of(metrics: Metrics) -> list[tuple[str, str]]:
     if not on_cells_in(metrics):
         return []
     params = get_mapping(metrics, "params")
-    cut, t = MAPS.get(get_text(params, "partitioner")), get_number(params, "t")
+    cut, t = _map(get_text(params, "partitioner")), get_number(params, "t")
     how = f": {cut.about}." if cut else "."
     return [
         ("partitioning", f"One way, found at random, to cut the space of all rows into cells{how}"),

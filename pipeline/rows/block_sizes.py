@@ -16,8 +16,8 @@ PIECE_ROWS = 4096
 """Blocks to learn from are made of runs of this many rows, whatever the shards are."""
 BLOCK_BYTES = 64 << 20
 """Most that a learner holds in memory, as packed cells."""
-VISIT_BYTES = 4_000_000
-"""Most that a solver visits at once, of cells that are visited many times: they stay in a core's cache meanwhile."""
+VISIT_BYTES = 512 << 10
+"""Most of a block that is visited many times: small, so that the solver can put others together every time."""
 STREAM_BYTES = 32 << 20
 """Largest block of a learner that goes through all of them: it works on one while the next is read."""
 STREAM = 2_000_002

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 
 from ikmap.cells import Cells
-from ikmap.methods.registry import PACKAGES
+from ikmap.methods.registry import PACKAGES, names_of
 from ikmap.partitioners import Partitions
 from pipeline.errors import InputError
 
@@ -38,9 +38,11 @@ def check_cells(codes: np.ndarray, offsets: np.ndarray, package: str) -> None:
 
 def checked(model: Partitions, codes: np.ndarray) -> np.ndarray:
     """The cells that a model gives, checked where it comes from another package."""
-    package = type(model).__module__.partition(".")[0]
-    if package != "ikmap":
-        check_cells(codes, model.offsets, package)
+    ends = np.cumsum([0, *(one.n_partitions for one in model.single)])
+    for one, start, stop in zip(model.single, ends[:-1], ends[1:], strict=True):
+        package = type(one).__module__.partition(".")[0]
+        if package != "ikmap":
+            check_cells(codes[:, start:stop], one.offsets, package)
     return codes
 
 
@@ -52,7 +54,7 @@ def checked_growth(model: Partitions, before: np.ndarray) -> None:
     InputError
         Naming the package and the partitioning.
     """
-    package = type(model).__module__.partition(".")[0]
+    package = " or ".join(dict.fromkeys(type(one).__module__.partition(".")[0] for one in model.single))
     widths, now = np.diff(before), np.diff(model.offsets)
     if widths.shape == now.shape and not (now < widths).any():
         return
@@ -68,7 +70,8 @@ def checked_growth(model: Partitions, before: np.ndarray) -> None:
 
 def checked_path(path: Iterable[tuple[float, Sequence[Cells]]], name: str) -> Iterator[tuple[float, Sequence[Cells]]]:
     """The cells that a map's path gives, checked where it comes from another package."""
+    packages = " or ".join(PACKAGES[part] for part in names_of(name) if part in PACKAGES)
     for value, sides in path:
-        for cells in sides if name in PACKAGES else ():
-            check_cells(cells.codes, cells.offsets, PACKAGES[name])
+        for cells in sides if packages else ():
+            check_cells(cells.codes, cells.offsets, packages)
         yield value, sides

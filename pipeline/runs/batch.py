@@ -12,7 +12,7 @@ from typing import Any
 
 from ikmap.methods import LEARNERS
 from ikmap.methods.map import Value
-from ikmap.methods.search import numbers_of
+from ikmap.methods.search import numbers_of, shown, size_of
 from pipeline.datasets.registry import ResolvedDataset
 from pipeline.errors import InputError
 from pipeline.params import Params
@@ -133,13 +133,13 @@ def _stages(
     on_cells, values = widths(params, selection, ingested["rows_train"])
     compile_for(context, on_cells.values())
     Cs = (selection or {}).get("chosen_C", {})
-    largest = max(on_cells.values(), default=0)
+    largest = max(on_cells.values(), key=size_of, default=0)
     if not _refused(params, largest, ingested):  # else the next stage says what is wrong
         _plan(context, ingested, largest, invocation, show=invocation.explain)
-    fitted: dict[float, Fitted] = {}
+    fitted: dict[Value, Fitted] = {}
     if on_cells:
         partitioned = step("partition", partial(partition, context, list(on_cells.values())))
-        fitted = {model["value"]: Fitted(**model) for model in partitioned["fitted"]}
+        fitted = {model.value: model for model in (Fitted(**of) for of in partitioned["fitted"])}
         if invocation.explain:
             explain(context, fitted.values())
         mapped = step("cells", partial(cells, context, list(fitted.values())))
@@ -229,7 +229,7 @@ def widths(params: Params, selection: Result | None, n_rows: int) -> tuple[dict[
         if LEARNERS[name].on == "cells":
             given = selected[name] if name in selected else params.width(name, n_rows)
             assert given is not None
-            on_cells[name] = given
+            on_cells[name] = tuple(given) if isinstance(given, list) else given
         else:
             chosen = tuned[name]["chosen"] if name in tuned else LEARNERS[name].given(params.of(name))
             values[name] = tuple(chosen) if isinstance(chosen, list) else chosen
@@ -262,7 +262,7 @@ def say_chosen(context: Context, selection: Result) -> None:
     for what, key in ((selection.get("parameter"), "chosen"), ("C", "chosen_C")):
         of = {name: value for name, value in selection.get(key, {}).items() if key != "chosen" or name not in swept}
         if what in searches(context.params) and of:
-            chosen = ", ".join(f"{value:g} for {name}" for name, value in of.items())
+            chosen = ", ".join(f"{shown(value)} for {name}" for name, value in of.items())
             context.events.message(f"{what} by {how}: {chosen}")
     for name, found in selection.get("tuned", {}).items():
         for parameter, number in numbers_of(found["parameter"], found["chosen"]).items():

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any
 
+from ikmap.methods.map import Value
 from pipeline.datasets.registry import ResolvedDataset
 from pipeline.datasets.task import asked_task
 from pipeline.readers.feed import Feed
@@ -153,10 +154,10 @@ def _stages(
         say_chosen(context, selection)
     on_cells, values = widths(params, selection, PreparedRows(context.store, "train").n_rows)
     compile_for(context, on_cells.values(), "stream")
-    fitted: dict[float, Fitted] = {}
+    fitted: dict[Value, Fitted] = {}
     if on_cells:
         partitioned = step("partition", partial(partition, context, list(on_cells.values())))
-        fitted = {model["value"]: Fitted(**model) for model in partitioned["fitted"]}
+        fitted = {model.value: model for model in (Fitted(**of) for of in partitioned["fitted"])}
         if invocation.explain:
             explain(context, fitted.values())
     task = PreparedRows(context.store, "train").preparation.task

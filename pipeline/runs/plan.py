@@ -10,6 +10,7 @@ from pathlib import Path
 
 from ikmap.methods import LEARNERS, MapShape, Shape
 from ikmap.methods.map import Value
+from ikmap.methods.search import size_of
 from pipeline.datasets.registry import ResolvedDataset
 from pipeline.errors import InputError
 from pipeline.params import Params
@@ -190,7 +191,7 @@ def largest_value(params: Params, rows_train: int) -> Value:
     found = [params.width(name, rows_train) for name in on_cells]
     if None in found and (search := params.map.search(params.map_options, min(rows_train, params.cv_rows))):
         found.append(search.values[-1])
-    return max((value for value in found if value is not None), default=0)
+    return max((value for value in found if value is not None), key=size_of, default=0)
 
 
 def least_plan(params: Params, data: ResolvedDataset, workers: int, *, stream: bool = False) -> Plan | None:
@@ -213,7 +214,7 @@ def least_plan(params: Params, data: ResolvedDataset, workers: int, *, stream: b
     if params.on_cells and params.map.refused(params.map_options, value, rows):
         if train.knows_rows:  # a later stage says what is wrong
             return None
-        rows = math.ceil(value)  # else it would be wrong
+        rows = math.ceil(size_of(value))  # else it would be wrong
     # Going block by block needs the least memory, and one output does; sparse rows may become dense ones.
     asked = params
     for name in params.learners:

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from ikmap.methods import LEARNERS, MAPS, Learner, Map
+from ikmap.methods import LEARNERS, Learner, Map
+from ikmap.methods.registry import known
 from ikmap.model import Model
 from ikmap.partitioners import Partitions
 from ikmap.rows import Rows, as_csr, as_rows
@@ -124,10 +125,10 @@ def _loops(params: Mapping[str, Any], learner: str, fitted: Fitted | None) -> fr
     def options(of: Learner | Map) -> Any:
         return of.Options.of_record(params.get("methods", {}).get(of.name, {}))
 
-    known = LEARNERS.get(learner)
-    words = known.compiled(options(known), scoring=True) if known else frozenset[str]()
-    mapping = MAPS.get(fitted.map) if fitted else None
-    return words | (mapping.compiled(options(mapping)) if mapping else frozenset())
+    of = LEARNERS.get(learner)
+    words = of.compiled(options(of), scoring=True) if of else frozenset[str]()
+    mapping = known(fitted.map) if fitted else None
+    return words | (mapping.compiled(options(mapping)) if isinstance(mapping, Map) else frozenset())
 
 
 @contextmanager

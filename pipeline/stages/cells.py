@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ikmap.methods.search import shown
 from ikmap.rows import nbytes_of
 from pipeline.rows.block_sizes import Layout, cell_layout
 from pipeline.rows.prepared import PreparedRows, counted
@@ -60,7 +61,7 @@ def explain(context: Context, fitted: Iterable[Fitted]) -> None:
     """Say how the cells of stored models will be found, as a worker sees it."""
     for model in fitted:
         for line in context.client.submit(explain_task, context.store, model, context.device, pure=False).result():
-            context.events.message(f"cells, {model.parameter} {model.value}: {line}")
+            context.events.message(f"cells, {model.parameter} {shown(model.value)}: {line}")
 
 
 def explain_task(store: Store, fitted: Fitted, device: str) -> list[str]:

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from ikmap.rows import Rows
-from ikmap.tasks import Asked, LearningTask
+from ikmap.tasks import Asked, BadLabel, LearningTask
 from pipeline.datasets.registry import ResolvedDataset
 from pipeline.datasets.task import asked_task, asked_word
 from pipeline.errors import InputError
 from pipeline.params import Params
 from pipeline.readers import Piece, Source
-from pipeline.readers.base import is_wide, other_columns
+from pipeline.readers.base import RawRows, is_wide, other_columns
 from pipeline.rows.prepared import (
     DATA,
     SCALE,
@@ -34,6 +34,8 @@ from pipeline.storage.store import Store
 DENSE_SHARE = 0.25
 DENSE_COLUMNS = 8192
 SCALE_ROWS = 1 << 18
+TEXTS = ("csv", "libsvm")
+"""Formats of which a row is a line."""
 
 
 def ingest(context: Context, data: ResolvedDataset) -> dict[str, Any]:
@@ -155,7 +157,9 @@ def ingest_piece(store: Store, source: Source, piece: Piece, folder: str, kind: 
     read = written = 0
     for number, block in enumerate(source.read(piece, skip=kept), start=kept):
         # An empty part keeps the numbering of blocks, on which resuming relies.
-        part, size = store_block(store, _part_name(folder, piece, number), block.X, block.y, source.url, kind)
+        part, size = store_block(
+            store, _part_name(folder, piece, number), block.X, block.y, source.url, kind, first=place(source, block)
+        )
         written += size
         read += block.n_bytes
         parts.append(part)
@@ -168,10 +172,24 @@ def ingest_piece(store: Store, source: Source, piece: Piece, folder: str, kind: 
     }
 
 
+def place(source: Source, block: RawRows) -> tuple[str, int]:
+    """Where in its file a block begins: in a line of text, or a row."""
+    return "line" if source.format in TEXTS else "row", block.first_line
+
+
 def store_block(
-    store: Store, name: str, X: Rows, y: np.ndarray | None, url: str, kind: type[LearningTask], **more: Any
+    store: Store,
+    name: str,
+    X: Rows,
+    y: np.ndarray | None,
+    url: str,
+    kind: type[LearningTask],
+    first: tuple[str, int] = ("row", 1),
+    **more: Any,
 ) -> tuple[Record, int]:
     """Store rows as they were found; return what is known of them, and the bytes written.
+
+    `first` says where in its file the first of them stands.
 
     Raises
     ------
@@ -180,6 +198,8 @@ def store_block(
     """
     try:
         labels, found = kind.store(y, X.shape[0])
+    except BadLabel as error:
+        raise InputError(f"{url}: {first[0]} {first[1] + error.row}: {error}") from None
     except ValueError as error:
         raise InputError(f"{url}: {error}") from None
     part = {

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ikmap.methods.map import Value
+from ikmap.methods.search import named
 from ikmap.rows import Rows
 from pipeline.errors import InputError
 from pipeline.params import Params
@@ -36,12 +37,13 @@ def partition(context: Context, values: Sequence[Value]) -> dict[str, Any]:
     """
     values = sorted(set(values))
     params, n = context.params, PreparedRows(context.store, "train").n_rows
-    if refused := params.map.refused(params.map_options, values[-1], n):
-        raise InputError(refused)
+    for value in reversed(values):
+        if refused := params.map.refused(params.map_options, value, n):
+            raise InputError(refused)
     stage = Stage(context, "partition", len(values))
     n_threads = max(1, cores_of_a_host(context) // len(values))
     parameter = params.map.parameter(params.map_options)
-    tasks = [Task(f"{parameter}-{value}", (context.store, params, value, n_threads)) for value in values]
+    tasks = [Task(named(parameter, value), (context.store, params, value, n_threads)) for value in values]
     found = zip(values, stage.run(fit, tasks), strict=True)
     models = [
         Fitted(params.partitioner, parameter, value, record["most_cells"], record["content_hash"])

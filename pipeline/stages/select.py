@@ -9,6 +9,7 @@ from typing import Any
 
 from ikmap.methods import LEARNERS
 from ikmap.methods.map import Value
+from ikmap.methods.search import size_of
 from ikmap.model_selection import FOLDS, values_of_C
 from ikmap.racing import ODDS
 from ikmap.tasks import LearningTask
@@ -72,23 +73,26 @@ def select(context: Context) -> dict[str, Any]:
 class Unit:
     """What one task scores: a fold, and for each value the learners with the number of C to try at each.
 
-    Of a sweep, over all values, there is the learner's name alone.
+    Of a sweep, over all values, there is the learner's name alone. Races are counted: a map that is put together from
+    several has one after the other.
     """
 
     kind: str
     fold: int
     wanted: dict[Any, dict[str, int]]
+    race: int = 0
 
     @property
     def work(self) -> list[tuple[float, float]]:
         """For :class:`Costs`."""
-        amounts = [(value, 1.0 + sum(of.values())) for value, of in self.wanted.items()]
-        return amounts if self.kind == CELLS else [(1.0, amount) for _, amount in amounts]
+        sizes = [size_of(value) if self.kind == CELLS else 1.0 for value in self.wanted]
+        return [(size, 1.0 + sum(of.values())) for size, of in zip(sizes, self.wanted.values(), strict=True)]
 
     def task(self, store: Store, params: Params, n_rows: int) -> Task:
         """The task, under a name that says what it scores."""
         if self.kind == CELLS:
-            name = f"fold-{self.fold}-values-{'-'.join(map(str, self.wanted))}"
+            again = f"race-{self.race}-" if self.race else ""
+            name = f"{again}fold-{self.fold}-values-{'-'.join(map(_exact, self.wanted))}"
             return Task(name, (CELLS, store, params, self.fold, self.wanted, n_rows))
         if self.kind == SWEEP:
             (learner,) = self.wanted
@@ -99,6 +103,10 @@ class Unit:
 
 def _words(value: Any) -> str:
     return "_".join(f"{number:g}" for number in (value if isinstance(value, tuple) else (value,)))
+
+
+def _exact(value: Value) -> str:
+    return "_".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
 def score(what: str, *args: Any) -> Record:
@@ -132,18 +140,38 @@ class Search:
         self.costs: dict[str, Costs] = {}
         self.units: dict[str, Unit] = {}
         self.later: list[Unit] = []
-        self.before, self.reached, self.exceeded = 0.0, False, False
+        self.before, self.reached, self.exceeded, self.races = 0.0, False, False, 0
 
     # What is done, and in which order.
 
     def run(self) -> None:
         """Score all candidates, except those that the race leaves out or that the budget has no time for."""
         race = self.params.search == "race"
-        rounds = ROUNDS if race else (tuple(range(FOLDS)),)
         self._say_begin(race)
+        self._race(race)
+        while not self.reached and self._refine():
+            self._race(race)
+        self._say_budget()
+
+    def _refine(self) -> bool:
+        """Have the learners on cells go on with what the map proposes after what they have found."""
+        params, entrants = self.params, list(self.cells.values())
+        chosen = dict.fromkeys(entrant.chosen()[0] for entrant in entrants)
+        asked = params.map.refined(params.map_options, list(chosen), self.used, self.races) if entrants else None
+        if asked is None:
+            return False
+        self.races, self.running = self.races + 1, entrants
+        for entrant in entrants:
+            entrant.go_on(asked.values)
+        self._say(f"tries {len(asked.values)} {asked.parameter} ({listed(asked.values)}), from what is best so far on")
+        return True
+
+    def _race(self, race: bool) -> None:
+        """One race over what the learners have left."""
+        rounds = ROUNDS if race else (tuple(range(FOLDS)),)
         for number, these in enumerate(rounds):
             # Sweeps first: they are long, and no round waits for what they find.
-            sweeps = [] if number else [Unit(SWEEP, 0, {name: {name: 1}}) for name in self.swept]
+            sweeps = [] if number or self.races else [Unit(SWEEP, 0, {name: {name: 1}}) for name in self.swept]
             units = [*sweeps, *(unit for fold in these for unit in self._units(fold))]
             tasks = [unit.task(self.stage.context.store, self.params, self.used) for unit in units]
             self.units = {task.name: unit for task, unit in zip(tasks, units, strict=True)}
@@ -155,18 +183,18 @@ class Search:
                 self._leave_out()
                 if not self.running:
                     break
-        self._say_budget()
 
     def _units(self, fold: int) -> list[Unit]:
         """Tasks of one fold: small values first where nothing is known yet, else the long ones."""
         wanted: dict[Value, dict[str, int]] = {}
-        units = []
+        units: list[tuple[int, Unit]] = []
         for entrant in self.running:
             name = entrant.name
             groups: dict[Any, list[Any]] = {}
             for value, n_Cs in entrant.left.items():
                 if name in self.cells:
-                    wanted.setdefault(value, {})[name] = n_Cs
+                    if fold not in entrant.scores.folds(value):  # by an earlier race
+                        wanted.setdefault(value, {})[name] = n_Cs
                 else:
                     shared = LEARNERS[name].sharing(self.params.of(name), value)
                     key = ("alone", value) if shared is None else ("shared", shared)
@@ -176,7 +204,7 @@ class Search:
                 units.append((entrant.values.index(values[0]), unit))
         psis = sorted(wanted)
         for group in groups_of(psis, fold, self.params):
-            unit = Unit(CELLS, fold, {psi: wanted[psi] for psi in group})
+            unit = Unit(CELLS, fold, {psi: wanted[psi] for psi in group}, self.races)
             units.append((min(next(iter(self.cells.values())).values.index(psi) for psi in group), unit))
         units.sort(key=lambda ranked: ranked[0] if fold == 0 else -ranked[0])
         return [unit for _, unit in units]
@@ -185,7 +213,7 @@ class Search:
         for entrant in self.running:
             entrant.leave_out(FOLDS)
             at = entrant.rounds[-1]
-            left = f"{len(at['left'])} of {len(entrant.values)} {entrant.parameter} left for {entrant.name}"
+            left = f"{len(at['left'])} of {entrant.entered} {entrant.parameter} left for {entrant.name}"
             self._say(f"after {at['folds']} of {FOLDS} folds {left} ({listed(at['left'])})")
         self.running = [entrant for entrant in self.running if not entrant.decided]
 

@@ -13,8 +13,9 @@ from ikmap.cells import Cells
 from ikmap.learners.dual.linear_svm import fit_linear_svm, svm_model
 from ikmap.learners.dual.linear_svm_path import fit_linear_svm_path
 from ikmap.learners.rows import Block
-from ikmap.methods import LEARNERS, Sample, StreamLearner, WholeLearner
+from ikmap.methods import LEARNERS, RoundsLearner, Sample, StreamLearner, Training, WholeLearner
 from ikmap.methods.map import Value
+from ikmap.methods.search import size_of
 from ikmap.model_selection import Learner, Predictor, folds, score_fold, values_of_C
 from ikmap.rows import nbytes_of
 from ikmap.seeds import generator
@@ -73,7 +74,7 @@ def groups_of(psis: list[Value], fold: int, params: Params) -> list[list[Value]]
         return [psis] if psis else []  # one nearest-neighbour search serves all psi
     ends = FIRST if params.budget is None else FIRST_OF_BUDGET
     lows, highs = (0, *ends), (*ends, math.inf)
-    groups = [[psi for psi in psis if low < psi <= high] for low, high in zip(lows, highs, strict=True)]
+    groups = [[psi for psi in psis if low < size_of(psi) <= high] for low, high in zip(lows, highs, strict=True)]
     return [group for group in groups if group]
 
 
@@ -133,6 +134,14 @@ def _learner(name: str, params: Params, task: LearningTask, n_Cs: int) -> Learne
         some = some_of(np.arange(y.size), learner.compared_on)
         return fit_fold(learner, params, None, task, Block(cells[some], y[some]))
 
+    def rounds(cells: Cells, y: np.ndarray) -> Iterator[Predictor]:
+        assert isinstance(learner, RoundsLearner)
+        training = Training(Block(cells, y, weigh(y)), classes, params.seed, task=task)
+        for model in learner.path(params.of(name), training, values_of_C(len(classes))[:n_Cs]):
+            yield predictor(task, model)
+
+    if isinstance(learner, RoundsLearner) and learner.searches_C(params.of(name)):
+        return rounds
     if isinstance(learner, WholeLearner):
         return whole
     if isinstance(learner, StreamLearner):

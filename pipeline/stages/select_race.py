@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ikmap.methods.search import numbers_of
+from ikmap.methods.search import numbers_of, shown
 from ikmap.racing import Candidate, Scores, best, standings, survivors
 from ikmap.tasks import LearningTask
 
@@ -32,6 +32,8 @@ class Entrant:
         Values that are still in the race, and how many C are to be tried at each: a path to a C begins at the smallest.
     rounds : list of dict
         What was left out when, and why.
+    entered : int
+        How many values there were at the start of the race.
     decided : bool
         Whether the race has left one candidate only.
     """
@@ -44,10 +46,18 @@ class Entrant:
     scores: Scores = field(default_factory=Scores)
     left: dict[Any, int] = field(default_factory=dict)
     rounds: list[dict[str, Any]] = field(default_factory=list)
+    entered: int = 0
     decided: bool = False
 
     def __post_init__(self) -> None:
         self.left = dict.fromkeys(self.values, max(1, len(self.Cs)))
+        self.entered = len(self.left)
+
+    def go_on(self, values: Sequence[Any]) -> None:
+        """Begin another race, of these values: what is known of any of them stays known."""
+        self.values = sorted({*self.values, *values})
+        self.left = dict.fromkeys(sorted(values), max(1, len(self.Cs)))
+        self.entered, self.decided = len(self.left), False
 
     @property
     def tried(self) -> list[Any]:
@@ -124,9 +134,5 @@ def describe(candidate: dict[str, Any]) -> str:
 def listed(values: Sequence[Any]) -> str:
     """Values, for people: "4, 8, 16"; of many the ends. Several that are chosen together: "(2, 0.5)"."""
     if len(values) > 4:
-        return f"{_shown(values[0])} to {_shown(values[-1])}"
-    return ", ".join(map(_shown, values))
-
-
-def _shown(value: Any) -> str:
-    return f"({', '.join(f'{number:g}' for number in value)})" if isinstance(value, tuple) else f"{value:g}"
+        return f"{shown(values[0])} to {shown(values[-1])}"
+    return ", ".join(map(shown, values))

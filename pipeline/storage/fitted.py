@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ikmap.methods.map import Value
+from ikmap.methods.search import named
 from ikmap.partitioners import Partitions
 from pipeline.storage.models import load_model
 from pipeline.storage.store import Store
@@ -20,10 +21,10 @@ class Fitted:
     Attributes
     ----------
     map : str
-        Of :data:`ikmap.methods.MAPS`.
+        Of :data:`ikmap.methods.MAPS`, or several of them with commas between.
     parameter : str
         Name of the number that was chosen or given for it, such as psi.
-    value : int or float
+    value : int or float, or tuple of them
     most_cells : int
         Of all partitionings, the most that one has.
     content_hash : str
@@ -38,6 +39,10 @@ class Fitted:
     most_cells: int
     content_hash: str
     grown: bool = False
+
+    def __post_init__(self) -> None:
+        if isinstance(self.value, list):  # as JSON has it
+            object.__setattr__(self, "value", tuple(self.value))
 
     @property
     def label(self) -> str:
@@ -78,4 +83,4 @@ class Fitted:
 
 def label_of(name: str, parameter: str, value: Value) -> str:
     """What partitionings of a map are called in the store."""
-    return f"{name}-{parameter}-{value}"
+    return f"{name}-{named(parameter, value)}"

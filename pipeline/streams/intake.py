@@ -302,9 +302,8 @@ class Intake:
         origins: dict[str, int] = {}
         for arrival in rows:
             origins[arrival.origin] = origins.get(arrival.origin, 0) + arrival.rows
-        part, written = store_block(
-            self.store, name, X, y, rows[0].url, self.kind, **more, **{"from": list(origins.items())}
-        )
+        more = {**more, "from": list(origins.items())}
+        part, written = store_block(self.store, name, X, y, rows[0].url, self.kind, **more)
         return {**part, "bytes_written": written}
 
 

@@ -293,9 +293,11 @@ class Schedule:
         parameter = participant.fitted.as_result() if participant.fitted else {
             "parameter": LEARNERS[name].parameter(self.context.params.of(name)), "value": participant.value
         }  # fmt: skip
+        figure = float(self.task.score(scored[-1], n_seen)) if n_seen else None
         return {
             **parameter,
-            key: float(self.task.score(scored[-1], n_seen)) if n_seen else None,
+            key: figure,
+            **({} if figure is None else self.task.implied(figure)),
             "rows": n_seen,
             "stopped_early": participant.learner in self.stopped,
             "content_hash": self._models[participant.learner]["content_hash"],

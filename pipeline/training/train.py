@@ -14,6 +14,7 @@ from pipeline.training.runner import Lesson, Runner
 from pipeline.training.train_counts import CountsRunner
 from pipeline.training.train_dual import DualRunner
 from pipeline.training.train_online import StreamRunner
+from pipeline.training.train_rounds import RoundsRunner
 from pipeline.training.train_rows import WholeRunner
 
 RUNNERS: Mapping[str, Runner] = {
@@ -21,6 +22,7 @@ RUNNERS: Mapping[str, Runner] = {
     "dual": DualRunner(),
     "whole": WholeRunner(),
     "counts": CountsRunner(),
+    "rounds": RoundsRunner(),
 }
 """What trains the learners of each kind, by what they say of themselves (``Learner.runner``)."""
 

@@ -35,14 +35,7 @@ OF_PROBLEMS = ("problems", "primal", "dual", "gap", "n_iter", "converged", "n_su
 
 def svm_params(params: Params, learner: str) -> SVMParams:
     """Return what the batch learners are asked to solve."""
-    options = params.of(learner)
-    return SVMParams(
-        loss=dual_learner(learner).loss or options.loss,  # type: ignore[arg-type]
-        C=float(options.C),
-        tol=options.tol,
-        class_weight=options.class_weights,
-        seed=params.seed,
-    )
+    return SVMParams(**dual_learner(learner).asked(params.of(learner)), seed=params.seed)
 
 
 def solve_whole(
@@ -112,8 +105,8 @@ def merge_classes(store: Store, params: Params, learner: str, classes: list[Any]
     fits = []
     for name in names:
         attributes, arrays = store.read_group(name)
-        numbers = {key: np.array(attributes[key]) for key in OF_PROBLEMS}
-        fits.append(SVMFit(**arrays, **numbers, alphas=np.empty((numbers["problems"].size, 0)), history=()))
+        fields: dict[str, Any] = {**arrays, **{key: np.array(attributes[key]) for key in OF_PROBLEMS}}
+        fits.append(SVMFit(**fields, alphas=np.empty((fields["problems"].size, 0)), history=()))
     return store_model(store, params, learner, classes, fits)
 
 

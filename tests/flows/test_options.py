@@ -61,7 +61,14 @@ BATCH = BatchOptions(
     shard_rows=1000, device="gpu", cluster="slurm", cluster_option=("queue=a", "prologue=x y"), workers=2,
     memory_limit="4GB", explain=True, debug=True, quiet=True,
 )  # fmt: skip
-DATASET = BatchOptions(dataset="a9a", dataset_file="mine.toml", test_size=0.5)
+DATASET = BatchOptions(
+    dataset="a9a",
+    dataset_file="mine.toml",
+    test_size=0.5,
+    learner=("svr",),
+    epsilon=0.25,
+    svr_loss="epsilon_insensitive",
+)
 ONLINE = OnlineOptions(
     input="x.csv", label="y", learner=("nogd",), initial=10, block_rows=7, limit_seconds=2.5, order="file"
 )
@@ -169,8 +176,8 @@ def test_types_from_the_command_line():
         ("--workers 0", "--workers: found 0", "an integer >= 1"),
         ("--columns 0", "--columns: found 0", "an integer >= 1"),
         ("--shard-rows 0", "--shard-rows: found 0", "an integer >= 1"),
-        ("--learner svn", "--learner: found 'svn'", "did you mean 'svm'?"),
-        ("--learner ''", "--learner: found ''", "one of svm, logistic, ogd"),
+        ("--learner svmm", "--learner: found 'svmm'", "did you mean 'svm'?"),
+        ("--learner ''", "--learner: found ''", "one of svm, logistic, ridge, svr, ogd"),
         ("--format libsv", "--format: found 'libsv'", "did you mean 'libsvm'?"),
         ("--label ''", "--label: found ''", "not empty"),
         ("--cluster tcp://", "--cluster: found 'tcp://'", "tcp://host:8786"),
@@ -189,7 +196,7 @@ def test_types_from_the_command_line():
         ("--rank 30", "--rank 30: found --learner svm ogd", "expected nogd"),
         ("--average --learner kernel-svm", "--average: found --learner kernel-svm", "expected nogd"),
         ("--learner nogd --b 20 --rank 30", "--rank 30: found --b 20", "no more features than points"),
-        ("--learner nogd --gamma 0.5 --psi 8", "--psi 8: found --learner nogd", "expected one of svm, logistic, ogd"),
+        ("--learner nogd --gamma 0.5 --psi 8", "--psi 8: found --learner nogd", "of svm, logistic, ridge, svr, ogd"),
         ("--learner isolation-svm --C auto", "--C auto: found --learner isolation-svm", "one of svm, logistic"),
         ("--learner ogd --psi 8 --cv-rows 50", "--cv-rows 50: found nothing to choose", "auto"),
         ("--learner ogd --psi 8 --budget 50", "--budget 50.0: found nothing to choose", "auto"),
@@ -200,7 +207,7 @@ def test_types_from_the_command_line():
         ("--partitioner gcws", "'gcws' is not available yet", "available: auto, anne, iforest, inne"),
         ("--partitioner mondrian", "'mondrian' is not available yet", "available: auto, anne, iforest, inne"),
         ("--partitioner binning", "'binning' is not available yet", "available: auto, anne, iforest, inne"),
-        ("--task regression", "'regression' is not available yet", "available: auto, binary, multiclass, novelty"),
+        ("--task regresion", "--task: found 'regresion'", "did you mean 'regression'?"),
         ("--cluster slurn", "--cluster: found 'slurn'", "did you mean 'slurm'?"),
         ("--cluster-option queue", "--cluster-option: found 'queue'", "KEY=VALUE"),
     ],
@@ -233,6 +240,7 @@ def test_a_stream_refuses_what_is_not_of_it(argv, found, expected):
 # A value that is no default for each option that some learners use, with what it takes to give it.
 GIVEN: dict[str, dict[str, object]] = {
     "partitioner": {"partitioner": "iforest"}, "t": {"t": 7}, "max_depth": {"max_depth": "log2"}, "psi": {"psi": 8},
+    "epsilon": {"epsilon": 0.3}, "svr_loss": {"svr_loss": "epsilon_insensitive"},
     "C": {"C": 2.0}, "tol": {"tol": 0.1}, "class_weight": {"class_weight": "balanced"}, "loss": {"loss": "hinge"},
     "solver": {"solver": "block"}, "parts": {"parts": 3}, "eta": {"eta": 1.0}, "order": {"order": "file"},
     "feature_scale": {"feature_scale": "raw"}, "kernel": {"kernel": "gaussian", "gamma": 0.5},
@@ -322,6 +330,7 @@ def test_options_of_a_learner_are_what_it_reads(learner, monkeypatch):
         svm_params(params, learner.name)
         elsewhere |= {"solver", "parts"}
     elif learner.way == "batch":
+        elsewhere |= {"solver"}
         tables = dict.fromkeys(MAPS[learner.usual_map].tables, np.ones(24))
         learner.fit(read, Training(Block(rows, y), [0, 1], 0, value, tables=tables))
     else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import MISSING
 from typing import Any
 
@@ -12,7 +13,7 @@ from flows.options.batch import BatchOptions, CommonOptions, OnlineOptions
 from flows.options.kinds import Pairs
 from flows.options.reproduce import ReproduceOptions
 from flows.options.score import ScoreOptions
-from ikmap.methods.kinds import Choice, Integer, Names, Real, Several
+from ikmap.methods.kinds import Choice, Integer, Names, OneOrMore, Real, Several
 
 pytestmark = [pytest.mark.system, pytest.mark.prefect, pytest.mark.usefixtures("prefect_home")]
 
@@ -44,6 +45,11 @@ def test_parameters_are_the_options(name: str) -> None:
         ways = shown.get("anyOf", [shown])
         assert ({"type": "null"} in ways) == (spec.default is None)
         match spec.kind:
+            case OneOrMore(known=names):
+                assert all(re.search(shown["pattern"], name) for name in (*names, "iforest,anne", "anne , iforest"))
+                assert not any(
+                    re.search(shown["pattern"], name) for name in ("", "iforest,", "auto,anne", "anne,nothing")
+                )
             case Choice(known=names) if spec.default is not None:
                 assert tuple(shown.get("enum") or [shown["const"]]) == names
             case Several(choice=choice):

@@ -27,11 +27,11 @@ ROOMS = {
     "flows": ["cli", "options", "runs", "prefect", "batch", "online", "score", "reproduce"],
     "ikmap/learners": [
         "_memory_loops", "_tally_loops", "_rows_loops", "_codes_loops", "_scores_loops", "rows",
-        "linear_model", "mapped_model", "dual", "kernel", "novelty", "online",
+        "linear_model", "mapped_model", "dual", "kernel", "novelty", "online", "ridge",
     ],
 }  # fmt: skip
 """Folders and files of a package: each imports what stands before it, and nothing that stands after it."""
-MOST_ARROWS = {"pipeline": 60, "flows": 20, "ikmap/learners": 24}
+MOST_ARROWS = {"pipeline": 60, "flows": 20, "ikmap/learners": 27}
 
 
 def imports(source: str) -> Iterator[tuple[int, str]]:

@@ -14,7 +14,7 @@ import pytest
 
 from ikmap.methods import LEARNERS
 from ikmap.racing import standings, survivors
-from ikmap.tasks import LATER, TASKS, Asked, LearningTask, task_from, task_named, task_of, task_words
+from ikmap.tasks import TASKS, Asked, LearningTask, task_from, task_named, task_of, task_words
 from ikmap.tasks.classification import Classification
 from pipeline.datasets.registry import ResolvedDataset
 from pipeline.datasets.spec import Split
@@ -42,7 +42,7 @@ from tests.throwaway.number_task import BY_COUNTS, FOLLOWS, Numbers, known
 
 
 def words_of_tasks() -> set[str]:
-    return {word for task in TASKS.values() for word in (task.name, *task.words)} | set(LATER)
+    return {word for task in TASKS.values() for word in (task.name, *task.words)}
 
 
 def compared(text: str, words: set[str]) -> Iterator[int]:
@@ -88,11 +88,11 @@ def test_nothing_compares_the_name_of_a_task(folder: str) -> None:
 
 
 def test_words_of_tasks() -> None:
-    assert task_words() == ("binary", "multiclass", "novelty")
+    assert task_words() == ("binary", "multiclass", "regression", "novelty")
     for word in ("auto", "binary", "multiclass", "classification"):
         assert task_named(word) is Classification
-    with pytest.raises(ValueError, match=r"^which is not available yet; --task multiclass takes each label for a cl"):
-        task_named("regression")
+    with pytest.raises(ValueError, match=r"^which is none of auto, binary, multiclass, regression, novelty$"):
+        task_named("survival")
     assert task_of({}) is task_of({"data": None}) is task_of({"data": {"task": "of a plug-in"}}) is Classification
 
 
@@ -133,7 +133,7 @@ def test_classes_are_found_and_come_back(labels: list[Any], asked: Asked, expect
         (
             (np.arange(30) + 0.5).tolist(),
             "auto",
-            r"found 30 different labels such as 0.5, expected classes; regression is not available yet \(--task multi",
+            r"found 30 different labels such as 0.5, expected classes; --task regression predicts them as numb",
         ),
     ],
 )
@@ -385,9 +385,9 @@ def test_a_learner_that_does_not_serve_the_task(tmp_path: Path) -> None:
     # A data set's description says it too.
     assert asked_task(Params(learners=("follows",)), ResolvedDataset("a", "b", None, task="numbers")) is Numbers
     with pytest.raises(
-        InputError, match=r'^data set a is defined with task = "regression", which is not available yet'
+        InputError, match=r'^data set a is defined with task = "survival", which is none of auto, binary, multiclass'
     ):
-        asked_task(Params(), ResolvedDataset("a", "b", None, task="regression"))
+        asked_task(Params(), ResolvedDataset("a", "b", None, task="survival"))
 
 
 @pytest.mark.usefixtures("numbers")

@@ -13,7 +13,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -69,6 +69,8 @@ class BlockProblem:
         How weights are counted, and in sweeps the weights; None where they are not.
     """
 
+    loops: ClassVar[Any] = loops
+
     number: int
     slot: int
     positive: int
@@ -93,6 +95,23 @@ class BlockProblem:
             self.numbers = whole_numbers(base.size, value, self.bias, length, most)
             self.counted = self.numbers.counted(self.w) if self.numbers else None
 
+    def objective(self, y: np.ndarray, weight: np.ndarray) -> Any:
+        """What the compiled loops take after rows and norms."""
+        return loops.Objective(y, self.positive, self.class_cost, weight, self.bias, self.loss)
+
+    def sweep(self, shared: SharedPass | None, rows: Any, norms: np.ndarray, objective: Any, *order: Any) -> Any:
+        """One sweep, as ``one_pass`` of the loops makes it, by two threads if that is worthwhile."""
+        if self.numbers is None or self.counted is None:
+            return loops.one_pass(rows, norms, objective, self.w, *order, loops.AT_FIRST)
+        arrays: Any = (self.numbers.rows(rows), norms, objective, self.counted, *order)
+        if shared is None:
+            return loops.one_pass(*arrays, loops.AT_FIRST)
+        _, _, size, _ = order
+        by_two, began = shared.pays(size), time.perf_counter()
+        told = shared(*arrays) if by_two else loops.one_pass(*arrays, loops.AT_FIRST)
+        shared.pace.took(by_two, time.perf_counter() - began, size)
+        return told
+
     def visit(
         self,
         block: CompiledBlock,
@@ -104,18 +123,18 @@ class BlockProblem:
     ) -> bool:
         """Do with a group what the phase asks for; whether alpha has changed."""
         rows, norms, y, weight = block
-        objective = loops.Objective(y, self.positive, self.class_cost, weight, self.bias, self.loss)
+        objective = self.objective(y, weight)
         if self.phase == "start":
-            loops.accumulate(rows, objective, self.w, alpha)
-            if self.loss == loops.SQUARED_HINGE:
+            self.loops.accumulate(rows, objective, self.w, alpha)
+            if self.loss == loops.SQUARED_HINGE and self.loops is loops:
                 cost = self.class_cost[y] * weight if weight.size else self.class_cost[y]
                 self.sums.start += float((alpha[cost > 0] ** 2 / (2.0 * cost[cost > 0])).sum())
             return True
         order = np.empty(y.size, dtype=np.int32)
-        size, left_out = loops.take_up(y, self.class_cost, weight, alpha, order)
+        size, left_out = self.loops.take_up(y, self.class_cost, weight, alpha, order)
         sums = self.sums
         if self.phase == "certify":
-            losses, gap, length = loops.certificate(rows, objective, self.w, alpha)
+            losses, gap, length = self.loops.certificate(rows, objective, self.w, alpha)
             sums.losses += losses
             sums.gap += gap
             sums.length += length
@@ -123,18 +142,10 @@ class BlockProblem:
             return left_out > 0
         state, active = np.uint64(seed), size
         threshold = self.threshold if shrinking else np.inf
-        w = self.w
-        if self.numbers and self.counted is not None:
-            rows, w = self.numbers.rows(rows), self.counted
         for sweep in range(inner_sweeps):
             state = np.uint64(loops.shuffle(order, size, state))
-            arrays: Any = (rows, norms, objective, w, alpha, order, size, threshold)
-            shares = shared is not None and self.counted is not None and shared.pays(size)
-            began = time.perf_counter()
-            told = shared(*arrays) if shared and shares else loops.one_pass(*arrays, loops.AT_FIRST)
-            kept, losses, gap, most, rms, growth = told
-            if shared:
-                shared.pace.took(shares, time.perf_counter() - began, size)
+            arrays: Any = (rows, norms, objective, alpha, order, size, threshold)
+            kept, losses, gap, most, rms, growth = self.sweep(shared, *arrays)
             sums.growth += growth
             if sweep == 0:
                 sums.losses += losses
@@ -145,7 +156,7 @@ class BlockProblem:
             size = kept
         sums.whole = sums.whole and not left_out
         if left_out or size < active:
-            loops.lay_down(y, self.class_cost, weight, alpha, order, size)
+            self.loops.lay_down(y, self.class_cost, weight, alpha, order, size)
         return True
 
     def end_pass(self, reader: BlockReader, total_cost: float) -> None:

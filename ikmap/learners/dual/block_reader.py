@@ -14,6 +14,7 @@ from ikmap.learners.rows import (
     Blocks,
     Rows,
     check_classes,
+    check_numbers,
     check_rows,
     check_weights,
     concatenated,
@@ -25,7 +26,7 @@ from ikmap.learners.rows import (
 
 
 class CompiledBlock(NamedTuple):
-    """Arrays of one block: rows (see ``_rows_loops``), squared norms, classes, weights (empty: ones)."""
+    """Arrays of one block: rows (see ``_rows_loops``), squared norms, classes or numbers, weights (empty: ones)."""
 
     rows: tuple
     norms: np.ndarray
@@ -40,6 +41,7 @@ class BlockReader:
     ----------
     blocks : sequence of Block
     n_classes : int
+        0 where targets are numbers.
     cell_value : float or None
         Feature value of a cell; None for 1/sqrt(t), or 1 without ``normalize``.
     """
@@ -86,7 +88,8 @@ class BlockReader:
         counts, heaviest = np.zeros(self.n_classes), []
         for b in range(len(self)):
             rows, _, y, weight = self[b]
-            counts += np.bincount(y, weights=weight if weight.size else None, minlength=self.n_classes)
+            if self.n_classes:
+                counts += np.bincount(y, weights=weight if weight.size else None, minlength=self.n_classes)
             heaviest.append(weight.max() if weight.size else 1.0)
         self.heaviest = float(max(heaviest))
         self.cells = rows[1:] if all(self._complete.values()) else None
@@ -108,7 +111,7 @@ class BlockReader:
         return CompiledBlock(
             rows,
             squared_norms(rows),
-            np.ascontiguousarray(block.y, dtype=np.int32),
+            np.ascontiguousarray(block.y, dtype=np.int32 if self.n_classes else np.float64),
             np.ascontiguousarray(weight, dtype=np.float64),
         )
 
@@ -126,7 +129,10 @@ class BlockReader:
         if number not in self.sizes:
             try:
                 self._complete[number] = check_rows(block.rows, self.columns)
-                check_classes(block.y, n, self.n_classes)
+                if self.n_classes:
+                    check_classes(block.y, n, self.n_classes)
+                else:
+                    check_numbers(block.y, n)
                 if block.sample_weight is not None:
                     check_weights(block.sample_weight, n)
             except ValueError as error:

@@ -1,19 +1,21 @@
-"""Linear SVMs and logistic regression by dual coordinate descent, on data in memory or read block by block.
+"""Linear SVMs, logistic regression and support vector regression, on data in memory or read block by block.
 
-Hsieh, Chang, Lin, Keerthi, Sundararajan (2008) for the method with shrinking, Yu, Huang, Lin (2011) for the
-logistic loss, Yu, Hsieh, Chang, Lin (2010) for data larger than memory; algorithms.md 8.1, 8.2.
+All by dual coordinate descent. Hsieh, Chang, Lin, Keerthi, Sundararajan (2008) for the method with shrinking, Yu,
+Huang, Lin (2011) for the logistic loss, Ho, Lin (2012) for regression, Yu, Hsieh, Chang, Lin (2010) for data larger
+than memory; algorithms.md 8.1, 8.2.
 """
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from ikmap._threads import usable_cores
+from ikmap.learners.dual import _linear_svr_loops as svr_loops
 from ikmap.learners.dual._linear_svm_loops import LOSSES
 from ikmap.learners.dual.block_minimization import BlockProblem, descend_blocks
 from ikmap.learners.dual.block_reader import BlockReader
@@ -21,76 +23,11 @@ from ikmap.learners.dual.class_descent import ClassProblems, descend_classes
 from ikmap.learners.dual.descent import Problem, descend
 from ikmap.learners.dual.dual_variables import DualVariables
 from ikmap.learners.dual.progress import Progress
+from ikmap.learners.dual.regression_problem import RegressionProblem, standardisation
+from ikmap.learners.dual.svm_params import SVMParams as SVMParams
 from ikmap.learners.linear_model import LinearModel
 from ikmap.learners.rows import Blocks
 from ikmap.seeds import generator
-
-
-@dataclass(frozen=True)
-class SVMParams:
-    """What to solve, and how well.
-
-    Minimises ``|w|^2 / 2 + sum_i C_i loss(c_i w.x_i)``, C_i = C times class weight times sample weight.
-
-    Parameters
-    ----------
-    loss : {"squared_hinge", "hinge", "logistic"}
-        ``max(0, 1 - m)^2``, ``max(0, 1 - m)`` or ``log(1 + exp(-m))``.
-    C : float
-        Weight of the losses against the regulariser, > 0.
-    class_weight : dict of class number to weight, "balanced" or None
-        "balanced" gives class k the weight ``n / (n_classes n_k)``, rows counted by sample weight. A row
-        keeps its weight in all one-vs-rest problems.
-    normalize : bool
-        Whether a cell's feature value is 1/sqrt(t), so that K(x, x) = 1, instead of 1. Raw features with C/t
-        give the same decisions as normalised ones with C (algorithms.md 8.6).
-    tol : float
-        Wanted relative duality gap (P - D) / P, > 0: the objective is then certified to be that close to
-        optimal.
-    max_iter : int
-        Largest number of sweeps over the rows; with several blocks, of visits to every block.
-    inner_sweeps : int
-        With several blocks: largest number of sweeps over a block while it is in memory. More than one rarely
-        saves a visit.
-    shrinking : bool
-        Whether to leave out rows whose dual variable rests at a bound. Same solution, less time.
-    fit_intercept : bool
-        Append a constant feature 1, regularised like the others.
-    seed : int
-        Of the order in which rows are visited, >= 0.
-    """
-
-    loss: Literal["squared_hinge", "hinge", "logistic"] = "squared_hinge"
-    C: float = 1.0
-    class_weight: Mapping[int, float] | Literal["balanced"] | None = None
-    normalize: bool = True
-    tol: float = 1e-3
-    max_iter: int = 1000
-    inner_sweeps: int = 1
-    shrinking: bool = True
-    fit_intercept: bool = False
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        if self.loss not in LOSSES:
-            raise ValueError(f"loss must be one of {', '.join(LOSSES)}, got {self.loss!r}")
-        for name in ("C", "tol"):
-            if not 0 < getattr(self, name) < np.inf:
-                raise ValueError(f"{name} must be a positive number, got {getattr(self, name)!r}")
-        for name in ("max_iter", "inner_sweeps"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)!r}")
-        if isinstance(self.class_weight, str) and self.class_weight != "balanced":
-            raise ValueError(f"class_weight must be 'balanced', a dict or None, got {self.class_weight!r}")
-        if isinstance(self.class_weight, Mapping) and any(not 0 <= v < np.inf for v in self.class_weight.values()):
-            raise ValueError(f"class weights must be >= 0 and finite, got {dict(self.class_weight)}")
-
-    def as_json(self) -> dict[str, Any]:
-        """The parameters as JSON values."""
-        values = asdict(self)
-        if isinstance(self.class_weight, Mapping):
-            values["class_weight"] = {str(k): float(v) for k, v in self.class_weight.items()}
-        return values
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +40,7 @@ class SVMFit:
         Which one-vs-rest problems these are, ascending.
     coef, intercept : ndarrays of float64, shapes (n_columns, P) and (P,)
     alphas : ndarray of float64, shape (P, n)
-        Dual variables, >= 0, rows in the order of the blocks. Pass as ``alpha0`` to start from here.
+        Dual variables, of classes >= 0, rows in the order of the blocks. Pass as ``alpha0`` to start from here.
     primal, dual, gap : ndarrays of float64, shape (P,)
         Objectives at the returned weights and ``(primal - dual) / primal``.
     n_iter : ndarray of int, shape (P,)
@@ -111,9 +48,11 @@ class SVMFit:
     converged : ndarray of bool, shape (P,)
         Whether the gap is at most ``tol``.
     n_support : ndarray of int, shape (P,)
-        Rows with a dual variable above 0.
+        Rows with a dual variable that is not 0.
     history : tuple of ndarrays of float64, shapes (rounds, 4)
         For each problem, at every certificate: n_iter, primal, dual, gap.
+    center, scale : float
+        Where targets are numbers: coef, intercept and objectives are those for ``(y - center) / scale``.
     """
 
     problems: np.ndarray
@@ -127,6 +66,8 @@ class SVMFit:
     converged: np.ndarray
     n_support: np.ndarray
     history: tuple[np.ndarray, ...]
+    center: float = 0.0
+    scale: float = 1.0
 
 
 def fit_linear_svm(
@@ -148,7 +89,8 @@ def fit_linear_svm(
         being served while a block is in memory, and read from disk again at each visit if that is what
         ``blocks`` does.
     n_classes : int
-        Number of classes, >= 2. With two, one problem, class 1 positive; else one against the rest each.
+        Number of classes, >= 2. With two, one problem, class 1 positive; else one against the rest each. 0 where
+        targets are numbers.
     params : SVMParams, optional
     classes_subset : sequence of int, optional
         Solve only these problems, bit for bit as when solved with all others; default all.
@@ -177,12 +119,14 @@ def fit_linear_svm(
     number of entries of the rows that are not shrunk; on one block, eight one-vs-rest problems share it.
     """
     params = params or SVMParams()
+    if params.regression != (n_classes == 0):
+        raise ValueError(f"loss {params.loss!r} does not suit n_classes = {n_classes}")
     numbers = problem_numbers(n_classes, classes_subset)
     if len(blocks) == 0:
         raise ValueError("no blocks to learn from")
     reader = BlockReader(blocks, n_classes, cell_value, params.normalize)
     counts = reader.survey()
-    class_cost = np.array(class_costs(params, counts))
+    class_cost = np.array(class_costs(params, counts)) if n_classes else np.array([params.C])
     if alpha0 is not None:
         alpha0 = np.asarray(alpha0, dtype=np.float64)
         if alpha0.ndim != 2 or alpha0.shape[0] != len(numbers) or not np.isfinite(alpha0).all():
@@ -190,7 +134,9 @@ def fit_linear_svm(
         if alpha0.shape[1] != (n := sum(reader.sizes.values())):
             raise ValueError(f"alpha0 has {alpha0.shape[1]} rows, the blocks have {n}")
     threads = min(n_threads or usable_cores(), usable_cores())
-    if len(blocks) == 1:
+    if params.regression:
+        fit = _fit_regression(reader, params, class_cost, alpha0)
+    elif len(blocks) == 1:
         fit = _fit_in_memory(reader, n_classes, numbers, params, class_cost, alpha0, threads)
     else:
         total_cost = float(class_cost @ counts)
@@ -250,6 +196,34 @@ def _fit_in_blocks(
     )
 
 
+def _fit_regression(reader: BlockReader, params: SVMParams, cost: np.ndarray, alpha0: np.ndarray | None) -> SVMFit:
+    """Solve the problem of numbers; a single block stays in memory."""
+    assert reader.columns is not None
+    duals = DualVariables(1, list(reader.sizes.values()))
+    center, scale = standardisation(reader)
+    problem = RegressionProblem(
+        number=0,
+        slot=0,
+        positive=0,
+        class_cost=cost,
+        bias=float(params.fit_intercept),
+        loss=svr_loops.LOSSES[params.loss],
+        w=np.zeros(reader.columns + 1),
+        progress=Progress(params.tol, params.max_iter, 0.0),
+        epsilon=params.epsilon,
+        center=center,
+        scale=scale,
+    )
+    if alpha0 is not None:
+        duals.write(0, range(len(reader)), np.ascontiguousarray(alpha0[0]))
+        problem.phase = "start"
+    how: Any = {"inner_sweeps": params.inner_sweeps, "shrinking": params.shrinking, "seed": params.seed}
+    descend_blocks(reader, [problem], duals, **how, total_cost=0.0, n_threads=1)
+    w, support = problem.w, np.array([problem.n_support])
+    fit = solution((0,), w[:-1, None], w[-1:], duals.array(), support, [problem.progress.history], params)
+    return replace(fit, center=center, scale=scale)
+
+
 def _fit_in_memory(
     reader: BlockReader,
     n_classes: int,
@@ -288,9 +262,9 @@ def _fit_in_memory(
 
 def problem_numbers(n_classes: int, subset: Sequence[int] | None) -> tuple[int, ...]:
     """Numbers of the problems to solve, ascending: of `subset`, or of all; two classes make one problem."""
-    if n_classes < 2:
+    if n_classes < 2 and n_classes != 0:
         raise ValueError(f"at least 2 classes are needed, got {n_classes}")
-    every = range(1 if n_classes == 2 else n_classes)
+    every = range(1 if n_classes in (0, 2) else n_classes)
     numbers = tuple(every if subset is None else sorted({int(k) for k in subset}))
     if not numbers or not set(numbers) <= set(every):
         raise ValueError(f"classes_subset must be among {every.start}..{every.stop - 1}, got {subset}")
@@ -359,16 +333,20 @@ def svm_model(fits: SVMFit | Sequence[SVMFit], classes: list[Any], params: SVMPa
     Parameters
     ----------
     classes : list
-        Class labels as JSON values, in the order of the class numbers.
+        Class labels as JSON values, in the order of the class numbers; none where targets are numbers.
     divisor : float
         For rows of cells, one over their feature value: sqrt(t), or 1 without ``normalize``; else 1.
     """
     parts = sorted([fits] if isinstance(fits, SVMFit) else fits, key=lambda fit: int(fit.problems[0]))
     numbers = np.concatenate([fit.problems for fit in parts])
     order = np.argsort(numbers)
-    k = 1 if len(classes) == 2 else len(classes)
+    k = 1 if len(classes) in (0, 2) else len(classes)
     if not np.array_equal(numbers[order], np.arange(k)):
         raise ValueError(f"problems solved are {sorted(numbers.tolist())}, {len(classes)} classes need 0..{k - 1}")
+    if params.regression:
+        (fit,) = parts
+        coef, intercept = fit.coef * fit.scale, fit.intercept * fit.scale + fit.center
+        return LinearModel(coef, intercept, float(divisor), "svr", [], params.as_json())
     return LinearModel(
         coef=parts[0].coef
         if len(parts) == 1

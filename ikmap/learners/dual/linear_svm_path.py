@@ -49,12 +49,17 @@ def _scaled(fit: SVMFit, loss: str, before: float, C: float) -> np.ndarray:
     ratio = C / before
     if loss == "logistic":
         return fit.alphas * ratio
+    if loss == "epsilon_insensitive":
+        bound = np.abs(fit.alphas).max(axis=1, keepdims=True, initial=0.0)
+        return np.where(np.abs(fit.alphas) >= bound * (1 - 1e-9), fit.alphas * ratio, fit.alphas)
     if loss == "hinge":
         # What rests at the upper bound mostly stays there; every bound grows by the same factor.
         bound = fit.alphas.max(axis=1, keepdims=True, initial=0.0)
         return np.where(fit.alphas >= bound * (1 - 1e-9), fit.alphas * ratio, fit.alphas)
+    # Of numbers, sum(b z) - epsilon sum(|b|) stands for sum(a): twice the dual objective of the old solution.
+    gain = 2.0 * fit.dual if loss == "squared_epsilon_insensitive" else fit.alphas.sum(axis=1)
     # The best multiple s: sum(a) = |w|^2 + sum(a^2 / 2C_i) at the old solution, and D(s a) is a parabola.
     length = np.einsum("jk,jk->k", fit.coef, fit.coef) + fit.intercept**2
-    rest = np.maximum(fit.alphas.sum(axis=1) - length, 0.0)
+    rest = np.maximum(gain - length, 0.0)
     scale = (length + rest) / np.maximum(length + rest / ratio, np.finfo(float).tiny)
     return fit.alphas * scale[:, None]

@@ -20,6 +20,7 @@ from ikmap.methods.learner import Learner
 from ikmap.methods.map import Map
 from ikmap.methods.registry import FAULTS, Method, import_models, method, methods
 from ikmap.methods.reserved import reserved_among
+from ikmap.methods.search import JOINED, numbers_of
 
 __all__ = ["Check", "CheckFailed", "check_method", "checks_of", "main"]
 
@@ -95,7 +96,8 @@ def _searches(one: Any) -> None:
     if search is None or (isinstance(one, Learner) and one.uses({})):  # then it is a kernel's, which is checked itself
         return
     true(list(search.values) == sorted(set(search.values)), f"values of {search.option}: expected them to ascend")
-    true(search.option in one.Options.specs(), f"search of {search.option!r}: expected the name of an option")
+    for name in search.option.split(JOINED):
+        true(name in one.Options.specs(), f"search of {name!r}: expected the name of an option")
     for value in search.values:
-        given = one.given(options.replace(**{search.option: value}))
+        given = one.given(options.replace(**numbers_of(search.option, value)))
         true(given == value, f"{search.option} = {value}: given() says {given}, expected the same")

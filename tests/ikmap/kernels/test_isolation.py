@@ -1,4 +1,4 @@
-"""The isolation kernel: properties IK1 to IK13 of algorithms.md, section 3.5."""
+"""The isolation kernel: properties IK1 to IK13 of algorithms.md, section 3.6."""
 
 from __future__ import annotations
 

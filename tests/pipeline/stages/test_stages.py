@@ -18,8 +18,8 @@ from ikmap.model_selection import CS, FOLDS
 from ikmap.seeds import generator
 from pipeline.errors import InputError
 from pipeline.rows import block_sizes as layout
-from pipeline.rows import cell_blocks
 from pipeline.rows.block_sizes import PIECE_ROWS, learning_blocks, packed_row_bytes
+from pipeline.rows.dealt_blocks import DealtBlocks
 from pipeline.rows.prepared import PreparedRows
 from pipeline.running.stage import Context
 from pipeline.stages.cells import cells, map_shard
@@ -32,7 +32,7 @@ from pipeline.storage.durable import write_arrays
 from pipeline.storage.fitted import Fitted
 from pipeline.storage.models import load_model
 from pipeline.training import train as train_stage
-from pipeline.training import train_online
+from pipeline.training import train_batch, train_online
 from pipeline.training.train import train
 from pipeline.training.train_batch import svm_params
 from pipeline.training.train_dual import DualRunner
@@ -250,27 +250,38 @@ def test_a_checkpoint_is_replaced_in_one_step(tmp_path: Path, monkeypatch: pytes
 
 @pytest.mark.parametrize("loss", ["squared_hinge", "hinge", "logistic"])
 @pytest.mark.usefixtures("_small_blocks")
-def test_training_through_the_spool_reaches_the_same_objective(
+def test_training_by_blocks_reaches_the_same_objective_and_the_same_bits_in_memory_and_from_a_file(
     loss: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(train_batch, "VISIT_BYTES", 1000)
+    found = [
+        _trained_by_blocks(loss, tmp_path / str(k), in_memory, monkeypatch) for k, in_memory in enumerate((True, False))
+    ]
+    assert found[0]["content_hash"] == found[1]["content_hash"]
+
+
+def _trained_by_blocks(loss: str, tmp_path: Path, in_memory: bool, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    tmp_path.mkdir()
     name = "logistic" if loss == "logistic" else "svm"
     params = params_for(t=7, loss="squared_hinge" if loss == "logistic" else loss, C=1.0, tol=1e-3, solver="block")
     ctx, fitted = mapped(tmp_path, ROWS, params)
     spools: list[int] = []
-    init = cell_blocks.SpooledBlocks.__init__
+    init = DealtBlocks.__init__
 
-    def counted(self: Any, *args: Any) -> None:
-        init(self, *args)
+    def counted(self: Any, *args: Any, **how: Any) -> None:
+        init(self, *args, **{**how, "in_memory": in_memory})
         spools.append(len(self))
 
-    monkeypatch.setattr(cell_blocks.SpooledBlocks, "__init__", counted)
+    monkeypatch.setattr(DealtBlocks, "__init__", counted)
     found = train(ctx, name, fitted)
     codes, y = training_cells(ctx, fitted)
-    assert spools == [-(-y.size // cell_blocks.VISIT_ROWS)]
-    in_memory = fit_linear_svm([Block(Cells(codes, fitted.load(ctx.store).offsets), y)], 2, svm_params(params, name))
+    assert spools == [-(-y.size * codes.shape[1] // 1000)] != [1]
+    at_once = fit_linear_svm([Block(Cells(codes, fitted.load(ctx.store).offsets), y)], 2, svm_params(params, name))
     assert found["converged"]
     assert found["duality_gap"] <= 1e-3
-    assert found["objective"] == pytest.approx(float(in_memory.primal[0]), rel=1e-3)
+    assert found["objective"] == pytest.approx(float(at_once.primal[0]), rel=1e-3)
+    monkeypatch.setattr(DealtBlocks, "__init__", init)
+    return found
 
 
 @pytest.mark.parametrize("groups", [1, 2, 16])

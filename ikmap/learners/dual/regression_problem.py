@@ -1,0 +1,66 @@
+"""Support vector regression as a problem for :mod:`ikmap.learners.dual.block_minimization`.
+
+Ho, Lin (2012). Targets are standardised: the problem is solved for ``(y - center) / scale``, mean and standard
+deviation of the rows by their weights, so that one C and one epsilon suit targets of any scale.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ikmap.learners.dual import _linear_svr_loops as loops
+from ikmap.learners.dual.block_minimization import BlockProblem
+from ikmap.learners.dual.block_reader import BlockReader
+from ikmap.learners.dual.shared_pass import SharedPass
+
+
+@dataclass
+class RegressionProblem(BlockProblem):
+    """The problem while it is being solved.
+
+    Parameters
+    ----------
+    epsilon : float
+        Residuals up to this cost nothing, in standard deviations.
+    center, scale : float
+        Of the targets.
+    """
+
+    loops: ClassVar[Any] = loops
+
+    epsilon: float = 0.0
+    center: float = 0.0
+    scale: float = 1.0
+
+    def objective(self, y: np.ndarray, weight: np.ndarray) -> loops.Targets:
+        z = (y - self.center) / self.scale
+        return loops.Targets(z, self.class_cost, weight, self.bias, self.epsilon, self.loss)
+
+    def begin(self, reader: BlockReader, total_cost: float, start: float) -> None:
+        """Nothing is to be made ready: weights are not counted in whole numbers."""
+
+    def sweep(self, shared: SharedPass | None, rows: Any, norms: np.ndarray, objective: Any, *order: Any) -> Any:  # noqa: ARG002
+        return loops.one_pass(rows, norms, objective, self.w, *order)
+
+
+def standardisation(reader: BlockReader) -> tuple[float, float]:
+    """Mean and standard deviation of the targets by weight, 0 and 1 where there are none; the deviation is never 0."""
+    weight, mean, squares = 0.0, 0.0, 0.0
+    for b in range(len(reader)):
+        y, some = reader[b].y, reader[b].sample_weight
+        some = some if some.size else np.ones(y.size)
+        more = math.fsum(some)
+        if more == 0.0:
+            continue
+        inside = math.fsum(some * y) / more
+        away = inside - mean
+        squares += math.fsum(some * (y - inside) ** 2) + away * away * weight * more / (weight + more)
+        mean += away * more / (weight + more)
+        weight += more
+    # A spread as small as the rounding of the mean is none.
+    deviation = math.sqrt(squares / weight) if weight else 0.0
+    return mean, deviation if deviation > 1e-14 * abs(mean) else 1.0

@@ -1,0 +1,149 @@
+"""Online gradient descent on squared errors, on cells: numbers to predict, as IK-OGD does classes (algorithms.md 5.3).
+
+The intercept is the mean of all targets so far: so cells in which no row was yet predict that mean. After it, a row
+moves the weights of its cells by the step size times what is left of its error, which moves its own prediction by that
+part of the error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+
+from ikmap.cells import Cells, in_wider_layout
+from ikmap.learners._scores_loops import decisions
+from ikmap.learners.linear_model import LinearModel
+from ikmap.learners.online._squared_ogd_loops import squared_pass
+from ikmap.learners.rows import check_rows, row_arrays
+
+
+class SquaredProgress(NamedTuple):
+    """What one call of :meth:`SquaredOGDState.partial_fit` did.
+
+    Attributes
+    ----------
+    predicted : ndarray of float64, shape (n,)
+        Prediction for every row before the row was learned from.
+    """
+
+    predicted: np.ndarray
+
+
+@dataclass
+class SquaredOGDState:
+    """The state of a run: everything needed to go on, bit for bit, from where it stopped.
+
+    Parameters
+    ----------
+    weights : ndarray of float64, shape (n_columns,)
+        Of cells. Changed in place.
+    eta : float
+        Step size, > 0. Below ``2 divisor / t``, or errors grow without bound.
+    divisor : float
+        A prediction is the intercept and the sum of the weights over this.
+    total : float
+        Of the targets seen.
+    n_seen, n_support : int
+        Rows seen, and rows whose error was not 0.
+    """
+
+    weights: np.ndarray
+    eta: float
+    divisor: float
+    total: float = 0.0
+    n_seen: int = 0
+    n_support: int = 0
+
+    @classmethod
+    def start(cls, offsets: np.ndarray, eta: float = 0.5, divisor: float = 1.0) -> Self:
+        """State before the first row of cells with these offsets.
+
+        Raises
+        ------
+        ValueError
+            With this step size errors would grow without bound.
+        """
+        most = 2 * divisor / (offsets.size - 1)
+        if not 0 < eta < most:
+            raise ValueError(
+                f"eta: found {eta:g}, expected a number between 0 and {most:g}; larger steps on squared errors make "
+                "errors larger"
+            )
+        return cls(np.zeros(int(offsets[-1])), float(eta), float(divisor))
+
+    @property
+    def intercept(self) -> float:
+        """The mean of the targets seen; 0 before the first."""
+        return self.total / self.n_seen if self.n_seen else 0.0
+
+    @property
+    def n_updates(self) -> np.ndarray:
+        """How often the weights were moved, shape (1,)."""
+        return np.array([self.n_support])
+
+    def partial_fit(self, rows: Cells, y: np.ndarray) -> SquaredProgress:
+        """Predict and then learn from each row in turn.
+
+        Parameters
+        ----------
+        rows : Cells, n rows
+        y : ndarray of float64, shape (n,)
+
+        Raises
+        ------
+        ValueError
+            If rows or targets are not valid; nothing has been learned then.
+        """
+        complete = check_rows(rows, self.weights.size)
+        y = np.ascontiguousarray(y, dtype=np.float64)
+        if y.shape != (rows.n_rows,) or not np.isfinite(y).all():
+            raise ValueError(f"expected {rows.n_rows} targets that are finite numbers")
+        predicted = np.empty(y.size)
+        arrays = row_arrays(rows, complete=complete)
+        self.total = float(
+            squared_pass(arrays, y, self.weights, self.eta, self.divisor, self.total, self.n_seen, predicted)
+        )
+        self.n_seen += y.size
+        self.n_support += int((predicted != y).sum())
+        return SquaredProgress(predicted)
+
+    def decision_function(self, rows: Cells) -> np.ndarray:
+        """Predictions with the weights as they are now, shape (n, 1)."""
+        complete = check_rows(rows, self.weights.size)
+        out = np.empty((rows.n_rows, 1))
+        arrays = row_arrays(rows, complete=complete)
+        decisions(arrays, self.weights[:, None], self.divisor, np.array([self.intercept]), out)
+        return out
+
+    def grow(self, old: np.ndarray, new: np.ndarray) -> None:
+        """Go on with more cells in some partitionings, of which all weights are 0: offsets before and from now on."""
+        self.weights = in_wider_layout(self.weights, old, new)
+
+    def checkpoint(self) -> dict[str, np.ndarray]:
+        """Copy of the state as plain arrays, for :meth:`restore`."""
+        return {
+            "weights": self.weights.copy(),
+            "scalars": np.array([self.eta, self.divisor, self.total]),
+            "counts": np.array([self.n_seen, self.n_support], dtype=np.int64),
+        }
+
+    @classmethod
+    def restore(cls, arrays: Mapping[str, np.ndarray]) -> Self:
+        """State from a :meth:`checkpoint`; the arrays are copied."""
+        eta, divisor, total = (float(v) for v in arrays["scalars"])
+        n_seen, n_support = (int(v) for v in arrays["counts"])
+        return cls(np.array(arrays["weights"]), eta, divisor, total, n_seen, n_support)
+
+    def model(self, classes: list[Any], params: dict[str, Any] | None = None, learner: str = "ogd") -> LinearModel:
+        """The model with the weights as they are now; its decisions are those of the state, to the bit."""
+        return LinearModel(
+            coef=self.weights[:, None].copy(),
+            intercept=np.array([self.intercept]),
+            divisor=self.divisor,
+            learner=learner,
+            classes=classes,
+            params={"eta": self.eta, "divisor": self.divisor, **(params or {})},
+        )

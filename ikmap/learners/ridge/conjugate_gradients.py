@@ -1,0 +1,171 @@
+"""Conjugate gradients for ridge regression, with a certified duality gap, as rounds of sums over the rows.
+
+Hestenes, Stiefel (1952), on the normal equations of :mod:`ikmap.learners.ridge.ridge`. For weights w and the best
+intercept for them, let r be the residuals. They are a point of the dual problem, and the objective at w exceeds that of
+the dual, and so the optimum by no more than, ``|g|^2 / (2 alpha)``, where g is the gradient at w. Gradients are what
+conjugate gradients have in hand, so the certificate costs nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import numpy as np
+
+from ikmap.learners.ridge._ridge_loops import ONES, PRODUCTS, RESIDUALS
+from ikmap.learners.ridge.sums import Order, Sums
+
+COUNT, CERTIFY, STEP, DONE = range(4)
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What is asked for.
+
+    Attributes
+    ----------
+    alpha : float
+        Weight of the squared norm of the weights, > 0.
+    tol : float
+        Relative duality gap to stop at.
+    value : float
+        Of a cell in a row.
+    fit_intercept : bool
+    max_iter : int
+        Steps, at most.
+    """
+
+    alpha: float
+    tol: float = 1e-3
+    value: float = 1.0
+    fit_intercept: bool = True
+    max_iter: int = 1000
+
+
+@dataclass
+class ConjugateGradients:
+    """The state of a solution under way. Ask for :attr:`order`, sum up over all rows, and hand that to :meth:`absorb`.
+
+    Attributes
+    ----------
+    problem : Problem
+    w : ndarray of float64, shape (n_columns,)
+        Weights of the features, whose entries are ``value``; at the start those to begin with.
+    phase : int
+        What the next sums are for.
+    counts : ndarray, shape (n_columns,)
+        Weight of the rows in each cell.
+    mean, total : float
+        Of the targets; weight of all rows.
+    residual, direction : ndarrays
+        The negative gradient, and where the next step goes.
+    objective, gap : float
+        As certified at `w`, or as the steps since then have it.
+    steps : int
+    """
+
+    problem: Problem
+    w: np.ndarray
+    phase: int = COUNT
+    counts: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    mean: float = 0.0
+    total: float = 0.0
+    residual: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    direction: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    objective: float = np.inf
+    gap: float = np.inf
+    steps: int = 0
+
+    @property
+    def order(self) -> Order | None:
+        """What is to be summed up next; None: it is done."""
+        if self.phase == COUNT:
+            return Order(ONES, 0.0, np.zeros_like(self.w))
+        if self.phase == CERTIFY:
+            return Order(RESIDUALS, self.intercept, self.problem.value * self.w)
+        if self.phase == STEP:
+            return Order(PRODUCTS, 0.0, self.problem.value * self.direction)
+        return None
+
+    @property
+    def intercept(self) -> float:
+        """The best one for the weights."""
+        if not self.problem.fit_intercept or self.total == 0.0:
+            return 0.0
+        return self.mean - self.problem.value * dot(self.counts, self.w) / self.total
+
+    @property
+    def converged(self) -> bool:
+        """Whether the gap is small enough."""
+        return self.gap <= self.problem.tol * self.objective
+
+    @property
+    def relative_gap(self) -> float:
+        """The gap, as a share of the objective."""
+        return self.gap / self.objective if self.objective > 0 else 0.0
+
+    def absorb(self, sums: Sums) -> None:
+        """Go on with the sums that were asked for."""
+        {COUNT: self._count, CERTIFY: self._certify, STEP: self._step}[self.phase](sums)
+
+    def follow(self, problem: Problem) -> Self:
+        """The state before the first round of another problem on the same rows, which starts from these weights."""
+        kept = {"counts": self.counts, "mean": self.mean, "total": self.total}
+        return type(self)(problem, self.w.copy(), CERTIFY, **kept)  # type: ignore[arg-type]
+
+    def _count(self, sums: Sums) -> None:
+        self.counts, self.total = sums.cells.copy(), float(sums.rows[1])
+        self.mean = float(sums.rows[2]) / self.total if self.total > 0 else 0.0
+        self.phase = CERTIFY
+
+    def _centred(self, sums: Sums) -> np.ndarray:
+        """The sums over cells, of values whose mean is taken away."""
+        if not self.problem.fit_intercept or self.total == 0.0:
+            return self.problem.value * sums.cells
+        return self.problem.value * (sums.cells - self.counts * (float(sums.rows[1]) / self.total))
+
+    def _certify(self, sums: Sums) -> None:
+        alpha = self.problem.alpha
+        self.residual = self._centred(sums) - alpha * self.w
+        self.objective = 0.5 * float(sums.rows[0]) + 0.5 * alpha * dot(self.w, self.w)
+        self.gap = dot(self.residual, self.residual) / (2 * alpha)
+        self.direction = self.residual.copy()
+        self.phase = DONE if self.converged or self.steps >= self.problem.max_iter else STEP
+
+    def _step(self, sums: Sums) -> None:
+        alpha = self.problem.alpha
+        product = self._centred(sums) + alpha * self.direction
+        before = dot(self.residual, self.residual)
+        length = before / dot(self.direction, product)
+        self.w += length * self.direction
+        self.residual -= length * product
+        now = dot(self.residual, self.residual)
+        self.objective -= 0.5 * length * before
+        self.gap = now / (2 * alpha)
+        self.direction *= now / before
+        self.direction += self.residual
+        self.steps += 1
+        if self.converged or self.steps >= self.problem.max_iter:
+            self.phase = CERTIFY
+
+    def checkpoint(self) -> dict[str, np.ndarray]:
+        """All that is needed to go on, as arrays."""
+        numbers = [self.phase, self.mean, self.total, self.objective, self.gap, self.steps]
+        arrays = {name: getattr(self, name) for name in ("w", "counts", "residual", "direction")}
+        return {**arrays, "numbers": np.array(numbers, dtype=np.float64)}
+
+    @classmethod
+    def restore(cls, problem: Problem, arrays: Mapping[str, np.ndarray]) -> Self:
+        """The state of which :meth:`checkpoint` made these."""
+        phase, mean, total, objective, gap, steps = arrays["numbers"].tolist()
+        vectors: dict[str, Any] = {name: arrays[name].copy() for name in ("w", "counts", "residual", "direction")}
+        return cls(
+            problem, phase=int(phase), mean=mean, total=total, objective=objective, gap=gap, steps=int(steps), **vectors
+        )
+
+
+def dot(a: np.ndarray, b: np.ndarray) -> float:
+    """Inner product, whose bits depend on no number of threads, as those of BLAS may."""
+    return float(np.multiply(a, b).sum())

@@ -1,0 +1,106 @@
+"""Partitionings of several maps, their cells side by side: what the sum of their kernels is computed with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+
+from ikmap.cells import Cells
+from ikmap.device import Device
+from ikmap.partitioners.base import Partitions
+from ikmap.partitioners.mapper import Mapper, Place
+from ikmap.rows import Rows
+from ikmap.seeds import generator
+
+STREAM = 4_000_001
+"""Seed path of what each map draws from, apart from those of partitionings (their numbers)."""
+
+
+def seed_of_part(seed: int, i: int) -> int:
+    """The seed of the i-th of several maps, so that none draws what another draws."""
+    return int(generator(seed, STREAM, i).integers(2**63))
+
+
+def shares(t: int, n: int) -> list[int]:
+    """How many of t partitionings each of n maps has: as even as can be, the first ones have one more."""
+    each, more = divmod(t, n)
+    return [each + (i < more) for i in range(n)]
+
+
+def side_by_side(parts: Sequence[Cells]) -> Cells:
+    """The cells of the same rows in the partitionings of several maps, one map after the other.
+
+    Returns
+    -------
+    Cells
+        Codes are int32, shape (n, sum of t); -1 where a row has no cell.
+    """
+    starts = np.cumsum([0, *(part.n_partitions for part in parts)])
+    codes = np.empty((parts[0].n_rows, int(starts[-1])), dtype=np.int32)
+    for part, start, stop in zip(parts, starts[:-1], starts[1:], strict=True):
+        codes[:, start:stop] = part.codes
+    return Cells(codes, joined_offsets([part.offsets for part in parts]))
+
+
+def joined_offsets(parts: Sequence[np.ndarray]) -> np.ndarray:
+    """Feature columns of several maps, one map after the other: int64, shape (sum of t + 1,)."""
+    widths = np.concatenate([np.diff(offsets) for offsets in parts])
+    return np.concatenate([[0], np.cumsum(widths)]).astype(np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class SideBySide(Partitions):
+    """The partitionings of several maps, as those of one.
+
+    Parameters
+    ----------
+    parts : tuple of Partitions
+        Of each map, fitted on the same columns.
+    """
+
+    kind: ClassVar[str] = "side-by-side"
+
+    parts: tuple[Partitions, ...]
+
+    @property
+    def n_partitions(self) -> int:
+        return sum(part.n_partitions for part in self.parts)
+
+    @cached_property
+    def offsets(self) -> np.ndarray:
+        return joined_offsets([part.offsets for part in self.parts])
+
+    @property
+    def single(self) -> tuple[Partitions, ...]:
+        return tuple(one for part in self.parts for one in part.single)
+
+    def explain(self) -> list[str]:
+        return [line for part in self.parts for line in part.explain()]
+
+    def cells(self, X: Rows, n_threads: int | None = None) -> Cells:
+        return side_by_side([part.cells(X, n_threads) for part in self.parts])
+
+    def mapper(self, device: Device, budget: int | None = None) -> Mapper:
+        return _Mappers(self, [part.mapper(device, budget) for part in self.parts], device)
+
+
+class _Mappers(Mapper):
+    """Each map finds its cells where it can: on the device, or by the processor."""
+
+    def __init__(self, partitions: SideBySide, parts: Sequence[Mapper], device: Device) -> None:
+        n_features = max(part.n_features for part in parts)
+        super().__init__(Place(device, partitions.offsets, n_features))
+        self._parts = parts
+        self.why = "; ".join(part.why for part in parts)
+        self.held_bytes = sum(part.held_bytes for part in parts)
+        self.row_bytes = max(part.row_bytes for part in parts)
+
+    def cells(self, X: Rows) -> Cells:
+        return side_by_side([part.cells(X) for part in self._parts])
+
+    def block(self, rows: Rows) -> np.ndarray:
+        return self.cells(rows).codes

@@ -1,0 +1,62 @@
+"""CellSVR: the checks of scikit-learn, and the same solution for every kind of rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from ikmap import CellSVR
+from ikmap.cells import Cells
+
+EQUIVALENCE = (
+    "check_sample_weight_equivalence_on_dense_data",
+    "check_sample_weight_equivalence_on_sparse_data",
+)
+
+
+def expected_failures(estimator: Any) -> dict[str, str]:
+    """Checks that cannot hold, with the reason."""
+    reason = "the check wants 7 digits, tol=1e-3 certifies 3; the same check passes with a tight tol"
+    return dict.fromkeys(EQUIVALENCE, reason) if estimator.tol > 1e-6 else {}
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@parametrize_with_checks(
+    [CellSVR(), CellSVR(tol=1e-18), CellSVR(loss="epsilon_insensitive")], expected_failed_checks=expected_failures
+)
+def test_scikit_learn_checks(estimator: Any, check: Any) -> None:
+    check(estimator)
+
+
+def rows_of(n: int = 80) -> tuple[Cells, np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    codes = rng.integers(5, size=(n, 9)).astype(np.int32)
+    return Cells(codes, 5 * np.arange(10, dtype=np.int64)), 50 + codes.sum(axis=1) + rng.normal(size=n), rng.random(n)
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_every_kind_of_rows(fit_intercept: bool) -> None:
+    cells, y, weight = rows_of()
+    X = cells.to_csr()
+    asked = {"tol": 1e-12, "max_iter": 20_000, "fit_intercept": fit_intercept}
+    found = [CellSVR(**asked).fit(rows, y, weight).predict(rows) for rows in (cells, X, X.toarray())]
+    raw = CellSVR(C=1 / 9, normalize=False, **asked | {"fit_intercept": False})
+    found.append(raw.fit(cells, y, weight).predict(cells))
+    for other in found[1:-1]:
+        assert np.allclose(other, found[0], atol=1e-4)
+    assert np.allclose(found[-1], found[0], atol=1e-4) != fit_intercept
+    fitted = CellSVR().fit(cells, y)
+    assert fitted.score(cells, y) > 0.9
+    assert np.allclose(X @ fitted.coef_ + fitted.intercept_, fitted.predict(cells))
+    assert 0 < fitted.dual_gap_ <= 1e-3
+
+
+@pytest.mark.parametrize("wrong", [{"C": 0.0}, {"epsilon": -1.0}, {"tol": -1.0}, {"loss": "hinge"}])
+def test_bad_parameters(wrong: dict[str, Any]) -> None:
+    cells, y, _ = rows_of()
+    with pytest.raises(ValueError, match=f"^{next(iter(wrong))} must be "):
+        CellSVR(**wrong).fit(cells, y)

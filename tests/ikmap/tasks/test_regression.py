@@ -1,0 +1,159 @@
+"""Regression as a task: what labels mean, exact figures that add up, and when auto chooses it."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.metrics import mean_absolute_error, mean_squared_error, r2_score
+
+from ikmap.methods import LEARNERS
+from ikmap.tasks import TASKS, Asked, BadLabel, LearningTask, task_by_labels, task_from, task_named
+from ikmap.tasks.by_labels import ByLabels
+from ikmap.tasks.classification import Classification
+from ikmap.tasks.exact_sums import ExactSum
+from ikmap.tasks.regression import Regression
+
+
+def find(kind: type[LearningTask], *parts: np.ndarray) -> LearningTask:
+    return kind.find([json.loads(json.dumps(kind.store(part, part.size)[1])) for part in parts], Asked())
+
+
+def numbers(n: int = 3000, seed: int = 0) -> np.ndarray:
+    return 1e5 + np.exp(np.random.default_rng(seed).normal(size=n)).round(3)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e140, 1e-140])
+def test_exact_sums(scale: float) -> None:
+    rng = np.random.default_rng(0)
+    values = scale * rng.normal(size=400) * 10.0 ** rng.integers(-8, 8, size=400)
+    fractions = [Fraction(v) for v in values.tolist()]
+    assert ExactSum.of(values).fraction == sum(fractions)
+    squares = sum(v * v for v in fractions)
+    found = ExactSum.of_squares(values).fraction
+    assert found == squares if scale >= 1 else abs(found - squares) < squares * Fraction(1e-12)
+    for total in (ExactSum.of(values), ExactSum.of(-np.abs(values)), ExactSum.of(values[:0])):
+        assert ExactSum.from_json(json.loads(json.dumps(total.as_json()))) == total
+    assert ExactSum.of(values[:77]) + ExactSum.of(values[77:]) == ExactSum.of(values)
+    assert float(ExactSum.of(np.array([1e100, 1.0, -1e100]))) == 1.0
+
+
+def test_what_labels_mean() -> None:
+    y = numbers()
+    whole = find(Regression, y)
+    assert isinstance(whole, Regression)
+    # However the rows are cut, and also where they were stored before it was known that they are numbers.
+    assert find(Regression, y[:1], y[1:2000], y[2000:], y[:0]) == whole
+    assert find(ByLabels, y[:500], y[500:]) == whole
+    assert whole.mean == pytest.approx(y.mean(), rel=1e-15)
+    assert whole.deviation == pytest.approx(y.std(), rel=1e-9)
+    assert len(whole.deciles) < 9  # all labels lie in few of the bins in which deciles are found
+    near = find(Regression, y - 1e5)
+    assert isinstance(near, Regression)
+    assert np.allclose(near.deciles, np.quantile(y - 1e5, np.arange(1, 10) / 10), rtol=5e-3)
+    assert task_from(json.loads(json.dumps(whole.as_json()))) == whole
+    for kind in (Regression, ByLabels):
+        stored, found = kind.store(y[:90], 90)
+        assert np.array_equal(whole.targets(stored, found), y[:90])
+    assert np.array_equal(whole.settled().targets(*whole.store_targets(y)), y)
+    assert np.array_equal(whole.encode(y, y.size), y)
+    assert whole.unknown(whole.encode(None, 2)).all()
+    assert whole.columns == {"prediction": "float64"}
+    assert (whole.classes, whole.outputs) == ([], 1)
+    assert whole.counted([whole.census(y[:9]), whole.census(y[:0]), whole.census(y[9:])]) == {
+        "target_range": [y.min(), y.max()]
+    }
+
+
+def test_figures_are_exact_and_add_up() -> None:
+    y = numbers()
+    task = find(Regression, y)
+    predicted = y + np.random.default_rng(1).normal(size=y.size)
+    decision = predicted[:, None]
+    whole = task.figures(task.tally(y, decision))
+    assert whole["r2"] == pytest.approx(r2_score(y, predicted), rel=1e-9)
+    assert whole["rmse"] == pytest.approx(mean_squared_error(y, predicted) ** 0.5, rel=1e-12)
+    assert whole["mae"] == pytest.approx(mean_absolute_error(y, predicted), rel=1e-12)
+    cuts = [slice(0, 1), slice(1, 900), slice(900, None)]
+    kept = [json.loads(json.dumps(task.tally(y[cut], decision[cut]).as_json())) for cut in cuts]
+    assert task.figures(task.total(kept)) == whole
+    assert task.total(kept).rows == y.size
+    assert sum(group["rows"] for group in whole["by_decile"]) == y.size
+    off = y - predicted
+    middle, share = (np.array(whole["residuals"][key]) for key in ("middle", "share"))
+    assert share.sum() == pytest.approx(1)
+    assert (middle * share).sum() == pytest.approx(off.mean(), abs=0.02)
+    assert ((middle**2) * share).sum() == pytest.approx(off.var(), rel=0.05)
+    assert np.mean(np.abs(off) > middle[-1]) == pytest.approx(0.01, abs=0.003)
+    none = task.figures(task.tally_from(None))
+    assert (none["r2"], none["rmse"], none["by_decile"]) == (None, None, [])
+    same = task.figures(task.tally(y[:1], decision[:1]))
+    assert (same["r2"], same["rmse"]) == (None, pytest.approx(abs(off[0]), rel=1e-9))
+
+
+def test_scores_of_rows_add_up_to_r2() -> None:
+    y = numbers()
+    task = find(Regression, y)
+    predicted = y + np.random.default_rng(1).normal(size=y.size)
+    scores = task.row_scores(y, predicted)
+    found = float(task.score(scores.sum(), y.size))
+    assert found == pytest.approx(r2_score(y, predicted), rel=1e-6)
+    assert task.implied(found)["rmse"] == pytest.approx(mean_squared_error(y, predicted) ** 0.5, rel=1e-9)
+    means = [task.score(part.sum(), part.size) for part in np.array_split(scores, 30)]
+    assert task.spread(scores[:100]) == pytest.approx(1.96 * np.std(means), rel=0.5)
+
+
+@pytest.mark.parametrize(
+    ("labels", "row", "message"),
+    [
+        ([1.0, np.inf], 1, "^found target inf, expected a finite number$"),
+        ([np.nan], 0, "^found target nan, expected a finite number$"),
+        ([1.0, 2.0, -1e200], 2, r"^found target -1e\+200, expected a number of at most 1e\+150$"),
+        (["1.5", "two"], 1, "^found target 'two', expected a finite number$"),
+    ],
+)
+def test_labels_that_are_no_targets(labels: list[Any], row: int, message: str) -> None:
+    y = np.array(labels, dtype=object if isinstance(labels[0], str) else float)
+    with pytest.raises(BadLabel, match=message) as raised:
+        Regression.store(y, y.size)
+    assert raised.value.row == row
+
+
+def test_a_target_that_never_changes() -> None:
+    with pytest.raises(ValueError, match=r"^found the same target 3 in all rows, expected numbers that differ; "):
+        find(Regression, np.full(9, 3.0))
+    task = find(Regression, numbers())
+    with pytest.raises(
+        ValueError, match=r"^found the same target 3 in all training rows, expected numbers that differ"
+    ):
+        task.counted([task.census(np.full(9, 3.0))])
+
+
+def test_what_auto_means() -> None:
+    assert task_named("regression") is Regression
+    served = [one for one in TASKS.values() if one.name in LEARNERS["ogd"].tasks]
+    assert task_by_labels(served, two_class=False) is ByLabels
+    assert task_by_labels(served, two_class=True) is Classification
+    assert task_by_labels([Regression], two_class=False) is Regression
+    assert task_by_labels([], two_class=False) is Classification
+    halves = np.arange(30) / 2
+    assert isinstance(find(ByLabels, halves), Regression)
+    # Found in all rows, however they are cut: a block of whole numbers says nothing.
+    assert isinstance(find(ByLabels, np.arange(2.0), halves), Regression)
+    assert isinstance(find(ByLabels, np.arange(2000.0), halves), Regression)
+    assert isinstance(find(ByLabels, np.arange(30.0)), Classification)
+    assert isinstance(find(ByLabels, halves[:20]), Classification)
+    assert isinstance(find(ByLabels, np.array(["a", "b"], dtype=object)), Classification)
+    with pytest.raises(
+        ValueError, match="found 1001 different labels such as 0, expected classes; --task regression p"
+    ):
+        find(ByLabels, np.arange(2000.0))
+
+
+def test_text_after_numbers_is_no_target() -> None:
+    task = find(Regression, numbers())
+    _, found = ByLabels.store(np.array(["a", "b"], dtype=object), 2)
+    assert task.strangers([found]) == ["a", "b"]
