@@ -45,8 +45,8 @@ class BatchOptions(MethodOptions):
         setting=Setting(
             "C",
             "weight of errors",
-            "How much a training row on the wrong side counts against a simple boundary: a large C follows the "
-            "training rows closely, a small one keeps the boundary simple.",
+            "How much an error on a training row counts against a simple rule: a large C follows the "
+            "training rows closely, a small one keeps the rule simple.",
         ),
     )
     tol: float = option(

@@ -249,7 +249,7 @@ def test_words_are_explained_where_they_come_first(partitioner: str) -> None:
         "cell One piece of a partitioning.",
         "t = 100 How many partitionings there are.",
         "ψ , cells per partitioning With few, large cells the learner sees only coarse differences",
-        "C , weight of errors How much a training row on the wrong side counts",
+        "C , weight of errors How much an error on a training row counts",
         "η , step size How far one row that is predicted badly moves the weights",
     ]
     found = [seen.index(term, first) for term in terms]
@@ -266,7 +266,7 @@ def test_settings_say_which_of_them_were_searched() -> None:
     metrics = report_examples.binary()
     seen = Page(render_report(metrics)).text
     assert "8 best of 11 tried 64 best of 11 tried" in seen
-    assert "the boundary simple. 1 – η" in seen  # C is given, and ogd has none
+    assert "the rule simple. 1 – η" in seen  # C is given, and ogd has none
     assert "5-fold cross-validation, which trains on part of the training rows" in seen
     metrics["selection"] = None
     assert "Nothing was searched in this run" in Page(render_report(metrics)).text
