@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from ikmap.methods.kinds import Choice, Real
 from ikmap.methods.learners import BatchOptions, DualLearner
-from ikmap.methods.options import MethodOptions, option
+from ikmap.methods.options import MethodOptions, OptionError, option
 
 
 class SVROptions(MethodOptions):
@@ -32,9 +32,14 @@ class SVROptions(MethodOptions):
     )
     solver: str = option(
         "auto",
-        Choice(("auto", "memory", "block")),
+        Choice(("auto", "memory", "block", "distributed")),
         help="how svr is solved: all rows in memory, or block by block from a file; auto goes by size",
     )
+
+    def check_together(self) -> None:
+        super().check_together()
+        if self.solver == "distributed":
+            raise OptionError("--solver distributed: found --learner svr, which is not solved in parts; give block")
 
 
 class _SVR(DualLearner):

@@ -57,14 +57,14 @@ def _tried(name: str, metrics: Metrics) -> dict[str, int]:
     """How many values cross-validation tried of each setting that it chose for a learner."""
     selection = get_mapping(metrics, "selection")
     found = {"C": len(get_list(selection, "C"))} if get_number(get_mapping(selection, "chosen_C"), name) else {}
-    swept = get_mapping(get_mapping(selection, "swept"), name)
-    if (tried := get_number(swept, "tried")) is not None:
-        found[get_text(swept, "parameter")] = int(tried)
     figure = figure_of(metrics)
     for of in (_on_cells(selection, name, figure), get_mapping(get_mapping(selection, "tuned"), name)):
         for key, (values, _, chosen_of_key) in _by_parameter(of, figure).items():
             if chosen_of_key is not None:
                 found[key] = len(values)
+    swept = get_mapping(get_mapping(selection, "swept"), name)
+    if (tried := get_number(swept, "tried")) is not None:
+        found[get_text(swept, "parameter")] = int(tried)
     return {key: n for key, n in found.items() if n}
 
 

@@ -26,6 +26,7 @@ MODULES = (
     "pipeline.training.train_distributed",
     "pipeline.training.train_dual",
     "pipeline.training.train_online",
+    "pipeline.training.train_rounds",
     "pipeline.training.train_rows",
     "pipeline.streams.stream",
     "pipeline.streams.grow",

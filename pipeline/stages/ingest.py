@@ -158,7 +158,7 @@ def ingest_piece(store: Store, source: Source, piece: Piece, folder: str, kind: 
     for number, block in enumerate(source.read(piece, skip=kept), start=kept):
         # An empty part keeps the numbering of blocks, on which resuming relies.
         part, size = store_block(
-            store, _part_name(folder, piece, number), block.X, block.y, source.url, kind, first=place(source, block)
+            store, _part_name(folder, piece, number), block.X, block.y, source.url, kind, origin=place(source, block)
         )
         written += size
         read += block.n_bytes
@@ -184,12 +184,12 @@ def store_block(
     y: np.ndarray | None,
     url: str,
     kind: type[LearningTask],
-    first: tuple[str, int] = ("row", 1),
+    origin: tuple[str, int] = ("row", 1),
     **more: Any,
 ) -> tuple[Record, int]:
     """Store rows as they were found; return what is known of them, and the bytes written.
 
-    `first` says where in its file the first of them stands.
+    `origin` says where in its file the first of them stands.
 
     Raises
     ------
@@ -199,7 +199,7 @@ def store_block(
     try:
         labels, found = kind.store(y, X.shape[0])
     except BadLabel as error:
-        raise InputError(f"{url}: {first[0]} {first[1] + error.row}: {error}") from None
+        raise InputError(f"{url}: {origin[0]} {origin[1] + error.row}: {error}") from None
     except ValueError as error:
         raise InputError(f"{url}: {error}") from None
     part = {

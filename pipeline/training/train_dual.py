@@ -122,7 +122,7 @@ class DualRunner(Runner):
 def _solver(options: Any, cells_bytes: int) -> str:
     """How it is solved; block by block, where it would be distributed but the learner cannot be."""
     solver = choose_solver(cells_bytes, options.solver)
-    return solver if solver in options.specs()["solver"].kind.known else "block"
+    return solver if solver != "distributed" or "parts" in options.specs() else "block"
 
 
 def _merge(stage: Stage, learner: str, classes: list[Any], n_groups: int) -> list[Record]:
