@@ -4,7 +4,7 @@ import numpy as np
 
 from ikmap._compiled import compiled
 from ikmap.learners._rows_loops import axpy, dot, squared_norm
-from ikmap.learners.dual._linear_svm_loops import HINGE, LOGISTIC, SQUARED_HINGE, new_dual, row_cost, shuffle
+from ikmap.learners.dual._linear_svm_loops import HINGE, LOGISTIC, new_dual, row_cost, shuffle
 
 
 @compiled
@@ -70,43 +70,3 @@ def _leaves(loss, cost, margin, alpha, high, low):
     if alpha <= 0.0:
         return margin - 1.0 > high and loss != LOGISTIC
     return alpha >= cost and margin - 1.0 < low and loss == HINGE
-
-
-@compiled
-def extrapolate(rows, objective, w, alpha, alpha_before, beta, sigma, start):
-    """Let ``start`` be alpha + beta (alpha - alpha_before), clipped into the bounds; add what clipping changes to w."""
-    y, positive, class_cost, sample_weight, bias, loss = objective
-    last = w.size - 1
-    for i in range(y.size):
-        cost = row_cost(i, y, class_cost, sample_weight)
-        upper = np.inf if loss == SQUARED_HINGE and cost > 0.0 else cost
-        wanted = alpha[i] + beta * (alpha[i] - alpha_before[i])
-        start[i] = min(max(wanted, 0.0), upper)
-        if start[i] != wanted:
-            step = sigma * (start[i] - wanted)
-            if y[i] != positive:
-                step = -step
-            axpy(rows, i, step, w)
-            w[last] += bias * step
-
-
-@compiled
-def dual_sum(objective, alpha):
-    """Sum over rows of minus the conjugate loss at -alpha_i: the dual objective without its quadratic term."""
-    y, _, class_cost, sample_weight, _, loss = objective
-    total = 0.0
-    for i in range(y.size):
-        cost = row_cost(i, y, class_cost, sample_weight)
-        if cost <= 0.0:
-            continue
-        a = alpha[i]
-        if loss == HINGE:
-            total += a
-        elif loss == SQUARED_HINGE:
-            total += a - 0.25 * a * a / cost
-        else:
-            if a > 0.0:
-                total -= a * np.log(a / cost)
-            if a < cost:
-                total -= (cost - a) * np.log1p(-a / cost)
-    return total

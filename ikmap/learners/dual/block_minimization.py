@@ -13,14 +13,16 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
 from ikmap.learners.dual import _linear_svm_loops as loops
+from ikmap.learners.dual import _momentum_loops as momentum_loops
 from ikmap.learners.dual.block_reader import BlockReader, CompiledBlock
 from ikmap.learners.dual.descent import AT_REST
 from ikmap.learners.dual.dual_variables import DualVariables
+from ikmap.learners.dual.momentum import Momentum, ahead
 from ikmap.learners.dual.progress import Progress
 from ikmap.learners.dual.shared_pass import SharedPass
 from ikmap.learners.dual.whole_numbers import WholeNumbers, whole_numbers
@@ -47,6 +49,14 @@ class _Sums:
     visits: int = 0
     squares: float = 0.0
     start: float = 0.0
+    dual: float = 0.0
+
+
+class How(NamedTuple):
+    """Sweeps over a group of blocks in each pass, and whether rows at rest are left out."""
+
+    inner_sweeps: int
+    shrinking: bool
 
 
 @dataclass
@@ -67,9 +77,12 @@ class BlockProblem:
         How far a row's margin must be from its bound, for the row to be left out.
     numbers, counted
         How weights are counted, and in sweeps the weights; None where they are not.
+    before
+        Weights, as they are in sweeps, after the sweep before the latest.
     """
 
     loops: ClassVar[Any] = loops
+    momentum_loops: ClassVar[Any] = momentum_loops
 
     number: int
     slot: int
@@ -85,6 +98,8 @@ class BlockProblem:
     sums: _Sums = field(default_factory=_Sums)
     numbers: WholeNumbers | None = None
     counted: np.ndarray | None = None
+    momentum: Momentum = field(default_factory=Momentum)
+    before: np.ndarray = field(default_factory=lambda: np.empty(0))
 
     def begin(self, reader: BlockReader, total_cost: float, start: float) -> None:
         """Make ready for the first sweep; ``start`` is the sum of a^2 / (2 C) over the dual variables there are."""
@@ -94,6 +109,15 @@ class BlockProblem:
             most = float(self.class_cost.max()) * reader.heaviest
             self.numbers = whole_numbers(base.size, value, self.bias, length, most)
             self.counted = self.numbers.counted(self.w) if self.numbers else None
+
+    def begin_pass(self) -> None:
+        """Let the weights go on by momentum."""
+        if self.phase == "sweep" and self.momentum.possible:
+            w = self.w if self.counted is None else self.counted
+            beta, before = self.momentum.beta, self.before
+            self.before = w.copy()
+            if beta > 0.0:
+                w[:] = ahead(w, before, beta)
 
     def objective(self, y: np.ndarray, weight: np.ndarray) -> Any:
         """What the compiled loops take after rows and norms."""
@@ -116,12 +140,15 @@ class BlockProblem:
         self,
         block: CompiledBlock,
         alpha: np.ndarray,
-        inner_sweeps: int,
-        shrinking: bool,
+        before: np.ndarray,
+        how: How,
         seed: int,
         shared: SharedPass | None,
     ) -> bool:
-        """Do with a group what the phase asks for; whether alpha has changed."""
+        """Do with a group what the phase asks for; whether alpha has changed.
+
+        Before a sweep, ``before`` are its dual variables before the latest sweep, and afterwards those after it.
+        """
         rows, norms, y, weight = block
         objective = self.objective(y, weight)
         if self.phase == "start":
@@ -140,9 +167,10 @@ class BlockProblem:
             sums.length += length
             sums.n_support += int(np.count_nonzero(alpha))
             return left_out > 0
+        self._go_on(rows, objective, alpha, before)
         state, active = np.uint64(seed), size
-        threshold = self.threshold if shrinking else np.inf
-        for sweep in range(inner_sweeps):
+        threshold = self.threshold if how.shrinking else np.inf
+        for sweep in range(how.inner_sweeps):
             state = np.uint64(loops.shuffle(order, size, state))
             arrays: Any = (rows, norms, objective, alpha, order, size, threshold)
             kept, losses, gap, most, rms, growth = self.sweep(shared, *arrays)
@@ -155,9 +183,21 @@ class BlockProblem:
                 sums.squares += size * rms**2
             size = kept
         sums.whole = sums.whole and not left_out
+        if self.momentum.possible:
+            sums.dual += self.momentum_loops.dual_sum(objective, alpha)
         if left_out or size < active:
             self.loops.lay_down(y, self.class_cost, weight, alpha, order, size)
         return True
+
+    def _go_on(self, rows: Any, objective: Any, alpha: np.ndarray, before: np.ndarray) -> None:
+        """Let the dual variables of a group go on by momentum, as the weights have."""
+        old = alpha.copy()
+        if self.momentum.beta > 0.0:
+            w = self.w if self.counted is None else self.counted
+            if self.numbers:
+                rows = self.numbers.rows(rows)
+            self.momentum_loops.extrapolate(rows, objective, w, old, before, self.momentum.beta, 1.0, alpha)
+        before[:] = old
 
     def end_pass(self, reader: BlockReader, total_cost: float) -> None:
         """Choose what the next pass is for."""
@@ -168,7 +208,13 @@ class BlockProblem:
             self.begin(reader, total_cost, sums.start)
         elif self.phase == "sweep":
             self.threshold = AT_REST * np.sqrt(sums.squares / sums.visits) if sums.squares > 0.0 else np.inf
-            if self.progress.swept(sums.whole, sums.losses, sums.gap, sums.most, sums.growth):
+            length, growth = self._length(), sums.growth
+            if self.momentum.beta > 0.0:
+                growth = length - self.progress.length
+            wanted = self.progress.swept(sums.whole, sums.losses, sums.gap, sums.most, growth)
+            if self.momentum.possible:
+                self.momentum.swept(self.progress.before, sums.dual - 0.5 * length)
+            if wanted:
                 self.phase = "certify"
                 if self.numbers and self.counted is not None:
                     self.w = self.numbers.weights(self.counted)
@@ -176,6 +222,12 @@ class BlockProblem:
             self.n_support = sums.n_support
             self.threshold = np.inf
             self.phase = "done" if self.progress.certified(sums.losses, sums.gap, sums.length) else "sweep"
+
+    def _length(self) -> float:
+        """``|w|^2``."""
+        if self.numbers and self.counted is not None:
+            return float(loops.squared_length(self.numbers.weights(self.counted)))
+        return float(loops.squared_length(self.w))
 
 
 def draw_groups(reader: BlockReader, seed: int, cycle: int) -> list[tuple[int, ...]]:
@@ -193,8 +245,7 @@ def descend_blocks(
     problems: Sequence[BlockProblem],
     duals: DualVariables,
     *,
-    inner_sweeps: int,
-    shrinking: bool,
+    how: How,
     seed: int,
     total_cost: float,
     n_threads: int,
@@ -215,6 +266,7 @@ def descend_blocks(
         Up to two make a sweep; the result is the same bit for bit.
     """
     cycle, shared = 0, None
+    befores = DualVariables(len(problems), list(reader.sizes.values()))
     for problem in problems:
         if problem.phase == "sweep":
             problem.begin(reader, total_cost, 0.0)
@@ -222,12 +274,18 @@ def descend_blocks(
         shared = _shared_pass(reader)
     while unsolved := [problem for problem in problems if problem.phase != "done"]:
         groups = draw_groups(reader, seed, cycle)
+        for problem in unsolved:
+            problem.begin_pass()
         for k, (numbers, block) in enumerate(zip(groups, reader.each(groups), strict=True)):
             for problem in unsolved:
                 alpha = duals.read(problem.slot, numbers)
+                before = befores.read(problem.slot, numbers) if problem.momentum.beta > 0.0 else np.empty_like(alpha)
                 random = int(generator(seed, problem.number, cycle, k).integers(2**63))
-                if problem.visit(block, alpha, inner_sweeps, shrinking, random, shared):
+                sweep = problem.phase == "sweep"
+                if problem.visit(block, alpha, before, how, random, shared):
                     duals.write(problem.slot, numbers, alpha)
+                if sweep and problem.momentum.possible:
+                    befores.write(problem.slot, numbers, before)
         for problem in unsolved:
             problem.end_pass(reader, total_cost)
         cycle += 1

@@ -23,6 +23,7 @@ import numpy as np
 
 from ikmap.learners.dual import _cocoa_loops as cocoa_loops
 from ikmap.learners.dual import _linear_svm_loops as loops
+from ikmap.learners.dual import _momentum_loops as momentum_loops
 from ikmap.learners.dual.block_reader import BlockReader
 from ikmap.learners.dual.linear_svm import (
     LOSSES,
@@ -172,12 +173,12 @@ def improve(
                 sums[3, slot] += np.count_nonzero(old > 0)
             if beta > 0.0:
                 before = alpha_before[p, inside]
-                cocoa_loops.extrapolate(rows, objective, moving[slot], old, before, beta, sigma, mine)
+                momentum_loops.extrapolate(rows, objective, moving[slot], old, before, beta, sigma, mine)
             random = np.uint64(generator(params.seed, STREAM, part, order.round, p, b).integers(2**63))
             cocoa_loops.sweeps(
                 rows, norms, objective, moving[slot], mine, 0.0, params.inner_sweeps, params.shrinking, random, sigma
             )
-            sums[0, slot] += cocoa_loops.dual_sum(objective, mine)
+            sums[0, slot] += momentum_loops.dual_sum(objective, mine)
     change = np.array([(m - v) / sigma for m, v in zip(moving, target, strict=True)])
     return new, Report(change, sums[0], sums[1], sums[2], sums[3].astype(np.int64))
 

@@ -15,7 +15,9 @@ import numpy as np
 
 from ikmap._threads import for_each_block
 from ikmap.learners.dual import _linear_svm_loops as loops
+from ikmap.learners.dual import _momentum_loops as momentum_loops
 from ikmap.learners.dual.block_reader import CompiledBlock
+from ikmap.learners.dual.momentum import Momentum, ahead
 from ikmap.learners.dual.progress import Progress
 from ikmap.learners.dual.shared_pass import SharedPass
 from ikmap.learners.dual.whole_numbers import WholeNumbers, complete_cells, whole_numbers
@@ -73,11 +75,13 @@ class _Sweeps:
         self.problem, self.w, self.alpha = problem, w, alpha
         self.rows, self.shared = problem.block.rows, None
         self.state, self.shrinking = np.uint64(seed), shrinking
+        self.momentum = Momentum()
         self.numbers = self._whole_numbers() if complete_cells(self.rows) else None
         if self.numbers:
             self.rows, self.w = self.numbers.rows(self.rows), self.numbers.counted(w)
         if n_threads > 1 and self.numbers and SharedPass.suits(self.rows[1], problem.n_columns):
             self.shared = SharedPass(*self.rows[0].shape)
+        self.before = self.w, alpha
         self.activate()
 
     def _whole_numbers(self) -> WholeNumbers | None:
@@ -104,7 +108,7 @@ class _Sweeps:
 
     def __call__(self) -> tuple[bool, float, float, float, float]:
         """Make one sweep; return what :meth:`Progress.swept` wants to know."""
-        whole = self.size == self.everything
+        whole, length = self.size == self.everything, self._go_on()
         norms, objective = self.problem.block.norms, self.problem.objective
         self.state = np.uint64(loops.shuffle(self.order, self.size, self.state))
         arrays: Any = (self.rows, norms, objective, self.w, self.alpha, self.order, self.size, self.threshold)
@@ -115,7 +119,31 @@ class _Sweeps:
         if self.shared is not None:
             self.shared.pace.took(shared is not None, time.perf_counter() - began, swept)
         self.threshold = AT_REST * rms if rms > 0.0 and self.shrinking else np.inf
+        if length is not None:
+            growth = loops.squared_length(self.weights()) - length
         return whole, losses, gap, most, growth
+
+    def _go_on(self) -> float | None:
+        """Keep what there is before a sweep; with momentum, go on from it and return what ``|w|^2`` was."""
+        beta = self.momentum.beta
+        if not self.momentum.possible:
+            return None
+        w, alpha = self.w, self.alpha.copy()
+        if beta > 0.0:
+            length = loops.squared_length(self.weights())
+            self.w = ahead(w, self.before[0], beta)
+            momentum_loops.extrapolate(
+                self.rows, self.problem.objective, self.w, alpha, self.before[1], beta, 1.0, self.alpha
+            )
+            self.before = w, alpha
+            return length
+        self.before = w.copy(), alpha
+        return None
+
+    def dual(self) -> float:
+        """The dual objective."""
+        length = loops.squared_length(self.weights())
+        return float(momentum_loops.dual_sum(self.problem.objective, self.alpha)) - 0.5 * length
 
 
 def _costs(problem: Problem) -> np.ndarray:
@@ -171,7 +199,10 @@ def descend(
     sweeps = _Sweeps(problem, w, alpha, seed, shrinking, n_threads)
     progress = Progress(tol, max_iter, loops.squared_length(w))
     while True:
-        if progress.swept(*sweeps()):
+        wanted = progress.swept(*sweeps())
+        if sweeps.momentum.possible:
+            sweeps.momentum.swept(progress.before, sweeps.dual())
+        if wanted:
             w = sweeps.weights()
             if progress.certified(*certify(problem, w, alpha, n_threads)):
                 return w, progress.history

@@ -17,7 +17,7 @@ import numpy as np
 from ikmap._threads import usable_cores
 from ikmap.learners.dual import _linear_svr_loops as svr_loops
 from ikmap.learners.dual._linear_svm_loops import LOSSES
-from ikmap.learners.dual.block_minimization import BlockProblem, descend_blocks
+from ikmap.learners.dual.block_minimization import BlockProblem, How, descend_blocks
 from ikmap.learners.dual.block_reader import BlockReader
 from ikmap.learners.dual.class_descent import ClassProblems, descend_classes
 from ikmap.learners.dual.descent import Problem, descend
@@ -179,8 +179,7 @@ def _fit_in_blocks(
         reader,
         problems,
         duals,
-        inner_sweeps=params.inner_sweeps,
-        shrinking=params.shrinking,
+        how=How(params.inner_sweeps, params.shrinking),
         seed=params.seed,
         total_cost=total_cost,
         n_threads=n_threads,
@@ -217,8 +216,8 @@ def _fit_regression(reader: BlockReader, params: SVMParams, cost: np.ndarray, al
     if alpha0 is not None:
         duals.write(0, range(len(reader)), np.ascontiguousarray(alpha0[0]))
         problem.phase = "start"
-    how: Any = {"inner_sweeps": params.inner_sweeps, "shrinking": params.shrinking, "seed": params.seed}
-    descend_blocks(reader, [problem], duals, **how, total_cost=0.0, n_threads=1)
+    how = How(params.inner_sweeps, params.shrinking)
+    descend_blocks(reader, [problem], duals, how=how, seed=params.seed, total_cost=0.0, n_threads=1)
     w, support = problem.w, np.array([problem.n_support])
     fit = solution((0,), w[:-1, None], w[-1:], duals.array(), support, [problem.progress.history], params)
     return replace(fit, center=center, scale=scale)

@@ -31,6 +31,7 @@ class RegressionProblem(BlockProblem):
     """
 
     loops: ClassVar[Any] = loops
+    momentum_loops: ClassVar[Any] = loops
 
     epsilon: float = 0.0
     center: float = 0.0

@@ -6,6 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ikmap.learners.dual.momentum import LONGER
+
 COARSEST = 2.0**30
 """Weights are counted in whole numbers if so many, of a row, are worth no more than a margin of 1."""
 
@@ -58,11 +60,11 @@ def whole_numbers(t: int, value: float, bias: float, squared_length: float, larg
     value, bias : float
         Feature value of a cell, and that of the constant feature, 0 for none.
     squared_length : float
-        Bound on ``|w|^2`` from now on, and with it on every sum of weights and every dual variable.
+        Bound on ``|w|^2`` from now on but for momentum, and with it on every sum of weights and every dual variable.
     largest_cost : float
         C of the row that has the largest.
     """
-    length, C = np.sqrt(squared_length), largest_cost
+    length, C = LONGER * np.sqrt(squared_length), LONGER * largest_cost
     largest = max(length * np.sqrt(t) / value, 4.0 * C + 2.0 * np.sqrt(C) * length)
     if bias:
         largest = max(largest, length / bias)
