@@ -172,19 +172,53 @@ def svm_pass(X, c, cost, loss, alpha, w, order, threshold):
 
 
 def svm_blocks(X, c, cost, loss, passes, shrinking):
-    """Block minimisation: one sweep over each group of each pass, given as (rows, seed); (alpha, w, rows left out)."""
-    alpha, w, threshold = np.zeros(len(c)), np.zeros(X.shape[1]), np.inf
-    left_out = set()
+    """Block minimisation: one sweep over each group of each pass, given as (rows, seed).
+
+    Returns (alpha, w, rows left out, momentum before every pass).
+    """
+    alpha, before, w, threshold, primal = np.zeros(len(c)), np.zeros(len(c)), np.zeros(X.shape[1]), np.inf, 0.0
+    upper = np.where(cost > 0, np.inf, 0.0) if loss == "squared_hinge" else cost
+    left_out, betas, gaps, duals = set(), [], [], []
     for groups in passes:
-        visits = squares = 0.0
+        betas.append(momentum(gaps, duals))
+        wanted = alpha + betas[-1] * (alpha - before)
+        before, alpha = alpha, wanted.copy()
+        w = X.T @ (c * wanted)
+        visits = squares = losses = gap = 0.0
+        whole = not left_out
         for rows, seed in groups:
+            alpha[rows] = np.clip(wanted[rows], 0, upper[rows])
+            w += X[rows].T @ (c[rows] * (alpha[rows] - wanted[rows]))
             order, _ = shuffled([i for i in rows if cost[i] > 0 and i not in left_out], seed)
-            kept, _, _, _, steps = svm_pass(X, c, cost, loss, alpha, w, order, threshold)
+            kept, row_losses, row_gaps, _, steps = svm_pass(X, c, cost, loss, alpha, w, order, threshold)
             left_out |= set(order) - set(kept)
-            visits += len(order)
+            losses, gap, visits = losses + row_losses, gap + row_gaps, visits + len(order)
             squares += len(order) * np.mean(np.square(steps)) if steps else 0.0
         threshold = 3 * np.sqrt(squares / visits) if squares and shrinking else np.inf
-    return alpha, w, left_out
+        primal = 0.5 * w @ w + losses if whole else primal
+        gaps.append(gap / primal)
+        counts = cost > 0
+        duals.append(svm_dual(X[counts], c[counts], cost[counts], loss, alpha[counts]))
+    return alpha, w, left_out, betas
+
+
+def momentum(gaps, duals):
+    """Momentum before the next sweep, given what all sweeps so far saw of the gap and the dual after each of them."""
+    beta, since = 0.0, 4
+    for made in range(4, len(gaps) + 1):
+        if made > 4 and (gaps[made - 1] > gaps[made - 2] or duals[made - 1] < max(duals[: made - 1])):
+            since = made
+        elif made == 4 or made - since == 8:
+            span, since = 2 if made == 4 else 8, made
+            ratio = gaps[made - 1] / gaps[made - 1 - span]
+            z = ratio ** (1 / (2 * span))
+            if z < 1 and z * z > beta:
+                q = z * z / ((1 + beta) * z - beta)
+                best = (1 - np.sqrt(1 - q)) / (1 + np.sqrt(1 - q)) if q < 1 else 0.9
+                beta = max(beta, min(best, 0.9) if best >= 0.2 else 0.0)
+    if len(gaps) > 4 and gaps[-1] > 1.15 * gaps[-2]:
+        return 0.0
+    return beta if len(duals) > 1 and duals[-1] >= max(duals[:-1]) else 0.0
 
 
 def cocoa(X, c, cost, loss, rounds, random):

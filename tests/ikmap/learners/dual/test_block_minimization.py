@@ -76,13 +76,13 @@ def test_blocks_reach_the_objective_of_one_block(loss, inner_sweeps, together, m
 
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
 @pytest.mark.parametrize("shrinking", [True, False])
-@pytest.mark.parametrize("n_passes", [1, 12])
+@pytest.mark.parametrize("n_passes", [1, 30])
 def test_passes_over_groups_follow_the_listing(loss, shrinking, n_passes, monkeypatch):
     monkeypatch.setattr(block_minimization, "TOGETHER_BYTES", 2000)  # two blocks of 20 rows, 968 each
     cells, y = problem(130)
     bounds = list(range(20, 130, 20))
     weight = np.random.default_rng(1).integers(0, 3, 130).astype(float)
-    params = SVMParams(loss=loss, tol=1e-15, max_iter=n_passes, shrinking=shrinking, seed=3)
+    params = SVMParams(loss=loss, C=20.0, tol=1e-15, max_iter=n_passes, shrinking=shrinking, seed=3)
     passes = []
     reader = BlockReader(Reread(cells, y, bounds, weight), 2, None, True)
     reader.survey()
@@ -94,7 +94,8 @@ def test_passes_over_groups_follow_the_listing(loss, shrinking, n_passes, monkey
         seeds = [int(generator(params.seed, 0, cycle, k).integers(2**63)) for k in range(len(groups))]
         passes.append(list(zip(rows, seeds, strict=True)))
     X, c = cells.to_csr().toarray(), signs(y)
-    alpha, w, left_out = naive.svm_blocks(X, c, weight, loss, passes, shrinking)
+    alpha, w, left_out, betas = naive.svm_blocks(X, c, 20.0 * weight, loss, passes, shrinking)
+    assert (len(set(betas)) > 1) == (n_passes > 1)
     with pytest.warns(ConvergenceWarning):
         fit = fit_linear_svm(Reread(cells, y, bounds, weight), 2, params)
     np.testing.assert_allclose(fit.alphas[0], alpha, rtol=0, atol=1e-11)
@@ -102,13 +103,13 @@ def test_passes_over_groups_follow_the_listing(loss, shrinking, n_passes, monkey
     assert bool(left_out) == (shrinking and n_passes > 1)
     assert not np.signbit(fit.alphas).any()
     assert fit.n_support.tolist() == [np.count_nonzero(alpha)]
-    assert fit.primal[0] == pytest.approx(naive.svm_primal(X, c, weight, loss, w), rel=1e-10)
+    assert fit.primal[0] == pytest.approx(naive.svm_primal(X, c, 20.0 * weight, loss, w), rel=1e-10)
 
 
 def test_one_block_is_read_once():
     cells, y = problem()
     blocks = Reread(cells, y, [])
-    fit = fit_linear_svm(blocks, 2, SVMParams(tol=1e-9, class_weight="balanced"))
+    fit = fit_linear_svm(blocks, 2, SVMParams(loss="hinge", C=20.0, tol=1e-9, class_weight="balanced"))
     assert len(fit.history[0]) > 1
     assert blocks.asked == [0]
 

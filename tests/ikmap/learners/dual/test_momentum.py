@@ -1,0 +1,77 @@
+"""How much momentum there is between the sweeps of dual coordinate descent."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from ikmap.learners.dual import momentum
+from ikmap.learners.dual.linear_svm import SVMParams, fit_linear_svm
+from ikmap.learners.dual.momentum import Momentum, ahead, right_size
+from ikmap.learners.rows import Block
+from tests.support.svm_problems import EVERY_LOSS, problem
+
+
+@pytest.mark.parametrize("q", [0.5, 0.9, 0.99])
+@pytest.mark.parametrize("beta", [0.0, 0.2, 0.45])
+def test_the_rate_without_momentum_is_found_from_that_with_it(q, beta):
+    roots = np.roots([1.0, -q * (1.0 + beta), q * beta])
+    z = np.abs(roots).max()
+    found = right_size(1.0, z ** (2 * 8), 8, beta)
+    best = (1.0 - np.sqrt(1.0 - q)) / (1.0 + np.sqrt(1.0 - q))
+    if np.isreal(roots).all() and z * z > beta:
+        assert found == pytest.approx(min(best, momentum.MOST) if best >= momentum.LEAST else 0.0, rel=1e-9)
+    else:
+        assert found <= best  # as much momentum as this rate can use, or more
+
+
+@pytest.mark.parametrize(("before", "gap"), [(1.0, 1.0), (1.0, 2.0), (0.0, 0.0), (np.inf, 1.0), (1.0, np.nan)])
+def test_a_gap_that_did_not_fall_asks_for_none(before, gap):
+    assert right_size(before, gap, 2, 0.0) == 0.0
+
+
+def test_it_begins_after_four_sweeps_and_rests_where_the_dual_falls_or_the_gap_jumps():
+    it = Momentum()
+    for k, gap in enumerate((0.9, 0.8, 0.7, 0.6)):
+        assert it.beta == 0.0
+        it.swept(gap, float(k))
+    size = it.beta
+    assert size == right_size(0.8, 0.6, 2, 0.0)
+    it.swept(0.5, 2.5)
+    assert it.beta == 0.0
+    it.swept(0.4, 4.0)
+    assert it.beta == size
+    it.swept(0.41, 5.0)
+    assert it.beta == size
+    it.swept(0.5, 6.0)
+    assert it.beta == 0.0
+
+
+def test_a_problem_that_is_nearly_solved_gets_none_and_keeps_nothing():
+    it = Momentum()
+    for k in range(4):
+        it.swept(10.0**-k, float(k))
+    assert not it.possible
+
+
+def test_whole_numbers_stay_whole():
+    w, before = np.array([10, 2**60, -7]), np.array([7, 2**60 - 2**20, 0])
+    np.testing.assert_array_equal(ahead(w, before, 0.5), [12, 2**60 + 2**19, -11])
+
+
+@EVERY_LOSS
+@pytest.mark.parametrize("bounds", [[], [70, 140]])
+@pytest.mark.parametrize("fit_intercept", [False, True])
+def test_fewer_sweeps_to_the_same_solution(loss, bounds, fit_intercept, monkeypatch):
+    cells, y = problem()
+    cuts = [0, *bounds, y.size]
+    blocks = [Block(cells[a:b], y[a:b]) for a, b in pairwise(cuts)]
+    params = SVMParams(loss=loss, C=100.0, tol=1e-8, max_iter=100_000, fit_intercept=fit_intercept)
+    with_it = fit_linear_svm(blocks, 2, params)
+    monkeypatch.setattr(momentum, "FIRST", 10**9)
+    without = fit_linear_svm(blocks, 2, params)
+    assert with_it.converged.all()
+    assert with_it.primal[0] == pytest.approx(without.primal[0], rel=2e-8)
+    assert with_it.n_iter[0] < without.n_iter[0]
