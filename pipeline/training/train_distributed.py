@@ -1,4 +1,4 @@
-"""SVM, logistic and support vector regression by CoCoA+: workers keep parts of the rows, and only weight vectors travel.
+"""SVM, logistic regression and SVR by CoCoA+: workers keep parts of the rows, and only weight vectors travel.
 
 A round is a task per part. It reads the weights that the round starts from, and answers with the change that its part
 makes. The state of the solver is in the run directory: the weights, the dual variables of each part, and what the

@@ -56,7 +56,9 @@ def test_a_table(tmp_path: Path) -> None:
     assert np.array_equal(loaded.predict(X), predicted)
 
 
-def test_options_reach_the_solver_and_blocks_and_parts_find_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_options_reach_the_solver_and_blocks_and_parts_find_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     write(tmp_path / "rows.csv")
     asked = {"C": 2.0, "tol": 1e-6, "epsilon": 0.4, "svr_loss": "epsilon_insensitive"}
     with one_process():

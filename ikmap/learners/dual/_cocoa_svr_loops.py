@@ -9,7 +9,7 @@ from ikmap.learners.dual._linear_svr_loops import SQUARED_EPSILON_INSENSITIVE, n
 
 
 @compiled
-def sweeps(rows, norms, targets, w, beta, eps, max_sweeps, shrinking, state, sigma):
+def sweeps(rows, norms, targets, w, beta, eps, max_sweeps, shrinking, state, sigma):  # noqa: ARG001
     """Sweep over the rows until no projected gradient is above eps; update w and beta in place.
 
     ``sigma`` scales the quadratic term: w grows by sigma times the sum of the changes beta_i x_i. No row is left out,
@@ -45,7 +45,7 @@ def sweeps(rows, norms, targets, w, beta, eps, max_sweeps, shrinking, state, sig
 
 @compiled
 def extrapolate(rows, targets, w, beta, beta_before, momentum, sigma, start):
-    """Let ``start`` be beta + momentum (beta - beta_before), clipped into the bounds; add what clipping changes to w."""
+    """Let ``start`` be beta + momentum (beta - beta_before), clipped into the bounds; add to w what that changes."""
     y, C, sample_weight, bias, _, loss = targets
     last = w.size - 1
     for i in range(y.size):

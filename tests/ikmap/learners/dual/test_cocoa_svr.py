@@ -30,10 +30,7 @@ def problem(n: int = 150) -> tuple[Cells, np.ndarray, np.ndarray]:
 
 def divided(cells: Cells, y: np.ndarray, weight: np.ndarray | None, k: int, blocks: int = 1) -> list[list[Block]]:
     return [
-        [
-            Block(cells[rows], y[rows], None if weight is None else weight[rows])
-            for rows in np.array_split(part, blocks)
-        ]
+        [Block(cells[rows], y[rows], None if weight is None else weight[rows]) for rows in np.array_split(part, blocks)]
         for part in np.array_split(np.arange(y.size), k)
     ]
 
