@@ -365,8 +365,6 @@ class OnlineOptions(BatchOptions):
     def check_together(self) -> None:
         """Refuse options that exclude each other."""
         super().check_together()
-        if self.inliers is not None:
-            raise InputError("--inliers: found a stream, which is learned from as it comes; expected flows.batch")
         if self.initial is not None and self.test_size != self.specs()["test_size"].default:
             raise InputError("--initial and --test-size: found both, expected one of them")
         try:

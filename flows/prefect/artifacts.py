@@ -21,7 +21,7 @@ from prefect.artifacts import (
 from prefect.settings import PREFECT_CLIENT_MAX_RETRIES, temporary_settings
 
 from cluster import ClusterHandle
-from ikmap.tasks import Figure
+from ikmap.tasks import LearningTask
 from pipeline.watching.events import StageState, format_rate, format_seconds
 from pipeline.watching.plain_text import printable
 
@@ -85,15 +85,19 @@ def show_throughput(stages: Sequence[Mapping[str, Any]]) -> None:
 
 
 @_if_possible
-def show_figures(figure: Figure, learners: Mapping[str, Mapping[str, Any]]) -> None:
-    """Artifact of the name of the task's figure, such as `accuracy`: how good each learner is on rows not seen."""
-    key = figure.key
+def show_figures(task: type[LearningTask], learners: Mapping[str, Mapping[str, Any]], said: str = "") -> None:
+    """Artifact of the name of the task's figure, such as `accuracy`: how good each learner is on rows not seen.
+
+    `said` is the result in a sentence.
+    """
+    key = task.figure.key
     table = [
         {"learner": printable(name), key: None if figures[key] is None else round(figures[key], 4)}
+        | {title: float(f"{value:.5g}") for title, value, _ in task.facts(figures) if isinstance(value, int | float)}
         | {title: round(figures[key], 2) for key, title in _TIMES.items() if key in figures}
         for name, figures in learners.items()
     ]
-    create_table_artifact(key=key, table=table, description=figure.table)
+    create_table_artifact(key=key, table=table, description=printable(said) or task.figure.table)
 
 
 _TIMES = {"train_seconds": "train s", "predict_seconds": "predict s"}

@@ -42,6 +42,7 @@ from flows.runs import reproduce as run_reproduce
 from flows.runs import score as run_score
 from ikmap.tasks import TASKS, task_of
 from pipeline.errors import InputError
+from pipeline.report.results import result_in_words
 from pipeline.watching.events import Events
 from pipeline.watching.plain_text import printable
 from pipeline.watching.progress import choose_progress
@@ -90,7 +91,7 @@ def _run_directory_flow(run: Callable[..., Result], kind: type[BatchOptions], op
     def work(options: BatchOptions, events: Events) -> Result:
         metrics = run(_resumable(options), call=as_task, events=events, on_cluster=started)
         show_throughput(metrics["stages"])
-        show_figures(task_of(metrics).figure, metrics["learners"])
+        show_figures(task_of(metrics), metrics["learners"], result_in_words(metrics))
         path = paths[0] if paths else Path(options.run_dir or "")  # a run that was finished before starts nothing
         show_report(path.absolute(), metrics["run"]["command"])
         return metrics
@@ -107,7 +108,7 @@ def score(**options: Any) -> Any:
         result = run_score.run(options, call=as_task, events=events, on_cluster=link_dashboard)
         show_throughput(result["stages"])
         if result["said"] is not None:
-            show_figures(TASKS[result["task"]].figure, {result["learner"]: result})
+            show_figures(TASKS[result["task"]], {result["learner"]: result})
         return result
 
     return _in_flow(work, ScoreOptions, options)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from ikmap.methods.kinds import Choice, Real
-from ikmap.methods.options import MethodOptions, Setting, option
+from ikmap.methods.kinds import Choice, Integer, Real
+from ikmap.methods.options import MethodOptions, OptionError, Setting, option
 
 if TYPE_CHECKING:
     import numpy as np
@@ -60,6 +60,25 @@ class BatchOptions(MethodOptions):
     def class_weights(self) -> Literal["balanced"] | None:
         """As scikit-learn spells it."""
         return "balanced" if self.class_weight == "balanced" else None
+
+
+class SolverOptions(MethodOptions):
+    """How the problem of a :class:`DualLearner` is solved."""
+
+    solver: str = option(
+        "auto",
+        Choice(("auto", "memory", "block", "distributed")),
+        help="how svm, logistic and svr are solved: all rows in memory, block by block from a file, or in parts by "
+        "many workers; auto goes by size",
+    )
+    parts: int | None = option(
+        None, Integer(2), help="parts of the rows for --solver distributed (default: by size, 8 to 64)"
+    )
+
+    def check_together(self) -> None:
+        super().check_together()
+        if self.parts is not None and self.solver not in ("auto", "distributed"):
+            raise OptionError(f"--parts {self.parts}: found --solver {self.solver}, expected distributed")
 
 
 class StreamLearner(Learner):

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from ikmap.methods.kinds import Choice, Real
-from ikmap.methods.learners import BatchOptions, DualLearner
-from ikmap.methods.options import MethodOptions, OptionError, option
+from ikmap.methods.learners import BatchOptions, DualLearner, SolverOptions
+from ikmap.methods.options import MethodOptions, option
 
 
-class SVROptions(MethodOptions):
-    """Of support vector regression. There is no distributed solver of it: the rows of one are visited by one worker."""
+class SVROptions(SolverOptions):
+    """Of support vector regression."""
 
     C: float | str | None = option(
         None,
@@ -30,16 +30,6 @@ class SVROptions(MethodOptions):
         Choice(("squared_epsilon_insensitive", "epsilon_insensitive")),
         help="loss of svr: whether errors beyond epsilon cost their square, or their size",
     )
-    solver: str = option(
-        "auto",
-        Choice(("auto", "memory", "block", "distributed")),
-        help="how svr is solved: all rows in memory, or block by block from a file; auto goes by size",
-    )
-
-    def check_together(self) -> None:
-        super().check_together()
-        if self.solver == "distributed":
-            raise OptionError("--solver distributed: found --learner svr, which is not solved in parts; give block")
 
 
 class _SVR(DualLearner):

@@ -73,6 +73,7 @@ class Novelty(LearningTask):
     predicted: ClassVar[str] = "int32"
     needs_labels: ClassVar[bool] = False
     takes_inliers: ClassVar[bool] = True
+    tallies_streams: ClassVar[bool] = True
     figure: ClassVar[Figure] = Figure(
         key="alert_rate",
         unit="share",
@@ -111,7 +112,11 @@ class Novelty(LearningTask):
         },
     }
     told: ClassVar[Mapping[str, Any]] = {
-        "alerts": {"description": "Test rows above the threshold.", "type": "integer", "minimum": 0},
+        "alerts": {
+            "description": "Test rows, or rows of a stream, above the threshold.",
+            "type": "integer",
+            "minimum": 0,
+        },
         "roc_auc": {
             "description": "Area under the ROC curve of the test rows with a label; null where all are alike.",
             "type": ["number", "null"],
@@ -125,8 +130,8 @@ class Novelty(LearningTask):
         },
         "average_precision": {"type": ["number", "null"], "minimum": 0, "maximum": 1},
         "most_novel": {
-            "description": "The test rows with the highest scores: number in their file, from 0, and how far the score "
-            "lies above the threshold.",
+            "description": "The rows with the highest scores: number in their file, or as they came, "
+            "from 0, and how far the score lies above the threshold.",
             "type": "array",
             "maxItems": MOST_ROWS,
             "items": {"type": "object", "properties": {"row": {"type": "integer"}, "score": {"type": "number"}}},
@@ -194,7 +199,9 @@ class Novelty(LearningTask):
         return NORMAL if normal else NOVEL
 
     def settled(self) -> Self:
-        return type(self)([NORMAL], None, []) if self.evaluates else type(self)()
+        if self.normal is not None:
+            return type(self)([NORMAL], None, [])
+        return type(self)(None, NOVEL, []) if self.anomaly is not None else type(self)()
 
     def store_targets(self, targets: np.ndarray) -> tuple[np.ndarray, Found]:
         return targets, {"labels": [NORMAL, NOVEL]}
@@ -330,16 +337,20 @@ class Novelty(LearningTask):
 
     @classmethod
     def more(cls, figures: Mapping[str, Any]) -> str:
-        """Which rows are novel, the first few."""
+        """Which rows are novel, the first few; by labels, how well scores tell them."""
         alerts, found = figures.get("alerts"), figures.get("most_novel")
         if not isinstance(alerts, int) or not isinstance(found, list):
             return ""
         rows = [str(row.get("row")) for row in found[: min(alerts, MOST_SAID)] if isinstance(row, Mapping)]
-        if not rows:
-            return ""
-        if alerts == 1:
-            return f"It is row {rows[0]} of the file, from 0."
-        return f"Most novel of these {alerts:,} rows are {', '.join(rows)} (rows of the file, from 0)."
+        said = [] if rows else ["No row is novel."]
+        if rows and alerts == 1:
+            said = [f"It is row {rows[0]} of the file, from 0."]
+        elif rows:
+            said = [f"Most novel of these {alerts:,} rows are {', '.join(rows)} (rows of the file, from 0)."]
+        area, precision = figures.get("roc_auc"), figures.get("average_precision")
+        if isinstance(area, int | float) and isinstance(precision, int | float):
+            said.append(f"By the labels, ROC AUC is {area:.4f} and average precision {precision:.4f}.")
+        return " ".join(said)
 
     @classmethod
     def sections(cls, metrics: Mapping[str, Any]) -> Sequence[Section]:
@@ -354,7 +365,7 @@ class Novelty(LearningTask):
         if not parts:
             return ()
         said = Text(
-            "The test rows with the highest scores. Rows are counted from 0, as they stand in their file; a row is "
+            "The rows with the highest scores. Rows are counted from 0, as they stand in their file; a row is "
             "novel if its score lies above the threshold."
         )
         return [Section("novel", "Most novel rows", [said, *parts])]

@@ -43,6 +43,7 @@ class Regression(LearningTask):
     dtype: ClassVar[str] = "float64"
     predicted: ClassVar[str] = "float64"
     by_labels: ClassVar[bool] = True
+    tallies_streams: ClassVar[bool] = True
     compiled: ClassVar[frozenset[str]] = frozenset({"numbers"})
     figure: ClassVar[Figure] = Figure(
         key="r2",
@@ -74,8 +75,8 @@ class Regression(LearningTask):
         },
         "mae": {"type": "number"},
         "by_decile": {
-            "description": "Test rows in the order of their targets, divided where the deciles of the training file "
-            "are: how many, their mean target and mean prediction, and the errors.",
+            "description": "Test rows, or those of a stream, in the order of their targets, divided where the deciles "
+            "of the training file are: how many, their mean target and mean prediction, and the errors.",
             "type": "array",
             "maxItems": GROUPS,
             "items": {
@@ -87,7 +88,7 @@ class Regression(LearningTask):
             },
         },
         "residuals": {
-            "description": "Targets less predictions: middles of bins of equal width, and the share of the test rows "
+            "description": "Targets less predictions: middles of bins of equal width, and the share of the rows "
             "in each; the first and the last bin have what lies beyond them too.",
             "type": "object",
             "properties": {
@@ -284,7 +285,7 @@ def _predicted(known: Mapping[str, Any]) -> list[Any]:
     }
     ends = [x for line in lines.values() for x, _ in line]
     lines["as they are"] = [(min(ends), min(ends)), (max(ends), max(ends))]
-    note = "Each point is a tenth of the test rows, by their true values: its mean, and the mean of the predictions."
+    note = "Each point is a tenth of the rows, by their true values: its mean, and the mean of the predictions."
     parts: list[Any] = [Lines("Predicted against true", "true value", "prediction", lines, note)]
     head = ("mean true value", "rows", "mean prediction", "RMSE", "mean absolute error")
     keys = ("target", "rows", "prediction", "rmse", "mae")
@@ -302,7 +303,7 @@ def _residuals(known: Mapping[str, Any]) -> list[Any]:
     }
     said = Text("True value less prediction: above 0 the prediction was too low.")
     note = "The first and the last point have all that lies beyond them."
-    return [said, Lines("Residuals", "true value less prediction", "share of the test rows", lines, note)]
+    return [said, Lines("Residuals", "true value less prediction", "share of the rows", lines, note)]
 
 
 def _short(value: float) -> Any:

@@ -129,6 +129,8 @@ class LearningTask:
         Whether there is nothing to learn without labels.
     takes_inliers : bool
         Whether labels of normal rows can be named (:attr:`Asked.inliers`).
+    tallies_streams : bool
+        Whether a stream counts all that :meth:`figures` says of its rows, beside the sums of their scores.
     by_labels : bool
         Whether ``--task auto`` may choose it, by the labels (:mod:`ikmap.tasks.by_labels`).
     undecided : bool
@@ -147,6 +149,7 @@ class LearningTask:
     predicted: ClassVar[str]
     needs_labels: ClassVar[bool] = True
     takes_inliers: ClassVar[bool] = False
+    tallies_streams: ClassVar[bool] = False
     by_labels: ClassVar[bool] = False
     undecided: ClassVar[bool] = False
     figure: ClassVar[Figure]

@@ -126,6 +126,12 @@ def headline(metrics: Metrics) -> str:
     )
 
 
+def result_in_words(metrics: Metrics) -> str:
+    """The first sentences of the report, as plain text."""
+    lead = stream_lead(metrics) if is_stream(metrics) else _lead(metrics)
+    return lead if isinstance(lead, str) else f"{lead.best} {lead.before}{lead.value}{lead.after}"
+
+
 def _lead(metrics: Metrics) -> Lead | str:
     """The result in one sentence."""
     data, figure = get_mapping(metrics, "data"), figure_of(metrics)

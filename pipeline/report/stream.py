@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ikmap.tasks import task_of
 from pipeline.report.charts import ChartWords, Series, line_chart
 from pipeline.report.fields import (
     Metrics,
@@ -68,6 +69,12 @@ def stream_section(metrics: Metrics) -> str:
     how += f". Rows as they arrived: {source}" if (source := get_text(online, "source")) else ""
     picture = render("figure.html", title=f"{figure.title} so far", legend=legend, chart=chart, note=f"{how}.")
     lines = [(figure.words, [shown(get_value(learner, figure), figure.unit, 2) for learner in learners.values()])]
+    facts: dict[str, dict[str, str]] = {}
+    for name, learner in learners.items():
+        for fact, value, unit in task_of(metrics).facts(learner):
+            if (known := number(value)) is not None:
+                facts.setdefault(fact, {})[name] = shown(known, unit, 2)
+    lines += [(fact, [of.get(name, MISSING) for name in learners]) for fact, of in facts.items()]
     lines += [("rows predicted", [count(get_number(learner, "rows")) for learner in learners.values()])]
     lines += [
         (f"time for {what}", [duration(get_number(learner, key)) for learner in learners.values()])
@@ -91,11 +98,16 @@ def stream_lead(metrics: Metrics) -> Lead | str:
     if not known:
         return "This stream has no result yet."
     best = (max if figure.higher_is_better else min)(known, key=lambda name: known[name])
+    if not figure.ranks:
+        best = next(iter(known))
     online = get_mapping(metrics, "online")
     rows = plural(get_number(learners_of(metrics)[best], "rows") or 0, "row")
     initial = plural(get_number(online, "rows_initial") or 0, "row")
     value = shown(known[best], figure.unit)
-    return Lead.of(figure.lead_of_stream, best, value, rows, f", after an initial set of {initial}.")
+    end = f", after an initial set of {initial}."
+    if more := task_of(metrics).more(learners_of(metrics)[best]):
+        end += f" {more}"
+    return Lead.of(figure.lead_of_stream, best, value, rows, end)
 
 
 def _mark(learner: Metrics) -> str:

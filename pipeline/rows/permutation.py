@@ -26,18 +26,33 @@ def position_in_shuffle(rows: np.ndarray, n: int, seed: int) -> np.ndarray:
     -------
     ndarray of int64
     """
+    return _walk(rows, n, _keys(seed), forward=True)
+
+
+def row_in_shuffle(positions: np.ndarray, n: int, seed: int) -> np.ndarray:
+    """Row at each position of the shuffle: the inverse of :func:`position_in_shuffle`."""
+    return _walk(positions, n, _keys(seed)[::-1], forward=False)
+
+
+def _keys(seed: int) -> np.ndarray:
+    return generator(seed, STREAM).integers(2**64, size=ROUNDS, dtype=np.uint64)
+
+
+def _walk(numbers: np.ndarray, n: int, keys: np.ndarray, *, forward: bool) -> np.ndarray:
     half = max(1, (max(n - 1, 1).bit_length() + 1) // 2)
     mask = np.uint64((1 << half) - 1)
-    keys = generator(seed, STREAM).integers(2**64, size=ROUNDS, dtype=np.uint64)
-    position = np.asarray(rows, dtype=np.uint64).copy()
-    todo = np.arange(position.size)
+    found = np.asarray(numbers, dtype=np.uint64).copy()
+    todo = np.arange(found.size)
     while todo.size:
-        left, right = position[todo] >> np.uint64(half), position[todo] & mask
+        left, right = found[todo] >> np.uint64(half), found[todo] & mask
         for key in keys:
-            left, right = right, left ^ (_scramble(right ^ key) & mask)
-        position[todo] = left << np.uint64(half) | right
-        todo = todo[position[todo] >= n]
-    return position.astype(np.int64)
+            if forward:
+                left, right = right, left ^ (_scramble(right ^ key) & mask)
+            else:
+                left, right = right ^ (_scramble(left ^ key) & mask), left
+        found[todo] = left << np.uint64(half) | right
+        todo = todo[found[todo] >= n]
+    return found.astype(np.int64)
 
 
 def _scramble(x: np.ndarray) -> np.ndarray:

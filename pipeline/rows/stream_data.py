@@ -8,6 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from ikmap.tasks import LearningTask
+from pipeline.rows.permutation import row_in_shuffle
 from pipeline.rows.prepared import Preparation, PreparedRows, load_scaling, read_targets, read_values
 from pipeline.storage.predictions import PredictionFile, promise_of_predictions
 from pipeline.storage.store import Store
@@ -54,10 +55,15 @@ class Stream:
     store : Store
     block_rows : int
         Rows of a block: predicted together, then learned from. A chunk is whole blocks, except the last one.
+    rows_initial : int
+    shuffled : tuple of int, or None
+        Number of all rows, initial ones too, and seed of the shuffle; None: rows are in the order in which they came.
     """
 
     store: Store
     block_rows: int
+    rows_initial: int = 0
+    shuffled: tuple[int, int] | None = None
 
     def features(self, k: int) -> Any:
         """Rows of chunk k, without their labels."""
@@ -82,6 +88,12 @@ class Stream:
     def promise(self, k: int, predictions: str) -> dict[str, Any]:
         """What the record of chunk k says of the predictions in a file."""
         return promise_of_predictions(predictions, self.task().predicted, self._about(k, "first"), self.rows_of(k))
+
+    def numbers(self, k: int) -> np.ndarray:
+        """Numbers of the rows of chunk k as they stand in their files, or came, from 0."""
+        first = self.rows_initial + self._about(k, "first")
+        places = np.arange(first, first + self.rows_of(k), dtype=np.int64)
+        return places if self.shuffled is None else row_in_shuffle(places, *self.shuffled)
 
     def rows_of(self, k: int) -> int:
         """Number of rows of chunk k."""

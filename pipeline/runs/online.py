@@ -172,7 +172,7 @@ def _stages(
         )
         for name in params.learners
     ]
-    streamed = step("stream", partial(_stream, context, online, arrivals, participants, taken.get("rows_stream")))
+    streamed = step("stream", partial(_stream, context, online, arrivals, participants, taken))
     return ingested, taken, selection, streamed
 
 
@@ -192,11 +192,11 @@ def _from_files(
     unscaled = replace(context, params=replace(params, scale="none"))
     check_least(context, data, invocation, stream=True)
     # Without a test file the stream is the file, in its order until it is shuffled.
-    ingested = step("ingest", partial(ingest, unscaled, in_file_order(data)))
+    ingested = step("ingest", partial(ingest, unscaled, in_file_order(data), every=True))
     if params.scale == "minmax":
         refuse_sparse_scaling(PreparedRows(context.store, "train", DATA).preparation)
     n_initial = ingested["rows_train"] if online.initial is None else online.initial
-    taken = step("shuffle", partial(shuffle, context, n_initial, online.block_rows, params.order))
+    taken = step("shuffle", partial(shuffle, context, n_initial, online.block_rows, params.order, data))
     pooled = {**ingested, "rows_train": ingested["rows_train"] + ingested["rows_test"], "rows_test": 0}
     check_largest(context, {**pooled, "rows_train": n_initial}, invocation)
     check_largest(context, pooled, invocation, show=invocation.explain)
@@ -215,13 +215,15 @@ def _from_feed(
 
 
 def _stream(
-    context: Context, online: OnlineParams, arrivals: Arrivals, participants: list[Participant], rows: int | None
+    context: Context, online: OnlineParams, arrivals: Arrivals, participants: list[Participant], taken: Result
 ) -> dict[str, Any]:
     """Stage: all learners through all chunks, cells made a few chunks ahead of the slowest."""
     # How many rows there will be is not known of a stream without an end; but tasks share them.
+    rows_initial, rows = taken["rows_initial"], taken.get("rows_stream")
     stage = Stage(context, "stream", None, rows or 0)
     threads = max(1, cores_of_a_host(context) // len(participants))
-    stream = Stream(context.store, online.block_rows)
+    shuffled = (rows_initial + rows, context.params.seed) if rows and context.params.order == "shuffled" else None
+    stream = Stream(context.store, online.block_rows, rows_initial, shuffled)
     done = 0
 
     def say(record: Record, skipped: bool = False) -> None:

@@ -38,8 +38,13 @@ TEXTS = ("csv", "libsvm")
 """Formats of which a row is a line."""
 
 
-def ingest(context: Context, data: ResolvedDataset) -> dict[str, Any]:
+def ingest(context: Context, data: ResolvedDataset, *, every: bool = False) -> dict[str, Any]:
     """Read the training file, then the test file where there is one, into the store.
+
+    Parameters
+    ----------
+    every : bool
+        Whether rows stay that the task does not learn from: a stream predicts these, too.
 
     Returns
     -------
@@ -54,10 +59,11 @@ def ingest(context: Context, data: ResolvedDataset) -> dict[str, Any]:
     """
     params = context.params
     kind = asked_task(params, data)  # before a row is read
+    leaves_out = data.inliers is not None and not every
     train, test = data.sources
     n_tasks = len(train.pieces()) + (len(test.pieces()) if test else 0)
     # How many tasks finding the ranges takes is known when the rows are counted, those by labels when these are known.
-    stage = Stage(context, "ingest", None if params.scale == "minmax" or data.inliers is not None else n_tasks)
+    stage = Stage(context, "ingest", None if params.scale == "minmax" or leaves_out else n_tasks)
     files = [(train, "train")]
     # With the columns known beforehand the files are read side by side, else those of the first are the second's.
     if test is not None and train.n_columns is not None:
@@ -104,7 +110,7 @@ def ingest(context: Context, data: ResolvedDataset) -> dict[str, Any]:
     for line in preparation.task.notes:
         context.events.message(line)
     left_out: dict[str, int] = {}
-    if data.inliers is not None:
+    if leaves_out:
         before = sum(sides["train"]["counts"])
         leave_out_rows(stage, sides["train"], preparation, data)
         left_out["rows_left_out"] = before - sum(sides["train"]["counts"])

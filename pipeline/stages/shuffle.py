@@ -9,13 +9,14 @@ import numpy as np
 import scipy.sparse as sp
 
 from ikmap.rows import nbytes_of
+from pipeline.datasets.registry import ResolvedDataset
 from pipeline.errors import InputError
 from pipeline.rows.permutation import position_in_shuffle
 from pipeline.rows.prepared import DATA, SCALE, STREAM_DATA, PreparedRows, write_part
 from pipeline.rows.stream_data import chunk_name
 from pipeline.running.dispatch import Task
 from pipeline.running.stage import Context, Record, Stage
-from pipeline.stages.ingest import fit_scaling
+from pipeline.stages.ingest import fit_scaling, leave_out_rows
 from pipeline.storage.store import Store
 
 CHUNK_BYTES = 16 << 20
@@ -31,7 +32,9 @@ def chunk_rows_of(block_rows: int, row_bytes: int) -> int:
     return block_rows * int(np.clip(CHUNK_BYTES // (block_rows * row_bytes), 1, blocks))
 
 
-def shuffle(context: Context, n_initial: int, block_rows: int, order: str) -> dict[str, Any]:
+def shuffle(
+    context: Context, n_initial: int, block_rows: int, order: str, data: ResolvedDataset | None = None
+) -> dict[str, Any]:
     """Write the stream; its first rows are from now on the training rows of the run.
 
     Parameters
@@ -40,6 +43,8 @@ def shuffle(context: Context, n_initial: int, block_rows: int, order: str) -> di
         Rows of the initial set.
     order : {"shuffled", "file"}
         "file": training file before test file.
+    data : ResolvedDataset, optional
+        Says of which labels rows are learned from.
 
     Returns
     -------
@@ -67,11 +72,13 @@ def shuffle(context: Context, n_initial: int, block_rows: int, order: str) -> di
     found = sides[0].preparation
     preparation = replace(found, task=found.task.settled(), divide=1.0, scale="none")
     rows = [stop - start for _, start, stop in starts]
-    side = {
+    side: dict[str, Any] = {
         "parts": [{"name": name, "rows": count} for (name, _, _), count in zip(starts, rows, strict=True)],
         "counts": rows,
         "split": {"rule": "all", "n_rows": n_initial},
     }
+    if data is not None and data.inliers is not None:
+        leave_out_rows(stage, side, preparation, data)
     attributes = {"preparation": preparation.as_json(), "sides": {"train": side}}
     store.set_attributes(STREAM_DATA, attributes)
     if context.params.scale == "minmax":

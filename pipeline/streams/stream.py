@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +12,7 @@ import numpy as np
 from ikmap.cells import Cells
 from ikmap.methods import stream_learner
 from ikmap.rows import nbytes_of
+from ikmap.tasks import LearningTask
 from pipeline.errors import Damaged
 from pipeline.params import Params
 from pipeline.rows.prepared import PreparedRows
@@ -23,7 +25,7 @@ from pipeline.storage.fitted import Fitted
 from pipeline.storage.kept import PROCESS, Kept
 from pipeline.storage.models import MODELS, save_model
 from pipeline.streams.grow import cells_of_chunk
-from pipeline.training.traces import finite, traces_of
+from pipeline.training.traces import traces_of
 
 CHECKPOINT_SHARE = 0.05
 """Share of its time that a learner may spend on checkpoints."""
@@ -80,7 +82,7 @@ def map_chunk(stream: Stream, fitted: list[Fitted], k: int, device: str = "auto"
 def learn_initial(stream: Stream, params: Params, participant: Participant, n_threads: int = 1) -> Record:
     """Task: one pass over the initial rows; what has been learned is kept in the checkpoint."""
     state, seconds = _after_initial(stream, params, participant, n_threads)
-    _save(participant, 0, state, [])
+    _save(participant, 0, state, {})
     _keep(participant, 0, state)
     return {"rows": state.n_seen, "train_seconds": round(seconds, 6), "n_support": int(state.n_support)}
 
@@ -92,30 +94,37 @@ def learn_chunk(stream: Stream, params: Params, participant: Participant, k: int
     from the chunks since then, whose predictions are on disk. A checkpoint from after this chunk, of an attempt whose
     record got lost, has the record too.
     """
-    state, saved, blocks = _state_before(stream, params, participant, k, n_threads)
-    if blocks is not None:
+    state, saved, done = _state_before(stream, params, participant, k, n_threads)
+    if done is not None:
         _keep(participant, k + 1, state)
-        return _record(stream, participant, k, blocks)
+        return _record(stream, participant, k, done)
     rows, labels = _rows(stream, participant, k), stream.labels(k, participant.predictions)
     n, task = stream.rows_of(k), stream.task()
-    blocks = []
+    decisions, targets, blocks = [], [], []
     for start in range(0, n, stream.block_rows):
         stop = min(start + stream.block_rows, n)
         block = rows.block(state, start, stop)
         began = working_clock()
-        predicted = task.predict(state.decision_function(block))
+        decision = state.decision_function(block)
+        predicted = task.predict(decision)
         between = working_clock()
         y = labels.reveal(start, stop, predicted)
         shown = working_clock()
-        state.partial_fit(block, y)
+        _learn(state, task, block, y)
         end = working_clock()
+        decisions.append(decision)
+        targets.append(y)
         scored = task.row_scores(y, predicted).sum().item()
         seconds = (round(between - began, 6), round(end - shown, 6))
         blocks.append([stop - start, scored, *seconds, int(state.n_support), *traces_of(participant.learner, state)])
     spent = sum(block[2] + block[3] for block in blocks)
-    saved = _checkpoint_if_due(participant, k + 1, state, blocks, spent, saved)
+    told = {"blocks": blocks}
+    if task.tallies_streams:
+        numbers = stream.numbers(k)
+        told["tally"] = task.tally_at(np.concatenate(targets), np.concatenate(decisions), numbers).as_json()
+    saved = _checkpoint_if_due(participant, k + 1, state, told, spent, saved)
     _keep(participant, k + 1, state, saved)
-    return _record(stream, participant, k, blocks)
+    return _record(stream, participant, k, told)
 
 
 def save_state(
@@ -134,11 +143,20 @@ def save_state(
     return {"bytes_written": model.nbytes, "outputs": [output], "content_hash": content_hash}
 
 
-def _record(stream: Stream, participant: Participant, k: int, blocks: list[list[Any]]) -> Record:
-    n = sum(block[0] for block in blocks)
+def _learn(state: Any, task: LearningTask, rows: Any, y: np.ndarray) -> None:
+    """Learn from those rows that the task learns from."""
+    mask = task.learned(y)
+    if mask is not None and not mask.all():
+        wanted = np.flatnonzero(mask)
+        rows, y = rows[wanted], y[wanted]
+    state.partial_fit(rows, y)
+
+
+def _record(stream: Stream, participant: Participant, k: int, told: dict[str, Any]) -> Record:
+    n = sum(block[0] for block in told["blocks"])
     predicted = stream.promise(k, participant.predictions)
     written = n * np.dtype(predicted["dtype"]).itemsize
-    return {"rows": n, "bytes_read": 0, "bytes_written": written, "blocks": blocks, "predicted": predicted}
+    return {"rows": n, "bytes_read": 0, "bytes_written": written, "predicted": predicted, **told}
 
 
 @dataclass(frozen=True)
@@ -208,8 +226,9 @@ def _begin(
     return stream_learner(learner).start(params.of(learner), participant.value, sample, n_threads)
 
 
-def _save(participant: Participant, next_chunk: int, state: Any, blocks: list[list[Any]]) -> None:
-    more = {"next_chunk": np.array(next_chunk), "blocks": np.array(blocks, dtype=np.float64)}
+def _save(participant: Participant, next_chunk: int, state: Any, told: dict[str, Any]) -> None:
+    """Keep the state after some chunks, and what the record of the last one says."""
+    more = {"next_chunk": np.array(next_chunk), "told": np.frombuffer(json.dumps(told).encode(), dtype=np.uint8)}
     write_arrays(participant.checkpoint, {**state.checkpoint(), **more})
 
 
@@ -235,8 +254,8 @@ def _keep(participant: Participant, next_chunk: int, state: Any, saved: _Saved |
 
 def _state_before(
     stream: Stream, params: Params, participant: Participant, k: int, n_threads: int
-) -> tuple[Any, _Saved, list[list[Any]] | None]:
-    """State before chunk k; or after it, with the chunk's blocks."""
+) -> tuple[Any, _Saved, dict[str, Any] | None]:
+    """State before chunk k; or after it, with what the chunk's record says of it."""
     # Taken out, not copied: a task that fails half-way must not leave a state that has learned too much.
     next_chunk, state, saved = _kept.take((participant.run, participant.checkpoint)) or (-1, None, _Saved())
     if next_chunk == k:
@@ -244,16 +263,13 @@ def _state_before(
     offsets = None if participant.fitted is None else participant.fitted.offsets(stream.store)
     state = _begin(params, participant, PreparedRows(stream.store, "train"), offsets, n_threads)
     kept = read_arrays(participant.checkpoint)
-    first, blocks = int(kept.pop("next_chunk")), kept.pop("blocks")
+    first, told = int(kept.pop("next_chunk")), kept.pop("told").tobytes()
     state = state.restore(kept)
     if first > k + 1:
         raise Damaged(participant.checkpoint, "it is ahead of the records of the run")
     if first == k + 1:
-        whole = [
-            [int(rows), _plain(scored), float(a), float(b), int(kept), *map(finite, more)]
-            for rows, scored, a, b, kept, *more in blocks
-        ]
-        return state, _Saved(), whole
+        return state, _Saved(), json.loads(told)
+    task = stream.task()
     for done in range(first, k):
         rows, labels = _rows(stream, participant, done), stream.labels(done, participant.predictions)
         n, predicted = stream.rows_of(done), stream.predicted(done, participant.predictions)
@@ -262,22 +278,18 @@ def _state_before(
             raise Damaged(participant.predictions, "some of it is missing", *both)
         for start in range(0, n, stream.block_rows):
             stop = min(start + stream.block_rows, n)
-            state.partial_fit(rows.block(state, start, stop), labels.reveal(start, stop, predicted[start:stop]))
+            block, y = rows.block(state, start, stop), labels.reveal(start, stop, predicted[start:stop])
+            _learn(state, task, block, y)
     return state, _Saved(), None
 
 
-def _plain(scored: float) -> float:
-    """A sum of scores for a record: an integer if it is a whole number."""
-    return int(scored) if float(scored).is_integer() else float(scored)
-
-
 def _checkpoint_if_due(
-    participant: Participant, next_chunk: int, state: Any, blocks: list[list[Any]], spent: float, saved: _Saved
+    participant: Participant, next_chunk: int, state: Any, told: dict[str, Any], spent: float, saved: _Saved
 ) -> _Saved:
     """Save the state if that takes little time compared with learning again what came since the last one."""
     since = saved.since + spent
     if saved.cost > CHECKPOINT_SHARE * since:
         return _Saved(since, saved.cost)
     began = time.perf_counter()
-    _save(participant, next_chunk, state, blocks)
+    _save(participant, next_chunk, state, told)
     return _Saved(0.0, time.perf_counter() - began)

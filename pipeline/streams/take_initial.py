@@ -10,7 +10,7 @@ from pipeline.errors import InputError
 from pipeline.rows.prepared import DATA, STREAM_DATA, Preparation, row_bytes
 from pipeline.running.measured import measured
 from pipeline.running.stage import Context, Record, Stage
-from pipeline.stages.ingest import about_task, find_task, fit_scaling, is_dense, total
+from pipeline.stages.ingest import about_task, find_task, fit_scaling, is_dense, leave_out_rows, total
 from pipeline.stages.shuffle import chunk_rows_of
 from pipeline.streams.intake import Intake
 
@@ -56,11 +56,16 @@ def take_initial(context: Context, intake: Intake, data: ResolvedDataset, n_init
         task=find_task(url, parts, data, params),
     )
     rows = [part["rows"] for part in parts]
-    side = {
+    side: dict[str, Any] = {
         "parts": [{"name": part["name"], "rows": part["rows"]} for part in parts],
         "counts": rows,
         "split": {"rule": "all", "n_rows": n_initial},
     }
+
+    if data.inliers is not None:
+        leave_out_rows(stage, side, preparation, data)
+    for line in preparation.task.notes:
+        context.events.message(line)
 
     def prepared(preparation: Preparation) -> None:
         for name in (DATA, STREAM_DATA):

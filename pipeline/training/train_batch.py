@@ -27,6 +27,7 @@ from pipeline.storage.models import MODELS, save_model
 from pipeline.storage.store import Store
 
 WEIGHTS = ("coef", "intercept")
+OF_TARGETS = ("center", "scale")
 ROOM = 0.5
 """Of the memory that a worker has left: cells that take more, and are visited block by block, are in a file."""
 OF_PROBLEMS = ("problems", "primal", "dual", "gap", "n_iter", "converged", "n_support")
@@ -90,7 +91,7 @@ def _solve(
 def store_solution(store: Store, learner: str, number: int, fit: SVMFit) -> Record:
     """Store the solutions of a group of classes until they are merged; return what a record says of them."""
     name = solved_name(learner, number)
-    numbers = {key: getattr(fit, key).tolist() for key in OF_PROBLEMS}
+    numbers = {key: getattr(fit, key).tolist() for key in OF_PROBLEMS} | {key: getattr(fit, key) for key in OF_TARGETS}
     written = store.write_group(name, {key: getattr(fit, key) for key in WEIGHTS}, numbers)
     return {
         "bytes_written": written,
@@ -106,6 +107,7 @@ def merge_classes(store: Store, params: Params, learner: str, classes: list[Any]
     for name in names:
         attributes, arrays = store.read_group(name)
         fields: dict[str, Any] = {**arrays, **{key: np.array(attributes[key]) for key in OF_PROBLEMS}}
+        fields |= {key: attributes[key] for key in OF_TARGETS}
         fits.append(SVMFit(**fields, alphas=np.empty((fields["problems"].size, 0)), history=()))
     return store_model(store, params, learner, classes, fits)
 

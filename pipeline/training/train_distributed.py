@@ -1,4 +1,4 @@
-"""SVM and logistic regression by CoCoA+: workers keep parts of the rows, and only weight vectors travel.
+"""SVM, logistic regression and SVR by CoCoA+: workers keep parts of the rows, and only weight vectors travel.
 
 A round is a task per part. It reads the weights that the round starts from, and answers with the change that its part
 makes. The state of the solver is in the run directory: the weights, the dual variables of each part, and what the
@@ -21,7 +21,6 @@ from ikmap.cells import packed_dtype
 from ikmap.learners.dual import cocoa
 from ikmap.learners.dual.block_reader import BlockReader
 from ikmap.learners.dual.cocoa import Coordinator, Order, Report
-from ikmap.learners.dual.linear_svm import class_costs
 from pipeline.errors import Damaged
 from pipeline.params import Params
 from pipeline.rows.block_sizes import BLOCK_BYTES, learning_parts
@@ -134,14 +133,13 @@ def _solve_group(team: _Team, group: list[int], number: int, folder: Path) -> Re
     params = svm_params(context.params, team.learner)
     folder.mkdir(parents=True, exist_ok=True)
     totals = _Totals()
-    counts, rows, columns = np.zeros(team.n_classes), 0, 0
+    surveys, rows, columns = [], 0, 0
     for record in team.each("count", count_part):
-        counts += record["counts"]
+        surveys.append(record["survey"])
         rows += record["rows"]
         columns = record["columns"]
         totals.add(record)
-    costs = class_costs(params, counts)
-    rounds = cocoa.Rounds(params, team.n_classes, tuple(group), team.n_parts, costs)
+    rounds = cocoa.Rounds.of(params, team.n_classes, tuple(group), surveys)
     coordinator = _restore(folder, rounds) or Coordinator(rounds, columns)
     while (order := coordinator.order) is not None:
         _save(folder, coordinator)
@@ -224,12 +222,12 @@ def let_go() -> None:
 
 
 def count_part(part: Part) -> Record:
-    """Task: take hold of a part, and count its rows, and by class what they weigh."""
+    """Task: take hold of a part, and count its rows, and what others must know of them."""
     held, read = _hold(part)
-    counts = cocoa.weight_by_class(held.reader, part.n_classes)
+    told = cocoa.survey(held.reader, part.n_classes)
     rows = sum(cocoa.block_sizes(held.reader))
     _rest(held)
-    return {"counts": counts.tolist(), "rows": rows, "columns": held.reader.columns, "bytes_read": read}
+    return {"survey": told, "rows": rows, "columns": held.reader.columns, "bytes_read": read}
 
 
 def improve_part(part: Part, folder: str, rounds: cocoa.Rounds, order: Order) -> Record:

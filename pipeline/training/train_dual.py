@@ -56,7 +56,7 @@ class DualRunner(Runner):
         store, params, rows = context.store, context.params, lesson.rows
         classes, k = rows.preparation.task.classes, rows.preparation.task.outputs
         cells_bytes = packed_bytes(rows.n_rows, params.t, fitted.most_cells)
-        solver = _solver(asked, cells_bytes)
+        solver = choose_solver(cells_bytes, asked.solver)
         details: dict[str, Any] = {"solver": solver}
         groups = self._groups(k, solver)
         if solver == "distributed":
@@ -92,12 +92,12 @@ class DualRunner(Runner):
         return [group.tolist() for group in np.array_split(np.arange(k), min(k, most))]
 
     def fills_cluster(self, options: Any, cells_bytes: int) -> bool:
-        return _solver(options, cells_bytes) == "distributed"
+        return choose_solver(cells_bytes, options.solver) == "distributed"
 
     def needs(self, options: Any, sizes: CellSizes) -> tuple[float, str]:
         blocks, _ = super().needs(options, sizes)
         cells, weights, problems = sizes.cells_bytes, sizes.weights_bytes, sizes.outputs
-        solver = _solver(options, cells)
+        solver = choose_solver(cells, options.solver)
         if solver == "memory":
             at_once = max(-(-problems // self.most_tasks), min(problems, self.lanes))
             # A label, and for each problem that is solved at once two copies of a dual variable.
@@ -116,13 +116,7 @@ class DualRunner(Runner):
     def least(self, options: Any) -> dict[str, Any]:
         if options.solver == "memory":
             return {}
-        return {"solver": "block"} | ({"parts": None} if "parts" in options.specs() else {})
-
-
-def _solver(options: Any, cells_bytes: int) -> str:
-    """How it is solved; block by block, where it would be distributed but the learner cannot be."""
-    solver = choose_solver(cells_bytes, options.solver)
-    return solver if solver != "distributed" or "parts" in options.specs() else "block"
+        return {"solver": "block", "parts": None}
 
 
 def _merge(stage: Stage, learner: str, classes: list[Any], n_groups: int) -> list[Record]:

@@ -71,3 +71,32 @@ def svr_dual(X: np.ndarray, z: np.ndarray, cost: np.ndarray, epsilon: float, squ
     w = X.T @ beta
     curved = (beta[cost > 0] ** 2 / (4 * cost[cost > 0])).sum() if squared else 0.0
     return float(z @ beta - epsilon * np.abs(beta).sum() - 0.5 * w @ w - curved)
+
+
+def svr_cocoa(
+    X: list[np.ndarray], z: list[np.ndarray], cost: list[np.ndarray], epsilon: float, squared: bool, orders: Any, t: int
+) -> list[np.ndarray]:
+    """CoCoA+ with momentum on parts, one sweep a round; beta of every part. ``orders[round][part]``: visits of rows.
+
+    A pass of k times the quadratic term is one over rows sqrt(k) X, from weights w / sqrt(k).
+    """
+    k = len(X)
+    beta = before = [np.zeros(part.size) for part in z]
+    theta, dual = 1.0, 0.0
+    for visits in orders:
+        following = (1 + np.sqrt(1 + 4 * theta**2)) / 2
+        momentum = (theta - 1) / following
+        wanted = [b + momentum * (b - a) for b, a in zip(beta, before, strict=True)]
+        w = sum(X[p].T @ wanted[p] for p in range(k))
+        new = []
+        for p in range(k):
+            upper = np.where(cost[p] > 0, np.inf, 0.0) if squared else cost[p]
+            start = np.clip(wanted[p], -upper, upper)
+            local = (w + k * X[p].T @ (start - wanted[p])) / np.sqrt(k)
+            svr_pass(np.sqrt(k) * X[p], z[p], cost[p], epsilon, squared, start, local, visits[p], np.inf, t)
+            new.append(start)
+        before, beta = beta, new
+        reached = svr_dual(*map(np.concatenate, (X, z, cost)), epsilon, squared, np.concatenate(beta))
+        theta = following if reached > dual else 1.0
+        dual = reached
+    return beta

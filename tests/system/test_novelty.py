@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from sklearn.metrics import roc_auc_score
 
 from flows.options.batch import BatchOptions, OnlineOptions
 from flows.options.score import ScoreOptions
@@ -18,6 +19,7 @@ from ikmap.learners.novelty.fading import FadingMasses
 from ikmap.methods import LEARNERS, MAPS, Sample, counts_learner
 from pipeline.errors import InputError
 from pipeline.rows import block_sizes
+from pipeline.rows.permutation import position_in_shuffle
 from pipeline.rows.prepared import PreparedRows
 from pipeline.runs.trained import load_run
 from pipeline.storage.durable import read_json
@@ -193,11 +195,44 @@ def test_a_stream(tmp_path: Path, labels: list[Any] | None) -> None:
         state.partial_fit(block, np.zeros(block.n_rows))
     assert predicted.tolist() == expected
     assert about["alert_rate"] == pytest.approx(predicted.mean())
+    assert about["alerts"] == predicted.sum()
+    assert (about["roc_auc"] is None) == (labels is None)
     assert about["traces"]["similarity"][-1] == 1.0 - state.threshold
     assert len(about["traces"]["alert_rate"]) == len(about["curve"]["rows"]) == 10
     page = (tmp_path / "run" / "report.html").read_text()
     assert "Share of alerts among the last 1000 rows or so" in page
     assert read_json(tmp_path / "run" / "metrics.json")["learners"]["idk"]["rows"] == 300
+
+
+@pytest.mark.parametrize("order", ["file", "shuffled"])
+def test_a_stream_whose_normal_rows_are_named(tmp_path: Path, order: str) -> None:
+    """Only they are learned from; all are predicted, and counted by their number in the file."""
+    X = write(tmp_path / "rows.csv", LABELS)
+    usual = np.array(LABELS) == "usual"
+    asked = {"stream": True, "initial": 100, "block_rows": 30, "order": order, "psi": 8, "inliers": ("usual",)}
+    with one_process():
+        metrics = command(tmp_path / "rows.csv", **asked).run(tmp_path / "run")
+        check_metrics(tmp_path / "run")
+    about = metrics["learners"]["idk"]
+    came = np.arange(N) if order == "file" else np.argsort(position_in_shuffle(np.arange(N), N, 0))
+    first = came[:100][usual[came[:100]]]
+    of_map, options = MAPS["iforest"], MAPS["iforest"].Options(t=20, psi=8)
+    cells = of_map.fit(options, 8, Sample(first.size, 3, None, X[first].__getitem__, 0), 1).cells(X).packed()
+    state = FadingMasses.start(cells.offsets, 0.05, None, "idk")
+    state.partial_fit(cells[first], np.zeros(first.size))
+    scores = np.full(N, -np.inf)
+    for start in range(100, N, 30):
+        rows = came[start : start + 30]
+        scores[rows] = state.decision_function(cells[rows])[:, 0]
+        state.partial_fit(cells[rows[usual[rows]]], np.zeros(int(usual[rows].sum())))
+    assert metrics["data"]["normal_labels"] == ["usual"]
+    assert about["alerts"] == (scores > 0).sum()
+    assert [(one["row"], one["score"]) for one in about["most_novel"]] == [
+        (k, scores[k]) for k in np.lexsort((np.arange(N), -scores))[: len(about["most_novel"])]
+    ]
+    seen = came[100:]
+    assert about["roc_auc"] == pytest.approx(roc_auc_score(~usual[seen], scores[seen]), abs=about["roc_auc_error"])
+    assert "By the labels, ROC AUC is" in (tmp_path / "run" / "report.html").read_text()
 
 
 @pytest.mark.parametrize(
@@ -211,7 +246,10 @@ def test_a_stream(tmp_path: Path, labels: list[Any] | None) -> None:
             "--partitioner iforest",
         ),
         ({"inliers": ("1",)}, "--inliers: found no labels, expected a column of labels; --label names it"),
-        ({"inliers": ("1",), "stream": True}, "--inliers: found a stream, which is learned from as it comes"),
+        (
+            {"inliers": ("1",), "stream": True, "initial": 100},
+            "--inliers: found no labels, expected a column of labels",
+        ),
         ({"task": "binary", "learner": ("ogd",), "inliers": ("1",), "label": "a"}, "--inliers: found task classific"),
         ({"cv_rows": 100}, "--cv-rows 100: found nothing to choose"),
         ({"learner": ("ogd",), "alert_rate": 0.1}, "--alert-rate 0.1: found --learner ogd, expected one of idk"),

@@ -161,9 +161,13 @@ def test_a_stream(tmp_path: Path) -> None:
     errors = (y[100:] - predicted) ** 2
     assert about["r2"] == pytest.approx(1 - errors.mean() / y.var(), rel=1e-9)
     assert about["rmse"] == pytest.approx(math.sqrt(errors.mean()), rel=1e-9)
+    assert about["mae"] == pytest.approx(np.abs(y[100:] - predicted).mean(), rel=1e-12)
+    assert sum(group["rows"] for group in about["by_decile"]) == about["rows"] == N - 100
     assert about["curve"]["r2"][-1] == pytest.approx(about["r2"], abs=1e-6)
     assert about["r2"] > 0.3
-    assert "had R2 = <b>" in (tmp_path / "run" / "report.html").read_text()
+    page = (tmp_path / "run" / "report.html").read_text()
+    assert "had R2 = <b>" in page
+    assert f"off by {about['mae']:.4g} on average" in page
 
 
 @pytest.mark.parametrize(

@@ -11,11 +11,13 @@ import pytest
 
 from flows.options.batch import BatchOptions
 from flows.options.score import ScoreOptions
+from ikmap.learners.dual import cocoa
 from ikmap.learners.linear_model import LinearModel
 from pipeline.runs.trained import load_run
+from pipeline.storage.kept import PROCESS
 from pipeline.storage.models import MODELS, load_model
 from pipeline.storage.store import Store
-from pipeline.training import train_batch, train_dual
+from pipeline.training import train_batch, train_distributed, train_dual
 from tests.support.metrics import check_metrics
 from tests.support.one_process import Command, one_process, results, score_file
 
@@ -54,32 +56,63 @@ def test_a_table(tmp_path: Path) -> None:
     assert np.array_equal(loaded.predict(X), predicted)
 
 
-def test_options_reach_the_solver_and_blocks_find_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_options_reach_the_solver_and_blocks_and_parts_find_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     write(tmp_path / "rows.csv")
     asked = {"C": 2.0, "tol": 1e-6, "epsilon": 0.4, "svr_loss": "epsilon_insensitive"}
     with one_process():
         one = command(tmp_path / "rows.csv", **asked).run(tmp_path / "one")["learners"]["svr"]
         other = command(tmp_path / "rows.csv", **asked, solver="block").run(tmp_path / "block")["learners"]["svr"]
         monkeypatch.setattr(train_dual, "choose_solver", lambda *_: "distributed")  # as for rows beyond measure
-        huge = command(tmp_path / "rows.csv", **asked).run(tmp_path / "huge")["learners"]["svr"]
+        huge = command(tmp_path / "rows.csv", **asked, shard_rows=50).run(tmp_path / "huge")["learners"]["svr"]
+        check_metrics(tmp_path / "huge")
         said = load_model(Store(tmp_path / "one" / "store.zarr"), f"{MODELS}/svr", LinearModel).params
-    assert (one["solver"], other["solver"], huge["solver"]) == ("memory", "block", "block")
+    assert (one["solver"], other["solver"], huge["solver"]) == ("memory", "block", "distributed")
     assert one["objective"] == pytest.approx(other["objective"], rel=2e-6)
+    assert one["objective"] == pytest.approx(huge["objective"], rel=2e-6)
+    assert one["rmse"] == pytest.approx(huge["rmse"], rel=1e-2)
+    assert (huge["parts"], huge["duality_gap"] <= 1e-6) == (8, True)
     assert one["n_support"] < 0.6 * 288  # errors up to epsilon cost nothing
     assert (said["epsilon"], said["loss"], said["C"]) == (0.4, "epsilon_insensitive", 2.0)
 
 
-def test_goes_on_after_a_kill(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("solver", "owner", "where", "call"),
+    [
+        ("memory", train_batch, "save_model", 1),
+        ("block", train_batch, "save_model", 1),
+        ("distributed", train_distributed, "write_json", 3),
+        ("distributed", cocoa, "improve", 5),
+        ("distributed", train_batch, "save_model", 1),
+    ],
+)
+def test_goes_on_after_a_kill(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, solver: str, owner: Any, where: str, call: int
+) -> None:
     write(tmp_path / "rows.csv")
+    asked = {"solver": solver, **({"parts": 3} if solver == "distributed" else {})}
+    work, calls = getattr(owner, where), 0
 
-    def killed(*_: Any) -> None:
-        raise KeyboardInterrupt
+    def killed(*args: Any, **options: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls == call:
+            raise KeyboardInterrupt
+        return work(*args, **options)
 
     with one_process():
-        command(tmp_path / "rows.csv").run(tmp_path / "whole")
+        command(tmp_path / "rows.csv", **asked).run(tmp_path / "whole")
         with monkeypatch.context() as patch:
-            patch.setattr(train_batch, "save_model", killed)
+            patch.setattr(owner, where, killed)
             with pytest.raises(KeyboardInterrupt):
-                command(tmp_path / "rows.csv").run(tmp_path / "run")
-        command(tmp_path / "rows.csv").run(tmp_path / "run")
+                command(tmp_path / "rows.csv", **asked).run(tmp_path / "run")
+        PROCESS.forget()
+        command(tmp_path / "rows.csv", **asked, shard_rows=70).run(tmp_path / "other-shards")
+        command(tmp_path / "rows.csv", **asked).run(tmp_path / "run")
     assert results(tmp_path / "run") == results(tmp_path / "whole")
+    models = [
+        load_model(Store(tmp_path / run / "store.zarr"), f"{MODELS}/svr", LinearModel).coef
+        for run in ("whole", "other-shards")
+    ]
+    assert np.array_equal(*models)

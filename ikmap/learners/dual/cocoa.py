@@ -1,4 +1,4 @@
-"""Linear SVMs and logistic regression on data in parts that never meet: CoCoA+, accelerated.
+"""Linear SVMs, logistic and support vector regression on data in parts that never meet: CoCoA+, accelerated.
 
 Ma, Smith, Jaggi, Jordan, Richtarik, Takac (2015), "Adding vs. averaging in distributed primal-dual optimization",
 algorithm 1 with additive aggregation: in a round, every part improves its own dual variables from the same weights by
@@ -16,14 +16,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Any
 
 import numpy as np
 
-from ikmap.learners.dual import _cocoa_loops as cocoa_loops
-from ikmap.learners.dual import _linear_svm_loops as loops
-from ikmap.learners.dual import _momentum_loops as momentum_loops
+from ikmap.learners.dual import (
+    _cocoa_loops,
+    _cocoa_svr_loops,
+    _linear_svm_loops,
+    _linear_svr_loops,
+    _momentum_loops,
+    _momentum_svr_loops,
+)
 from ikmap.learners.dual.block_reader import BlockReader
 from ikmap.learners.dual.linear_svm import (
     LOSSES,
@@ -34,6 +40,7 @@ from ikmap.learners.dual.linear_svm import (
     solution,
     warn_unless_solved,
 )
+from ikmap.learners.dual.regression_problem import moments, standardisation, together
 from ikmap.learners.rows import Blocks
 from ikmap.seeds import generator
 
@@ -77,8 +84,8 @@ class Report:
     dual : ndarray of float64, shape (p,)
         Its share of the dual objective after the round, without the quadratic term.
     loss, gap, n_support : ndarrays, shape (p,)
-        Its shares of the losses and of the duality gap, and its rows with a dual variable above 0, at the start of
-        the round; zeros where no certificate was ordered.
+        Its shares of the losses and of the duality gap, and its rows with a dual variable that is not 0, at the start
+        of the round; zeros where no certificate was ordered.
     """
 
     change: np.ndarray
@@ -98,11 +105,14 @@ class Rounds:
         ``max_iter`` bounds the rounds, ``inner_sweeps`` is the number of sweeps that a part makes in a round; more
         than one saves no rounds once they are accelerated.
     n_classes : int
+        0 where targets are numbers.
     problems : tuple of int
-        Numbers of the one-vs-rest problems; for two classes (0,).
+        Numbers of the one-vs-rest problems; for two classes, and for numbers, (0,).
     n_parts : int
     class_cost : tuple of float
-        C times class weight, of every class.
+        C times class weight, of every class; of numbers C.
+    center, scale : float
+        Mean and standard deviation of targets that are numbers.
     """
 
     params: SVMParams
@@ -110,19 +120,46 @@ class Rounds:
     problems: tuple[int, ...]
     n_parts: int
     class_cost: tuple[float, ...]
+    center: float = 0.0
+    scale: float = 1.0
 
-    def positive(self, place: int) -> int:
-        """Class of the positive side of a problem."""
-        return 1 if self.n_classes == 2 else self.problems[place]
+    @classmethod
+    def of(
+        cls, params: SVMParams, n_classes: int, problems: tuple[int, ...], surveys: Sequence[Sequence[float]]
+    ) -> Rounds:
+        """Rounds over parts of which :func:`survey` says this."""
+        if n_classes:
+            counts = np.sum([np.asarray(one) for one in surveys], axis=0)
+            return cls(params, n_classes, problems, len(surveys), class_costs(params, counts))
+        found = reduce(together, [(weight, mean, squares) for weight, mean, squares in surveys])
+        return cls(params, 0, problems, len(surveys), (params.C,), *standardisation(found))
+
+    @property
+    def loops(self) -> tuple[Any, Any, Any]:
+        """Compiled loops: those of a round, those with the certificate, and those of momentum."""
+        if self.n_classes:
+            return _cocoa_loops, _linear_svm_loops, _momentum_loops
+        return _cocoa_svr_loops, _linear_svr_loops, _momentum_svr_loops
+
+    def objective(self, place: int, y: np.ndarray, weight: np.ndarray) -> Any:
+        """What the loops take of a problem, after rows and norms."""
+        params, cost, bias = self.params, np.array(self.class_cost), float(self.params.fit_intercept)
+        if not self.n_classes:
+            z, loss = (y - self.center) / self.scale, _linear_svr_loops.LOSSES[params.loss]
+            return _linear_svr_loops.Targets(z, cost, weight, bias, params.epsilon, loss)
+        positive = 1 if self.n_classes == 2 else self.problems[place]
+        return _linear_svm_loops.Objective(y, positive, cost, weight, bias, LOSSES[params.loss])
 
 
-def weight_by_class(reader: BlockReader, n_classes: int) -> np.ndarray:
-    """Rows of every class in one part, counted by sample weight; float64, shape (n_classes,)."""
+def survey(reader: BlockReader, n_classes: int) -> list[float]:
+    """What the others must know of one part: rows of every class, by sample weight; of numbers, their moments."""
+    if not n_classes:
+        return list(moments(reader))
     counts = np.zeros(n_classes)
     for b in range(len(reader)):
         _, _, y, weight = reader[b]
         counts += np.bincount(y, weights=weight if weight.size else None, minlength=n_classes)
-    return counts
+    return counts.tolist()
 
 
 def improve(
@@ -154,8 +191,7 @@ def improve(
         The new dual variables; rows of problems that were not ordered are those of `alpha`.
     """
     params, sigma = rounds.params, float(rounds.n_parts)
-    bias, loss = float(params.fit_intercept), LOSSES[params.loss]
-    cost = np.array(rounds.class_cost)
+    loops, certifying, momentum_loops = rounds.loops
     count = len(order.problems)
     target = [w[p] + beta * (w[p] - w_before[p]) for p, beta in zip(order.problems, order.beta, strict=True)]
     moving = [v.copy() for v in target]
@@ -166,16 +202,16 @@ def improve(
         rows, norms, y, weight = reader[b]
         inside = slice(starts[b], starts[b + 1])
         for slot, (p, beta) in enumerate(zip(order.problems, order.beta, strict=True)):
-            objective = loops.Objective(y, rounds.positive(p), cost, weight, bias, loss)
+            objective = rounds.objective(p, y, weight)
             old, mine = alpha[p, inside], new[p, inside]
             if order.certify:
-                sums[1:3, slot] += loops.certificate(rows, objective, w[p], old)[:2]
-                sums[3, slot] += np.count_nonzero(old > 0)
+                sums[1:3, slot] += certifying.certificate(rows, objective, w[p], old)[:2]
+                sums[3, slot] += np.count_nonzero(old)
             if beta > 0.0:
                 before = alpha_before[p, inside]
                 momentum_loops.extrapolate(rows, objective, moving[slot], old, before, beta, sigma, mine)
             random = np.uint64(generator(params.seed, STREAM, part, order.round, p, b).integers(2**63))
-            cocoa_loops.sweeps(
+            loops.sweeps(
                 rows, norms, objective, moving[slot], mine, 0.0, params.inner_sweeps, params.shrinking, random, sigma
             )
             sums[0, slot] += momentum_loops.dual_sum(objective, mine)
@@ -300,7 +336,9 @@ class Coordinator:
             alphas = np.empty((len(self.rounds.problems), 0))
         coef, intercept = np.ascontiguousarray(self.w[:, :-1].T), self.w[:, -1].copy()
         support = np.array(self.n_support)
-        return solution(self.rounds.problems, coef, intercept, alphas, support, self.history, self.rounds.params)
+        rounds = self.rounds
+        fit = solution(rounds.problems, coef, intercept, alphas, support, self.history, rounds.params)
+        return replace(fit, center=rounds.center, scale=rounds.scale)
 
 
 def _next(theta: float) -> float:
@@ -343,8 +381,7 @@ def fit_cocoa(
     if len(parts) == 0:
         raise ValueError("no parts to learn from")
     readers = [BlockReader(blocks, n_classes, cell_value, params.normalize) for blocks in parts]
-    counts = np.sum([weight_by_class(reader, n_classes) for reader in readers], axis=0)
-    rounds = Rounds(params, n_classes, problems, len(parts), class_costs(params, counts))
+    rounds = Rounds.of(params, n_classes, problems, [survey(reader, n_classes) for reader in readers])
     columns = {reader.columns for reader in readers if reader.columns is not None}
     if len(columns) > 1:
         raise ValueError(f"parts have different numbers of feature columns: {sorted(columns)}")

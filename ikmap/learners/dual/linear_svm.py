@@ -23,7 +23,7 @@ from ikmap.learners.dual.class_descent import ClassProblems, descend_classes
 from ikmap.learners.dual.descent import Problem, descend
 from ikmap.learners.dual.dual_variables import DualVariables
 from ikmap.learners.dual.progress import Progress
-from ikmap.learners.dual.regression_problem import RegressionProblem, standardisation
+from ikmap.learners.dual.regression_problem import RegressionProblem, moments, standardisation
 from ikmap.learners.dual.svm_params import SVMParams as SVMParams
 from ikmap.learners.linear_model import LinearModel
 from ikmap.learners.rows import Blocks
@@ -199,7 +199,7 @@ def _fit_regression(reader: BlockReader, params: SVMParams, cost: np.ndarray, al
     """Solve the problem of numbers; a single block stays in memory."""
     assert reader.columns is not None
     duals = DualVariables(1, list(reader.sizes.values()))
-    center, scale = standardisation(reader)
+    center, scale = standardisation(moments(reader))
     problem = RegressionProblem(
         number=0,
         slot=0,

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ikmap.learners.dual import _linear_svr_loops as loops
+from ikmap.learners.dual import _momentum_svr_loops as momentum_loops
 from ikmap.learners.dual.block_minimization import BlockProblem
 from ikmap.learners.dual.block_reader import BlockReader
 from ikmap.learners.dual.shared_pass import SharedPass
@@ -31,7 +32,7 @@ class RegressionProblem(BlockProblem):
     """
 
     loops: ClassVar[Any] = loops
-    momentum_loops: ClassVar[Any] = loops
+    momentum_loops: ClassVar[Any] = momentum_loops
 
     epsilon: float = 0.0
     center: float = 0.0
@@ -48,20 +49,31 @@ class RegressionProblem(BlockProblem):
         return loops.one_pass(rows, norms, objective, self.w, *order)
 
 
-def standardisation(reader: BlockReader) -> tuple[float, float]:
-    """Mean and standard deviation of the targets by weight, 0 and 1 where there are none; the deviation is never 0."""
-    weight, mean, squares = 0.0, 0.0, 0.0
+def moments(reader: BlockReader) -> tuple[float, float, float]:
+    """Weight of the rows, mean of their targets by weight, and weighted sum of the squares about it."""
+    found = (0.0, 0.0, 0.0)
     for b in range(len(reader)):
         y, some = reader[b].y, reader[b].sample_weight
         some = some if some.size else np.ones(y.size)
-        more = math.fsum(some)
-        if more == 0.0:
-            continue
-        inside = math.fsum(some * y) / more
-        away = inside - mean
-        squares += math.fsum(some * (y - inside) ** 2) + away * away * weight * more / (weight + more)
-        mean += away * more / (weight + more)
-        weight += more
+        weight = math.fsum(some)
+        mean = math.fsum(some * y) / weight if weight else 0.0
+        found = together(found, (weight, mean, math.fsum(some * (y - mean) ** 2)))
+    return found
+
+
+def together(one: tuple[float, float, float], other: tuple[float, float, float]) -> tuple[float, float, float]:
+    """Moments of the rows of both."""
+    (weight, mean, squares), (more, inside, within) = one, other
+    if more == 0.0:
+        return one
+    away = inside - mean
+    squares += within + away * away * weight * more / (weight + more)
+    return weight + more, mean + away * more / (weight + more), squares
+
+
+def standardisation(found: tuple[float, float, float]) -> tuple[float, float]:
+    """Mean and standard deviation by moments, 0 and 1 where there are no rows; the deviation is never 0."""
+    weight, mean, squares = found
     # A spread as small as the rounding of the mean is none.
     deviation = math.sqrt(squares / weight) if weight else 0.0
     return mean, deviation if deviation > 1e-14 * abs(mean) else 1.0

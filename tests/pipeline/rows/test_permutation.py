@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chi2
 
-from pipeline.rows.permutation import position_in_shuffle
+from pipeline.rows.permutation import position_in_shuffle, row_in_shuffle
 
 
 def shuffle(n: int, seed: int) -> np.ndarray:
@@ -20,6 +20,7 @@ def shuffle(n: int, seed: int) -> np.ndarray:
 @given(n=st.integers(1, 3000), seed=st.integers(0, 2**32))
 def test_bijection(n: int, seed: int) -> None:
     assert np.array_equal(np.sort(shuffle(n, seed)), np.arange(n))
+    assert np.array_equal(row_in_shuffle(shuffle(n, seed), n, seed), np.arange(n))
 
 
 @pytest.mark.parametrize("n", [*range(1, 70), 255, 256, 257, 65535, 65536, 65537])

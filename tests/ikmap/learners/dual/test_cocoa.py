@@ -14,8 +14,8 @@ from sklearn.exceptions import ConvergenceWarning
 from ikmap.cells import Cells
 from ikmap.learners.dual import cocoa
 from ikmap.learners.dual.block_reader import BlockReader
-from ikmap.learners.dual.cocoa import Coordinator, fit_cocoa, improve, weight_by_class
-from ikmap.learners.dual.linear_svm import LOSSES, SVMParams, class_costs, fit_linear_svm
+from ikmap.learners.dual.cocoa import Coordinator, fit_cocoa, improve, survey
+from ikmap.learners.dual.linear_svm import LOSSES, SVMParams, fit_linear_svm
 from ikmap.learners.rows import Block
 from ikmap.seeds import generator
 from tests.naive import learners as naive
@@ -133,8 +133,7 @@ def test_the_state_comes_back_to_the_same_bits() -> None:
     cells, y = problem(150, 3)
     params = SVMParams(C=2.0, tol=1e-6)
     readers = [BlockReader(part, 3, None, True) for part in divided(cells, y, 4)]
-    counts = np.sum([weight_by_class(reader, 3) for reader in readers], axis=0)
-    rounds = cocoa.Rounds(params, 3, (0, 1, 2), 4, class_costs(params, counts))
+    rounds = cocoa.Rounds.of(params, 3, (0, 1, 2), [survey(reader, 3) for reader in readers])
 
     def solve(interrupted: bool) -> Coordinator:
         coordinator = Coordinator(rounds, cells.n_columns)

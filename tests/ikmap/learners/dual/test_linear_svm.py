@@ -140,7 +140,9 @@ def test_sv2_raw_features_with_c_over_t(loss):
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
 def test_sv3_kkt_conditions_and_objectives(loss):
     cells, y = problem()
-    fit = fit_linear_svm([Block(cells, y)], 2, SVMParams(loss=loss, tol=3e-13 if loss == "hinge" else 1e-13, max_iter=100_000))
+    fit = fit_linear_svm(
+        [Block(cells, y)], 2, SVMParams(loss=loss, tol=3e-13 if loss == "hinge" else 1e-13, max_iter=100_000)
+    )
     X, c, alpha, w = cells.to_csr().toarray(), signs(y), fit.alphas[0], fit.coef[:, 0]
     np.testing.assert_allclose(w, X.T @ (alpha * c), atol=1e-12)
     upper, diag = (1.0, 0.0) if loss == "hinge" else (np.inf, 0.5)
