@@ -13,7 +13,7 @@ from ikmap.learners.dual._linear_svr_loops import SQUARED_EPSILON_INSENSITIVE, r
     }
 )
 def extrapolate(rows, targets, w, beta, before, share, sigma, start):
-    """Let ``start`` be beta + share (beta - before), clipped into the bounds; add what clipping changes, sigma times."""
+    """Let ``start`` be beta + share (beta - before) within the bounds; add what clipping changes, sigma times, to w."""
     _, C, sample_weight, bias, _, loss = targets
     for i in range(beta.size):
         if beta[i] == before[i]:
