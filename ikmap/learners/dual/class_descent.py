@@ -18,9 +18,11 @@ import numpy as np
 from ikmap._threads import for_each_block
 from ikmap.learners.dual import _class_sweep_loops as class_sweeps
 from ikmap.learners.dual import _linear_svm_loops as loops
+from ikmap.learners.dual import _momentum_loops as momentum_loops
 from ikmap.learners.dual._lanes_loops import LANES
 from ikmap.learners.dual.block_reader import CompiledBlock
 from ikmap.learners.dual.descent import AT_REST
+from ikmap.learners.dual.momentum import Momentum, ahead
 from ikmap.learners.dual.progress import Progress
 
 SHARED = 3.0
@@ -102,6 +104,8 @@ class _Group:
         if alpha.any():
             self._accumulate(lengths)
         self.progress = [Progress(tol, max_iter, float(lengths[k])) for k in lanes]
+        self.momentum = [Momentum() for _ in lanes]
+        self.before: dict[int, tuple[np.ndarray, np.ndarray]] = {}
         self.unsolved = list(lanes)
         for k in lanes:
             self._activate(k)
@@ -137,6 +141,7 @@ class _Group:
             if not self.apart:
                 self._consider_going_apart()
             whole = self.size == self.order.size
+            self._go_on()
             self._sweep()
             seen = self.seen
             self.size = seen[class_sweeps.KEPT].copy()
@@ -144,15 +149,60 @@ class _Group:
                 rms = seen[class_sweeps.RMS]
                 self.threshold = np.where(rms > 0.0, AT_REST * rms, np.inf)
             told = seen[list(class_sweeps.TOLD)].T.tolist()
-            wanted = [k for k in self.unsolved if self.progress[k].swept(bool(whole[k]), *told[k])]
+            wanted = [k for k in self.unsolved if self._swept(k, bool(whole[k]), *told[k])]
             if wanted:
                 self._certify(wanted, sums)
             for k in wanted:
                 if self.progress[k].certified(*sums[:, k].tolist()):
                     self.unsolved.remove(k)
+                    self.before.pop(k, None)
                     self.active &= np.uint8(~(1 << k) & 0xFF)
                 else:
                     self._activate(k)
+
+    def _vectors(self, k: int) -> tuple[np.ndarray, np.ndarray]:
+        """Copies of the weights and dual variables of problem k."""
+        if self.apart:
+            return self.W[k].copy(), self.alpha[k].copy()
+        return self.W[:, k].copy(), self.alpha[:, k].copy()
+
+    def _go_on(self) -> None:
+        """Keep what every problem is at before a sweep; those that have momentum go on from it."""
+        for k in self.unsolved:
+            beta = self.momentum[k].beta
+            if not self.momentum[k].possible:
+                self.before.pop(k, None)
+                continue
+            w, alpha = self._vectors(k)
+            if beta > 0.0:
+                v, start = ahead(w, self.before[k][0], beta), np.empty_like(alpha)
+                arrays: Any = (
+                    self.problems.block.rows,
+                    self.problems.objective(self.slots[k]),
+                    v,
+                    alpha,
+                    self.before[k][1],
+                )
+                momentum_loops.extrapolate(*arrays, beta, 1.0, start)
+                (self.W if self.apart else self.W.T)[k] = v
+                (self.alpha if self.apart else self.alpha.T)[k] = start
+            self.before[k] = w, alpha
+
+    def _swept(self, k: int, whole: bool, losses: float, gap_sum: float, most: float, growth: float) -> bool:
+        """Take note of what a sweep told of problem k; whether it is time for a certificate."""
+        progress, momentum = self.progress[k], self.momentum[k]
+        if not momentum.possible:
+            return progress.swept(whole, losses, gap_sum, most, growth)
+        w, alpha = self._vectors(k)
+        length = float(loops.squared_length(w))
+        if momentum.beta > 0.0:
+            growth = length - progress.length
+        wanted = progress.swept(whole, losses, gap_sum, most, growth)
+        momentum.swept(
+            progress.before,
+            float(momentum_loops.dual_sum(self.problems.objective(self.slots[k]), alpha)) - 0.5 * length,
+        )
+        return wanted
 
     def _consider_going_apart(self) -> None:
         rows = self.problems.block.rows
