@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
@@ -93,16 +94,16 @@ def for_each_block(work: Callable[[int, int], None], n: int, block: int, n_threa
                 raise
 
 
-def ahead[A, B](work: Callable[[A], B], items: Iterable[A]) -> Iterator[B]:
-    """Yield ``work(item)`` for each item in order; the next is worked on meanwhile, on a thread of its own.
+def ahead[A, B](work: Callable[[A], B], items: Iterable[A], depth: int = 1) -> Iterator[B]:
+    """Yield ``work(item)`` for each item in order; the next ones, ``depth`` of them, are worked on meanwhile.
 
-    Memory holds two results: the one in use and the next.
+    Each has a thread of its own. Memory holds depth + 1 results: the one in use and the next.
     """
-    with ThreadPoolExecutor(1) as pool:
-        following: Future[B] | None = None
+    with ThreadPoolExecutor(depth) as pool:
+        following: deque[Future[B]] = deque()
         for item in items:
-            ready, following = following, pool.submit(work, item)
-            if ready is not None:
-                yield ready.result()
-        if following is not None:
-            yield following.result()
+            following.append(pool.submit(work, item))
+            if len(following) > depth:
+                yield following.popleft().result()
+        while following:
+            yield following.popleft().result()

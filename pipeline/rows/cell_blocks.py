@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from ikmap._threads import ahead
 from ikmap.cells import Cells, absent_code, packed_dtype
 from ikmap.learners.rows import Block
 from pipeline.errors import writing
@@ -19,6 +20,8 @@ from pipeline.storage.store import Store
 
 VISIT_ROWS = 1024
 """Rows of a block where data is larger than memory: small, so that the solver can put others together every time."""
+READ_AHEAD = 3
+"""Runs of rows that are read while another is packed: reading one mostly waits."""
 
 
 class CellBlocks(Sequence[Block]):
@@ -68,16 +71,19 @@ class CellBlocks(Sequence[Block]):
         room = absent_code(codes.dtype, self._offsets) >= 0
         labels = np.empty(rows, dtype=self._arrays["labels"].dtype)
         at = 0
-        for start, stop in joined(ranges, max(1, READ_BYTES // (4 * codes.shape[1]))):
-            inside = slice(at, at + stop - start)
-            stored = read(self._arrays["codes"], slice(start, stop))
+        runs = joined(ranges, max(1, READ_BYTES // ((READ_AHEAD + 1) * 4 * codes.shape[1])))
+        for stored, some in ahead(self._read_run, runs, READ_AHEAD):
+            inside = slice(at, at + some.size)
             if not room and stored.min(initial=0) < 0:
                 codes, room = codes.astype(packed_dtype(self._offsets, gaps=True)), True
-            codes[inside] = stored
-            labels[inside] = read(self._arrays["labels"], slice(start, stop))
-            at += stop - start
+            codes[inside], labels[inside] = stored, some
+            at += some.size
         self.bytes_read += rows * (4 * codes.shape[1] + labels.itemsize)
         return Block(Cells(codes, self._offsets), labels, self._weigh(labels) if self._weigh else None)
+
+    def _read_run(self, run: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
+        """Cells, as they are stored, and labels of rows that stand side by side."""
+        return read(self._arrays["codes"], slice(*run)), read(self._arrays["labels"], slice(*run))
 
 
 def joined(ranges: Sequence[tuple[int, int]], most: int) -> Iterator[tuple[int, int]]:

@@ -225,7 +225,7 @@ def count_part(part: Part) -> Record:
     """Task: take hold of a part, and count its rows, and what others must know of them."""
     held, read = _hold(part)
     told = cocoa.survey(held.reader, part.n_classes)
-    rows = sum(cocoa.block_sizes(held.reader))
+    rows = sum(held.reader.rows_of_blocks())
     _rest(held)
     return {"survey": told, "rows": rows, "columns": held.reader.columns, "bytes_read": read}
 
@@ -234,7 +234,7 @@ def improve_part(part: Part, folder: str, rounds: cocoa.Rounds, order: Order) ->
     """Task: one round's work on a part."""
     held, read = _hold(part)
     read_before, done = held.blocks.bytes_read, order.round - 1
-    shape = (len(rounds.problems), sum(cocoa.block_sizes(held.reader)))
+    shape = (len(rounds.problems), sum(held.reader.rows_of_blocks()))
     assert held.reader.columns is not None
     stem = f"{folder}/alpha-{part.number:03d}"
     alpha, alpha_before = (_array(held.alphas, f"{stem}-{k}.npz", shape, k) for k in (done, done - 1))

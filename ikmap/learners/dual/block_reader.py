@@ -95,6 +95,13 @@ class BlockReader:
         self.cells = rows[1:] if all(self._complete.values()) else None
         return counts
 
+    def rows_of_blocks(self) -> list[int]:
+        """Rows of every block; those not seen yet are read."""
+        for b in range(len(self)):
+            if b not in self.sizes:
+                self[b]
+        return [self.sizes[b] for b in range(len(self))]
+
     def _read(self, numbers: tuple[int, ...]) -> CompiledBlock:
         parts = []
         for number in numbers:

@@ -197,7 +197,7 @@ def improve(
     moving = [v.copy() for v in target]
     new = alpha.copy()
     sums = np.zeros((4, count))
-    starts = np.cumsum([0, *block_sizes(reader)])
+    starts = np.cumsum([0, *reader.rows_of_blocks()])
     for b in generator(params.seed, STREAM, part, order.round).permutation(len(reader)).tolist():
         rows, norms, y, weight = reader[b]
         inside = slice(starts[b], starts[b + 1])
@@ -217,14 +217,6 @@ def improve(
             sums[0, slot] += momentum_loops.dual_sum(objective, mine)
     change = np.array([(m - v) / sigma for m, v in zip(moving, target, strict=True)])
     return new, Report(change, sums[0], sums[1], sums[2], sums[3].astype(np.int64))
-
-
-def block_sizes(reader: BlockReader) -> list[int]:
-    """Rows of every block; those not seen yet are read."""
-    for b in range(len(reader)):
-        if b not in reader.sizes:
-            reader[b]
-    return [reader.sizes[b] for b in range(len(reader))]
 
 
 class Coordinator:
@@ -386,7 +378,7 @@ def fit_cocoa(
     if len(columns) > 1:
         raise ValueError(f"parts have different numbers of feature columns: {sorted(columns)}")
     coordinator = Coordinator(rounds, columns.pop())
-    alphas = [np.zeros((len(problems), sum(block_sizes(reader)))) for reader in readers]
+    alphas = [np.zeros((len(problems), sum(reader.rows_of_blocks()))) for reader in readers]
     before = alphas
     while (order := coordinator.order) is not None:
         w, w_before = coordinator.w, coordinator.w_before
