@@ -10,12 +10,14 @@ if TYPE_CHECKING:
     from ikmap.estimators.maps import IsolationKernelMap
     from ikmap.estimators.novelty import IDKDetector
     from ikmap.estimators.online import CellOGDClassifier
+    from ikmap.estimators.online_regressor import CellOGDRegressor
     from ikmap.estimators.regressors import CellRidge
     from ikmap.estimators.svr import CellSVR
 
 __all__ = [
     "CellLogisticRegression",
     "CellOGDClassifier",
+    "CellOGDRegressor",
     "CellRidge",
     "CellSVC",
     "CellSVR",

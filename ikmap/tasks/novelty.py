@@ -366,6 +366,6 @@ class Novelty(LearningTask):
             return ()
         said = Text(
             "The rows with the highest scores. Rows are counted from 0, as they stand in their file; a row is "
-            "novel if its score lies above the threshold."
+            "novel if its score lies above the threshold. Of rows with the same score, the first ones are shown."
         )
         return [Section("novel", "Most novel rows", [said, *parts])]

@@ -92,12 +92,21 @@ def share_label(ticks: Sequence[float]) -> Callable[[float], str]:
     return lambda share: f"{share * 100:.{digits}f}%"
 
 
-def compact(value: float) -> str:
+def number_label(ticks: Sequence[float]) -> Callable[[float], str]:
+    """Formats numbers briefly, with as many digits as tell neighbouring ticks apart."""
+    for digits in range(2, 17):
+        texts = [compact(tick, digits) for tick in ticks]
+        if len(set(texts)) == len(ticks):
+            break
+    return partial(compact, digits=digits)
+
+
+def compact(value: float, digits: int = 2) -> str:
     """A tick of an axis: 500, 20k, 1.5M; 0.0039 for 1/256."""
     for size, suffix in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
         if abs(value) >= size:
             return f"{value / (1e3 if suffix == 'k' else size):g}{suffix}"
-    return f"{value:.2g}" if abs(value) < 1 else f"{value:g}"
+    return f"{value:.{digits}g}" if abs(value) < 1 else f"{value:.{max(6, digits)}g}"
 
 
 def strip_ticks(ticks: Sequence[float], domain: tuple[float, float], text: Callable[[float], str]) -> list[Tick]:
@@ -198,7 +207,7 @@ def line_chart(
 
     x_ticks = _named(xs, px) if log2 else nice_ticks(x_low, x_high)
     y_ticks = nice_ticks(y_low, y_high)
-    y_text = share_label(y_ticks) if unit == "share" else compact
+    y_text = share_label(y_ticks) if unit == "share" else number_label(y_ticks)
     say = partial(percent, digits=2) if unit == "share" else brief
     lines, drawn = [], []
     for line in series:

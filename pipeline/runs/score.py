@@ -15,7 +15,7 @@ import pyarrow as pa
 from distributed import Client
 from fsspec.core import url_to_fs
 
-from ikmap.tasks import LearningTask
+from ikmap.tasks import BadLabel, LearningTask
 from pipeline.errors import InputError, writing
 from pipeline.readers import Piece
 from pipeline.readers.base import is_wide
@@ -27,6 +27,7 @@ from pipeline.running.stage import Record
 from pipeline.runs.new_data import NewData
 from pipeline.runs.score_output import Output, parquet_writer, sha256_of
 from pipeline.runs.trained_model import TrainedModel, decisions, needing_all_of
+from pipeline.stages.ingest import place
 from pipeline.watching.events import Events
 
 STAGE = "score"
@@ -127,7 +128,10 @@ def score_piece(model: TrainedModel, data: NewData, piece: Piece, url: str) -> R
             of = f"{data.source.url}: " + (f"part {piece.index + 1}, " if piece.index else "")
             where = partial(_where, of, counts["rows"] + 1)
             counts["rows"] += n
-            targets = task.encode(block.y, n)
+            try:
+                targets = task.encode(block.y, n)
+            except BadLabel as error:
+                raise InputError(f"{place(data.source, block, error.row)}: {error}") from None
             unknown = task.unknown(targets)
             counts["rows_labelled"] += int((~unknown).sum())
             judged = ~unknown if task.needs_labels else np.ones(n, dtype=np.bool_)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -164,7 +165,7 @@ def ingest_piece(store: Store, source: Source, piece: Piece, folder: str, kind: 
     for number, block in enumerate(source.read(piece, skip=kept), start=kept):
         # An empty part keeps the numbering of blocks, on which resuming relies.
         part, size = store_block(
-            store, _part_name(folder, piece, number), block.X, block.y, source.url, kind, origin=place(source, block)
+            store, _part_name(folder, piece, number), block.X, block.y, source.url, kind, partial(place, source, block)
         )
         written += size
         read += block.n_bytes
@@ -178,9 +179,9 @@ def ingest_piece(store: Store, source: Source, piece: Piece, folder: str, kind: 
     }
 
 
-def place(source: Source, block: RawRows) -> tuple[str, int]:
-    """Where in its file a block begins: in a line of text, or a row."""
-    return "line" if source.format in TEXTS else "row", block.first_line
+def place(source: Source, block: RawRows, row: int) -> str:
+    """File of a row of a block, and its line of text there, or its row."""
+    return f"{source.url}: {'line' if source.format in TEXTS else 'row'} {block.first_line + row}"
 
 
 def store_block(
@@ -190,12 +191,12 @@ def store_block(
     y: np.ndarray | None,
     url: str,
     kind: type[LearningTask],
-    origin: tuple[str, int] = ("row", 1),
+    where: Callable[[int], str],
     **more: Any,
 ) -> tuple[Record, int]:
     """Store rows as they were found; return what is known of them, and the bytes written.
 
-    `origin` says where in its file the first of them stands.
+    `where` says where one of them stands, from 0: file and line.
 
     Raises
     ------
@@ -205,7 +206,7 @@ def store_block(
     try:
         labels, found = kind.store(y, X.shape[0])
     except BadLabel as error:
-        raise InputError(f"{url}: {origin[0]} {origin[1] + error.row}: {error}") from None
+        raise InputError(f"{where(error.row)}: {error}") from None
     except ValueError as error:
         raise InputError(f"{url}: {error}") from None
     part = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from threading import Condition, Thread
 from typing import Any, Self
@@ -12,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ikmap.rows import Rows
-from ikmap.tasks import LearningTask, plain_label
+from ikmap.tasks import BadLabel, LearningTask, plain_label
 from pipeline.errors import InputError
 from pipeline.readers.base import other_columns
 from pipeline.readers.feed import Arrival, Feed
@@ -303,8 +304,17 @@ class Intake:
         for arrival in rows:
             origins[arrival.origin] = origins.get(arrival.origin, 0) + arrival.rows
         more = {**more, "from": list(origins.items())}
-        part, written = store_block(self.store, name, X, y, rows[0].url, self.kind, **more)
+        part, written = store_block(self.store, name, X, y, rows[0].url, self.kind, partial(place, rows), **more)
         return {**part, "bytes_written": written}
+
+
+def place(arrivals: Sequence[Arrival], row: int) -> str:
+    """Source of a row, and its number there."""
+    for arrival in arrivals:
+        if row < arrival.rows:
+            break
+        row -= arrival.rows
+    return f"{arrival.url}: row {arrival.first_row + row}"
 
 
 def joined(arrivals: Sequence[Arrival]) -> tuple[Rows, np.ndarray | None]:
@@ -358,7 +368,10 @@ def check(arrival: Arrival, preparation: Preparation) -> None:
     task = preparation.task
     if not task.needs_labels or arrival.y is None:
         return
-    unknown = task.unknown(task.encode(arrival.y, arrival.rows))
+    try:
+        unknown = task.unknown(task.encode(arrival.y, arrival.rows))
+    except BadLabel as error:
+        raise InputError(f"{place([arrival], error.row)}: {error}") from None
     if unknown.any():
         row = int(np.argmax(unknown))
         raise InputError(

@@ -17,8 +17,12 @@ from flows.options.score import ScoreOptions
 from flows.score import result_lines
 from ikmap.learners.ridge import sums
 from ikmap.methods import LEARNERS
+from ikmap.tasks.regression import Regression
 from pipeline.errors import InputError
+from pipeline.readers.feed import Arrival
+from pipeline.rows.prepared import Preparation
 from pipeline.runs.trained import load_run
+from pipeline.streams.intake import check
 from pipeline.training import train_rounds
 from tests.support.metrics import check_metrics
 from tests.support.one_process import Command, one_process, results, score_file
@@ -170,6 +174,17 @@ def test_a_stream(tmp_path: Path) -> None:
     assert f"off by {about['mae']:.4g} on average" in page
 
 
+def test_a_file_to_score_whose_label_is_no_number(tmp_path: Path) -> None:
+    write(tmp_path / "rows.csv")
+    write(tmp_path / "new.csv", cell="many")
+    of = {"model": str(tmp_path / "run"), "input": str(tmp_path / "new.csv"), "output": str(tmp_path / "out.parquet")}
+    with one_process():
+        command(tmp_path / "rows.csv").run(tmp_path / "run")
+        with pytest.raises(InputError, match=r"new.csv: line 102: found target 'many', expected a finite number$"):
+            score_file(ScoreOptions(**of))
+    assert not (tmp_path / "out.parquet").exists()
+
+
 @pytest.mark.parametrize(
     ("cell", "message"),
     [
@@ -183,6 +198,14 @@ def test_targets_that_are_no_numbers(tmp_path: Path, cell: str, message: str) ->
     write(tmp_path / "rows.csv", cell=cell)
     with one_process(), pytest.raises(InputError, match=message):
         command(tmp_path / "rows.csv").run(tmp_path / "run")
+
+
+@pytest.mark.parametrize("cell", ["many", "1e200"])
+def test_rows_that_arrive_with_targets_that_are_no_numbers(cell: str) -> None:
+    task = Regression()
+    y = np.array([1.0, 2.0, 3.0, cell], dtype=object) if cell == "many" else np.array([1.0, 2.0, 3.0, float(cell)])
+    with pytest.raises(InputError, match=r"^a.parquet: row 14: found target .*, expected a"):
+        check(Arrival("a.parquet", "a", 11, np.zeros((4, 2)), y), Preparation(2, None, True, task))
 
 
 def test_targets_of_text_and_constant_ones(tmp_path: Path) -> None:

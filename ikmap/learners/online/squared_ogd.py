@@ -17,7 +17,7 @@ from ikmap.cells import Cells, in_wider_layout
 from ikmap.learners._scores_loops import decisions
 from ikmap.learners.linear_model import LinearModel
 from ikmap.learners.online._squared_ogd_loops import squared_pass
-from ikmap.learners.rows import check_rows, row_arrays
+from ikmap.learners.rows import Rows, check_rows, n_rows, row_arrays, squared_norms
 
 
 class SquaredProgress(NamedTuple):
@@ -74,6 +74,19 @@ class SquaredOGDState:
             )
         return cls(np.zeros(int(offsets[-1])), float(eta), float(divisor))
 
+    @classmethod
+    def start_on_rows(cls, n_columns: int, eta: float = 0.5) -> Self:
+        """State before the first row of dense or CSR rows, whose steps are divided by squared norms above 1.
+
+        Raises
+        ------
+        ValueError
+            With this step size errors would grow without bound.
+        """
+        if not 0 < eta < 2:
+            raise ValueError(f"eta: found {eta:g}, expected a number between 0 and 2")
+        return cls(np.zeros(n_columns), float(eta), 1.0)
+
     @property
     def intercept(self) -> float:
         """The mean of the targets seen; 0 before the first."""
@@ -84,12 +97,12 @@ class SquaredOGDState:
         """How often the weights were moved, shape (1,)."""
         return np.array([self.n_support])
 
-    def partial_fit(self, rows: Cells, y: np.ndarray) -> SquaredProgress:
+    def partial_fit(self, rows: Rows, y: np.ndarray) -> SquaredProgress:
         """Predict and then learn from each row in turn.
 
         Parameters
         ----------
-        rows : Cells, n rows
+        rows : Cells, float64 ndarray or csr_array, n rows
         y : ndarray of float64, shape (n,)
 
         Raises
@@ -99,21 +112,21 @@ class SquaredOGDState:
         """
         complete = check_rows(rows, self.weights.size)
         y = np.ascontiguousarray(y, dtype=np.float64)
-        if y.shape != (rows.n_rows,) or not np.isfinite(y).all():
-            raise ValueError(f"expected {rows.n_rows} targets that are finite numbers")
+        if y.shape != (n_rows(rows),) or not np.isfinite(y).all():
+            raise ValueError(f"expected {n_rows(rows)} targets that are finite numbers")
         predicted = np.empty(y.size)
         arrays = row_arrays(rows, complete=complete)
-        self.total = float(
-            squared_pass(arrays, y, self.weights, self.eta, self.divisor, self.total, self.n_seen, predicted)
-        )
+        norms = np.empty(0) if isinstance(rows, Cells) else squared_norms(arrays)
+        at = self.weights, self.eta, self.divisor, self.total, self.n_seen
+        self.total = float(squared_pass(arrays, y, *at, norms, predicted))
         self.n_seen += y.size
         self.n_support += int((predicted != y).sum())
         return SquaredProgress(predicted)
 
-    def decision_function(self, rows: Cells) -> np.ndarray:
+    def decision_function(self, rows: Rows) -> np.ndarray:
         """Predictions with the weights as they are now, shape (n, 1)."""
         complete = check_rows(rows, self.weights.size)
-        out = np.empty((rows.n_rows, 1))
+        out = np.empty((n_rows(rows), 1))
         arrays = row_arrays(rows, complete=complete)
         decisions(arrays, self.weights[:, None], self.divisor, np.array([self.intercept]), out)
         return out

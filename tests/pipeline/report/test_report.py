@@ -21,7 +21,7 @@ from ikmap.methods.kinds import Integer, Real
 from ikmap.methods.map import MapOptions, PsiMap
 from ikmap.methods.options import Setting
 from pipeline.report import render_report, scores, text, write_report
-from pipeline.report.charts import nice_ticks, share_domain
+from pipeline.report.charts import nice_ticks, number_label, share_domain
 from pipeline.report.labels import Box, place_labels
 from pipeline.report.timeline import bars_of
 from pipeline.report.words import words_for_test_rows
@@ -579,3 +579,17 @@ def test_the_parts_of_the_time_add_up_to_that_of_a_clock_on_the_wall() -> None:
     for said in ("starting", "20.0 s", "compiling", "1 min 40 s", "stopping", "5.0 s", "all together", "17 min 05 s"):
         assert said in clock
     assert "15 min 00 s of it work" in page.replace("\N{NO-BREAK SPACE}", " ")  # beside the total in the first tiles
+
+
+@pytest.mark.parametrize(
+    ("ticks", "texts"),
+    [
+        ([0.876, 0.878, 0.88], ["0.876", "0.878", "0.88"]),
+        ([0.0, 0.5, 1.0], ["0", "0.5", "1"]),
+        ([5000.0, 20000.0], ["5000", "20k"]),
+        ([1.0], ["1"]),
+        ([100000.1, 100000.2], ["100k", "100k"]),
+    ],
+)
+def test_ticks_that_are_near_each_other_are_told_apart(ticks: list[float], texts: list[str]) -> None:
+    assert list(map(number_label(ticks), ticks)) == texts

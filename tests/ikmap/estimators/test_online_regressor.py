@@ -1,0 +1,73 @@
+"""CellOGDRegressor: the checks of scikit-learn, the learner of the pipeline, and more rows later."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LinearRegression
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from ikmap import CellOGDRegressor
+from ikmap.cells import Cells
+from ikmap.learners.online.squared_ogd import SquaredOGDState
+
+
+@pytest.mark.slow
+@parametrize_with_checks([CellOGDRegressor(), CellOGDRegressor(n_epochs=3, shuffle=True, eta=0.3)])
+def test_scikit_learn_checks(estimator: Any, check: Any) -> None:
+    check(estimator)
+
+
+def rows_of(n: int = 200) -> tuple[Cells, np.ndarray]:
+    rng = np.random.default_rng(0)
+    codes = rng.integers(5, size=(n, 9)).astype(np.int32)
+    return Cells(codes, 5 * np.arange(10, dtype=np.int64)), 50 + codes.sum(axis=1) + rng.normal(size=n)
+
+
+@pytest.mark.parametrize("scale", ["kernel", "raw"])
+def test_it_is_the_learner_of_the_pipeline_in_any_pieces(scale: Any) -> None:
+    cells, y = rows_of()
+    eta, divisor = (0.5, 9.0) if scale == "kernel" else (0.05, 1.0)
+    state = SquaredOGDState.start(cells.offsets, eta, divisor)
+    state.partial_fit(cells.packed(), y)
+    whole = CellOGDRegressor(eta=eta, scale=scale).fit(cells, y)
+    pieces = CellOGDRegressor(eta=eta, scale=scale)
+    for start in range(0, y.size, 70):
+        pieces.partial_fit(cells[start : start + 70], y[start : start + 70])
+    assert np.array_equal(whole.state_.weights, state.weights)
+    assert np.array_equal(whole.predict(cells), state.decision_function(cells.packed())[:, 0])
+    assert np.array_equal(whole.predict(cells), pieces.predict(cells))
+    X = cells.to_csr(normalize=scale == "kernel")
+    assert np.allclose(X @ whole.coef_ + whole.intercept_, whole.predict(cells))
+    assert np.array_equal(CellOGDRegressor(eta=eta, scale=scale).fit(X, y).predict(X), whole.predict(cells))
+
+
+def test_rows_of_any_length() -> None:
+    """Steps never lead beyond a row's target, so nothing grows without bound."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(500, 4)) * [1000.0, 1.0, 1.0, 1.0]
+    y = 3 + X @ [0.01, 2.0, -1.0, 0.5]
+    found = CellOGDRegressor(n_epochs=5).fit(X, y)
+    assert np.isfinite(found.coef_).all()
+    X = rng.normal(size=(500, 4)) / 3
+    y = 3 + X @ [1.0, 2.0, -1.0, 0.5]
+    found = CellOGDRegressor(n_epochs=20).fit(X, y)
+    assert np.allclose(found.coef_, LinearRegression().fit(X, y).coef_, atol=0.05)
+
+
+@pytest.mark.parametrize("wrong", [{"eta": 0.0}, {"eta": 2.0}, {"n_epochs": 0}, {"scale": "big"}])
+def test_bad_parameters(wrong: dict[str, Any]) -> None:
+    cells, y = rows_of()
+    with pytest.raises(ValueError, match=next(iter(wrong))):
+        CellOGDRegressor(**wrong).fit(cells, y)
+
+
+def test_rows_of_another_kind_later() -> None:
+    cells, y = rows_of()
+    found = CellOGDRegressor().fit(cells, y)
+    with pytest.raises(ValueError, match="kind of the first call"):
+        found.partial_fit(np.ones((2, cells.n_columns)), np.ones(2))
+    with pytest.raises(ValueError, match="NaN"):
+        found.partial_fit(cells[:1], np.array([np.nan]))
