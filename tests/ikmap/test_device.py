@@ -104,12 +104,12 @@ def test_any_sizes_of_blocks_and_pieces_give_them(
     """Rows, partitionings, centres and close pairs a few at a time; more members than a tile, rows than a block."""
     monkeypatch.setattr(products, "LEAST_PIECE", 1)
     monkeypatch.setattr(device_rows, "CENTRE_BYTES", 4 * 7 * DATA[name].shape[1])
-    X, t, psi = DATA[name], 37, N
-    queries, draws = np.tile(queries_of(X), (4, 1)), draw_subsamples(N, t, psi, 2)
+    X, t, psi = DATA[name], 11, N
+    queries, draws = np.tile(queries_of(X), (2, 1)), draw_subsamples(N, t, psi, 2)
     model = fit_voronoi(LAYOUTS[layout](X), draws)
-    expected = np.tile(voronoi_cells(queries_of(X), X, draws), (4, 1))
+    expected = np.tile(voronoi_cells(queries_of(X), X, draws), (2, 1))
     np.testing.assert_array_equal(model.mapper(kernels).cells(queries).codes, expected)
-    few = model.mapper(Host(), budget=1 << 17)
+    few = model.mapper(Host(), budget=1 << 16)
     assert isinstance(few, Products)
     assert 1 < few.rows_at_once() < 50
     np.testing.assert_array_equal(few.cells(LAYOUTS[layout](queries)).codes, expected)

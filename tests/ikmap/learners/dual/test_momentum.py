@@ -62,30 +62,29 @@ def test_whole_numbers_stay_whole():
 
 
 @EVERY_LOSS
-@pytest.mark.parametrize("bounds", [[], [70, 140]])
-@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize(("bounds", "fit_intercept"), [([], True), ([70, 140], False)])
 def test_fewer_sweeps_to_the_same_solution(loss, bounds, fit_intercept, monkeypatch):
     cells, y = problem()
     cuts = [0, *bounds, y.size]
     blocks = [Block(cells[a:b], y[a:b]) for a, b in pairwise(cuts)]
-    params = SVMParams(loss=loss, C=100.0, tol=1e-8, max_iter=100_000, fit_intercept=fit_intercept)
+    params = SVMParams(loss=loss, C=30.0, tol=1e-6, max_iter=100_000, fit_intercept=fit_intercept)
     with_it = fit_linear_svm(blocks, 2, params)
     monkeypatch.setattr(momentum, "FIRST", 10**9)
     without = fit_linear_svm(blocks, 2, params)
     assert with_it.converged.all()
-    assert with_it.primal[0] == pytest.approx(without.primal[0], rel=2e-8)
+    assert with_it.primal[0] == pytest.approx(without.primal[0], rel=2e-6)
     assert with_it.n_iter[0] < without.n_iter[0]
 
 
 @EVERY_LOSS
 def test_each_of_many_classes_has_its_own(loss, monkeypatch):
     cells, y = problem(n_classes=10)
-    params = SVMParams(loss=loss, C=100.0, tol=1e-8, max_iter=100_000)
+    params = SVMParams(loss=loss, C=30.0, tol=1e-6, max_iter=100_000)
     with_it = fit_linear_svm([Block(cells, y)], 10, params)
     alone = fit_linear_svm([Block(cells, y)], 10, params, classes_subset=[7])
     np.testing.assert_array_equal(with_it.alphas[7], alone.alphas[0])
     monkeypatch.setattr(momentum, "FIRST", 10**9)
     without = fit_linear_svm([Block(cells, y)], 10, params)
     assert with_it.converged.all()
-    np.testing.assert_allclose(with_it.primal, without.primal, rtol=2e-8)
+    np.testing.assert_allclose(with_it.primal, without.primal, rtol=2e-6)
     assert with_it.n_iter.sum() < without.n_iter.sum()
