@@ -10,7 +10,7 @@ from typing import Any
 
 from ikmap.kernels.base import KINDS, Kernel
 from ikmap.kernels.chi2 import AdditiveChi2Kernel
-from ikmap.kernels.directions import CosineKernel, LinearKernel
+from ikmap.kernels.directions import CosineKernel, CosineRBFKernel, LinearKernel
 from ikmap.kernels.isolation import IsolationKernel, isolation_kernel
 from ikmap.kernels.min_max import MinMaxKernel
 from ikmap.kernels.radial import GaussianKernel, LaplacianKernel
@@ -20,6 +20,7 @@ __all__ = [
     "KINDS",
     "AdditiveChi2Kernel",
     "CosineKernel",
+    "CosineRBFKernel",
     "GaussianKernel",
     "IsolationKernel",
     "Kernel",

@@ -40,21 +40,9 @@ def _squares(rows: Rows) -> np.ndarray:
 
 @dataclass(frozen=True)
 class LinearKernel(PointKernel):
-    """K(x, y) = x y, of rows as they are or scaled to unit length.
-
-    Parameters
-    ----------
-    unit_length : bool
-        Whether rows are scaled.
-    """
+    """K(x, y) = x y."""
 
     name: ClassVar[str] = "linear"
-
-    unit_length: bool = False
-
-    def points(self, rows: Rows) -> Points:
-        """Prepared rows."""
-        return _Directions(rows) if self.unit_length else Points(rows)
 
     def values(self, left: Points, right: Points, out: np.ndarray) -> None:
         """Kernel values of all pairs."""
@@ -62,7 +50,18 @@ class LinearKernel(PointKernel):
 
 
 @dataclass(frozen=True)
-class CosineKernel(SharedKernel, PointKernel):
+class CosineKernel(LinearKernel):
+    """K(x, y) = cos(x, y): the linear kernel of rows of unit length, where rows of zeros stay zero."""
+
+    name: ClassVar[str] = "cosine"
+
+    def points(self, rows: Rows) -> Points:
+        """Prepared rows."""
+        return _Directions(rows)
+
+
+@dataclass(frozen=True)
+class CosineRBFKernel(SharedKernel, PointKernel):
     """K(x, y) = exp(-le (1 - cos(x, y))): the Gaussian of gamma = le / 2 on rows of unit length.
 
     The cosine of a row of zeros is 1 with another one, and 0 with all else.

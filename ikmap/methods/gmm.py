@@ -76,9 +76,9 @@ class _Cosine(_Tunable):
     Options: ClassVar[type[MethodOptions]] = _OfLe
 
     def kernel(self, options: Any, chosen: Chosen, n_columns: int) -> Kernel:
-        from ikmap.kernels import CosineKernel
+        from ikmap.kernels import CosineRBFKernel
 
-        return CosineKernel(float(chosen["le"]))
+        return CosineRBFKernel(float(chosen["le"]))
 
 
 def _min_max(name: str, title: str, *options: type[MethodOptions]) -> _MinMax:

@@ -1,30 +1,28 @@
-"""The linear kernel, of rows as they are or of unit length."""
+"""The linear kernel, and the cosine: the same of rows of unit length."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from ikmap.methods.kernel import Chosen, KernelMethod
-from ikmap.methods.kinds import Flag
-from ikmap.methods.options import BASELINES, MethodOptions, option
 
 if TYPE_CHECKING:
     from ikmap.kernels import Kernel
 
 
-class LinearOptions(MethodOptions):
-    """Of the linear kernel."""
-
-    unit_length: bool = option(False, Flag(), group=BASELINES, help="scale rows to unit length for the linear kernel")
-
-
 class _Linear(KernelMethod):
-    Options: ClassVar[type[MethodOptions]] = LinearOptions
-
     def kernel(self, options: Any, chosen: Chosen, n_columns: int) -> Kernel:
         from ikmap.kernels import LinearKernel
 
-        return LinearKernel(options.unit_length)
+        return LinearKernel()
+
+
+class _Cosine(KernelMethod):
+    def kernel(self, options: Any, chosen: Chosen, n_columns: int) -> Kernel:
+        from ikmap.kernels import CosineKernel
+
+        return CosineKernel()
 
 
 LINEAR = _Linear(name="linear", title="linear kernel")
+COSINE = _Cosine(name="cosine", title="cosine of two rows")

@@ -28,7 +28,7 @@ from ikmap.methods.kernel_svm import ISOLATION_SVM, KERNEL_SVM
 from ikmap.methods.laplacian import LAPLACIAN
 from ikmap.methods.learner import Learner
 from ikmap.methods.learners import CountsLearner, DualLearner, StreamLearner, WholeLearner
-from ikmap.methods.linear_kernel import LINEAR
+from ikmap.methods.linear_kernel import COSINE, LINEAR
 from ikmap.methods.linear_on_cells import LOGISTIC, SVM
 from ikmap.methods.map import Map
 from ikmap.methods.nogd import NOGD
@@ -253,6 +253,7 @@ for _one in (
     GAUSSIAN,
     ADDITIVE_CHI2,
     LINEAR,
+    COSINE,
     COSINE_RBF,
     *GMM_KERNELS,
     ISOLATION,

@@ -65,9 +65,12 @@ DATASET = BatchOptions(
     dataset="a9a",
     dataset_file="mine.toml",
     test_size=0.5,
-    learner=("svr",),
+    learner=("svr", "kernel-svm"),
     epsilon=0.25,
     svr_loss="epsilon_insensitive",
+    kernel="ep-gmm",
+    p=0.5,
+    le=2.0,
 )
 ONLINE = OnlineOptions(
     input="x.csv", label="y", learner=("nogd",), initial=10, block_rows=7, limit_seconds=2.5, order="file"
@@ -248,6 +251,7 @@ GIVEN: dict[str, dict[str, object]] = {
     "average": {"average": True}, "features": {"features": 9}, "decay": {"decay": 0.1},
     "flavour": {"flavour": "script"}, "online_loss": {"online_loss": "logistic"}, "sigma_is": {"sigma_is": "width"},
     "chi2_order": {"chi2_order": 2}, "alert_rate": {"alert_rate": 0.1}, "half_life": {"half_life": 100.0},
+    "p": {"kernel": "pgmm", "p": 0.5}, "le": {"kernel": "egmm", "le": 2.0},
 }  # fmt: skip
 
 
@@ -261,7 +265,7 @@ def uses(learner, name, given):
         return RUN_OPTIONS[name] in (learner.on, learner.way)
     if (name, learner.name) == ("feature_scale", "ogd-dual"):
         return False  # it refuses all values but one, with a line of its own
-    of = chosen(given.get("partitioner", learner.usual_map), [learner.name])
+    of = chosen(given.get("partitioner", learner.usual_map), [learner.name], given)
     for one in of.values():
         known = one.Options.specs()
         if name in known and name not in one.Options(**{k: v for k, v in given.items() if k in known}).unused:

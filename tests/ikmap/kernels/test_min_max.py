@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 import ikmap.kernels.min_max as min_max
-from ikmap.kernels import CosineKernel, LinearKernel, MinMaxKernel
+from ikmap.kernels import CosineKernel, CosineRBFKernel, LinearKernel, MinMaxKernel
 from ikmap.maps import NystroemMap
 from tests.naive import kernels as naive
 
@@ -156,20 +156,20 @@ def test_nystroem_on_all_points_gives_the_kernel(kernel):
 def test_radial_kernel_of_directions(layout):
     X = rows_of(15, 7) * 1e3
     X[[2, 9]] = 0.0
-    found = CosineKernel(2.5).matrix(layout(X))
+    found = CosineRBFKernel(2.5).matrix(layout(X))
     np.testing.assert_allclose(found, naive.cosine_kernel(X, X, 2.5), rtol=1e-12)
     assert (np.diag(found) == 1.0).all()
-    np.testing.assert_allclose(CosineKernel(2.5).matrix(layout(X * 1e-170)), found, rtol=1e-12)
+    np.testing.assert_allclose(CosineRBFKernel(2.5).matrix(layout(X * 1e-170)), found, rtol=1e-12)
 
 
 @pytest.mark.parametrize("layout", [np.asarray, sp.csr_array])
 def test_linear_kernel(layout):
     X, Y = rows_of(9, 5), rows_of(6, 5, 1)
     np.testing.assert_allclose(LinearKernel().matrix(layout(X), layout(Y)), X @ Y.T, rtol=1e-13)
-    assert (np.diag(LinearKernel(unit_length=True).matrix(layout(X))).round(12) <= 1).all()
+    assert (np.diag(CosineKernel().matrix(layout(X))).round(12) <= 1).all()
     length = np.linalg.norm(X, axis=1)
     expected = X @ X.T / np.where(length, length, 1) / np.where(length, length, 1)[:, None]
-    np.testing.assert_allclose(LinearKernel(unit_length=True).matrix(layout(X)), expected, atol=1e-14)
+    np.testing.assert_allclose(CosineKernel().matrix(layout(X)), expected, atol=1e-14)
 
 
 @pytest.mark.parametrize("bad", [0.0, -1.0, np.inf, np.nan])
@@ -178,6 +178,6 @@ def test_bad_parameters(bad):
         with pytest.raises(ValueError, match=f"^{name} must be a finite number > 0, got {bad!r}$"):
             MinMaxKernel(**{name: bad})
     with pytest.raises(ValueError, match="le must be"):
-        CosineKernel(bad)
+        CosineRBFKernel(bad)
     with pytest.raises(ValueError, match=r"^rows have 3 columns, those that they are compared with 4$"):
         MinMaxKernel().matrix(np.ones((2, 3)), np.ones((2, 4)))
