@@ -206,11 +206,13 @@ class Runs:
     def _study(self, entry: Entry, cluster: ClusterHandle, share: int) -> Outcome:
         """Compute a study of the paper, or go on with it, on all rows of the data set in the order of their files."""
         data, params = in_file_order(self.data.there[entry.dataset]), Params.given(seed=self.options.seed)
-        about = {**identity(params, data, sources_of(data)), "study": dict(entry.options)}
+        # With more parts than before, it goes on.
+        study = {name: value for name, value in entry.options.items() if name != "parts"}
+        about = {**identity(params, data, sources_of(data)), "study": study}
         directory = RunDirectory(self.path / entry.key, about)
         try:
             metrics = directory.metrics(self.events.message)
-            if metrics is None:
+            if metrics is None or len(metrics["parts"]) < entry.options["parts"]:
                 if directory.stage("ingest") is None:
                     self._link(entry.dataset, "none", True, directory, cluster)
                 stopped = directory.path / STOPPED
@@ -219,8 +221,8 @@ class Runs:
                     raise TimeLimitReached
                 with time_limit(left), told_to_scheduler(cluster.client, _Quiet(self.events, entry.key)) as told:
                     context = Context(cluster.client, directory, params, told, share)
-                    study = partial(run_study, context, self.options.paper, entry.options)
-                    metrics = self._with_rows(study, entry.dataset, "none", True, cluster)
+                    work = partial(run_study, context, self.options.paper, entry.options)
+                    metrics = self._with_rows(work, entry.dataset, "none", True, cluster)
                 stopped.unlink(missing_ok=True)
             return Outcome("finished", self._command(entry), metrics)
         finally:

@@ -54,7 +54,7 @@ class BestOnTest(Form):
             for way, more in ways:
                 for name in systems:
                     options = {**self._options(name), **more, "parts": min(repeats, self.of.get("repeats", repeats))}
-                    key = "-".join([name, *way.split(), *([] if repeats == 10 else [f"{repeats}-repeats"])])
+                    key = "-".join([name, *way.split()])
                     yield Entry(f"{dataset}/{key}", dataset, f"{name}|{way}", "study", options)
 
     def _options(self, name: str) -> dict[str, Any]:
@@ -84,7 +84,7 @@ class BestOnTest(Form):
         }  # fmt: skip
         if outcome.metrics is None:
             return row
-        parts = outcome.metrics["parts"]
+        parts = outcome.metrics["parts"][: entry.options["parts"]]
         best = np.array([part["accuracy"] for part in parts])
         honest = np.array([part["cv"]["accuracy"] for part in parts])
         row |= {
