@@ -24,7 +24,7 @@ from flows.options.reproduce import ReproduceOptions
 from flows.options.score import ScoreOptions
 from flows.runs.batch import batch_params
 from ikmap.learners.rows import Block
-from ikmap.methods import LEARNERS, MAPS, DualLearner, Sample, Training, methods, plain_options
+from ikmap.methods import KERNELS, LEARNERS, MAPS, DualLearner, Sample, Training, methods, plain_options
 from ikmap.methods.options import MethodOptions
 from ikmap.methods.reserved import RESERVED
 from ikmap.methods.sharing import chosen
@@ -112,7 +112,7 @@ def test_samples_leave_no_option_at_its_default():
     for name, spec in BatchOptions.specs().items():
         assert (getattr(BATCH, name), getattr(DATASET, name)) != (spec.default, spec.default)
     for sample in (SCORE, REPRODUCE):
-        assert [n for n, spec in sample.specs().items() if getattr(sample, n) == spec.default and n != "paper"] == []
+        assert [n for n, spec in sample.specs().items() if getattr(sample, n) == spec.default and n not in {"paper", *sample.unused}] == []
 
 
 @pytest.mark.parametrize(
@@ -265,6 +265,8 @@ def uses(learner, name, given):
         return RUN_OPTIONS[name] in (learner.on, learner.way)
     if (name, learner.name) == ("feature_scale", "ogd-dual"):
         return False  # it refuses all values but one, with a line of its own
+    if learner.name == "fourier-linear" and not KERNELS[given.get("kernel", "laplacian")].has_fourier:
+        return False
     of = chosen(given.get("partitioner", learner.usual_map), [learner.name], given)
     for one in of.values():
         known = one.Options.specs()
