@@ -102,7 +102,9 @@ def against_the_processor(name: str, options: Options) -> Comparison:
         return out
 
     ours = Side("ours", lambda: MinMaxKernel().matrix(U, V, options.threads), input_bytes=U.nbytes + V.nbytes)
-    about = f"{vector_pairs * LANES / 1e9:.3g} billion minima and additions, {len(U) * len(V) / 1e6:.3g} million divisions"
+    about = (
+        f"{vector_pairs * LANES / 1e9:.3g} billion minima and additions, {len(U) * len(V) / 1e6:.3g} million divisions"
+    )
     return Comparison(ours, [Side("the processor", bound, target=2.0)], lambda _: about, relation="<=")
 
 

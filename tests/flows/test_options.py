@@ -112,7 +112,11 @@ def test_samples_leave_no_option_at_its_default():
     for name, spec in BatchOptions.specs().items():
         assert (getattr(BATCH, name), getattr(DATASET, name)) != (spec.default, spec.default)
     for sample in (SCORE, REPRODUCE):
-        assert [n for n, spec in sample.specs().items() if getattr(sample, n) == spec.default and n not in {"paper", *sample.unused}] == []
+        assert [
+            n
+            for n, spec in sample.specs().items()
+            if getattr(sample, n) == spec.default and n not in {"paper", *sample.unused}
+        ] == []
 
 
 @pytest.mark.parametrize(

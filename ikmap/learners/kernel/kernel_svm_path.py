@@ -100,17 +100,17 @@ def _two_classes(
     found: list[tuple[np.ndarray, float, int, bool]] = []
     for C in Cs:
         largest = np.abs(coef).max()
-        if found and found[-1][3] and largest < 0.999 * Cs[len(found) - 1]:  # no bound holds: C does not matter any more
+        if (
+            found and found[-1][3] and largest < 0.999 * Cs[len(found) - 1]
+        ):  # no bound holds: C does not matter any more
             found.append((*found[-1][:2], 0, True))
             continue
         _stretch(coef, left, sign, C)
         low, high = np.where(sign > 0, 0.0, -C), np.where(sign > 0, C, 0.0)
         steps, violation = _optimized(K, low, high, coef, left, tol)
         free = (coef > low) & (coef < high)
-        if free.any():
-            offset = float(left[free].mean())
-        else:
-            offset = float(left[coef < high].max() + left[coef > low].min()) / 2
+        middle = (left[coef < high].max() + left[coef > low].min()) / 2
+        offset = float(left[free].mean() if free.any() else middle)
         found.append((coef.copy(), offset, int(steps), bool(violation <= tol)))
     return found
 

@@ -45,7 +45,7 @@ def best_on_test(
     columns : sequence of str or None
     options : mapping
         ``kernel``, a name of :data:`ikmap.methods.KERNELS`; ``grid``, a mapping of its parameters to their values;
-        ``drop``, names of columns to leave out; ``noise``, a level of :func:`~pipeline.reproduce.papers.gmm.noise.noisy`;
+        ``drop``, names of columns to leave out; ``noise``, a level of :mod:`~pipeline.reproduce.papers.gmm.noise`;
         ``rows``, how many rows are in each half.
     seed, repeat : int
         Which shuffle; all kernels have the same.

@@ -24,9 +24,9 @@ HEAD = (
     "at", "converged",
 )  # fmt: skip
 PROTOCOL = (
-    "Best on test: for every shuffle of the rows into two halves the best accuracy on the test half over the whole grid "
-    "of C and the kernel's parameters, which is what the paper reports; it is chosen on test rows and is no estimate of "
-    "what a user would get. That stands beside it: what 3-fold cross-validation on the training half chooses, of every "
+    "Best on test: for every shuffle of the rows into two halves the best accuracy on the test half over the whole "
+    "grid of C and the kernel's parameters, which is what the paper reports; it is chosen on test rows and is no "
+    "estimate of what a user would get. That stands beside it: what 3-fold cross-validation on the training half chooses, of every "
     "fourth value of a parameter (of two parameters, of all) and C = 2^-10, 2^-8, ..., 2^10. Both are means over the "
     "shuffles, with the standard deviation. No rows are scaled, no classes balanced. Converged: the share of all "
     "SVMs that reached their tolerance within 100 steps for each row (at least 100,000)."
@@ -39,7 +39,7 @@ class BestOnTest(Form):
     def __init__(self, paper: Paper, experiment: Experiment) -> None:
         super().__init__(paper, experiment)
         kind, _, name = experiment.about.get("of", experiment.label).partition(" ")
-        self.of: Mapping[str, Any] = paper.find(kind, name).about  # type: ignore[arg-type]
+        self.of: Mapping[str, Any] = paper.find(kind, name).about
 
     def entries(self, asked: Asked) -> Iterator[Entry]:
         """Yield the runs of each data set: with all its columns, without those that are the class, with noise."""
@@ -132,8 +132,8 @@ class BestOnTest(Form):
                 )
         for dataset, columns in self.of.get("leak", {}).items():
             yield (
-                f"{dataset}: columns {columns[0]} to {columns[-1]} are the class, one-hot. The printed numbers are with "
-                "them, and so are ours beside them; nobody should use them for anything else."
+                f"{dataset}: columns {columns[0]} to {columns[-1]} are the class, one-hot. The printed numbers are "
+                "with them, and so are ours beside them; nobody should use them for anything else."
             )
         for row in rows:
             if row["system"].startswith("linear") and row["by_C"]:
@@ -143,7 +143,7 @@ class BestOnTest(Form):
                 )
                 yield f"{named(row)}, {row['title']}, accuracy by C (*: not all converged): {pairs}."
 
-    def printed_out(self, rows: Sequence[Row]) -> tuple[Sequence[str], list[Sequence[str]]]:
+    def printed_out(self, rows: Sequence[Row]) -> tuple[Sequence[str], list[Sequence[str]]] | None:
         """A line for each system."""
         cells: list[Sequence[str]] = [
             (named(row), row["title"], row["chosen"], _measured(row, "accuracy"), number(row["spread"], ".2f"),
@@ -202,12 +202,12 @@ class Pictured(BestOnTest):
         """The pictures say it all."""
         text = {
             "1": "The trees that the paper's lower panel shows are printed in no table.",
-            "3": "Curves: the 57 data sets of the printed Table 1. Points: the data sets that are here, by our numbers.",
+            "3": "Curves: the 57 data sets of the printed Table 1. Lines: the data sets that are here, by our numbers.",
             "4": "The trees and deep networks of the paper's panels are printed in no table.",
         }.get(self.experiment.name)
         return table((), [], self.experiment.title, notes=[text]) if text and rows else ""
 
-    def printed_out(self, rows: Sequence[Row]) -> None:  # noqa: ARG002
+    def printed_out(self, rows: Sequence[Row]) -> None:
         """Nothing: the table has it."""
 
     def figures(self, rows: Sequence[Row]) -> Iterator[tuple[str, Figure]]:

@@ -39,10 +39,10 @@ def reductions(published: Mapping[str, Mapping[str, float]], rows: Sequence[Row]
             ours[", ".join(filter(None, name))] = _reduction(values)
     figure, both = panels(2, f"{len(quoted)} data sets of Table 1, quoted, and ours")
     for at, (axes, title) in enumerate(zip(both, ("absolute, %", "relative, %"), strict=True)):
-        values = np.sort([one[at] for one in quoted])
-        axes.step(values, np.arange(1, values.size + 1) / values.size, where="post", label="quoted")
-        for i, (name, found) in enumerate(ours.items()):
-            axes.axvline(found[at], label=name, **{**style(i + 1), "marker": None, "linestyle": ":"})
+        ordered = np.sort([one[at] for one in quoted])
+        axes.step(ordered, np.arange(1, ordered.size + 1) / ordered.size, where="post", label="quoted")
+        for i, (way, found) in enumerate(ours.items()):
+            axes.axvline(found[at], label=way, **{**style(i + 1), "marker": None, "linestyle": ":"})
         axes.set_xlabel(f"error reduction, {title}")
         axes.set_ylabel("share of data sets")
     both[0].legend(fontsize=8)
