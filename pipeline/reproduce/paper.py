@@ -200,7 +200,7 @@ class Paper:
     def study(
         self, rows: Any, target: Any, columns: Sequence[str] | None, options: Mapping[str, Any], seed: int, part: int
     ) -> dict[str, Any]:
-        """Compute one part of a study on all rows of a data set, training and test rows alike (:mod:`pipeline.runs.study`).
+        """Compute one part of a study on all rows of a data set (:mod:`pipeline.runs.study`).
 
         Parameters
         ----------

@@ -26,7 +26,8 @@ HEAD = (
 PROTOCOL = (
     "Best on test: for every shuffle of the rows into two halves the best accuracy on the test half over the whole "
     "grid of C and the kernel's parameters, which is what the paper reports; it is chosen on test rows and is no "
-    "estimate of what a user would get. That stands beside it: what 3-fold cross-validation on the training half chooses, of every "
+    "estimate of what a user would get. That stands beside it: what 3-fold cross-validation on the training half "
+    "chooses, of every "
     "fourth value of a parameter (of two parameters, of all) and C = 2^-10, 2^-8, ..., 2^10. Both are means over the "
     "shuffles, with the standard deviation. No rows are scaled, no classes balanced. Converged: the share of all "
     "SVMs that reached their tolerance within 100 steps for each row (at least 100,000)."

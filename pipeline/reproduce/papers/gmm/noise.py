@@ -1,7 +1,8 @@
 """A stand-in for the paper's M-Noise data: digits on a background of correlated noise.
 
 The paper's are MNIST digits of 28 x 28 pixels, from "most correlated" (1) to "least" (6); these are square images of
-any size, with a background whose values are uniform in [0, 1] and whose neighbours are the more alike the lower the level.
+any size, with a background whose values are uniform in [0, 1] and whose neighbours are the more alike the lower the
+level.
 """
 
 from __future__ import annotations
