@@ -21,12 +21,12 @@ from ikmap.kernels import MinMaxKernel
 
 TITLE = "Min-max kernel matrices"
 ABOUT = (
-    "R_1 of 1,024 rows with as many others, float64; NumPy by broadcasting, SciPy by cdist(cityblock), "
+    "R_1 of 2,048 rows with as many others, float64; NumPy by broadcasting, SciPy by cdist(cityblock), "
     "min = (|u| + |v| - L1) / 2; the bound: as many vector minima and additions in registers, then a division for each "
     "pair and writing the matrix"
 )
 
-ROWS = 1024
+ROWS = 2048
 BLOCK = 64
 """Rows that NumPy takes at a time."""
 LANES, CHAINS = 8, 16

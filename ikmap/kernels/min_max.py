@@ -26,8 +26,8 @@ SPREAD = 600
 """Rows whose sizes differ by no more than 2 to the power of this are compared on one scale."""
 DENSE_BYTES = 32 << 20
 """Sparse rows are laid out densely only where a tile of them takes no more."""
-SLOWER = 20
-"""How much longer the sparse loop takes for a pair of values than the dense one."""
+SLOWER = 40
+"""How much longer the sparse loop takes for a pair of values than the dense one, some columns being more common."""
 
 
 @dataclass(frozen=True)
