@@ -98,13 +98,13 @@ def _two_classes(
     """Coefficients, offset, number of steps and whether they were enough, for each C."""
     coef, left = np.zeros(sign.size), sign.copy()
     found: list[tuple[np.ndarray, float, int, bool]] = []
+    before = 0.0
     for C in Cs:
-        largest = np.abs(coef).max()
-        if (
-            found and found[-1][3] and largest < 0.999 * Cs[len(found) - 1]
-        ):  # no bound holds: C does not matter any more
+        # Where no coefficient is at its bound, a larger one changes nothing.
+        if found and found[-1][3] and np.abs(coef).max() < 0.999 * before:
             found.append((*found[-1][:2], 0, True))
             continue
+        before = C
         _stretch(coef, left, sign, C)
         low, high = np.where(sign > 0, 0.0, -C), np.where(sign > 0, C, 0.0)
         steps, violation = _optimized(K, low, high, coef, left, tol)
