@@ -10,6 +10,7 @@ NAMES = (
     "iforest",
     "linear_svm",
     "svr",
+    "gram",
     "ogd",
     "online",
     "predictor",

@@ -37,6 +37,7 @@ from pipeline.running.warm import WarmUp
 from pipeline.runs.batch import Call, run_batch
 from pipeline.runs.metrics import versions
 from pipeline.runs.online import in_file_order, run_online
+from pipeline.runs.study import run_study
 from pipeline.stages.ingest import ingest
 from pipeline.stages.select import searches
 from pipeline.storage.durable import read_json, write_json
@@ -187,6 +188,8 @@ class Runs:
 
     def _run(self, entry: Entry, cluster: ClusterHandle, share: int) -> Outcome:
         """Make a run, or go on with it, or take what an earlier command left."""
+        if entry.command == "study":
+            return self._study(entry, cluster, share)
         options, data = self._options(entry), self.data.there[entry.dataset]
         params = batch_params(options)
         more = online_identity(options) if isinstance(options, OnlineOptions) else {}
@@ -199,6 +202,37 @@ class Runs:
             return Outcome("finished", options.command(session=False), metrics, f"{entry.key}/report.html")
         finally:
             directory.close()
+
+    def _study(self, entry: Entry, cluster: ClusterHandle, share: int) -> Outcome:
+        """Compute a study of the paper, or go on with it, on all rows of the data set in the order of their files."""
+        data, params = in_file_order(self.data.there[entry.dataset]), Params.given(seed=self.options.seed)
+        # With more parts than before, it goes on.
+        study = {name: value for name, value in entry.options.items() if name != "parts"}
+        about = {**identity(params, data, sources_of(data)), "study": study}
+        directory = RunDirectory(self.path / entry.key, about)
+        try:
+            metrics = directory.metrics(self.events.message)
+            if metrics is None or len(metrics["parts"]) < entry.options["parts"]:
+                if directory.stage("ingest") is None:
+                    self._link(entry.dataset, "none", True, directory, cluster)
+                stopped = directory.path / STOPPED
+                left = self.options.limit_seconds - max(directory.spent, _limit_reached(stopped))
+                if left <= 0:
+                    raise TimeLimitReached
+                with time_limit(left), told_to_scheduler(cluster.client, _Quiet(self.events, entry.key)) as told:
+                    context = Context(cluster.client, directory, params, told, share)
+                    work = partial(run_study, context, self.options.paper, entry.options)
+                    metrics = self._with_rows(work, entry.dataset, "none", True, cluster)
+                stopped.unlink(missing_ok=True)
+            return Outcome("finished", self._command(entry), metrics)
+        finally:
+            directory.close()
+
+    def _command(self, entry: Entry) -> str:
+        """The command that makes a run elsewhere; a study is made by this one only."""
+        if entry.command == "study":
+            return self.options.command(session=False)
+        return self._options(entry).command(session=False)
 
     def _make(
         self,
@@ -311,7 +345,7 @@ class Runs:
             return str(error)
 
     def _ended(self, entry: Entry, status: Any, message: str) -> Outcome:
-        return Outcome(status, self._options(entry).command(session=False), message=message)
+        return Outcome(status, self._command(entry), message=message)
 
 
 class _Quiet(QuietProgress):

@@ -10,17 +10,23 @@ from typing import Any
 
 from ikmap.kernels.base import KINDS, Kernel
 from ikmap.kernels.chi2 import AdditiveChi2Kernel
+from ikmap.kernels.directions import CosineKernel, CosineRBFKernel, LinearKernel
 from ikmap.kernels.isolation import IsolationKernel, isolation_kernel
+from ikmap.kernels.min_max import MinMaxKernel
 from ikmap.kernels.radial import GaussianKernel, LaplacianKernel
 from ikmap.kernels.shared import SharedKernel
 
 __all__ = [
     "KINDS",
     "AdditiveChi2Kernel",
+    "CosineKernel",
+    "CosineRBFKernel",
     "GaussianKernel",
     "IsolationKernel",
     "Kernel",
     "LaplacianKernel",
+    "LinearKernel",
+    "MinMaxKernel",
     "SharedKernel",
     "isolation_kernel",
     "kernel_as_dict",

@@ -9,8 +9,8 @@ import numpy as np
 
 from ikmap._compiled import compiled
 
-L1, SQUARES, CHI2 = 0, 1, 2
-"""What is summed over the columns: |x - y|, (x - y)^2, and 2 x y / (x + y) with 0/0 = 0."""
+L1, SQUARES, CHI2, PRODUCTS = 0, 1, 2, 3
+"""What is summed over the columns: |x - y|, (x - y)^2, 2 x y / (x + y) with 0/0 = 0, and x y."""
 
 COLUMNS = 256
 """Columns are taken so many at a time: those of 256 points then stay in the second level cache."""
@@ -24,7 +24,7 @@ def dense_sums(left, columns, measure, out):
     ----------
     left : ndarray of float64, shape (n, d)
     columns : ndarray of float64, shape (d, m)
-    measure : {L1, SQUARES, CHI2}
+    measure : {L1, SQUARES, CHI2, PRODUCTS}
     out : ndarray of float64, shape (n, m)
     """
     n, m, d = left.shape[0], columns.shape[1], left.shape[1]
@@ -45,6 +45,9 @@ def dense_sums(left, columns, measure, out):
                 elif measure == SQUARES:
                     for j in range(m):
                         row[j] += (a - b[j]) * (a - b[j])
+                elif measure == PRODUCTS:
+                    for j in range(m):
+                        row[j] += a * b[j]
                 elif a != 0.0:
                     for j in range(m):
                         row[j] += 2.0 * (a * b[j]) / (a + b[j])
@@ -69,6 +72,12 @@ def _four(left, i, columns, begin, end, measure, r0, r1, r2, r3, m):
                 r1[j] += (a1 - b[j]) * (a1 - b[j])
                 r2[j] += (a2 - b[j]) * (a2 - b[j])
                 r3[j] += (a3 - b[j]) * (a3 - b[j])
+        elif measure == PRODUCTS:
+            for j in range(m):
+                r0[j] += a0 * b[j]
+                r1[j] += a1 * b[j]
+                r2[j] += a2 * b[j]
+                r3[j] += a3 * b[j]
         else:
             if a0 != 0.0:
                 for j in range(m):
@@ -146,7 +155,7 @@ def sparse_sums(data, place, indptr, norms, entries, entry_of, begin_of, entry_n
     place : ndarray of int64, one for each value
         Which of the right-hand side's columns it stands in, or -1.
     norms, entry_norms : ndarray of float64, shapes (n,) and (m,)
-        Each row's own sum: of |x| or x^2, of nothing for CHI2.
+        Each row's own sum: of |x| or x^2, of nothing for CHI2 and PRODUCTS.
     entries, entry_of, begin_of
         Values of the right-hand points by column, whose they are, where each column begins (CSC).
     """
@@ -163,10 +172,10 @@ def sparse_sums(data, place, indptr, norms, entries, entry_of, begin_of, entry_n
                 if measure == L1:
                     if (a > 0.0) == (b > 0.0):
                         row[entry_of[q]] += min(abs(a), abs(b))
-                elif measure == SQUARES:
+                elif measure != CHI2:
                     row[entry_of[q]] += a * b
                 else:
                     row[entry_of[q]] += 2.0 * (a * b) / (a + b)
-        if measure != CHI2:
+        if measure in (L1, SQUARES):
             for j in range(row.size):
                 row[j] = max((norms[i] + entry_norms[j]) - 2.0 * row[j], 0.0)

@@ -85,8 +85,9 @@ class Kernel(ABC):
 
         def row_of_tiles(i: int, _: int) -> None:
             rows = slice(i * TILE, i * TILE + len(left[i]))
+            memory = np.empty(len(left[i]) * TILE)  # new memory for each tile takes longer than a tile
             for j in range(i if Y is None else 0, len(right)):
-                tile = np.empty((len(left[i]), len(right[j])))
+                tile = memory[: len(left[i]) * len(right[j])].reshape(len(left[i]), len(right[j]))
                 self.values(left[i], right[j], tile)
                 columns = slice(j * TILE, j * TILE + len(right[j]))
                 out[rows, columns] = tile

@@ -11,6 +11,7 @@ from ikmap.cells import Cells
 from ikmap.kernels._pairs_loops import (
     CHI2,
     L1,
+    PRODUCTS,
     SQUARES,
     bit_sums,
     dense_sums,
@@ -21,7 +22,7 @@ from ikmap.kernels._pairs_loops import (
 from ikmap.kernels.base import Kernel
 from ikmap.rows import Rows, as_csr, as_rows, check_finite
 
-__all__ = ["CHI2", "L1", "SQUARES", "PointKernel", "Points", "pair_sums"]
+__all__ = ["CHI2", "L1", "PRODUCTS", "SQUARES", "PointKernel", "Points", "pair_sums"]
 
 PACKED_COLUMNS = 4096
 """Zeros and ones of at most so many columns are packed to bits; sparse rows of more are faster by their entries."""
@@ -118,8 +119,8 @@ class Points:
         return used, self.rows.data[order], self._owners()[order], np.append(begin, order.size)
 
     def norms(self, measure: int) -> np.ndarray:
-        """Each sparse row's sum against the row of zeros, in the order of its columns; of nothing for CHI2."""
-        if measure == CHI2:
+        """Each sparse row's sum against the row of zeros, column by column; of nothing for CHI2 and PRODUCTS."""
+        if measure in (CHI2, PRODUCTS):
             return np.zeros(len(self))
         weights = np.abs(self.rows.data) if measure == L1 else np.square(self.rows.data)
         return np.bincount(self._owners(), weights=weights, minlength=len(self))
@@ -138,7 +139,7 @@ def pair_sums(left: Points, right: Points, measure: int, out: np.ndarray) -> Non
     Parameters
     ----------
     left, right : Points
-    measure : {L1, SQUARES, CHI2}
+    measure : {L1, SQUARES, CHI2, PRODUCTS}
 
     Raises
     ------
@@ -148,7 +149,7 @@ def pair_sums(left: Points, right: Points, measure: int, out: np.ndarray) -> Non
     if left.n_columns != right.n_columns:
         raise ValueError(f"rows have {left.n_columns} columns, those that they are compared with {right.n_columns}")
     if left.binary and right.binary:
-        bit_sums(left.words, right.word_columns, measure == CHI2, out)
+        bit_sums(left.words, right.word_columns, measure in (CHI2, PRODUCTS), out)
     elif left.dense and right.dense:
         dense_sums(left.rows, right.columns, measure, out)
     else:

@@ -45,16 +45,16 @@ class KernelMethod:
         Modules of the kernels that it makes: a process that reads a model with one has to import them.
     loops : tuple of str
         Modules of compiled loops of its own, outside `ikmap`.
-    shares : tuple of str
-        Parameters that decide the part of its values that takes long. Its kernel is then a
-        :class:`ikmap.kernels.SharedKernel`, and cross-validation of a learner that needs all pairs of rows computes
-        that part once for all values of the others.
+    shares : tuple of str, or None
+        Parameters that decide the part of its values that takes long; it may depend on none of them. Its kernel is then
+        a :class:`ikmap.kernels.SharedKernel`, and cross-validation of a learner that needs all pairs of rows computes
+        that part once for all values of the others. None: its values have no such part.
     """
 
     name: str
     title: str
     source: str = ""
-    shares: tuple[str, ...] = ()
+    shares: tuple[str, ...] | None = None
     on: Literal["cells", "rows"] = "rows"
 
     Options: ClassVar[type[MethodOptions]] = MethodOptions

@@ -102,7 +102,7 @@ class OnKernel(Learner):
 
     def sharing(self, options: Any, value: Any) -> Hashable | None:
         kernel = kernel_of(options)
-        if not (self.all_pairs and kernel.shares):
+        if not self.all_pairs or kernel.shares is None:
             return None
         chosen = numbers_of(self.parameter(options) or "", value)
         return tuple(chosen[name] for name in kernel.shares)

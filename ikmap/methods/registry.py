@@ -16,6 +16,7 @@ from ikmap.methods.chi2 import CHI2_LINEAR, CHI2_SVM
 from ikmap.methods.composed import AND, composed, names_of
 from ikmap.methods.fourier import FOURIER_LINEAR
 from ikmap.methods.gaussian import GAUSSIAN
+from ikmap.methods.gmm import COSINE_RBF, GMM_KERNELS
 from ikmap.methods.idk import IDK
 from ikmap.methods.iforest import IFOREST
 from ikmap.methods.iforest_score import IFOREST_SCORE
@@ -27,6 +28,7 @@ from ikmap.methods.kernel_svm import ISOLATION_SVM, KERNEL_SVM
 from ikmap.methods.laplacian import LAPLACIAN
 from ikmap.methods.learner import Learner
 from ikmap.methods.learners import CountsLearner, DualLearner, StreamLearner, WholeLearner
+from ikmap.methods.linear_kernel import COSINE, LINEAR
 from ikmap.methods.linear_on_cells import LOGISTIC, SVM
 from ikmap.methods.map import Map
 from ikmap.methods.nogd import NOGD
@@ -250,6 +252,10 @@ for _one in (
     LAPLACIAN,
     GAUSSIAN,
     ADDITIVE_CHI2,
+    LINEAR,
+    COSINE,
+    COSINE_RBF,
+    *GMM_KERNELS,
     ISOLATION,
     ANNE,
     IFOREST,

@@ -101,7 +101,8 @@ class Entry:
         Unique; the name of its directory.
     dataset, system : str
         `system` names a column of a table or a part of a figure.
-    command : {"batch", "online"}
+    command : {"batch", "online", "study"}
+        "study": what only the paper knows to compute (:meth:`Paper.study`).
     options : mapping
         Of that command, beside the data set and the seed.
     reading : tuple of str, optional
@@ -111,7 +112,7 @@ class Entry:
     key: str
     dataset: str
     system: str
-    command: Literal["batch", "online"]
+    command: Literal["batch", "online", "study"]
     options: Mapping[str, Any]
     reading: tuple[str, str] | None = None
 
@@ -196,6 +197,31 @@ class Paper:
         """
         return None
 
+    def study(
+        self, rows: Any, target: Any, columns: Sequence[str] | None, options: Mapping[str, Any], seed: int, part: int
+    ) -> dict[str, Any]:
+        """Compute one part of a study on all rows of a data set (:mod:`pipeline.runs.study`).
+
+        Parameters
+        ----------
+        rows : ndarray or csr_array, shape (n, d)
+        target : ndarray, shape (n,)
+            Class numbers.
+        columns : sequence of str or None
+            Names of the columns.
+        options : mapping
+            Of the entry; ``parts`` is the number of parts.
+        seed : int
+        part : int
+            Number of the part, from 0.
+
+        Returns
+        -------
+        dict
+            JSON values, among them one by the name of the :attr:`measure`; their mean over the parts is what is shown.
+        """
+        raise NotImplementedError
+
     @property
     def run_dir(self) -> str:
         """Where its runs go, if nobody says."""
@@ -204,7 +230,7 @@ class Paper:
     @property
     def datasets(self) -> tuple[str, ...]:
         """Data sets of experiments that do not name their own."""
-        return tuple(self._about.get("datasets", ()))
+        return tuple(self.about.get("datasets", ()))
 
     def datasets_of(self, experiment: Experiment) -> tuple[str, ...]:
         """Data sets that the paper has in an experiment."""
@@ -212,13 +238,13 @@ class Paper:
 
     @cached_property
     def systems(self) -> dict[str, System]:
-        return {name: System(name, **told) for name, told in self._about.get("system", {}).items()}
+        return {name: System(name, **told) for name, told in self.about.get("system", {}).items()}
 
     @cached_property
     def readings(self) -> dict[str, Reading]:
         return {
             name: Reading(name, told["title"], told["why"], tuple(told["systems"]), told["values"])
-            for name, told in self._about.get("reading", {}).items()
+            for name, told in self.about.get("reading", {}).items()
         }
 
     @cached_property
@@ -226,7 +252,7 @@ class Paper:
         return {
             (kind, name): Experiment(kind, name, told["title"], told)
             for kind in KINDS
-            for name, told in self._about.get(kind, {}).items()
+            for name, told in self.about.get(kind, {}).items()
         }
 
     @cached_property
@@ -250,7 +276,8 @@ class Paper:
         return found
 
     @cached_property
-    def _about(self) -> dict[str, Any]:
+    def about(self) -> dict[str, Any]:
+        """The contents of ``experiments.toml``."""
         return self._toml("experiments.toml")
 
     def _toml(self, name: str, missing: dict[str, Any] | None = None) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from flows.options.reproduce import ReproduceOptions
 from flows.options.score import ScoreOptions
 from flows.runs.batch import batch_params
 from ikmap.learners.rows import Block
-from ikmap.methods import LEARNERS, MAPS, DualLearner, Sample, Training, methods, plain_options
+from ikmap.methods import KERNELS, LEARNERS, MAPS, DualLearner, Sample, Training, methods, plain_options
 from ikmap.methods.options import MethodOptions
 from ikmap.methods.reserved import RESERVED
 from ikmap.methods.sharing import chosen
@@ -65,9 +65,12 @@ DATASET = BatchOptions(
     dataset="a9a",
     dataset_file="mine.toml",
     test_size=0.5,
-    learner=("svr",),
+    learner=("svr", "kernel-svm"),
     epsilon=0.25,
     svr_loss="epsilon_insensitive",
+    kernel="ep-gmm",
+    p=0.5,
+    le=2.0,
 )
 ONLINE = OnlineOptions(
     input="x.csv", label="y", learner=("nogd",), initial=10, block_rows=7, limit_seconds=2.5, order="file"
@@ -109,7 +112,11 @@ def test_samples_leave_no_option_at_its_default():
     for name, spec in BatchOptions.specs().items():
         assert (getattr(BATCH, name), getattr(DATASET, name)) != (spec.default, spec.default)
     for sample in (SCORE, REPRODUCE):
-        assert [n for n, spec in sample.specs().items() if getattr(sample, n) == spec.default and n != "paper"] == []
+        assert [
+            n
+            for n, spec in sample.specs().items()
+            if getattr(sample, n) == spec.default and n not in {"paper", *sample.unused}
+        ] == []
 
 
 @pytest.mark.parametrize(
@@ -248,6 +255,7 @@ GIVEN: dict[str, dict[str, object]] = {
     "average": {"average": True}, "features": {"features": 9}, "decay": {"decay": 0.1},
     "flavour": {"flavour": "script"}, "online_loss": {"online_loss": "logistic"}, "sigma_is": {"sigma_is": "width"},
     "chi2_order": {"chi2_order": 2}, "alert_rate": {"alert_rate": 0.1}, "half_life": {"half_life": 100.0},
+    "p": {"kernel": "pgmm", "p": 0.5}, "le": {"kernel": "egmm", "le": 2.0},
 }  # fmt: skip
 
 
@@ -261,7 +269,9 @@ def uses(learner, name, given):
         return RUN_OPTIONS[name] in (learner.on, learner.way)
     if (name, learner.name) == ("feature_scale", "ogd-dual"):
         return False  # it refuses all values but one, with a line of its own
-    of = chosen(given.get("partitioner", learner.usual_map), [learner.name])
+    if learner.name == "fourier-linear" and not KERNELS[given.get("kernel", "laplacian")].has_fourier:
+        return False
+    of = chosen(given.get("partitioner", learner.usual_map), [learner.name], given)
     for one in of.values():
         known = one.Options.specs()
         if name in known and name not in one.Options(**{k: v for k, v in given.items() if k in known}).unused:

@@ -82,3 +82,39 @@ def chi2_features(X, order, period):
                     out[i, j, 2 * k - 1] = size * math.cos(k * period * math.log(x))
                     out[i, j, 2 * k] = size * math.sin(k * period * math.log(x))
     return out.reshape(len(X), -1)
+
+
+def halves(x):
+    """A row's positive values and its negative ones with their signs turned, side by side."""
+    return [half for value in x for half in (max(value, 0.0), max(-value, 0.0))]
+
+
+def min_max_ratio(x, y, p=1.0):
+    """R_p of two rows: sum of minima over sum of maxima, raised to p, on a scale on which none is above 1."""
+    x, y = halves(x), halves(y)
+    largest = max([*x, *y], default=0.0)
+    if largest == 0.0:
+        return 1.0
+    scale = 2.0 ** math.frexp(largest)[1]
+    x, y = ([(value / scale) ** p for value in row] for row in (x, y))
+    minima = maxima = 0.0
+    for a, b in zip(x, y, strict=True):
+        minima, maxima = minima + min(a, b), maxima + max(a, b)
+    return minima / maxima
+
+
+def min_max_kernel(X, Y, p=1.0, gamma=1.0, le=None):
+    """R_p^gamma, or exp(-le (1 - R_p^gamma)), of dense rows."""
+    R = np.array([[min_max_ratio(x, y, p) for y in Y.tolist()] for x in X.tolist()]).reshape(len(X), len(Y)) ** gamma
+    return R if le is None else np.exp(-le * (1.0 - R))
+
+
+def cosine_kernel(X, Y, le):
+    """exp(-le (1 - cos)) of dense rows; the cosine of two rows of zeros is 1, of one with another row 0."""
+    out = np.empty((len(X), len(Y)))
+    for i, x in enumerate(X):
+        for j, y in enumerate(Y):
+            lengths = np.sqrt(np.sum(x * x)) * np.sqrt(np.sum(y * y))
+            cosine = np.sum(x * y) / lengths if lengths else float(not x.any() and not y.any())
+            out[i, j] = np.exp(-le * (1.0 - cosine))
+    return out

@@ -21,7 +21,7 @@ def checks_of_kernel(one: KernelMethod) -> Iterator[tuple[str, Callable[[], None
     yield "what is searched is an option and its values can be given", partial(_searches, one)
     if one.on == "rows":
         yield "values of the kernel", partial(_values, one)
-    if one.shares:
+    if one.shares is not None:
         yield "shared part of its values", partial(_shared, one)
 
 
@@ -70,15 +70,15 @@ def _values(one: KernelMethod) -> None:
 
 
 def _shared(one: KernelMethod) -> None:
-    options, X = _searching(one), rows_to_check()
+    options, X, shares = _searching(one), rows_to_check(), one.shares or ()
     first = {**one.given(options), **{s.parameter: s.values[0] for s in one.searches(options, N)}}
-    others = {s.parameter: s.values[-1] for s in one.searches(options, N) if s.parameter not in one.shares}
-    true(set(one.shares) < set(first), f"shares: found {one.shares}, expected some of {one.parameters(options)}")
+    others = {s.parameter: s.values[-1] for s in one.searches(options, N) if s.parameter not in shares}
+    true(set(shares) < set(first), f"shares: found {shares}, expected some of {one.parameters(options)}")
     kernels: list[Any] = [one.kernel(options, chosen, D) for chosen in (first, {**first, **others})]
     for kernel in kernels:
         true(isinstance(kernel, SharedKernel), f"kernel: found a {type(kernel).__name__}, expected a SharedKernel")
     tables = [KernelTable.of(kernel, X[:40], X[40:]) for kernel in kernels]
-    same(tables[0].values, tables[1].values, f"shared, with the same {', '.join(one.shares)} and another rest")
+    same(tables[0].values, tables[1].values, f"shared, with the same {', '.join(shares)} and another rest")
     for kernel in kernels:
         values = tables[0].kernel(kernel).matrix(numbered(0, 40), n_threads=1)
         same(values, kernel.matrix(X[:40], n_threads=1), "finish(shared), against values")

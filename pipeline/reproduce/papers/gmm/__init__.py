@@ -1,0 +1,56 @@
+"""Tunable GMM kernels: Tables 1 to 3, Figures 1 to 4.
+
+``experiments.toml`` says what its systems and experiments are, ``published.toml`` what was printed; ``best_on_test`` is
+its protocol, ``forms`` is how experiments are made and shown, ``pictures`` draws its figures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ikmap.methods.kinds import Integer
+from ikmap.methods.options import MethodOptions, option
+from pipeline.reproduce.paper import READINGS, Experiment, Measure, Paper
+
+if TYPE_CHECKING:
+    from pipeline.reproduce.form import Form
+
+
+class Options(MethodOptions):
+    """How much of its protocol is done."""
+
+    repeats: int = option(
+        10, Integer(1, 100), group=READINGS, help="seeded shuffles of each data set into halves for the GMM paper"
+    )
+
+
+class TunableGMM(Paper):
+    """Kernel SVMs with min-max kernels that have parameters."""
+
+    name = "gmm"
+    short = "tunable GMM kernels paper"
+    title = "Several Tunable GMM Kernels"
+    source = "Ping Li"
+    package = __name__
+    Options = Options
+    measure = Measure(
+        key="accuracy", many="accuracies", what="the best accuracy on test rows, in per cent", form=".2f", printed=".2f"
+    )
+
+    def form(self, experiment: Experiment) -> type[Form] | None:
+        """As the paper shows it."""
+        from pipeline.reproduce.papers.gmm.forms import FORMS
+
+        return FORMS.get(experiment.label)
+
+    def study(
+        self, rows: Any, target: Any, columns: Sequence[str] | None, options: Mapping[str, Any], seed: int, part: int
+    ) -> dict[str, Any]:
+        """The whole grid of one system on one shuffle into halves."""
+        from pipeline.reproduce.papers.gmm.best_on_test import best_on_test
+
+        return best_on_test(rows, target, columns, options, seed, part)
+
+
+PAPER = TunableGMM()

@@ -1,0 +1,69 @@
+"""A study: a protocol that a paper has of its own, computed on whole data sets, with choices that a run never makes.
+
+Papers that report the best of many results on test rows need one. What it computes is the paper's
+(:meth:`~pipeline.reproduce.paper.Paper.study`); here its parts become tasks, and the run can be stopped and go on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ikmap.learners.rows import concatenated
+from pipeline.reproduce.papers import PAPERS
+from pipeline.rows.prepared import PreparedRows
+from pipeline.running.dispatch import Task
+from pipeline.running.measured import Record
+from pipeline.running.stage import Context, Stage
+from pipeline.runs.metrics import records_of_stages
+from pipeline.storage.durable import write_json
+from pipeline.storage.rundir import METRICS
+from pipeline.storage.store import Store
+
+Result = dict[str, Any]
+
+
+def run_study(context: Context, paper: str, options: Mapping[str, Any]) -> Result:
+    """Compute a study and return the contents of its ``metrics.json``.
+
+    Parameters
+    ----------
+    paper : str
+        Name of the paper.
+    options : mapping
+        Of the study; ``parts`` is the number of its parts.
+    """
+    run, seed = context.run, context.params.seed
+    done_before = set(run.manifest["stages"])
+    run.begin_session(0.0)
+    stage = Stage(context, "study", options["parts"], rows=0)
+    tasks = [Task(f"part-{i}", (context.store, paper, dict(options), seed, i)) for i in range(options["parts"])]
+    found = stage.run(part, tasks)
+    stage.finish()
+    results = [record["result"] for record in found]
+    key = PAPERS[paper].measure.key
+    ours = float(np.mean([result[key] for result in results]))
+    metrics = {
+        "schema_version": 1,
+        "params": dict(options),
+        "seed": seed,
+        "stages": records_of_stages(run, done_before),
+        "learners": {"study": {key: ours}},
+        "parts": results,
+    }
+    run.end_session(context.elapsed)
+    write_json(run.path / METRICS, metrics)
+    run.manifest["status"] = "finished"
+    run.save()
+    return metrics
+
+
+def part(store: Store, paper: str, options: Mapping[str, Any], seed: int, number: int) -> Record:
+    """Task: one part of a study, on all rows there are."""
+    sides = [PreparedRows(store, name) for name in ("train", "test")]
+    whole = concatenated([side.read(0, side.n_rows) for side in sides if side.n_rows])
+    names = sides[0].preparation.column_names
+    result = PAPERS[paper].study(whole.rows, whole.y, names, options, seed, number)
+    return {"rows": int(whole.y.size), "result": result}

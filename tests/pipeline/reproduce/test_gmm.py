@@ -1,0 +1,162 @@
+"""The GMM paper: its protocol by a plain loop, its printed numbers, and a study that is stopped and goes on."""
+
+from __future__ import annotations
+
+import json
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.svm import SVC
+
+from flows.options.reproduce import ReproduceOptions
+from flows.runs.reproduce import run
+from ikmap.kernels import MinMaxKernel
+from ikmap.seeds import generator
+from pipeline.reproduce.paper import Asked
+from pipeline.reproduce.papers import PAPERS
+from pipeline.reproduce.papers.gmm import PAPER
+from pipeline.reproduce.papers.gmm.best_on_test import CS, CV_CS, SPLIT, best_on_test, kernels_of
+from pipeline.reproduce.papers.gmm.forms import BestOnTest
+from pipeline.reproduce.papers.gmm.noise import WIDTHS, noisy
+from pipeline.reproduce.papers.gmm.pictures import _reduction
+
+GRIDS = PAPER.about["grids"]
+
+
+def rows(n: int = 90, classes: int = 2, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, classes, n)
+    return rng.lognormal(0, 1, (n, 5)) * (1 + 2 * np.eye(5)[y]) * (rng.random((n, 5)) < 0.8), y
+
+
+def test_the_best_of_the_grid_is_that_of_a_loop_over_it() -> None:
+    X, y = rows()
+    grid = {"p": [0.5, 1.0, 3.0], "gamma": [1.0, 2.0]}
+    found = best_on_test(X, y, None, {"kernel": "p-gamma-gmm", "grid": grid, "parts": 2, "cv_each": 1}, 3, 1)
+    order = generator(3, SPLIT, 1).permutation(90)
+    train, test = order[:45], order[45:]
+    expected = []
+    for p, gamma in product(*grid.values()):
+        K = MinMaxKernel(p, gamma).matrix(X)
+        for C in CS[::5]:
+            svc = SVC(C=C, kernel="precomputed").fit(K[np.ix_(train, train)], y[train])
+            expected.append(100 * svc.score(K[np.ix_(test, train)], y[test]))
+    ours = np.array(found["grid"]["accuracy"])[:, ::5].ravel()
+    assert np.abs(ours - expected).max() <= 100 * 2 / 45
+    assert np.mean(ours != np.round(expected, 4)) < 0.1
+    assert found["accuracy"] == np.max(found["grid"]["accuracy"])
+    at = found["grid"]["values"].index(list(found["chosen"].values()))
+    assert found["grid"]["accuracy"][at][CS.index(found["C"])] == found["accuracy"]
+    chosen = found["grid"]["values"].index(list(found["cv"]["chosen"].values()))
+    assert found["cv"]["C"] in CV_CS
+    assert found["grid"]["accuracy"][chosen][CS.index(found["cv"]["C"])] == found["cv"]["accuracy"]
+    json.dumps(found)
+
+
+def test_halves_are_those_of_the_shuffle_for_every_kernel_and_rows_may_be_fewer() -> None:
+    X, y = rows(61, 3)
+    X = np.c_[X, np.eye(3)[y]]
+    names = [*"abcde", "one", "two", "three"]
+    options: dict[str, Any] = {"kernel": "gmm", "grid": {}, "parts": 1}
+    leaking = best_on_test(X, y, names, options, 0, 0)
+    without = best_on_test(X, y, names, {**options, "drop": ["one", "two", "three"]}, 0, 0)
+    assert without == best_on_test(X[:, :5], y, names[:5], options, 0, 0)
+    assert leaking["accuracy"] > without["accuracy"]
+    few = best_on_test(X, y, names, {**options, "rows": 20}, 0, 0)
+    assert (few["accuracy"] / 5).is_integer()  # 20 test rows
+
+
+def test_a_pass_over_the_rows_serves_all_kernels_that_share_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, _ = rows(40)
+    passes = []
+    shared = MinMaxKernel.shared
+    monkeypatch.setattr(MinMaxKernel, "shared", lambda self, *sides: (passes.append(self.p), shared(self, *sides))[1])
+    grid = {"p": [0.5, 2.0], "le": [0.1, 1.0, 9.0]}
+    found = dict(kernels_of("ep-gmm", ("p", "le"), grid, X[:25], X[25:]))
+    assert sorted(passes) == [0.5, 0.5, 2.0, 2.0]  # the learned ones among themselves, and with the others
+    for (p, le), K in found.items():
+        np.testing.assert_array_equal(K, MinMaxKernel(p, 1.0, le).matrix(X[:25], X[[*range(25), *range(25, 40)]]))
+    assert list(found) == list(product(*grid.values()))
+
+
+def test_noise_is_seeded_uniform_and_the_more_alike_the_lower_the_level() -> None:
+    black = np.zeros((300, 64))
+    black[0, 0] = 1.0
+    alike = []
+    for level in WIDTHS:
+        images = noisy(black, level, 5)
+        np.testing.assert_array_equal(noisy(black[:50], level, 5), images[:50])
+        assert ((images >= 0) & (images <= 1)).all()
+        field = images[1:].reshape(-1, 8, 8)
+        assert np.abs(np.quantile(field, [0.25, 0.5, 0.75]) - [0.25, 0.5, 0.75]).max() < 0.05
+        alike.append(np.corrcoef(field[:, :, :-1].ravel(), field[:, :, 1:].ravel())[0, 1])
+    assert alike == sorted(alike, reverse=True)
+    assert alike[0] > 0.8
+    assert (noisy(np.ones((2, 16)) * [[0], [1]], 1, 0)[1] == 1).all()
+
+
+def test_what_is_printed_is_there() -> None:
+    """Grids and tables have the sizes and sums that the paper has."""
+    published = PAPER.published
+    assert [len(GRIDS[name]) for name in ("le", "p", "gamma")] == [58, 27, 63]
+    assert all(values == sorted(set(values)) for values in GRIDS.values())
+    assert len(published["table1"]) == 57
+    assert len(published["table2"]) == 11
+    better = [_reduction(values) for values in published["table1"].values()]
+    for at, limit, key in ((0, 1, "abs_error_reduction_over_1"), (0, 5, "abs_error_reduction_over_5"),
+                           (1, 10, "rel_error_reduction_over_10"), (1, 45, "rel_error_reduction_over_45")):  # fmt: skip
+        share = np.mean([one[at] > limit for one in better])
+        assert share == pytest.approx(published["figure3"][f"share_{key}_percent"], abs=0.03)
+    for name, values in published["table2"].items():
+        for system, errors in published["table3"].items():
+            if system in values and name in errors and (system, name) not in {
+                ("gmm", "M-Basic"), ("p_gamma_gmm", "M-Rand"), ("p_gamma_gmm", "M-RotImg"),
+            }:  # fmt: skip
+                assert errors[name] == pytest.approx(100 - values[system])
+
+
+def test_runs_of_a_table_with_what_leaks_and_without() -> None:
+    form = BestOnTest(PAPER, PAPER.find("table", "1"))
+    entries = list(form.entries(Asked(["spambase", "ctg"], {"repeats": 2}, systems=["gmm", "pgmm"])))
+    assert [(entry.key, entry.options["parts"], "drop" in entry.options) for entry in entries] == [
+        ("spambase/gmm", 2, False), ("spambase/pgmm", 2, False), ("ctg/gmm", 2, False), ("ctg/pgmm", 2, False),
+        ("ctg/gmm-without-its-leak", 2, True), ("ctg/pgmm-without-its-leak", 2, True),
+    ]  # fmt: skip
+    assert PAPERS["gmm"] is PAPER
+
+
+@pytest.mark.system
+def test_a_study_goes_on_with_more_parts_and_shows_what_it_found(tmp_path: Path) -> None:
+    X, y = rows(80, 2)
+    table = np.c_[X, y]
+    np.savetxt(tmp_path / "spambase.csv", table, delimiter=",", fmt="%.6f", header="a,b,c,d,e,class", comments="")
+    (tmp_path / "sets.toml").write_text(
+        '[dataset.mails]\ntask = "binary"\nformat = "csv"\ntrain = "spambase.csv"\nlabel = "class"\n'
+        'split = { rule = "shuffle", fraction = 0.5 }\n'
+    )
+
+    def found(repeats: int) -> Any:
+        options = ReproduceOptions(
+            paper="gmm", table=("1",), figure=("2", "3"), datasets=("mails",), systems=("linear", "gmm", "pgmm"),
+            repeats=repeats, data_dir=str(tmp_path), dataset_file=str(tmp_path / "sets.toml"), workers=1,
+            run_dir=str(tmp_path / "runs"), quiet=True,
+        )  # fmt: skip
+        return run(options)["experiments"][0]["rows"]
+
+    first, second = found(1), found(2)
+    assert [row["system"] for row in second] == ["linear", "gmm", "pgmm"]
+    parts = {}
+    for row in second:
+        metrics = json.loads((tmp_path / "runs" / "mails" / row["system"] / "metrics.json").read_text())
+        parts[row["system"]] = [part["accuracy"] for part in metrics["parts"]]
+        assert row["accuracy"] == pytest.approx(np.mean(parts[row["system"]]), abs=1e-4)
+        assert len(row["by_C"]) == len(CS)
+        assert row["status"] == "finished"
+    assert [row["accuracy"] for row in first] == pytest.approx([parts[row["system"]][0] for row in first], abs=1e-4)
+    page = (tmp_path / "runs" / "report.html").read_text()
+    for text in ("Best on test", "accuracy by C", "linear", "pGMM", 'src="data:image/svg+xml;base64,'):
+        assert text in page
+    assert (tmp_path / "runs" / "figure2-mails.png").exists()
