@@ -17,6 +17,7 @@ from ikmap.methods.composed import AND, composed, names_of
 from ikmap.methods.fourier import FOURIER_LINEAR
 from ikmap.methods.gaussian import GAUSSIAN
 from ikmap.methods.idk import IDK
+from ikmap.methods.gcws import GCWS
 from ikmap.methods.iforest import IFOREST
 from ikmap.methods.iforest_score import IFOREST_SCORE
 from ikmap.methods.inne import INNE
@@ -254,6 +255,7 @@ for _one in (
     ANNE,
     IFOREST,
     INNE,
+    GCWS,
     SVM,
     LOGISTIC,
     RIDGE,
