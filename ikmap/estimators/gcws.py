@@ -32,8 +32,8 @@ class GCWSMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     ----------
     n_estimators : int, default=100
         Number t of hashes. Inner products vary around the kernel with a standard error of sqrt(K (1 - K) / t).
-    p : float, default=1.0
-        Exponent of the values, above 0 and at most 1e6.
+    p : float, default=0.25
+        Exponent of the values, above 0 and at most 1e6; 1 is the kernel without one.
     b : int, default=8
         Bits of a code, 1 to 16: 2^b columns for each hash. Different rows match by chance in 1 of 2^b.
     code : {"full", "0-bit"}, default="full"
@@ -64,7 +64,7 @@ class GCWSMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     >>> import numpy as np
     >>> from ikmap import GCWSMap
     >>> X = np.array([[1.0, 2.0], [1.0, 1.0], [-3.0, 0.0]])
-    >>> hashed = GCWSMap(n_estimators=2000, random_state=0).fit(X)
+    >>> hashed = GCWSMap(n_estimators=2000, p=1.0, random_state=0).fit(X)
     >>> K = hashed.kernel(X)
     >>> bool(abs(K[0, 1] - 2 / 3) < 0.05)
     True
@@ -75,7 +75,7 @@ class GCWSMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     def __init__(
         self,
         n_estimators: int = 100,
-        p: float = 1.0,
+        p: float = 0.25,
         b: int = 8,
         *,
         code: str = "full",

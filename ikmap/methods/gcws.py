@@ -28,7 +28,7 @@ class GCWSOptions(MapOptions):
     """Of weighted minwise hashes."""
 
     p: float | str = option(
-        1.0,
+        0.25,
         Real(0, words=("auto",)),
         group=FEATURES,
         help="exponent of the values under the min-max kernel, as --p 0.25; auto: by cross-validation",
