@@ -135,6 +135,6 @@ class _GCWS(Map):
 
 GCWS = _GCWS(
     name="gcws",
-    title="weighted minwise hashes",
+    title="weighted hashes",
     about="a random weighing is drawn for each column, and a row belongs to the cell of the value that weighs least in it",
 )

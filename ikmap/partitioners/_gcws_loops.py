@@ -24,6 +24,14 @@ def slot_of(places, found, n_found, coordinate, shift):
     return places[k]
 
 
+@compiled
+def put_after(slots, sizes, n, more_slots, more_sizes, n_more):
+    """Append the first n_more of some entries to the first n; returns how many there are."""
+    for k in range(n_more):
+        slots[n + k], sizes[n + k] = more_slots[k], more_sizes[k]
+    return n + n_more
+
+
 @compiled({"gcws dense": "f8[:, ::1], i4[::1], u8[::1], u8, i4[::1], f8[::1], i8[:, ::1]"})
 def take_dense(X, places, found, shift, slots, sizes, ends):
     """Non-zeros of dense rows: slots and absolute values, of each row those of absolute value 1 first.
@@ -32,18 +40,22 @@ def take_dense(X, places, found, shift, slots, sizes, ends):
     for a positive value of column i, 2 i + 1 for a negative one. Returns how many there are.
     """
     n, n_found = 0, 0
+    other_slots, other_sizes = np.empty(X.shape[1], np.int32), np.empty(X.shape[1])
     for i in range(X.shape[0]):
-        ends[i, 0] = n
-        for units in (True, False):
-            if not units:
-                ends[i, 1] = n
-            for column in range(X.shape[1]):
-                u = X[i, column]
-                if u != 0.0 and (abs(u) == 1.0) == units:
-                    slot = slot_of(places, found, n_found, 2 * column + (u < 0.0), shift)
-                    n_found = max(n_found, slot + 1)
-                    slots[n], sizes[n] = slot, abs(u)
+        ends[i, 0], others = n, 0
+        for column in range(X.shape[1]):
+            u = X[i, column]
+            if u != 0.0:
+                slot = slot_of(places, found, n_found, 2 * column + (u < 0.0), shift)
+                n_found = max(n_found, slot + 1)
+                if abs(u) == 1.0:
+                    slots[n], sizes[n] = slot, 1.0
                     n += 1
+                else:
+                    other_slots[others], other_sizes[others] = slot, abs(u)
+                    others += 1
+        ends[i, 1] = n
+        n = put_after(slots, sizes, n, other_slots, other_sizes, others)
     ends[X.shape[0], 0] = n
     return n_found
 
@@ -51,19 +63,25 @@ def take_dense(X, places, found, shift, slots, sizes, ends):
 @compiled({"gcws sparse": "f8[::1], i4[::1], i8[::1], i4[::1], u8[::1], u8, i4[::1], f8[::1], i8[:, ::1]"})
 def take_csr(data, indices, indptr, places, found, shift, slots, sizes, ends):
     """The same of sparse rows, whose columns ascend."""
-    n, n_found = 0, 0
+    n, n_found, longest = 0, 0, 0
     for i in range(indptr.size - 1):
-        ends[i, 0] = n
-        for units in (True, False):
-            if not units:
-                ends[i, 1] = n
-            for k in range(indptr[i], indptr[i + 1]):
-                u = data[k]
-                if u != 0.0 and (abs(u) == 1.0) == units:
-                    slot = slot_of(places, found, n_found, 2 * np.int64(indices[k]) + (u < 0.0), shift)
-                    n_found = max(n_found, slot + 1)
-                    slots[n], sizes[n] = slot, abs(u)
+        longest = max(longest, indptr[i + 1] - indptr[i])
+    other_slots, other_sizes = np.empty(longest, np.int32), np.empty(longest)
+    for i in range(indptr.size - 1):
+        ends[i, 0], others = n, 0
+        for k in range(indptr[i], indptr[i + 1]):
+            u = data[k]
+            if u != 0.0:
+                slot = slot_of(places, found, n_found, 2 * np.int64(indices[k]) + (u < 0.0), shift)
+                n_found = max(n_found, slot + 1)
+                if abs(u) == 1.0:
+                    slots[n], sizes[n] = slot, 1.0
                     n += 1
+                else:
+                    other_slots[others], other_sizes[others] = slot, abs(u)
+                    others += 1
+        ends[i, 1] = n
+        n = put_after(slots, sizes, n, other_slots, other_sizes, others)
     ends[indptr.size - 1, 0] = n
     return n_found
 

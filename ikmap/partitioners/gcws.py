@@ -21,8 +21,9 @@ STREAM = 4_000_002
 MOST_BITS = 16
 MOST_P = 1e6
 """Beyond it p ln(u) / r might leave the numbers that an int64 has."""
-BLOCK_VALUES = 1 << 20
-"""Non-zeros of a block of rows, about: draws are made once for each block and coordinate."""
+LEAST_VALUES, MOST_VALUES = 1 << 16, 1 << 20
+"""Non-zeros of a block of rows: few enough for the cache; but of many columns more, as each block draws anew."""
+VALUES_OF_A_COLUMN = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +104,8 @@ class GCWSPartitions(Partitions):
         codes = np.empty((n, self.t), dtype=np.int32)
         threads = n_threads or usable_cores()
         values = X.size if isinstance(X, np.ndarray) else X.nnz
-        at_once = min(max(1, n * BLOCK_VALUES // max(values, 1)), max(64, -(-n // threads)))
+        wanted = min(max(VALUES_OF_A_COLUMN * d, LEAST_VALUES), MOST_VALUES)
+        at_once = min(max(1, n * wanted // max(values, 1)), max(64, -(-n // threads)))
 
         def work(start: int, stop: int) -> None:
             self._hash(as_rows(X[start:stop]), codes[start:stop])

@@ -65,7 +65,8 @@ def test_nothing_depends_on_how_rows_are_cut(full: bool, monkeypatch: pytest.Mon
     X = rows(300, 9)
     model = fitted(9, full=full)
     whole = model.cells(X, 1).codes
-    monkeypatch.setattr("ikmap.partitioners.gcws.BLOCK_VALUES", 50)
+    monkeypatch.setattr("ikmap.partitioners.gcws.LEAST_VALUES", 50)
+    monkeypatch.setattr("ikmap.partitioners.gcws.VALUES_OF_A_COLUMN", 1)
     np.testing.assert_array_equal(model.cells(X, 3).codes, whole)
     np.testing.assert_array_equal(model.cells(X[200:210], 1).codes, whole[200:210])
     np.testing.assert_array_equal(fitted(9, full=full, t=7).cells(X, 1).codes, whole[:, :7])
