@@ -56,7 +56,9 @@ def against_datasketch(name: str, options: Options) -> Comparison:
         gaps = []
         for i in range(0, len(few) - 1, 7):
             least, most = np.minimum(signed[i], signed[i + 1]).sum(), np.maximum(signed[i], signed[i + 1]).sum()
-            gaps.append([(ours[i] == ours[i + 1]).mean(), (theirs[i] == theirs[i + 1]).all(axis=1).mean(), least / most])
+            gaps.append(
+                [(ours[i] == ours[i + 1]).mean(), (theirs[i] == theirs[i + 1]).all(axis=1).mean(), least / most]
+            )
         apart = np.abs(np.array(gaps)[:, :2] - np.array(gaps)[:, 2:]).mean(axis=0)
         if apart[0] > 0.1:
             raise Disagreement(f"share of equal codes is {apart[0]:.3f} from the kernel")

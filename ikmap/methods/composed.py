@@ -66,8 +66,9 @@ class ComposedOptions(MapOptions):
 class Composed(Map):
     """Several maps as one: the i-th draws from a seed of its own, and has its share of the t partitionings.
 
-    Its value is a tuple, the numbers of each map after those of the one before it: most have one. With every feature 1/sqrt(t), where t is that of all maps together,
-    the inner product of two rows is the mean of the maps' kernels, weighted by their numbers of partitionings.
+    Its value is a tuple, the numbers of each map after those of the one before it: most have one. With every feature
+    1/sqrt(t), where t is that of all maps together, the inner product of two rows is the mean of the maps' kernels,
+    weighted by their numbers of partitionings.
 
     Attributes
     ----------
@@ -117,7 +118,9 @@ class Composed(Map):
         return list(zip(self.parts, self.options_of(options), strict=True))
 
     def _valued(self, options: Any, value: Any) -> list[tuple[Map, Any, Value]]:
-        return [(part, own, of) for (part, own), of in zip(self._each(options), self._split(options, value), strict=True)]
+        return [
+            (part, own, of) for (part, own), of in zip(self._each(options), self._split(options, value), strict=True)
+        ]
 
     def _split(self, options: Any, value: Any) -> list[Value]:
         """The value of each map: a tuple where it has several numbers."""
@@ -235,9 +238,7 @@ class Composed(Map):
         splits = [self._split(options, value) for value in several]
         # Each map makes its cells once for each of its values, however many ways they are put together.
         of_parts = [
-            dict(
-                part.path(own, sorted({of[i] for of in splits}), seed_of_part(seed, i), fit_rows, map_rows, n_threads)
-            )
+            dict(part.path(own, sorted({of[i] for of in splits}), seed_of_part(seed, i), fit_rows, map_rows, n_threads))
             for i, (part, own) in enumerate(self._each(options))
         ]
         for value, split in zip(several, splits, strict=True):

@@ -22,6 +22,8 @@ PS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 40.0, 80.0)
 BITS = (2, 4, 8, 12)
 """Those of the paper's figures."""
 WORDS_OF_CODES = ("0-bit", "full")
+MOST_P = 1e6
+"""As in :mod:`ikmap.partitioners.gcws`, which is not imported for ``--help``."""
 
 
 class GCWSOptions(MapOptions):
@@ -44,14 +46,16 @@ class GCWSOptions(MapOptions):
         group=FEATURES,
         help="bits of a code: 2^b cells per partitioning; auto: by cross-validation",
         setting=Setting(
-            "b", "bits of a code", "With few bits different values share a cell; with many there are more weights to learn."
+            "b",
+            "bits of a code",
+            "With few bits different values share a cell; with many there are more weights to learn.",
         ),
     )
     code: str = option(
         "full",
         Choice(WORDS_OF_CODES),
         group=FEATURES,
-        help="what a code tells of the winning value: its column (0-bit), or also its size (full), whose kernel is exact",
+        help="what a code tells of the value that wins: its column (0-bit), or its size too (full), with the exact kernel",
     )
     gamma: int = option(
         1,
@@ -61,9 +65,11 @@ class GCWSOptions(MapOptions):
     )
 
     def check_together(self) -> None:
-        from_p = 1e6
-        if self.p != "auto" and float(self.p) > from_p:
-            raise OptionError(f"--p {self.p:g}: found a p whose codes would leave int64, expected at most {from_p:g}")
+        if self.p != "auto" and float(self.p) > MOST_P:
+            raise OptionError(
+                f"--p {self.p:g}: found a p whose codes would leave int64, expected at most {MOST_P:g}; give --p 80 for "
+                "the largest values alone"
+            )
 
 
 class _GCWS(Map):
@@ -126,8 +132,9 @@ class _GCWS(Map):
                 yield (p, b), [Cells(cells.codes >> np.int32(bits[-1] - b), offsets) for cells in found]
 
     def needed_bytes(self, options: Any, value: Value, shape: MapShape) -> tuple[float, float]:
-        from_block = min(shape.n * shape.d, 1 << 20)
-        return 0.0, from_block * 28.0 + min(2 * shape.d, from_block) * 700.0
+        # Non-zeros of a block: slots, values, logarithms, and where rows begin; tables of the coordinates that occur.
+        at_once = min(shape.n * shape.d, 1 << 20)
+        return 0.0, at_once * 28.0 + min(2 * shape.d, at_once) * 700.0
 
     def planned(self, options: Any, value: Value, shape: MapShape) -> str:
         return f"p = {value[0]:g}, b = {value[1]}, {options.code} codes of {options.gamma} hashes each"
@@ -136,5 +143,5 @@ class _GCWS(Map):
 GCWS = _GCWS(
     name="gcws",
     title="weighted hashes",
-    about="a random weighing is drawn for each column, and a row belongs to the cell of the value that weighs least in it",
+    about="a random weighing is drawn for each column, and a row belongs to the cell of the value that weighs least",
 )

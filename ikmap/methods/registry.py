@@ -16,8 +16,8 @@ from ikmap.methods.chi2 import CHI2_LINEAR, CHI2_SVM
 from ikmap.methods.composed import AND, composed, names_of
 from ikmap.methods.fourier import FOURIER_LINEAR
 from ikmap.methods.gaussian import GAUSSIAN
-from ikmap.methods.idk import IDK
 from ikmap.methods.gcws import GCWS
+from ikmap.methods.idk import IDK
 from ikmap.methods.iforest import IFOREST
 from ikmap.methods.iforest_score import IFOREST_SCORE
 from ikmap.methods.inne import INNE

@@ -62,7 +62,9 @@ def test_empty_rows_have_no_cell_and_are_counted(searched: tuple[Path, Snapshots
     for array in stored:
         absent = array[...] < 0
         assert (absent.any(axis=1) == absent.all(axis=1)).all()
-    assert any("12 of 240 rows have no cell in any partitioning of gcws-p-" in line for line in heard.lines), heard.lines
+    assert any("12 of 240 rows have no cell in any partitioning of gcws-p-" in line for line in heard.lines), (
+        heard.lines
+    )
 
 
 def test_an_interrupted_run_goes_on_to_the_same_bits(searched: tuple[Path, Snapshots, Heard]) -> None:
@@ -89,9 +91,7 @@ def test_new_rows_are_scored(searched: tuple[Path, Snapshots, Heard]) -> None:
 
 
 def test_beside_another_map_each_is_searched(tmp_path: Path) -> None:
-    asked = command(
-        rows_with_empty_ones(tmp_path), partitioner="gcws,iforest", p="auto", cv_rows=60, learner=("ogd",)
-    )
+    asked = command(rows_with_empty_ones(tmp_path), partitioner="gcws,iforest", p="auto", cv_rows=60, learner=("ogd",))
     with one_process():
         metrics = asked.run(tmp_path / "run")
         check_metrics(tmp_path / "run")
@@ -105,7 +105,12 @@ def test_beside_another_map_each_is_searched(tmp_path: Path) -> None:
 def test_a_stream(tmp_path: Path) -> None:
     with one_process():
         asked = OnlineOptions(
-            input=str(rows_with_empty_ones(tmp_path)), partitioner="gcws", t=9, learner=("ogd",), initial=60, order="file"
+            input=str(rows_with_empty_ones(tmp_path)),
+            partitioner="gcws",
+            t=9,
+            learner=("ogd",),
+            initial=60,
+            order="file",
         )
         metrics = Command(asked).run(tmp_path / "run")
     assert metrics["learners"]["ogd"]["rows"] == 180

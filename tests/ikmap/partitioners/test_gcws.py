@@ -119,7 +119,9 @@ def test_equal_rows_have_equal_codes_whatever_stands_beside_them(
     u, d = np.array([row]), len(row)
     model = fitted(d, p=p, full=full, seed=seed)
     cells = model.cells(u, 1)
-    np.testing.assert_array_equal(fitted(d + 3, p=p, full=full, seed=seed).cells(np.pad(u, ((0, 0), (0, 3)))).codes, cells.codes)
+    np.testing.assert_array_equal(
+        fitted(d + 3, p=p, full=full, seed=seed).cells(np.pad(u, ((0, 0), (0, 3)))).codes, cells.codes
+    )
     turned = sp.csr_array(u)
     turned.indices, turned.data = turned.indices[::-1].copy(), turned.data[::-1].copy()
     turned.has_sorted_indices = False
