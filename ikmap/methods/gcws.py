@@ -48,14 +48,14 @@ class GCWSOptions(MapOptions):
         setting=Setting(
             "b",
             "bits of a code",
-            "With few bits different values share a cell; with many there are more weights to learn.",
+            "With few bits different values share a cell; with many there is more to learn.",
         ),
     )
     code: str = option(
         "full",
         Choice(WORDS_OF_CODES),
         group=FEATURES,
-        help="what a code tells of the value that wins: its column (0-bit), or its size too (full), with the exact kernel",
+        help="what a code tells of the value that wins: its column (0-bit), or its size too (full): the exact kernel",
     )
     gamma: int = option(
         1,
@@ -67,8 +67,8 @@ class GCWSOptions(MapOptions):
     def check_together(self) -> None:
         if self.p != "auto" and float(self.p) > MOST_P:
             raise OptionError(
-                f"--p {self.p:g}: found a p whose codes would leave int64, expected at most {MOST_P:g}; give --p 80 for "
-                "the largest values alone"
+                f"--p {self.p:g}: found a p whose codes would leave int64, expected at most {MOST_P:g}; give --p 80 "
+                "to have only the largest values count"
             )
 
 
