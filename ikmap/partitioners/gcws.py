@@ -132,14 +132,13 @@ class GCWSPartitions(Partitions):
 def non_zeros(X: Rows) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Values of rows, for the loops: slots, absolute values, where rows begin, and the coordinate of each slot."""
     n, d = X.shape
-    dense = isinstance(X, np.ndarray)
     values = int(np.count_nonzero(X)) if isinstance(X, np.ndarray) else int(X.nnz)
     most = min(values, 2 * d) + 1
     bits = max(4, (2 * most).bit_length())
     places, found = np.full(1 << bits, NEW, np.int32), np.empty(most, np.uint64)
     slots, sizes, ends = np.empty(values, np.int32), np.empty(values), np.empty((n + 1, 2), np.int64)
     where = (places, found, np.uint64(64 - bits), slots, sizes, ends)
-    if dense:
+    if isinstance(X, np.ndarray):
         used = take_dense(X, *where)
     else:
         rows: Any = X if X.has_sorted_indices else X.sorted_indices()
