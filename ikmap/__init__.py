@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ikmap.estimators.classifiers import CellLogisticRegression, CellSVC
+    from ikmap.estimators.gcws import GCWSMap
     from ikmap.estimators.maps import IsolationKernelMap
     from ikmap.estimators.novelty import IDKDetector
     from ikmap.estimators.online import CellOGDClassifier
@@ -21,6 +22,7 @@ __all__ = [
     "CellRidge",
     "CellSVC",
     "CellSVR",
+    "GCWSMap",
     "IDKDetector",
     "IsolationKernelMap",
 ]

@@ -46,8 +46,8 @@ def vectors(name: str, element: ir.Type, scalar: types.Float, lanes: int) -> Sim
     SimpleNamespace
         ``type``, ``ir``; ``address`` for code generators; ``load(array, i)``, ``store(array, i, value)`` of items as
         wide as the element, their bits as they are; ``splat(x)``; ``add``, ``subtract``, ``multiply``, ``divide``;
-        ``maximum`` and ``minimum``, which take the second where one is NaN; ``at_most`` and ``differs``, bit masks as
-        uint64; ``choose(mask, a, b)``: a in the lanes of a bit mask, b in the others.
+        ``maximum`` and ``minimum``, which take the second where one is NaN; ``at_most``, ``below`` and ``differs``, bit
+        masks as uint64; ``choose(mask, a, b)``: a in the lanes of a bit mask, b in the others.
     """
     kind = Vector(name, lanes, isinstance(element, ir.DoubleType))
     vector = kind.ir
@@ -114,7 +114,8 @@ def vectors(name: str, element: ir.Type, scalar: types.Float, lanes: int) -> Sim
     return SimpleNamespace(
         type=kind, ir=vector, address=address, load=load, store=store, splat=splat, choose=choose,
         add=binary("fadd"), subtract=binary("fsub"), multiply=binary("fmul"), divide=binary("fdiv"),
-        maximum=binary("", ">"), minimum=binary("", "<"), at_most=compare("<="), differs=compare("!="),
+        maximum=binary("", ">"), minimum=binary("", "<"), at_most=compare("<="), below=compare("<"),
+        differs=compare("!="),
     )  # fmt: skip
 
 
@@ -123,6 +124,7 @@ _OF_16 = vectors("Float32x16", ir.FloatType(), types.float32, LANES)
 float32x16, _VECTOR, _address = _OF_16.type, _OF_16.ir, _OF_16.address
 load, store, splat, choose, at_most = _OF_16.load, _OF_16.store, _OF_16.splat, _OF_16.choose, _OF_16.at_most
 add, subtract, maximum, minimum = _OF_16.add, _OF_16.subtract, _OF_16.maximum, _OF_16.minimum
+below = _OF_16.below
 
 
 @intrinsic
@@ -147,6 +149,48 @@ def float_of(typing: Any, bits: Any) -> Any:
         return builder.bitcast(args[0], ir.FloatType())
 
     return types.float32(types.int32), generate
+
+
+@intrinsic
+def floor(typing: Any, x: Any) -> Any:
+    """The largest whole number that is not larger, in every lane."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        kind = ir.FunctionType(_VECTOR, [_VECTOR])
+        return builder.call(cgutils.get_or_insert_function(builder.module, kind, "llvm.floor.v16f32"), args)
+
+    return float32x16(float32x16), generate
+
+
+@intrinsic
+def fused(typing: Any, a: Any, b: Any, c: Any) -> Any:
+    """a * b + c with one rounding, on any machine: slow where it has no such instruction."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        kind = ir.FunctionType(_VECTOR, [_VECTOR] * 3)
+        return builder.call(cgutils.get_or_insert_function(builder.module, kind, "llvm.fma.v16f32"), args)
+
+    return float32x16(float32x16, float32x16, float32x16), generate
+
+
+@intrinsic
+def bits_of(typing: Any, x: Any) -> Any:
+    """The bits of a float64, as an int64."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.bitcast(args[0], ir.IntType(64))
+
+    return types.int64(types.float64), generate
+
+
+@intrinsic
+def double_of(typing: Any, bits: Any) -> Any:
+    """The float64 that an int64 is the bits of."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.bitcast(args[0], ir.DoubleType())
+
+    return types.float64(types.int64), generate
 
 
 @intrinsic

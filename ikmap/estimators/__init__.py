@@ -1,6 +1,7 @@
 """scikit-learn estimators."""
 
 from ikmap.estimators.classifiers import CellLogisticRegression, CellSVC
+from ikmap.estimators.gcws import GCWSMap
 from ikmap.estimators.maps import IsolationKernelMap
 from ikmap.estimators.novelty import IDKDetector
 from ikmap.estimators.online import CellOGDClassifier
@@ -15,6 +16,7 @@ __all__ = [
     "CellRidge",
     "CellSVC",
     "CellSVR",
+    "GCWSMap",
     "IDKDetector",
     "IsolationKernelMap",
 ]

@@ -66,8 +66,9 @@ class ComposedOptions(MapOptions):
 class Composed(Map):
     """Several maps as one: the i-th draws from a seed of its own, and has its share of the t partitionings.
 
-    Its value is a tuple, the value of each map. With every feature 1/sqrt(t), where t is that of all maps together,
-    the inner product of two rows is the mean of the maps' kernels, weighted by their numbers of partitionings.
+    Its value is a tuple, the numbers of each map after those of the one before it: most have one. With every feature
+    1/sqrt(t), where t is that of all maps together, the inner product of two rows is the mean of the maps' kernels,
+    weighted by their numbers of partitionings.
 
     Attributes
     ----------
@@ -117,13 +118,23 @@ class Composed(Map):
         return list(zip(self.parts, self.options_of(options), strict=True))
 
     def _valued(self, options: Any, value: Any) -> list[tuple[Map, Any, Value]]:
-        return [(part, own, of) for (part, own), of in zip(self._each(options), value, strict=True)]
+        return [
+            (part, own, of) for (part, own), of in zip(self._each(options), self._split(options, value), strict=True)
+        ]
+
+    def _split(self, options: Any, value: Any) -> list[Value]:
+        """The value of each map: a tuple where it has several numbers."""
+        numbers, found = iter(value), []
+        for part, own in self._each(options):
+            taken = tuple(next(numbers) for _ in part.parameter(own).split(JOINED))
+            found.append(taken if len(taken) > 1 else taken[0])
+        return found
 
     def compiled(self, options: Any) -> frozenset[str]:
         return frozenset().union(*(part.compiled(own) for part, own in self._each(options)))
 
     def parameter(self, options: Any) -> str:
-        return JOINED.join(part.name + OF + part.parameter(own) for part, own in self._each(options))
+        return JOINED.join(_names_of(part, part.parameter(own)) for part, own in self._each(options))
 
     # --- the value: one after the other
 
@@ -137,7 +148,7 @@ class Composed(Map):
             for search, (part, own) in zip(searches, self._each(options), strict=True)
         ]
         last = max(map(len, tried)) - 1
-        values = [tuple(of[round(k * (len(of) - 1) / max(1, last))] for of in tried) for k in range(last + 1)]
+        values = [joined([of[round(k * (len(of) - 1) / max(1, last))] for of in tried]) for k in range(last + 1)]
         return self._search(options, n_rows, values)
 
     def refined(self, options: Any, chosen: Sequence[Value], n_rows: int, number: int) -> Search | None:
@@ -150,23 +161,26 @@ class Composed(Map):
         if len(searched) < 2 or number >= len(searched):
             return None
         i, tried = searched[number]
-        ways = {(*one[:i], value, *one[i + 1 :]) for one in chosen for value in (*tried, one[i])}
+        ways = set()
+        for one in chosen:
+            of = self._split(options, one)
+            ways |= {joined([*of[:i], value, *of[i + 1 :]]) for value in (*tried, of[i])}
         return self._search(options, n_rows, sorted(ways))
 
     def _search(self, options: Any, n_rows: int, values: Sequence[Any]) -> Search:
         own = [(part, part.parameter(of), part.search(of, n_rows)) for part, of in self._each(options)]
-        names = [part.name + OF + (search.option if search else parameter) for part, parameter, search in own]
+        names = [_names_of(part, search.option if search else parameter) for part, parameter, search in own]
         return Search(JOINED.join(names), self.parameter(options), tuple(values))
 
     def given(self, options: Any) -> Value | None:
         found = [part.given(own) for part, own in self._each(options)]
-        return None if any(value is None for value in found) else tuple(found)
+        return None if any(value is None for value in found) else joined(found)
 
     def unsearched(self, options: Any, psi: int, n_rows: int) -> Value:
-        return tuple(part.unsearched(own, psi, n_rows) for part, own in self._each(options))
+        return joined([part.unsearched(own, psi, n_rows) for part, own in self._each(options)])
 
     def comparable(self, options: Any, value: Value, n_rows: int) -> Value:
-        return tuple(part.comparable(own, of, n_rows) for part, own, of in self._valued(options, value))
+        return joined([part.comparable(own, of, n_rows) for part, own, of in self._valued(options, value)])
 
     def refused(self, options: Any, value: Value, n_rows: int) -> str | None:
         return next(
@@ -221,15 +235,14 @@ class Composed(Map):
         from ikmap.partitioners.side_by_side import seed_of_part, side_by_side
 
         several: list[Any] = sorted(values)
+        splits = [self._split(options, value) for value in several]
         # Each map makes its cells once for each of its values, however many ways they are put together.
         of_parts = [
-            dict(
-                part.path(own, sorted({of[i] for of in several}), seed_of_part(seed, i), fit_rows, map_rows, n_threads)
-            )
+            dict(part.path(own, sorted({of[i] for of in splits}), seed_of_part(seed, i), fit_rows, map_rows, n_threads))
             for i, (part, own) in enumerate(self._each(options))
         ]
-        for value in several:
-            found = [cells[of] for cells, of in zip(of_parts, value, strict=True)]
+        for value, split in zip(several, splits, strict=True):
+            found = [cells[of] for cells, of in zip(of_parts, split, strict=True)]
             yield value, [side_by_side(sides) for sides in zip(*found, strict=True)]
 
     def needed_bytes(self, options: Any, value: Value, shape: MapShape) -> tuple[float, float]:
@@ -241,6 +254,16 @@ class Composed(Map):
             f"{part.name}: t = {own.t}, {part.planned(own, of, shape)}"
             for part, own, of in self._valued(options, value)
         )
+
+
+def joined(values: Sequence[Value]) -> tuple[Any, ...]:
+    """The numbers of several maps' values, one after the other."""
+    return tuple(number for value in values for number in (value if isinstance(value, tuple) else (value,)))
+
+
+def _names_of(part: Map, names: str) -> str:
+    """The names of a map's numbers, each after that of the map."""
+    return JOINED.join(part.name + OF + name for name in names.split(JOINED))
 
 
 def _specs_of(part: Map) -> Iterator[Spec]:

@@ -326,7 +326,8 @@ class AnyOf(Kind):
         return self._first(value, parsing=False)
 
     def _first(self, value: Any, *, parsing: bool) -> Any:
-        for kind in self.kinds.values():
+        # Whole numbers first: what takes fractions takes them too.
+        for kind in sorted(self.kinds.values(), key=lambda kind: isinstance(kind, Real)):
             try:
                 return kind.parse(value) if parsing else kind.check(value)
             except ValueError:

@@ -34,7 +34,7 @@ class PsiOptions(MapOptions):
 
 
 type Value = Any
-"""The number that is chosen or given for a map, int or float; a tuple of them where it is composed of several maps."""
+"""The number that is chosen or given for a map, int or float; a tuple of them where it has several."""
 
 
 @dataclass(frozen=True)
@@ -175,6 +175,10 @@ class Map:
             As :meth:`fit` or this method gave it. It is not changed: others may hold it.
         """
         raise NotImplementedError
+
+    def sharing(self, options: Any, value: Value) -> Any:
+        """What values have in common whose cells :meth:`path` finds together, in one task of cross-validation."""
+        return None if self.nested else value
 
     def path(
         self,

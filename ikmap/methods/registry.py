@@ -16,6 +16,7 @@ from ikmap.methods.chi2 import CHI2_LINEAR, CHI2_SVM
 from ikmap.methods.composed import AND, composed, names_of
 from ikmap.methods.fourier import FOURIER_LINEAR
 from ikmap.methods.gaussian import GAUSSIAN
+from ikmap.methods.gcws import GCWS
 from ikmap.methods.gmm import COSINE_RBF, GMM_KERNELS
 from ikmap.methods.idk import IDK
 from ikmap.methods.iforest import IFOREST
@@ -260,6 +261,7 @@ for _one in (
     ANNE,
     IFOREST,
     INNE,
+    GCWS,
     SVM,
     LOGISTIC,
     RIDGE,

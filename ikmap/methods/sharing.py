@@ -293,6 +293,10 @@ def _who_uses(able: Sequence[str], names: Methods, program: Program | None) -> s
         learners += [name for name, one in LEARNERS.items() if one.uses({}) and name not in learners]
     if maps and not learners and used:
         return f"found --partitioner {used}, expected {one_of(maps)}"
+    here = [name for name in learners if program is None or name in program.learners]
+    if maps and used and here:
+        of_run = " ".join(name for name in names if name in LEARNERS)
+        return f"found --learner {of_run}, expected {one_of(here)}, or --partitioner {one_of(maps)}"
     if maps:  # it is for want of a learner on cells that there is no map
         learners = [name for name, one in LEARNERS.items() if one.on == "cells" or name in learners]
     if not learners:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from ikmap.partitioners.base import Partitions
+from ikmap.partitioners.gcws import GCWSPartitions
 from ikmap.partitioners.iforest import IForestPartitions, fit_iforest
 from ikmap.partitioners.side_by_side import SideBySide
 from ikmap.partitioners.spheres import SpherePartitions, fit_spheres
@@ -20,6 +21,7 @@ METHODS = ("anne", "iforest")
 
 __all__ = [
     "METHODS",
+    "GCWSPartitions",
     "IForestPartitions",
     "Partitions",
     "SideBySide",

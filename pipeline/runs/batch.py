@@ -12,7 +12,7 @@ from typing import Any
 
 from ikmap.methods import LEARNERS
 from ikmap.methods.map import Value
-from ikmap.methods.search import numbers_of, shown, size_of
+from ikmap.methods.search import numbers_of, shown
 from pipeline.datasets.registry import ResolvedDataset
 from pipeline.errors import InputError
 from pipeline.params import Params
@@ -22,7 +22,7 @@ from pipeline.running.healing import until_whole
 from pipeline.running.side_by_side import side_by_side
 from pipeline.running.stage import Context
 from pipeline.runs.metrics import Invocation, finish_run, records_of_stages
-from pipeline.runs.plan import DataSizes, largest_value, least_plan, make_plan
+from pipeline.runs.plan import DataSizes, largest_of, largest_value, least_plan, make_plan
 from pipeline.stages.cells import cells, explain
 from pipeline.stages.evaluate import evaluate
 from pipeline.stages.ingest import ingest
@@ -133,7 +133,7 @@ def _stages(
     on_cells, values = widths(params, selection, ingested["rows_train"])
     compile_for(context, on_cells.values())
     Cs = (selection or {}).get("chosen_C", {})
-    largest = max(on_cells.values(), key=size_of, default=0)
+    largest = largest_of(params, on_cells.values())
     if not _refused(params, largest, ingested):  # else the next stage says what is wrong
         _plan(context, ingested, largest, invocation, show=invocation.explain)
     fitted: dict[Value, Fitted] = {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -191,7 +191,12 @@ def largest_value(params: Params, rows_train: int) -> Value:
     found = [params.width(name, rows_train) for name in on_cells]
     if None in found and (search := params.map.search(params.map_options, min(rows_train, params.cv_rows))):
         found.append(search.values[-1])
-    return max((value for value in found if value is not None), key=size_of, default=0)
+    return largest_of(params, [value for value in found if value is not None])
+
+
+def largest_of(params: Params, values: Iterable[Value]) -> Value:
+    """The value that makes the most cells, of several of the map of a run; 0 of none."""
+    return max(values, key=lambda value: params.map.n_cells(params.map_options, value), default=0)
 
 
 def least_plan(params: Params, data: ResolvedDataset, workers: int, *, stream: bool = False) -> Plan | None:

@@ -51,6 +51,14 @@ def cells(context: Context, fitted: Sequence[Fitted]) -> dict[str, Any]:
     first = fitted[0].label
     censuses = [record["census"] for record in records if record["side"] == "train" and record["map"] == first]
     found = counted(PreparedRows(store, "train").preparation.task, censuses)
+    for model in fitted:
+        absent = sum(record.get("without_cells", 0) for record in records if record["map"] == model.label)
+        if absent:
+            n = sum(record["rows"] for record in records if record["map"] == model.label)
+            context.events.message(
+                f"cells: {absent:,} of {n:,} rows have no cell in any partitioning of {model.label}: all of them have "
+                "the same prediction"
+            )
     gpu = evidence_of(records)
     if warning := warning_of(gpu.get("gpu", {})):
         context.events.message(warning)
@@ -100,5 +108,6 @@ def map_shard(store: Store, fitted: Fitted, side: str, start: int, stop: int, de
         "bytes_read": int(read),
         "bytes_written": codes.nbytes + labels.nbytes,
         "map": fitted.label,
+        "without_cells": int(np.count_nonzero((codes < 0).all(axis=1))),
         "census": task.census(labels) if side == "train" else None,
     }

@@ -6,6 +6,7 @@ import math
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -69,7 +70,10 @@ def cell_values(params: Params, n_rows: int) -> list[Value]:
 def groups_of(psis: list[Value], fold: int, params: Params) -> list[list[Value]]:
     """Divide the values of psi among tasks; how they are divided does not change the result."""
     if not params.map.nested:
-        return [[psi] for psi in psis]  # each is made anew
+        shared: dict[Any, list[Value]] = {}
+        for psi in psis:
+            shared.setdefault(params.map.sharing(params.map_options, psi), []).append(psi)
+        return list(shared.values())
     if fold:
         return [psis] if psis else []  # one nearest-neighbour search serves all psi
     ends = FIRST if params.budget is None else FIRST_OF_BUDGET

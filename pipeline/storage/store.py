@@ -110,6 +110,8 @@ class Store:
         """Write a group of arrays whole, replacing one of that name. Returns the bytes of the arrays."""
         self.delete(name)
         members: dict[str, str] = {}
+        if not arrays:  # with arrays, Zarr makes the groups above them
+            zarr.create_group(self.path, path=name)
         for key, array in arrays.items():
             rows = max(1, CHUNK_BYTES // max(1, array.nbytes // max(1, len(array))))
             zarr.create_array(

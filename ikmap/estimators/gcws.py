@@ -1,0 +1,206 @@
+"""scikit-learn transformer over weighted minwise hashes."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from ikmap.cells import Cells
+from ikmap.kernels.isolation import isolation_kernel
+from ikmap.partitioners.gcws import MOST_BITS, MOST_P, GCWSPartitions
+from ikmap.rows import Rows, as_rows, check_finite
+
+CODES = ("0-bit", "full")
+BLOCK_PAIRS = 1 << 24
+"""Pairs of rows whose matches are counted at once."""
+
+
+class GCWSMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Feature map whose inner products are about the generalized min-max kernel, by weighted minwise hashing.
+
+    The kernel of u and v is (sum_i min(u_i, v_i)^p / sum_i max(u_i, v_i)^p)^gamma, where negative values are
+    coordinates of their own, with their absolute values.
+
+    Parameters
+    ----------
+    n_estimators : int, default=100
+        Number t of hashes. Inner products vary around the kernel with a standard error of sqrt(K (1 - K) / t).
+    p : float, default=0.25
+        Exponent of the values, above 0 and at most 1e6; 1 is the kernel without one.
+    b : int, default=8
+        Bits of a code, 1 to 16: 2^b columns for each hash. Different rows match by chance in 1 of 2^b.
+    code : {"full", "0-bit"}, default="full"
+        "0-bit" keeps only which column wins a hash: rows match more often than the kernel says.
+    gamma : int, default=1
+        Exponent of the kernel: so many hashes make one code.
+    normalize : bool, default=True
+        Entries of the transformed rows are 1/sqrt(t), so that inner products are kernel values; else 1.
+    n_jobs : int or None, default=None
+        Number of threads; None or a negative number means all usable cores.
+    random_state : int, RandomState or None, default=None
+        Seed. Results do not depend on the number of threads or on how rows are grouped in calls.
+
+    Attributes
+    ----------
+    partitions_ : GCWSPartitions
+    cells_ : Cells
+        Of the rows of :meth:`fit`, packed: what :meth:`kneighbors` looks in.
+    n_features_in_ : int
+
+    Notes
+    -----
+    A row of zeros has no cell, so its kernel value is 0 with every row, itself included; a warning says how many.
+    Source: Li, Tunable GMM kernels, sections 4 and 5; algorithms.md, 10.3 and 10.4.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ikmap import GCWSMap
+    >>> X = np.array([[1.0, 2.0], [1.0, 1.0], [-3.0, 0.0]])
+    >>> hashed = GCWSMap(n_estimators=2000, p=1.0, random_state=0).fit(X)
+    >>> K = hashed.kernel(X)
+    >>> bool(abs(K[0, 1] - 2 / 3) < 0.05)
+    True
+    >>> hashed.kneighbors(X[:1], 2)[1].tolist()
+    [[0, 1]]
+    """
+
+    def __init__(
+        self,
+        n_estimators: int = 100,
+        p: float = 0.25,
+        b: int = 8,
+        *,
+        code: str = "full",
+        gamma: int = 1,
+        normalize: bool = True,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.n_estimators = n_estimators
+        self.p = p
+        self.b = b
+        self.code = code
+        self.gamma = gamma
+        self.normalize = normalize
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002
+        """Take the number of columns and a seed, and hash the rows for :meth:`kneighbors`.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix, shape (n, d)
+        y : ignored
+
+        Raises
+        ------
+        ValueError
+            If a parameter is out of range, or an entry is not finite.
+        """
+        rows = self._rows(X, reset=True)
+        for name, most in (("n_estimators", None), ("b", MOST_BITS), ("gamma", None)):
+            _check_whole(name, getattr(self, name), most)
+        if isinstance(self.p, bool) or not isinstance(self.p, (int, float, np.number)) or not 0 < self.p <= MOST_P:
+            raise ValueError(f"p must be a number above 0 and at most {MOST_P:g}, got {self.p!r}")
+        if self.code not in CODES:
+            raise ValueError(f"code must be one of {', '.join(CODES)}, got {self.code!r}")
+        seed = self.random_state
+        if not isinstance(seed, (int, np.integer)):
+            seed = check_random_state(seed).randint(2**31 - 1)
+        self.partitions_ = GCWSPartitions(
+            seed=int(seed),
+            t=int(self.n_estimators),
+            p=float(self.p),
+            b=int(self.b),
+            gamma=int(self.gamma),
+            full=self.code == "full",
+            n_features=int(rows.shape[1]),
+        )
+        found = self.partitions_.cells(rows, self._n_threads)
+        if empty := int(np.count_nonzero(found.codes[:, 0] < 0)):
+            warnings.warn(f"{empty} of {len(found)} rows are all zeros: they have no cells", stacklevel=2)
+        self.cells_ = found.packed()
+        return self
+
+    def cells(self, X: Any) -> np.ndarray:
+        """Cell of each row in each partitioning: int32 array of shape (n, t); -1 in rows of zeros."""
+        return self._map(X).codes
+
+    def transform(self, X: Any) -> sp.csr_array:
+        """One-hot form of the cells: CSR of shape (n, t * 2^b) with t entries in each row, none in rows of zeros."""
+        return self._map(X).to_csr(normalize=self.normalize)
+
+    def kernel(self, X: Any, Y: Any = None) -> np.ndarray:
+        """Estimated kernel matrix: for each pair the share of partitionings in which their codes match."""
+        return isolation_kernel(self._map(X), None if Y is None else self._map(Y), self._n_threads)
+
+    def kneighbors(self, X: Any, n_neighbors: int = 5) -> tuple[np.ndarray, np.ndarray]:
+        """Find the rows of :meth:`fit` with the most matching codes.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix, shape (n, d)
+        n_neighbors : int, default=5
+
+        Returns
+        -------
+        similarities : float64 ndarray, shape (n, n_neighbors)
+            Share of the codes that match, descending.
+        indices : int64 ndarray, shape (n, n_neighbors)
+            Numbers of those rows; of equals the lower ones first.
+
+        Raises
+        ------
+        ValueError
+            If there are fewer rows than neighbours.
+        """
+        found = self._map(X)
+        _check_whole("n_neighbors", n_neighbors, len(self.cells_))
+        similar, indices = np.empty((len(found), n_neighbors)), np.empty((len(found), n_neighbors), dtype=np.int64)
+        at_once = max(1, BLOCK_PAIRS // len(self.cells_))
+        for start in range(0, len(found), at_once):
+            rows = slice(start, start + at_once)
+            K = isolation_kernel(found[rows], self.cells_, self._n_threads)
+            order = np.argsort(-K, axis=1, kind="stable")[:, :n_neighbors]
+            similar[rows], indices[rows] = np.take_along_axis(K, order, axis=1), order
+        return similar, indices
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.partitions_.offsets[-1])
+
+    @property
+    def _n_threads(self) -> int | None:
+        return None if self.n_jobs is None or self.n_jobs < 0 else self.n_jobs
+
+    def _map(self, X: Any) -> Cells:
+        check_is_fitted(self)
+        return self.partitions_.cells(self._rows(X, reset=False), self._n_threads)
+
+    def _rows(self, X: Any, reset: bool) -> Rows:
+        rows = as_rows(
+            validate_data(self, X, accept_sparse="csr", dtype=np.float64, ensure_all_finite=False, reset=reset)
+        )
+        check_finite(rows)
+        return rows
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+def _check_whole(name: str, value: Any, most: int | None) -> None:
+    whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+    if not whole or not 1 <= value <= (most or math.inf):
+        limits = f"from 1 to {most}" if most else "of at least 1"
+        raise ValueError(f"{name} must be a whole number {limits}, got {value!r}")

@@ -1,0 +1,147 @@
+"""GCWS partitions: the cell of a row is what a weighted minwise hash says of its largest values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ikmap._threads import for_each_block, usable_cores
+from ikmap.cells import Cells
+from ikmap.partitioners._gcws_draws_loops import LANES, draw, logarithms
+from ikmap.partitioners._gcws_loops import NEW, cut, hash_rows, take_csr, take_dense
+from ikmap.partitioners.base import Partitions
+from ikmap.rows import Rows, as_rows
+from ikmap.seeds import generator
+
+STREAM = 4_000_002
+"""Seed path of the keys of hashes."""
+MOST_BITS = 16
+MOST_P = 1e6
+"""Beyond it p ln(u) / r might leave the numbers that an int64 has."""
+LEAST_VALUES, MOST_VALUES = 1 << 16, 1 << 20
+"""Non-zeros of a block of rows: few enough for the cache; but of many columns more, as each block draws anew."""
+VALUES_OF_A_COLUMN = 64
+
+
+@dataclass(frozen=True, eq=False)
+class GCWSPartitions(Partitions):
+    """t hashes, under which two rows have the same code as often as their pGMM kernel says, to the power gamma.
+
+    With u~ the values of a row, positive ones and absolute values of negative ones as coordinates of their own, hash j
+    takes the coordinate i with the smallest ln c - r (tau_i + 1 - beta), where tau_i = floor(p ln u~_i / r + beta) and
+    r, c ~ Gamma(2, 1), beta ~ U(0, 1) are drawn for j and i. A row of zeros has no cell (-1).
+
+    Parameters
+    ----------
+    seed : int
+        Draws of hash j and coordinate i come from (seed, j, i) alone: no table of them is kept, and they are the same
+        for all p, b and numbers of hashes, columns and rows.
+    t : int
+        Number of hashes.
+    p : float
+        Exponent of the values, in (0, 1e6].
+    b : int
+        Bits of a code, 1 to 16.
+    gamma : int
+        So many independent hashes make one code.
+    full : bool
+        Codes are made of i and tau of the winner, of i alone otherwise.
+    n_features : int
+
+    Notes
+    -----
+    Arithmetic is float32 with fused multiply-add, after logarithms in float64; of coordinates with the same value of
+    the smallest, those with |u| = 1 come first, then those of lower number. Coordinates and tau are mixed before they
+    are cut to b bits, by other random bits for each hash, so that no bit of a code is lost where all values are
+    positive. Source: Li, Tunable GMM kernels, sections 4 and 5; algorithms.md, 10.3 and 10.4.
+    """
+
+    kind: ClassVar[str] = "gcws"
+
+    seed: int
+    t: int
+    p: float
+    b: int
+    gamma: int
+    full: bool
+    n_features: int
+
+    @property
+    def n_partitions(self) -> int:
+        return self.t
+
+    @property
+    def offsets(self) -> np.ndarray:
+        return np.arange(self.t + 1, dtype=np.int64) << self.b
+
+    @cached_property
+    def _keys(self) -> np.ndarray:
+        """Of each of the hashes that a code is made of: uint64, shape (gamma, t), t rounded up to LANES."""
+        width = -(-self.t // LANES) * LANES
+        keys = [generator(self.seed, STREAM, g).integers(2**64, size=width, dtype=np.uint64) for g in range(self.gamma)]
+        return np.array(keys)
+
+    def cells(self, X: Rows, n_threads: int | None = None) -> Cells:
+        """Map points to cells.
+
+        Parameters
+        ----------
+        X : float64 ndarray or csr_array, shape (n, d)
+        n_threads : int, optional
+            At most this many threads; default: all usable cores.
+
+        Returns
+        -------
+        Cells
+            int32 codes of shape (n, t), each in [0, 2^b); -1 in rows without a value.
+        """
+        n, d = X.shape
+        if d != self.n_features:
+            raise ValueError(f"X has {d} columns, the model was fitted on {self.n_features}")
+        codes = np.empty((n, self.t), dtype=np.int32)
+        threads = n_threads or usable_cores()
+        values = X.size if isinstance(X, np.ndarray) else X.nnz
+        wanted = min(max(VALUES_OF_A_COLUMN * d, LEAST_VALUES), MOST_VALUES)
+        at_once = min(max(1, n * wanted // max(values, 1)), max(64, -(-n // threads)))
+
+        def work(start: int, stop: int) -> None:
+            self._hash(as_rows(X[start:stop]), codes[start:stop])
+
+        for_each_block(work, n, at_once, n_threads)
+        return Cells(codes, self.offsets)
+
+    def _hash(self, X: Rows, codes: np.ndarray) -> None:
+        slots, sizes, ends, coordinates = non_zeros(X)
+        logs = np.empty(sizes.size)
+        logarithms(sizes, logs)
+        x = (self.p * logs).astype(np.float32)
+        tables = np.empty((coordinates.size, 4, LANES), np.float32)
+        labels = np.empty((coordinates.size, LANES), np.uint32)
+        words = np.empty((codes.shape[0], LANES), np.uint32)
+        for start in range(0, self.t, LANES):
+            words[:] = 0
+            for keys in self._keys[:, start : start + LANES]:
+                draw(np.ascontiguousarray(keys), coordinates, tables, labels)
+                hash_rows(tables, labels, slots, x, ends, self.full, words)
+            cut(words, ends, np.uint32(32 - self.b), codes[:, start : start + LANES])
+
+
+def non_zeros(X: Rows) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Values of rows, for the loops: slots, absolute values, where rows begin, and the coordinate of each slot."""
+    n, d = X.shape
+    values = int(np.count_nonzero(X)) if isinstance(X, np.ndarray) else int(X.nnz)
+    most = min(values, 2 * d) + 1
+    bits = max(4, (2 * most).bit_length())
+    places, found = np.full(1 << bits, NEW, np.int32), np.empty(most, np.uint64)
+    slots, sizes, ends = np.empty(values, np.int32), np.empty(values), np.empty((n + 1, 2), np.int64)
+    where = (places, found, np.uint64(64 - bits), slots, sizes, ends)
+    if isinstance(X, np.ndarray):
+        used = take_dense(X, *where)
+    else:
+        rows: Any = X if X.has_sorted_indices else X.sorted_indices()
+        indices, indptr = rows.indices.astype(np.int32, copy=False), rows.indptr.astype(np.int64, copy=False)
+        used = take_csr(rows.data, indices, indptr, *where)
+    return slots, sizes, ends, found[:used].copy()
