@@ -317,7 +317,7 @@ class OnlineOptions(BatchOptions):
     PROGRAM: ClassVar[str] = "flows.online"
     DESCRIPTION: ClassVar[str] = (
         "Predict and then learn from one block of rows after the other, with several learners on one stream. "
-        "The first rows choose parameters and the map, which then stays as it is, unless it is one that grows."
+        "The first rows choose parameters and the map, which stays as it is unless it grows."
     )
 
     learner: tuple[str, ...] = option(

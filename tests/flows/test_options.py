@@ -257,7 +257,7 @@ GIVEN: dict[str, dict[str, object]] = {
     "flavour": {"flavour": "script"}, "online_loss": {"online_loss": "logistic"}, "sigma_is": {"sigma_is": "width"},
     "code": {"partitioner": "gcws", "code": "0-bit"},
     "chi2_order": {"chi2_order": 2}, "alert_rate": {"alert_rate": 0.1}, "half_life": {"half_life": 100.0},
-    "p": {"kernel": "pgmm", "p": 0.5}, "le": {"kernel": "egmm", "le": 2.0},
+    "p": {"partitioner": "gcws", "p": 1.0}, "le": {"kernel": "egmm", "le": 2.0},
 }  # fmt: skip
 
 
