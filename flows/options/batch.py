@@ -167,7 +167,7 @@ class BatchOptions(CommonOptions):
         ),
         group=FEATURES,
         common=True,
-        help=f"how space is cut into cells: {', '.join(f'{name} by {one.title}' for name, one in MAPS.items())}; "
+        help=f"cells: {', '.join(f'{name} by {one.title}' for name, one in MAPS.items())}; "
         "auto: by the learner; several (iforest,anne): side by side",
     )
     cv_rows: int = option(
