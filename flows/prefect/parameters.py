@@ -5,13 +5,13 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Union
 
 from pydantic import Field
 
 from flows.options.command_line import Options
 from flows.options.kinds import ClusterName, Pairs
-from ikmap.methods.kinds import AnyOf, Choice, Flag, Integer, Names, OneOrMore, Real, Several
+from ikmap.methods.kinds import AnyOf, Choice, Flag, Integer, Kind, Names, OneOrMore, Real, Several
 from ikmap.methods.options import Spec
 
 Result = dict[str, Any]
@@ -51,34 +51,37 @@ def explanation(spec: Spec) -> str:
 
 def _annotation(spec: Spec) -> Any:
     """The type of an option, with its range."""
-    text: Any = Annotated[str, Field(pattern=NOT_EMPTY)]
-    kind: Any = list[text] if isinstance(spec.default, tuple) else text
-    match spec.kind:
-        case OneOrMore(pattern=pattern):
-            kind = Annotated[str, Field(pattern=pattern)]
-        case Choice(known=names):
-            kind = Literal[names]
-        case ClusterName(choice=choice):
-            kind = Annotated[str, Field(pattern=rf"^({'|'.join(choice.known)}|(tcp|tls)://.+:\d+|file:.*\S.*)$")]
-        case Several(choice=choice):
-            kind = Annotated[list[Literal[choice.known]], Field(min_length=1)]  # type: ignore[name-defined]
-        case Names():
-            kind = Annotated[list[text], Field(min_length=1)]
-        case Pairs():
-            kind = list[Annotated[str, Field(pattern=r"^\s*[^=\s].*=.*\S")]]
-        case Flag():
-            kind = bool
-        case Integer(low=low, high=high, words=words):
-            kind = Annotated[int, Field(ge=low, le=high)]
-            if words:
-                kind = kind | Literal[words]
-        case AnyOf():
-            kind = int | float | bool | text
-        case Real(low=low, high=high, words=words):
-            kind = Annotated[float, Field(gt=low, lt=high, allow_inf_nan=False)]
-            if words:
-                kind = kind | Literal[words]
+    kind = _type(spec.kind, several=isinstance(spec.default, tuple))
     return kind | None if spec.default is None else kind
+
+
+def _type(kind: Kind, *, several: bool = False) -> Any:
+    """What a kind takes, as a type; a text is a list of texts where `several` are asked for."""
+    text = Annotated[str, Field(pattern=NOT_EMPTY)]
+    match kind:
+        case OneOrMore(pattern=pattern):
+            return Annotated[str, Field(pattern=pattern)]
+        case Choice(known=names):
+            return Literal[names]
+        case ClusterName(choice=choice):
+            return Annotated[str, Field(pattern=rf"^({'|'.join(choice.known)}|(tcp|tls)://.+:\d+|file:.*\S.*)$")]
+        case Several(choice=choice):
+            return Annotated[list[Literal[choice.known]], Field(min_length=1)]  # type: ignore[name-defined]
+        case Names():
+            return Annotated[list[text], Field(min_length=1)]  # type: ignore[valid-type]
+        case Pairs():
+            return list[Annotated[str, Field(pattern=r"^\s*[^=\s].*=.*\S")]]
+        case Flag():
+            return bool
+        case Integer(low=low, high=high, words=words):
+            whole = Annotated[int, Field(ge=low, le=high)]
+            return whole | Literal[words] if words else whole
+        case Real(low=low, high=high, words=words):
+            number = Annotated[float, Field(gt=low, lt=high, allow_inf_nan=False)]
+            return number | Literal[words] if words else number
+        case AnyOf(kinds=kinds):
+            return Union[tuple(map(_type, kinds.values()))]  # noqa: UP007
+    return list[text] if several else text  # type: ignore[valid-type]
 
 
 def _plain(value: Any) -> Any:

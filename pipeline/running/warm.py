@@ -33,6 +33,7 @@ MODULES = (
     "pipeline.streams.take_initial",
     "pipeline.stages.evaluate",
     "pipeline.runs.score",
+    "pipeline.runs.study",
 )
 
 

@@ -67,7 +67,7 @@ def test_the_command_line_lists_it() -> None:
     asked = BatchOptions.parse(["--dataset", "a9a", "--learner", "nogd", "--kernel", CAUCHY.name])
     assert set(asked.methods) == {"nogd", CAUCHY.name}
     assert CAUCHY.name in BatchOptions.specs()["kernel"].kind.known
-    with pytest.raises(InputError, match=f"expected one of laplacian, gaussian, chi2, {CAUCHY.name}"):
+    with pytest.raises(InputError, match=f"expected one of laplacian, gaussian, .*, {CAUCHY.name}$"):
         BatchOptions.parse(["--dataset", "a9a", "--learner", "nogd", "--kernel", "isolation"])
 
 
