@@ -33,7 +33,7 @@ LAYOUTS = {
         "narrow": "Tuple((u1[:, ::1], u8[::1], f8, f8))",
         "wide": "Tuple((u2[:, ::1], u8[::1], f8, f8))",
     },
-    "mapped": {"": "Tuple((i4[:, ::1], u8[::1], f8))"},
+    "mapped": {"": "Tuple((u4[:, ::1], u8[::1], f8))"},
     "dense": {"": "UniTuple(f8[:, ::1], 1)"},
     "csr": {"": "Tuple((f8[::1], i4[::1], i8[::1]))"},
 }

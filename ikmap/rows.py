@@ -31,6 +31,15 @@ def as_csr(X: Rows) -> sp.csr_array:
     return sp.csr_array(X) if isinstance(X, np.ndarray) else X
 
 
+def csr_arrays(X: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Values, columns and beginnings of rows, as compiled loops take them: each is compiled for one kind of integers.
+
+    Columns are int32 and beginnings int64, whatever SciPy chose; int64 both for 2^31 columns or more.
+    """
+    columns = np.int32 if X.shape[1] <= np.iinfo(np.int32).max else np.int64
+    return X.data, X.indices.astype(columns, copy=False), X.indptr.astype(np.int64, copy=False)
+
+
 def take_rows(X: Rows, numbers: np.ndarray) -> Rows:
     """Return a copy of some rows."""
     return X[numbers]

@@ -68,7 +68,7 @@ def _type(kind: Kind, *, several: bool = False) -> Any:
         case Several(choice=choice):
             return Annotated[list[Literal[choice.known]], Field(min_length=1)]  # type: ignore[name-defined]
         case Names():
-            return Annotated[list[text], Field(min_length=1)]  # type: ignore[valid-type]
+            return Annotated[list[text], Field(min_length=1)]
         case Pairs():
             return list[Annotated[str, Field(pattern=r"^\s*[^=\s].*=.*\S")]]
         case Flag():
@@ -81,7 +81,7 @@ def _type(kind: Kind, *, several: bool = False) -> Any:
             return number | Literal[words] if words else number
         case AnyOf(kinds=kinds):
             return Union[tuple(map(_type, kinds.values()))]  # noqa: UP007
-    return list[text] if several else text  # type: ignore[valid-type]
+    return list[text] if several else text
 
 
 def _plain(value: Any) -> Any:

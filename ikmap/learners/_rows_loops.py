@@ -3,7 +3,7 @@
 A learner's loop is written once and calls the functions below. Numba picks the version for a layout by the type of the
 ``rows`` tuple. The layouts, as made by :func:`rows.row_arrays`:
 
-    cells   (codes (n, t) integers, base (t,) uint64, value float)
+    cells   (codes (n, t) unsigned, base (t,) uint64, value float)
     dense   (X (n, d) float64,)
     CSR     (data float64, indices, indptr)
     gapped  (codes (n, t) unsigned, base (t,), value float, absent integer): cells; code ``absent``: there is none

@@ -10,6 +10,7 @@ import scipy.sparse as sp
 
 from ikmap.cells import Cells, absent_code
 from ikmap.learners._codes_loops import first_bad_code, largest_codes
+from ikmap.rows import csr_arrays
 
 type Rows = Cells | np.ndarray | sp.csr_array | sp.csr_matrix
 
@@ -145,21 +146,24 @@ def check_rows(rows: Rows, columns: int | None = None) -> bool:
 def row_arrays(rows: Rows, value: float = 1.0, *, complete: bool = False) -> tuple[Any, ...]:
     """The tuple of arrays that compiled loops take (see ``_rows_loops``); no copy where types fit.
 
+    Codes are unsigned, of 8, 16 or 32 bits, so that each loop is compiled for three types and not for eight.
+
     ``value`` is the feature value of a cell, ``complete`` what :func:`check_rows` returned.
     """
     if isinstance(rows, Cells):
-        arrays = np.ascontiguousarray(rows.codes), rows.offsets[:-1].astype(np.uint64), float(value)
-        if complete or rows.complete:
-            return arrays
-        codes = arrays[0].view(f"u{arrays[0].itemsize}")
-        return codes, *arrays[1:], absent_code(codes.dtype, rows.offsets)
+        codes = np.ascontiguousarray(rows.codes)
+        if codes.itemsize == 8 and np.diff(rows.offsets).max(initial=0) < np.iinfo(np.uint32).max:
+            codes = codes.astype(np.uint32)
+        codes = codes.view(f"u{codes.itemsize}")
+        arrays = codes, rows.offsets[:-1].astype(np.uint64), float(value)
+        return arrays if complete or rows.complete else (*arrays, absent_code(codes.dtype, rows.offsets))
     matrix: Any = rows
     if sp.issparse(matrix):
         if not matrix.has_canonical_format:  # Repeated entries of a row would spoil its norm.
             matrix = matrix.copy()
             matrix.sum_duplicates()
-        data = np.ascontiguousarray(matrix.data, dtype=np.float64)
-        return data, matrix.indices, matrix.indptr.astype(np.int64, copy=False)
+        values, columns, begin = csr_arrays(matrix)
+        return np.ascontiguousarray(values, dtype=np.float64), columns, begin
     return (np.ascontiguousarray(matrix, dtype=np.float64),)
 
 

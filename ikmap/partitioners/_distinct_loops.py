@@ -25,7 +25,7 @@ def hash_dense_rows(rows, out):
 
 @compiled(
     {
-        "anne sparse": "f8[::1], i8[::1], i8[::1], u8[::1]",
+        "anne sparse": "f8[::1], i4[::1], i8[::1], u8[::1]",
     }
 )
 def hash_csr_rows(data, indices, indptr, out):

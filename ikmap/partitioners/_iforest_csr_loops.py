@@ -56,7 +56,8 @@ def grow_csr(data, indices, indptr, n_features, rows, uniforms, max_depth, featu
     todo = np.empty((2 * rows.size + 2, 5), np.int64)
     todo[0] = (0, rows.size, 0, NONE, 0)
     height = 1
-    books = [_open_books(points, rows, 0, 0, where, 0)]  # no points: only to tell the compiler the type
+    nothing = np.int64(0)  # not a literal, which would be compiled for once more
+    books = [_open_books(points, rows, nothing, nothing, where, nothing)]  # only to tell the compiler the type
     while height:
         height -= 1
         begin, end, depth, parent, opened = todo[height]

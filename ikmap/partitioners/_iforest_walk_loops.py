@@ -152,7 +152,7 @@ def walk_dense(points, used, nodes, roots, heights, at_once, codes):
 
 @compiled(
     {
-        "iforest sparse": "f8[::1], i8[::1], i8[::1], i4[::1], i8, u8[:, ::1], i8[::1], i8[::1], i8, i4[:, ::1]",
+        "iforest sparse": "f8[::1], i4[::1], i8[::1], i4[::1], i8, u8[:, ::1], i8[::1], i8[::1], i8, i4[:, ::1]",
     }
 )
 def walk_csr(data, indices, indptr, slot, n_slots, nodes, roots, heights, at_once, codes):

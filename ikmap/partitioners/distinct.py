@@ -6,6 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ikmap.partitioners._distinct_loops import hash_csr_rows, hash_dense_rows
+from ikmap.rows import csr_arrays
 
 
 def distinct_rows(X: np.ndarray | sp.csr_array) -> tuple[np.ndarray, np.ndarray]:
@@ -33,7 +34,8 @@ def distinct_rows(X: np.ndarray | sp.csr_array) -> tuple[np.ndarray, np.ndarray]
         X = np.ascontiguousarray(X + 0.0)  # -0.0 becomes 0.0
         hash_dense_rows(X, hashes)
     else:
-        hash_csr_rows(X.data + 0.0, X.indices, X.indptr, hashes)
+        values, columns, begin = csr_arrays(X)
+        hash_csr_rows(values + 0.0, columns, begin, hashes)
     order = np.argsort(hashes, kind="stable")
     starts = np.flatnonzero(np.r_[True, np.diff(hashes[order]) != 0])
     head = np.empty(n, dtype=np.int64)

@@ -13,7 +13,7 @@ from ikmap.cells import Cells
 from ikmap.partitioners._gcws_draws_loops import LANES, draw, logarithms
 from ikmap.partitioners._gcws_loops import NEW, cut, hash_rows, take_csr, take_dense
 from ikmap.partitioners.base import Partitions
-from ikmap.rows import Rows, as_rows
+from ikmap.rows import Rows, as_rows, csr_arrays
 from ikmap.seeds import generator
 
 STREAM = 4_000_002
@@ -142,6 +142,5 @@ def non_zeros(X: Rows) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         used = take_dense(X, *where)
     else:
         rows: Any = X if X.has_sorted_indices else X.sorted_indices()
-        indices, indptr = rows.indices.astype(np.int32, copy=False), rows.indptr.astype(np.int64, copy=False)
-        used = take_csr(rows.data, indices, indptr, *where)
+        used = take_csr(*csr_arrays(rows), *where)
     return slots, sizes, ends, found[:used].copy()

@@ -17,7 +17,7 @@ from ikmap.partitioners._iforest_walk_loops import LANES, pack_tree, walk_csr, w
 from ikmap.partitioners.base import Partitions
 from ikmap.partitioners.iforest_descent import Descent
 from ikmap.partitioners.mapper import Place
-from ikmap.rows import Rows, as_rows, take_rows
+from ikmap.rows import Rows, as_rows, csr_arrays, take_rows
 from ikmap.seeds import generator
 
 ROUTE_BLOCK = 2048
@@ -100,7 +100,7 @@ class IForestPartitions(Partitions):
             if isinstance(rows, np.ndarray):
                 walk_dense(rows, used, *trees)
             else:
-                walk_csr(rows.data, rows.indices, rows.indptr, slot, used.size, *trees)
+                walk_csr(*csr_arrays(rows), slot, used.size, *trees)
 
         for_each_block(work, n, ROUTE_BLOCK, n_threads)
         return Cells(codes, self.offsets)
@@ -173,8 +173,9 @@ def fit_iforest(
             if isinstance(points, np.ndarray):
                 n_nodes[i] = grow_dense(points, *tree)
             else:
-                used, columns = np.unique(points.indices, return_inverse=True)
-                n_nodes[i] = grow_csr(points.data, columns, points.indptr, used.size, *tree)
+                values, columns, begin = csr_arrays(points)
+                used, places = np.unique(columns, return_inverse=True)
+                n_nodes[i] = grow_csr(values, places, begin, used.size, *tree)
                 split = feature[i] != LEAF
                 split[n_nodes[i] :] = False
                 feature[i, split] = used[feature[i, split]]

@@ -13,7 +13,7 @@ from ikmap.cells import Cells
 from ikmap.partitioners._spheres_loops import leave_out_csr, leave_out_dense, radii_csr, radii_dense
 from ikmap.partitioners.base import Partitions
 from ikmap.partitioners.voronoi import VoronoiPartitions, fit_voronoi
-from ikmap.rows import Rows, as_dense
+from ikmap.rows import Rows, as_dense, csr_arrays
 
 BLOCK_ROWS = 1024
 
@@ -99,4 +99,4 @@ def _parts(rows: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     csr = sp.csr_array(rows)
     if not csr.has_sorted_indices:
         csr = csr.sorted_indices()
-    return csr.data, csr.indices.astype(np.int32, copy=False), csr.indptr.astype(np.int64, copy=False)
+    return csr_arrays(csr)

@@ -21,7 +21,7 @@ from typing import Any
 
 import psutil
 import pytest
-from distributed import Client, LocalCluster
+from distributed import Client, Future, LocalCluster
 
 from cluster import certificates, connect
 from cluster.closed import METRICS, PAGES
@@ -54,8 +54,8 @@ def listening() -> set[int]:
     return {place.port for place in found}
 
 
-def spill(client: Client) -> list[str]:
-    """Have every worker keep something in a file. Returns the folders of the workers."""
+def spill(client: Client) -> tuple[list[str], list[Future]]:
+    """Have every worker keep something in a file, for as long as the futures live; the folders of the workers."""
     kept = client.map(lambda number: b"row" * 10**6 + bytes([number]), range(4), pure=False)
     client.gather(kept)
 
@@ -63,7 +63,7 @@ def spill(client: Client) -> list[str]:
         assert dask_worker.data.evict() > 0
         return str(dask_worker.local_directory)
 
-    return list(client.run(evict).values())
+    return list(client.run(evict).values()), kept
 
 
 def files_in(folder: Path) -> list[str]:
@@ -126,7 +126,8 @@ def owned(open_folder: Path) -> Iterator[Owned]:
             batch, online = open_folder / "batch", open_folder / "online"
             run_batch.run(BatchOptions.parse([*on, "--run-dir", str(batch)]), events=QuietProgress())
             run_online.run(OnlineOptions.parse([*on, "--run-dir", str(online)]), events=QuietProgress())
-            workers = [Path(folder) for folder in spill(handle.client)]
+            spilled, _kept = spill(handle.client)
+            workers = [Path(folder) for folder in spilled]
             (scratch,) = (open_folder / "tmp").glob("ikmap-dask-*")
             assert all(folder.is_relative_to(scratch) and files_in(folder / "storage") for folder in workers)
             told = handle.client.scheduler_info(n_workers=-1)

@@ -168,12 +168,12 @@ def sweep_lanes(rows, norms, objectives, W, alpha, order, active, threshold, see
     seen[:] = 0.0
     margins, changes = np.empty(LANES), np.empty(LANES)
     for s in range(size):
-        i = visits[s]
+        i = np.int64(visits[s])
         if s + AHEAD < size:
-            fetch(rows, visits[s + AHEAD])
+            fetch(rows, np.int64(visits[s + AHEAD]))
         cost, norm = row_cost(i, y, class_cost, sample_weight), squared_norm(rows, i, norms) + bias * bias
         mask, sign, at = np.uint64(active[i]), load(signs, _8 * np.uint64(y[i])), _8 * np.uint64(i)
-        product = dot_lanes(rows, i, visits[min(s + 1, size - 1)], W)
+        product = dot_lanes(rows, i, np.int64(visits[min(s + 1, size - 1)]), W)
         margin = multiply(sign, add(product, multiply(splat(bias), load(W, last))))
         if loss == LOGISTIC:
             store(margins, _0, margin)
@@ -277,7 +277,7 @@ def sweep_apart(rows, norms, objective, w, alpha, order, active, k, threshold, s
     """:func:`sweep_lanes` for the problem in lane k alone, with weights and dual variables of its own."""
     bit = np.uint8(1 << k)
     visits = np.empty(order.size + 1, np.int32)
-    size = 0
+    size = np.int64(0)  # not a literal: Numba would compile the pass for that too
     for i in order:
         visits[size] = i
         size += (active[i] & bit) != 0

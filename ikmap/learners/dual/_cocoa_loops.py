@@ -31,7 +31,7 @@ def sweeps(rows, norms, objective, w, alpha, eps, max_sweeps, shrinking, state, 
         most, least = 0.0, 0.0
         s = 0
         while s < n_active:
-            i = order[s]
+            i = np.int64(order[s])
             sign = 1.0 if y[i] == positive else -1.0
             cost = row_cost(i, y, class_cost, sample_weight)
             norm = sigma * (squared_norm(rows, i, norms) + bias * bias)

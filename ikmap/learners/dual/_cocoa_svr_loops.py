@@ -28,7 +28,7 @@ def sweeps(rows, norms, targets, w, beta, eps, max_sweeps, shrinking, state, sig
         state = shuffle(order, size, state)
         most = 0.0
         for s in range(size):
-            i = order[s]
+            i = np.int64(order[s])
             norm = sigma * (squared_norm(rows, i, norms) + bias * bias)
             residual = y[i] - (dot(rows, i, w) + bias * w[last])
             new, projected = new_dual(loss, epsilon, row_cost(i, C, sample_weight), residual, norm, beta[i])

@@ -179,9 +179,9 @@ def one_pass(rows, norms, objective, w, alpha, order, size, threshold, begun):
     first, kept, moves, losses, gap, most, squares, growth = begun
     far = w.size > FAR
     for s in range(first, size):
-        i = order[s]
+        i = np.int64(order[s])
         if s + AHEAD < size:
-            fetch(rows, order[s + AHEAD])
+            fetch(rows, np.int64(order[s + AHEAD]))
         # What is read here arrives while the product is summed up.
         old, cost, norm = (
             alpha[i],
@@ -189,7 +189,7 @@ def one_pass(rows, norms, objective, w, alpha, order, size, threshold, begun):
             squared_norm(rows, i, norms) + bias * bias,
         )
         sign = 1.0 if y[i] == positive else -1.0
-        product = dot_ahead(rows, i, order[min(s + 1, size - 1)], w) if far else dot(rows, i, w)
+        product = dot_ahead(rows, i, np.int64(order[min(s + 1, size - 1)]), w) if far else dot(rows, i, w)
         margin = sign * (product + constant(rows, bias, w))
         row_loss, row_gap = loss_and_gap(loss, cost, margin, old)
         losses += row_loss

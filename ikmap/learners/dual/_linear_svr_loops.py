@@ -101,11 +101,11 @@ def one_pass(rows, norms, targets, w, beta, order, size, threshold):
     losses, gap, most, squares, growth = 0.0, 0.0, 0.0, 0.0, 0.0
     far = w.size > FAR
     for s in range(size):
-        i = order[s]
+        i = np.int64(order[s])
         if s + AHEAD < size:
-            fetch(rows, order[s + AHEAD])
+            fetch(rows, np.int64(order[s + AHEAD]))
         old, cost, norm = beta[i], row_cost(i, C, sample_weight), squared_norm(rows, i, norms) + bias * bias
-        product = dot_ahead(rows, i, order[min(s + 1, size - 1)], w) if far else dot(rows, i, w)
+        product = dot_ahead(rows, i, np.int64(order[min(s + 1, size - 1)]), w) if far else dot(rows, i, w)
         predicted = product + constant(rows, bias, w)
         residual = y[i] - predicted
         row_loss, row_gap = loss_and_gap(loss, epsilon, cost, residual, old)

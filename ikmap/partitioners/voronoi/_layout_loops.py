@@ -185,7 +185,7 @@ def fill_lines(centers, shift, scale, numbers, lines):
 
 @compiled(
     {
-        "anne sparse": "f8[::1], i8[::1], i8[::1], f8, i4[::1], i4[::1], f4[:, :, ::1]",
+        "anne sparse": "f8[::1], i4[::1], i8[::1], f8, i4[::1], i4[::1], f4[:, :, ::1]",
     }
 )
 def fill_sparse_lines(data, indices, indptr, scale, line_of, numbers, lines):

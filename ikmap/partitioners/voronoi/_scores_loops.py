@@ -168,7 +168,7 @@ def prepare(rows, shift, scale, farthest, left, lengths):
 @compiled(
     {
         "anne sparse": (
-            "f8[::1], i8[::1], i8[::1], f8, f8, i4[::1], Tuple((f4[::1], i4[::1], i8[::1])), "
+            "f8[::1], i4[::1], i8[::1], f8, f8, i4[::1], Tuple((f4[::1], i4[::1], i8[::1])), "
             "Tuple((f4[::1], i4[::1], i8[::1])), f8[::1]"
         ),
     }

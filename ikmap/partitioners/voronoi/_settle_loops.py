@@ -80,8 +80,8 @@ class Words(NamedTuple):
 @compiled(
     {
         "anne sparse": (
-            "f4[:, ::1], i8, i8[::1], i4[:, ::1], {Accuracy}, Tuple((f8[::1], i8[::1], i8[::1])), "
-            "Tuple((f8[::1], i8[::1], i8[::1])), i4[:, :, ::1], i8[:, ::1]"
+            "f4[:, ::1], i8, i8[::1], i4[:, ::1], {Accuracy}, Tuple((f8[::1], i4[::1], i8[::1])), "
+            "Tuple((f8[::1], i4[::1], i8[::1])), i4[:, :, ::1], i8[:, ::1]"
         ),
         "anne dense": (
             "f4[:, ::1], i8, i8[::1], i4[:, ::1], {Accuracy}, f8[:, ::1], f8[:, ::1], i4[:, :, ::1], i8[:, ::1]"
@@ -215,7 +215,7 @@ def _nearest_of(r, i, near, bits, taken, shift, bound, members, rows, centers, b
     {
         "anne sparse": (
             "{Lists}, f4[:, ::1], i8, b1, {Membership}, i4[:, ::1], {Accuracy}, "
-            "Tuple((f8[::1], i8[::1], i8[::1])), Tuple((f8[::1], i8[::1], i8[::1])), i8[:, ::1], b1[::1]"
+            "Tuple((f8[::1], i4[::1], i8[::1])), Tuple((f8[::1], i4[::1], i8[::1])), i8[:, ::1], b1[::1]"
         ),
         "anne dense": (
             "{Lists}, f4[:, ::1], i8, b1, {Membership}, i4[:, ::1], {Accuracy}, "

@@ -16,7 +16,7 @@ import scipy.sparse as sp
 
 from ikmap.partitioners.voronoi._layout_loops import fill_lines, fill_sparse_lines
 from ikmap.partitioners.voronoi._scores_loops import TILE, begin_scores, prepare, prepare_sparse
-from ikmap.rows import Rows, as_csr, as_dense
+from ikmap.rows import Rows, as_csr, as_dense, csr_arrays
 
 ROUNDOFF = 2.0**-24
 FARTHEST = 2.0**40
@@ -71,7 +71,7 @@ class Queries:
     @property
     def operand(self) -> Any:
         """The rows for exact distances: a matrix, or a CSR triple."""
-        return self.rows if isinstance(self.rows, np.ndarray) else (self.rows.data, self.rows.indices, self.rows.indptr)
+        return self.rows if isinstance(self.rows, np.ndarray) else csr_arrays(self.rows)
 
 
 class DenseScores:
@@ -131,7 +131,7 @@ class SparseScores:
     """
 
     def __init__(self, centers: sp.csr_array) -> None:
-        self.operand = (centers.data, centers.indices, centers.indptr)
+        self.operand = csr_arrays(centers)
         n, d = centers.shape
         self.integral = _integral(centers.data)
         with np.errstate(over="ignore", under="ignore"):
@@ -175,7 +175,8 @@ class SparseScores:
                 (chosen.data[rest].astype(np.float32), (chosen.indices[rest], position[rest])),
                 shape=(self.line_of.size, center_of.size),
             )
-            lists = (by_column.indptr, by_column.indices, by_column.data, lines[:, 0].ravel())
+            values, places, begin = csr_arrays(by_column)
+            lists = (begin, places, values, lines[:, 0].ravel())
         return Tiles(center_of, lines, lists)
 
     def block(self, X: Rows) -> Queries:
@@ -187,7 +188,7 @@ class SparseScores:
         )
         lengths = np.empty(n)
         farthest = FARTHEST if self.scale else -1.0
-        prepare_sparse(rows.data, rows.indices, rows.indptr, self.scale, farthest, self.line_of, lined, rest, lengths)
+        prepare_sparse(*csr_arrays(rows), self.scale, farthest, self.line_of, lined, rest, lengths)
         units = (np.diff(rows.indptr) + self.longest + 8) * ROUNDOFF
         if self.integral and _integral(rows.data):
             units[(lengths + self.reach) ** 2 <= 2.0**24 * self.scale**2] = 0.0
