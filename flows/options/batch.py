@@ -233,6 +233,13 @@ class BatchOptions(CommonOptions):
         session=True,
         help="print the plan: how cells are found, tasks, memory, output size",
     )
+    no_dask_report: bool = option(
+        False,
+        Flag(),
+        group=OUTPUT,
+        session=True,
+        help="leave out dask-report.html, which Dask takes about half a second to draw",
+    )
 
     def check_together(self) -> None:
         """Refuse options that exclude each other."""

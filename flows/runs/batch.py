@@ -204,6 +204,7 @@ def invocation(options: BatchOptions, sources: Sequence[Mapping[str, Any]], clus
         cluster={**cluster.record(), "dashboard": cluster.dashboard_server},
         memory_limit=cluster.memory_limit,
         explain=options.explain,
+        dask_report=not options.no_dask_report,
         sources=sources,
     )
 

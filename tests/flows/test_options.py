@@ -59,7 +59,7 @@ BATCH = BatchOptions(
     chi2_order=1, class_weight="balanced", solver="distributed", parts=5, seed=3, run_dir="runs/x", fresh=True,
     inliers=("11", "b"), alert_rate=0.2, half_life=50.0,
     shard_rows=1000, device="gpu", cluster="slurm", cluster_option=("queue=a", "prologue=x y"), workers=2,
-    memory_limit="4GB", explain=True, debug=True, quiet=True,
+    memory_limit="4GB", explain=True, no_dask_report=True, debug=True, quiet=True,
 )  # fmt: skip
 DATASET = BatchOptions(
     dataset="a9a",

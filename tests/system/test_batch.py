@@ -87,7 +87,7 @@ def results(directory: Path) -> dict[str, Any]:
 
 
 def command(*words: str) -> list[str]:
-    return [sys.executable, "-m", "flows.batch", *words]
+    return [sys.executable, "-m", "flows.batch", "--no-dask-report", *words]
 
 
 def environment() -> dict[str, str]:

@@ -220,7 +220,18 @@ def test_cells_of_a_part_of_another_package_are_checked(monkeypatch: pytest.Monk
 @pytest.mark.slow
 def test_two_workers_and_other_shards_give_the_same_bits(tmp_path: Path) -> None:
     file = write_rows(tmp_path)
-    words = [sys.executable, "-m", "flows.batch", "--input", str(file), "--partitioner", BOTH, "--t", "7"]
+    words = [
+        sys.executable,
+        "-m",
+        "flows.batch",
+        "--no-dask-report",
+        "--input",
+        str(file),
+        "--partitioner",
+        BOTH,
+        "--t",
+        "7",
+    ]
     words += ["--psi", "8", "--anne.psi", "16", "--C", "1", "--learner", "svm,ogd", "--quiet"]
     hashes = []
     for k, more in enumerate((["--workers", "2", "--shard-rows", "64"], ["--workers", "1", "--shard-rows", "200"])):

@@ -28,7 +28,19 @@ from pipeline.running.foreign import check_cells
 from tests import ROOT
 
 EXAMPLE = ROOT / "examples" / "plugin"
-WORDS = ["--partitioner", "simhash", "--learner", "svm,perceptron", "--t", "20", "--workers", "2", "--margin", "0.5"]
+WORDS = [
+    "--partitioner",
+    "simhash",
+    "--learner",
+    "svm,perceptron",
+    "--t",
+    "20",
+    "--workers",
+    "2",
+    "--margin",
+    "0.5",
+    "--no-dask-report",
+]
 
 
 @pytest.fixture(scope="module")

@@ -100,7 +100,7 @@ def options_of(folder: Path) -> list[str]:
 def submitting(words: list[str], folder: Path, *more: str) -> subprocess.Popen[str]:
     """A run in a folder, whose workers are Slurm jobs."""
     flags = [word for option in options_of(folder) for word in ("--cluster-option", option)]
-    command = [sys.executable, "-m", "flows.batch", *words, "--cluster", "slurm", *more, *flags]
+    command = [sys.executable, "-m", "flows.batch", "--no-dask-report", *words, "--cluster", "slurm", *more, *flags]
     command += ["--memory-limit", "1GB", "--run-dir", str(folder / "run")]
     return subprocess.Popen(
         command, env=environment(), cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
@@ -251,7 +251,19 @@ def test_a_job_that_is_told_of_its_limit_goes_on_where_it_stopped(
 
 def test_what_slurm_does_not_take_is_one_line(tmp_path: Path) -> None:
     flags = ["--cluster-option", "queue=nowhere", "--cluster-option", f"shared={tmp_path}"]
-    command = [sys.executable, "-m", "flows.batch", "--psi", "4", "--cluster", "slurm", "--workers", "1", *flags]
+    command = [
+        sys.executable,
+        "-m",
+        "flows.batch",
+        "--no-dask-report",
+        "--psi",
+        "4",
+        "--cluster",
+        "slurm",
+        "--workers",
+        "1",
+        *flags,
+    ]
     done = subprocess.run(command, env=environment(), cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 2
     assert done.stderr.splitlines()[-1].startswith("error: --cluster slurm: ")

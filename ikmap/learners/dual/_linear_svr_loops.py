@@ -84,7 +84,7 @@ def new_dual(loss, epsilon, cost, residual, norm, old):
 
 @compiled(
     {
-        "svr": "{cells}, f8[::1], {Targets}, f8[::1], f8[::1], i4[::1], i8, f8",
+        "svr": "{counted}, f8[::1], {Targets}, i8[::1], f8[::1], i4[::1], i8, f8",
     }
 )
 def one_pass(rows, norms, targets, w, beta, order, size, threshold):

@@ -9,7 +9,7 @@ from ikmap.learners.dual._linear_svr_loops import SQUARED_EPSILON_INSENSITIVE, r
 
 @compiled(
     {
-        "svr": "{cells}, {Targets}, f8[::1], f8[::1], f8[::1], f8, f8, f8[::1]",
+        "svr": "{counted}, {Targets}, i8[::1], f8[::1], f8[::1], f8, f8, f8[::1]",
     }
 )
 def extrapolate(rows, targets, w, beta, before, share, sigma, start):

@@ -25,7 +25,7 @@ from ikmap.learners.dual.dual_variables import DualVariables
 from ikmap.learners.dual.momentum import Momentum, ahead
 from ikmap.learners.dual.progress import Progress
 from ikmap.learners.dual.shared_pass import SharedPass
-from ikmap.learners.dual.whole_numbers import WholeNumbers, whole_numbers
+from ikmap.learners.dual.whole_numbers import WholeNumbers, dual_bound, whole_numbers
 from ikmap.seeds import generator
 
 TOGETHER_BYTES = 4 << 20
@@ -83,6 +83,8 @@ class BlockProblem:
 
     loops: ClassVar[Any] = loops
     momentum_loops: ClassVar[Any] = momentum_loops
+    unbounded: ClassVar[tuple[int, ...]] = (loops.SQUARED_HINGE,)
+    """Losses whose dual variables have no upper bound."""
 
     number: int
     slot: int
@@ -105,10 +107,18 @@ class BlockProblem:
         """Make ready for the first sweep; ``start`` is the sum of a^2 / (2 C) over the dual variables there are."""
         if reader.cells:
             base, value = reader.cells
-            length = 2.0 * total_cost + loops.squared_length(self.w) + start
-            most = float(self.class_cost.max()) * reader.heaviest
+            length, most = self.bounds(total_cost, start, reader.heaviest)
             self.numbers = whole_numbers(base.size, value, self.bias, length, most)
             self.counted = self.numbers.counted(self.w) if self.numbers else None
+
+    def bounds(self, total_cost: float, start: float, heaviest: float) -> tuple[float, float]:
+        """Of ``|w|^2`` from now on but for momentum, and of every dual variable; ``heaviest`` is the largest weight."""
+        length = 2.0 * total_cost + loops.squared_length(self.w) + start
+        return length, dual_bound(length, float(self.class_cost.max()) * heaviest)
+
+    def costs(self, y: np.ndarray, weight: np.ndarray) -> np.ndarray:
+        """C of every row."""
+        return self.class_cost[y] * weight if weight.size else self.class_cost[y]
 
     def begin_pass(self) -> None:
         """Let the weights go on by momentum."""
@@ -153,8 +163,8 @@ class BlockProblem:
         objective = self.objective(y, weight)
         if self.phase == "start":
             self.loops.accumulate(rows, objective, self.w, alpha)
-            if self.loss == loops.SQUARED_HINGE and self.loops is loops:
-                cost = self.class_cost[y] * weight if weight.size else self.class_cost[y]
+            if self.loss in self.unbounded:
+                cost = self.costs(y, weight)
                 self.sums.start += float((alpha[cost > 0] ** 2 / (2.0 * cost[cost > 0])).sum())
             return True
         order = np.empty(y.size, dtype=np.int32)

@@ -20,7 +20,7 @@ from ikmap.learners.dual.block_reader import CompiledBlock
 from ikmap.learners.dual.momentum import Momentum, ahead
 from ikmap.learners.dual.progress import Progress
 from ikmap.learners.dual.shared_pass import SharedPass
-from ikmap.learners.dual.whole_numbers import WholeNumbers, complete_cells, whole_numbers
+from ikmap.learners.dual.whole_numbers import WholeNumbers, complete_cells, dual_bound, whole_numbers
 
 CHUNK = 8192
 """Rows whose losses are summed apart, so that sums do not depend on the number of threads."""
@@ -94,7 +94,8 @@ class _Sweeps:
         if problem.loss == loops.SQUARED_HINGE:
             length += (alpha[cost > 0] ** 2 / (2.0 * cost[cost > 0])).sum()
         codes, _, value = self.rows
-        return whole_numbers(codes.shape[1], value, problem.bias, length, cost.max(initial=0.0))
+        bound = dual_bound(length, cost.max(initial=0.0))
+        return whole_numbers(codes.shape[1], value, problem.bias, length, bound)
 
     def weights(self) -> np.ndarray:
         """The weights, in float64."""

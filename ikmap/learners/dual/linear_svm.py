@@ -199,7 +199,8 @@ def _fit_regression(reader: BlockReader, params: SVMParams, cost: np.ndarray, al
     """Solve the problem of numbers; a single block stays in memory."""
     assert reader.columns is not None
     duals = DualVariables(1, list(reader.sizes.values()))
-    center, scale = standardisation(moments(reader))
+    found = moments(reader)
+    center, scale = standardisation(found)
     problem = RegressionProblem(
         number=0,
         slot=0,
@@ -217,7 +218,9 @@ def _fit_regression(reader: BlockReader, params: SVMParams, cost: np.ndarray, al
         duals.write(0, range(len(reader)), np.ascontiguousarray(alpha0[0]))
         problem.phase = "start"
     how = How(params.inner_sweeps, params.shrinking)
-    descend_blocks(reader, [problem], duals, how=how, seed=params.seed, total_cost=0.0, n_threads=1)
+    descend_blocks(
+        reader, [problem], duals, how=how, seed=params.seed, total_cost=float(cost[0]) * found[0], n_threads=1
+    )
     w, support = problem.w, np.array([problem.n_support])
     fit = solution((0,), w[:-1, None], w[-1:], duals.array(), support, [problem.progress.history], params)
     return replace(fit, center=center, scale=scale)

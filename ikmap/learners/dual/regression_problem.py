@@ -14,8 +14,10 @@ import numpy as np
 
 from ikmap.learners.dual import _linear_svr_loops as loops
 from ikmap.learners.dual import _momentum_svr_loops as momentum_loops
+from ikmap.learners.dual._linear_svm_loops import squared_length
 from ikmap.learners.dual.block_minimization import BlockProblem
 from ikmap.learners.dual.block_reader import BlockReader
+from ikmap.learners.dual.momentum import LONGER
 from ikmap.learners.dual.shared_pass import SharedPass
 
 
@@ -33,6 +35,7 @@ class RegressionProblem(BlockProblem):
 
     loops: ClassVar[Any] = loops
     momentum_loops: ClassVar[Any] = momentum_loops
+    unbounded: ClassVar[tuple[int, ...]] = (loops.SQUARED_EPSILON_INSENSITIVE,)
 
     epsilon: float = 0.0
     center: float = 0.0
@@ -42,11 +45,27 @@ class RegressionProblem(BlockProblem):
         z = (y - self.center) / self.scale
         return loops.Targets(z, self.class_cost, weight, self.bias, self.epsilon, self.loss)
 
-    def begin(self, reader: BlockReader, total_cost: float, start: float) -> None:
-        """Nothing is to be made ready: weights are not counted in whole numbers."""
+    def bounds(self, total_cost: float, start: float, heaviest: float) -> tuple[float, float]:
+        """Bounds by the dual objective, which rises in every step.
+
+        Weighted squares of standardised targets add up to the weight of the rows. So, with C for each, the dual
+        objective is at most ``total_cost`` less |w|^2 / 2. It begins at 0, or, where dual variables are given, no lower
+        than what is taken away here.
+        """
+        given = (1.0 + self.epsilon) * (total_cost + start) + start if self.w.any() or start else 0.0
+        length = 2.0 * (total_cost + given) + squared_length(self.w)
+        cost = float(self.class_cost[0]) * heaviest
+        if self.loss in self.unbounded:
+            return length, 6.0 * LONGER * float(np.sqrt(0.5 * cost * length))
+        return length, LONGER * cost
+
+    def costs(self, y: np.ndarray, weight: np.ndarray) -> np.ndarray:
+        return self.class_cost[0] * (weight if weight.size else np.ones(y.size))
 
     def sweep(self, shared: SharedPass | None, rows: Any, norms: np.ndarray, objective: Any, *order: Any) -> Any:  # noqa: ARG002
-        return loops.one_pass(rows, norms, objective, self.w, *order)
+        if self.numbers is None or self.counted is None:
+            return loops.one_pass(rows, norms, objective, self.w, *order)
+        return loops.one_pass(self.numbers.rows(rows), norms, objective, self.counted, *order)
 
 
 def moments(reader: BlockReader) -> tuple[float, float, float]:

@@ -50,7 +50,12 @@ def complete_cells(rows: tuple[Any, ...]) -> bool:
     return len(rows) == 3 and isinstance(rows[2], float)
 
 
-def whole_numbers(t: int, value: float, bias: float, squared_length: float, largest_cost: float) -> WholeNumbers | None:
+def dual_bound(squared_length: float, largest_cost: float) -> float:
+    """Bound on the dual variables of classification by that on ``|w|^2`` and C of the row that has the largest."""
+    return 4.0 * LONGER * largest_cost + 2.0 * LONGER**1.5 * float(np.sqrt(largest_cost * squared_length))
+
+
+def whole_numbers(t: int, value: float, bias: float, squared_length: float, largest_dual: float) -> WholeNumbers | None:
     """Choose whole numbers as fine as int64 allows for; None if rounding to them could ever be seen.
 
     Parameters
@@ -60,12 +65,12 @@ def whole_numbers(t: int, value: float, bias: float, squared_length: float, larg
     value, bias : float
         Feature value of a cell, and that of the constant feature, 0 for none.
     squared_length : float
-        Bound on ``|w|^2`` from now on but for momentum, and with it on every sum of weights and every dual variable.
-    largest_cost : float
-        C of the row that has the largest.
+        Bound on ``|w|^2`` from now on but for momentum, and with it on every sum of weights.
+    largest_dual : float
+        Bound on every dual variable, momentum included.
     """
-    length, C = LONGER * np.sqrt(squared_length), LONGER * largest_cost
-    largest = max(length * np.sqrt(t) / value, 4.0 * C + 2.0 * np.sqrt(C) * length)
+    length = LONGER * np.sqrt(squared_length)
+    largest = max(length * np.sqrt(t) / value, largest_dual)
     if bias:
         largest = max(largest, length / bias)
     # int64 ends at 2^63; three bits are left for the rounding of all this.

@@ -10,6 +10,8 @@ from ikmap._compiled import compiled
 
 ONES, RESIDUALS, PRODUCTS = 0, 1, 2
 """What is summed up: 1 for each row, ``y - shift - sum of p``, or the sum of p over the row's cells."""
+AT_ONCE = np.uint64(4)
+"""Partitionings that are looked up in, and added to, side by side: additions to the same cell wait for each other."""
 
 
 @compiled(
@@ -27,16 +29,20 @@ def add_sums(codes, absent, base, y, weight, kind, shift, p, out, sums):
     """
     t, n = np.uint64(codes.shape[0]), np.uint64(codes.shape[1])
     gapped = absent >= 0
+    whole = np.uint64(0) if gapped else t - t % AT_ONCE
     value = np.zeros(n)
     if kind != ONES:
-        for j in range(t):
+        for j in range(np.uint64(0), whole, AT_ONCE):
+            k, o, m = j + np.uint64(1), j + np.uint64(2), j + np.uint64(3)
+            a, b, c, d = p[base[j] :], p[base[k] :], p[base[o] :], p[base[m] :]
+            for i in range(n):
+                value[i] = (
+                    ((value[i] + a[np.uint64(codes[j, i])]) + b[np.uint64(codes[k, i])]) + c[np.uint64(codes[o, i])]
+                ) + d[np.uint64(codes[m, i])]
+        for j in range(whole, t):
             inside = p[base[j] :]
-            if gapped:
-                for i in range(n):
-                    if codes[j, i] != absent:
-                        value[i] += inside[np.uint64(codes[j, i])]
-            else:
-                for i in range(n):
+            for i in range(n):
+                if codes[j, i] != absent:
                     value[i] += inside[np.uint64(codes[j, i])]
     s0, s1, s2 = sums[0], sums[1], sums[2]
     for i in range(n):
@@ -52,12 +58,16 @@ def add_sums(codes, absent, base, y, weight, kind, shift, p, out, sums):
         s1 += times * r
         s2 += times * y[i]
     sums[0], sums[1], sums[2] = s0, s1, s2
-    for j in range(t):
+    for j in range(np.uint64(0), whole, AT_ONCE):
+        k, o, m = j + np.uint64(1), j + np.uint64(2), j + np.uint64(3)
+        a, b, c, d = out[base[j] :], out[base[k] :], out[base[o] :], out[base[m] :]
+        for i in range(n):
+            a[np.uint64(codes[j, i])] += value[i]
+            b[np.uint64(codes[k, i])] += value[i]
+            c[np.uint64(codes[o, i])] += value[i]
+            d[np.uint64(codes[m, i])] += value[i]
+    for j in range(whole, t):
         inside = out[base[j] :]
-        if gapped:
-            for i in range(n):
-                if codes[j, i] != absent:
-                    inside[np.uint64(codes[j, i])] += value[i]
-        else:
-            for i in range(n):
+        for i in range(n):
+            if codes[j, i] != absent:
                 inside[np.uint64(codes[j, i])] += value[i]

@@ -426,7 +426,7 @@ def test_the_command_reads_standard_input(from_file: Callable[..., Path], tmp_pa
     environment = {k: v for k, v in os.environ.items() if not k.startswith("PREFECT_")}
     environment |= {"PREFECT_HOME": "/nonexistent", "PYTHONPATH": str(ROOT)}
     done = subprocess.run(
-        [sys.executable, "-m", "flows.online", *words, "--run-dir", str(tmp_path)],
+        [sys.executable, "-m", "flows.online", "--no-dask-report", *words, "--run-dir", str(tmp_path)],
         input=csv_text(), env=environment, cwd=ROOT, capture_output=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr

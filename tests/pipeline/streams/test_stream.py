@@ -388,7 +388,18 @@ def test_killed_and_given_again_the_stream_ends_with_the_same_bits(two_workers: 
     np.save(tmp_path / "rows.npy", np.c_[y, X])
     learners = "ogd,kernel-ogd,nogd"
     base = ["--input", str(tmp_path / "rows.npy"), "--label", "0", "--learner", learners, "--t", "20", "--psi", "16"]
-    base += ["--initial", "1000", "--block-rows", "20", "--workers", "1", "--memory-limit", "1GB", "--quiet"]
+    base += [
+        "--initial",
+        "1000",
+        "--block-rows",
+        "20",
+        "--workers",
+        "1",
+        "--memory-limit",
+        "1GB",
+        "--quiet",
+        "--no-dask-report",
+    ]
 
     def command(folder: str) -> list[str]:
         return [sys.executable, "-m", "flows.online", *base, "--run-dir", str(tmp_path / folder)]

@@ -47,7 +47,7 @@ def begin(cells, bias, loss, seed):
     return [objective, w, alpha, rng.permutation(n).astype(np.int32)]
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(
     n=st.integers(1, 90),
     t=st.sampled_from([1, 2, 7, 8, 33, 64, 100, 129, 130, 600]),

@@ -6,13 +6,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning
 
 from ikmap.cells import Cells
 from ikmap.learners.ridge import sums
 from ikmap.learners.ridge.conjugate_gradients import ConjugateGradients, Problem
 from ikmap.learners.ridge.ridge import RidgeFit, fit_ridge, fit_ridge_path
-from ikmap.learners.ridge.sums import Tile, pieces, sums_of
+from ikmap.learners.ridge.sums import Tile, matrix_sums, pieces, sums_of
 from ikmap.learners.rows import Block
 from ikmap.methods import Shape
 from ikmap.methods.ridge import RIDGE
@@ -51,9 +53,11 @@ def test_the_optimum(gaps: bool, weighted: bool, alpha: float) -> None:
     assert np.allclose(model.decision_function(cells.packed())[:, 0], X @ w + b, rtol=1e-7)
 
 
-def test_the_gap_is_the_difference_of_both_objectives() -> None:
+def test_the_gap_is_at_most_the_difference_of_both_objectives() -> None:
+    """Which it is before the first step; afterwards it is smaller, and still no smaller than what it bounds."""
     cells, y, weight = problem_on_cells()
     X, alpha = cells.to_csr().toarray(), 0.7
+    best = objective(X, y, alpha, *ridge(X, y, alpha, weight), weight)
     for steps in range(4):
         with pytest.warns(ConvergenceWarning, match="above tol"):
             fit = fit_ridge([Block(cells, y, weight)], Problem(alpha, 1e-12, T**-0.5, max_iter=steps))
@@ -61,8 +65,26 @@ def test_the_gap_is_the_difference_of_both_objectives() -> None:
         safe = np.where(weight > 0, weight, 1.0)
         dual = beta @ y - 0.5 * (beta**2 / safe).sum() - ((X.T @ beta) ** 2).sum() / (2 * alpha)
         assert abs(beta.sum()) < 1e-9 * np.abs(beta).sum()  # the intercept is the best one
-        assert fit.gap == pytest.approx(fit.objective - dual, rel=1e-8)
+        if steps == 0:
+            assert fit.gap == pytest.approx(fit.objective - dual, rel=1e-8)
+        else:
+            assert fit.objective - best <= fit.gap < fit.objective - dual
         assert (fit.n_iter, fit.converged) == (steps, False)
+
+
+@settings(max_examples=30)
+@given(st.integers(0, 2**32 - 1), st.integers(2, 40), st.integers(1, 12), st.floats(-6.0, 3.0), st.floats(0.0, 8.0))
+def test_the_bound_is_one(seed: int, n: int, d: int, power: float, spread: float) -> None:
+    """For any matrix, however its columns are scaled, and after any step until rounding is all that is left."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d)) * 10.0 ** rng.uniform(-spread / 2, spread / 2, size=d)
+    y, alpha = rng.normal(size=n), 10.0**power
+    best = objective(X, y, alpha, *ridge(X, y, alpha))
+    state = ConjugateGradients(Problem(alpha, 1e-9), np.zeros(d))
+    while (order := state.order) is not None:
+        state.absorb(matrix_sums(order, X, y))
+        excess = objective(X, y, alpha, state.w, state.intercept) - best
+        assert excess <= state.gap * (1 + 1e-6) + 1e-11 * best
 
 
 def test_without_an_intercept() -> None:
