@@ -72,9 +72,11 @@ def chosen(
 
 
 def map_for(learners: Sequence[str]) -> str:
-    """Name of the map of a run that names none: that of its first learner on cells."""
+    """Name of the map of a run that names none: the first learner's usual one whose cells tell all learners enough."""
     on_cells = [LEARNERS[name] for name in learners if name in LEARNERS and LEARNERS[name].on == "cells"]
-    return on_cells[0].usual_map if on_cells else Learner.usual_map
+    usual = [one.usual_map for one in on_cells] or [Learner.usual_map]
+    needed = set().union(*(one.tables for one in on_cells))
+    return next((name for name in usual if MAPS[name].tables >= needed), usual[0])
 
 
 def options_of(of: Methods, values: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from ikmap.methods import KERNELS, LEARNERS, MAPS
+from ikmap.methods.sharing import map_for
 from tests import ROOT
 
 
@@ -69,3 +70,17 @@ def test_nobody_compares_the_names_of_methods(package: str) -> None:
 )
 def test_the_checker_sees_every_form_of_comparison(source: str) -> None:
     assert [name for _, name in compared_names(source, {"svm", "ogd"})] == ["ogd" if "ogd" in source else "svm"]
+
+
+@pytest.mark.parametrize(
+    ("learners", "expected"),
+    [
+        (["svm"], "anne"),
+        (["idk"], "inne"),
+        (["idk", "iforest-score"], "iforest"),
+        (["iforest-score", "idk"], "iforest"),
+        (["nogd"], "anne"),
+    ],
+)
+def test_the_map_of_a_run_that_names_none_tells_every_learner_enough(learners: list[str], expected: str) -> None:
+    assert map_for(learners) == expected
