@@ -284,7 +284,7 @@ def _predicted(known: Mapping[str, Any]) -> list[Any]:
         name: [(group["target"], group["prediction"]) for group in about["by_decile"]] for name, about in known.items()
     }
     ends = [x for line in lines.values() for x, _ in line]
-    lines["as they are"] = [(min(ends), min(ends)), (max(ends), max(ends))]
+    lines["true value"] = [(min(ends), min(ends)), (max(ends), max(ends))]
     note = "Each point is a tenth of the rows, by their true values: its mean, and the mean of the predictions."
     parts: list[Any] = [Lines("Predicted against true", "true value", "prediction", lines, note)]
     head = ("mean true value", "rows", "mean prediction", "RMSE", "mean absolute error")

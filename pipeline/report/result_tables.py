@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ikmap.tasks import Figure, task_of
+from pipeline.report.fields import number
 from pipeline.watching.events import format_seconds
 from pipeline.watching.plain_text import printable
 
@@ -39,13 +40,17 @@ def print_result(metrics: Mapping[str, Any], stream: IO[str] | None = None) -> N
 
     learners = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     learners.add_column("learner", no_wrap=True)
-    figure = task_of(metrics).figure
-    for title in (figure.words, "train s", "predict s"):
+    task = task_of(metrics)
+    figure, of_learners = task.figure, metrics.get("learners", {})
+    facts = {name: {what: value for what, value, _ in task.facts(of)} for name, of in of_learners.items()}
+    known = {what: None for of in facts.values() for what, value in of.items() if number(value) is not None}
+    for title in (figure.words, *known, "train s", "predict s"):
         learners.add_column(title, justify="right", no_wrap=True)
-    for name, figures in metrics.get("learners", {}).items():
+    for name, figures in of_learners.items():
         learners.add_row(
             Text(printable(name)),
             _number(figures.get(figure.key), ".4f"),
+            *(_number(facts[name].get(what), ".4g") for what in known),
             _number(figures.get("train_seconds"), ".2f"),
             _number(figures.get("predict_seconds"), ".2f"),
         )

@@ -95,6 +95,7 @@ def test_a_table_without_labels(tmp_path: Path) -> None:
         assert about["roc_auc"] is None
     page = (tmp_path / "run" / "report.html").read_text()
     assert "Most novel rows" in page
+    assert "<h3>By idk</h3>" in page
     assert "alert rate" in page
     assert "alert_rate of" not in page
     count = metrics["learners"]["idk"]["alerts"]

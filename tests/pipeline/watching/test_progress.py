@@ -202,6 +202,15 @@ def test_result_tables():
     assert "\x1b" not in stream.getvalue()
 
 
+def test_result_tables_show_what_the_task_says_beside_its_figure():
+    found = {"idk": {"alert_rate": 0.05, "roc_auc": 0.93751, "average_precision": None}, "iforest-score": {}}
+    stream = io.StringIO()
+    print_result({"data": {"task": "novelty"}, "learners": found}, stream)
+    lines = [line.rstrip() for line in stream.getvalue().splitlines() if line.strip()]
+    assert lines[0].split() == "learner alert rate ROC AUC train s predict s".split()
+    assert lines[2].split() == ["idk", "0.0500", "0.9375"]
+
+
 @pytest.mark.parametrize(
     ("more", "said"),
     [
