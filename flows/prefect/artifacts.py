@@ -52,6 +52,11 @@ def _if_possible[**P](show: Callable[P, None]) -> Callable[P, None]:
     return shown
 
 
+def artifact_key(name: str) -> str:
+    """`name` in the characters that Prefect takes in the key of an artifact: small letters, digits and dashes."""
+    return re.sub("[^a-z0-9]+", "-", name.lower()).strip("-")
+
+
 @_if_possible
 def link_dashboard(cluster: ClusterHandle, *_: Any) -> None:
     """Artifact `dask-dashboard`: where to watch the chunks."""
@@ -86,18 +91,18 @@ def show_throughput(stages: Sequence[Mapping[str, Any]]) -> None:
 
 @_if_possible
 def show_figures(task: type[LearningTask], learners: Mapping[str, Mapping[str, Any]], said: str = "") -> None:
-    """Artifact of the name of the task's figure, such as `accuracy`: how good each learner is on rows not seen.
+    """Artifact of the name of the task's figure, such as `accuracy` or `alert-rate`: how good each learner is.
 
     `said` is the result in a sentence.
     """
     key = task.figure.key
     table = [
-        {"learner": printable(name), key: None if figures[key] is None else round(figures[key], 4)}
+        {"learner": printable(name), task.figure.words: None if figures[key] is None else round(figures[key], 4)}
         | {title: float(f"{value:.5g}") for title, value, _ in task.facts(figures) if isinstance(value, int | float)}
         | {title: round(figures[key], 2) for key, title in _TIMES.items() if key in figures}
         for name, figures in learners.items()
     ]
-    create_table_artifact(key=key, table=table, description=printable(said) or task.figure.table)
+    create_table_artifact(key=artifact_key(key), table=table, description=printable(said) or task.figure.table)
 
 
 _TIMES = {"train_seconds": "train s", "predict_seconds": "predict s"}
@@ -158,7 +163,7 @@ class StageBars:
                 if stage.name in self._bars:
                     update_progress_artifact(self._bars[stage.name], 100 * stage.fraction, text)
                 else:
-                    key = re.sub("[^a-z0-9]+", "-", f"progress-{stage.name}".lower())
+                    key = artifact_key(f"progress-{stage.name}")
                     made: Any = create_progress_artifact(100 * stage.fraction, key, text)  # here never a coroutine
                     self._bars[stage.name] = made
         except httpx.HTTPError:
