@@ -19,6 +19,7 @@ from pipeline.rows.values import check_values
 from pipeline.running.dispatch import Task
 from pipeline.running.stage import Record
 from pipeline.storage.fitted import Fitted
+from pipeline.storage.kept import PROCESS, Kept
 from pipeline.storage.models import MODELS, save_model
 from pipeline.storage.store import Store
 from pipeline.training.runner import Lesson, Runner
@@ -27,6 +28,9 @@ COUNT_BYTES = 8 << 20
 """Rows that are counted at once; a task holds these, the next ones, and two counts."""
 TASKS = 64
 """At most: each leaves its counts in the store until they are merged."""
+
+_kept_tables: Kept[tuple[str, str, int], dict[str, np.ndarray]] = PROCESS.keeps(1)
+"""Tables of a map by the store, the map's content hash and the seed of its draws."""
 
 
 class CountsRunner(Runner):
@@ -158,6 +162,17 @@ def _sample(store: Store, params: Params, learner: str, fitted: Fitted | None) -
     train = PreparedRows(store, "train")
     sample = train.sample(params.seed, None if fitted is None else fitted.offsets(store))
     if fitted is not None and LEARNERS[learner].tables:
-        found = params.map.cell_tables(params.map_options, fitted.load(store), sample)
-        sample = replace(sample, tables={name: found[name] for name in params.map.tables})
+        sample = replace(sample, tables=_tables(store, params, fitted, sample))
     return train, sample
+
+
+def _tables(store: Store, params: Params, fitted: Fitted, sample: Sample) -> dict[str, np.ndarray]:
+    """What the map knows of its cells, kept for the tasks to come: it may have to read points from all over the store."""
+    key = (str(store.path), fitted.content_hash, sample.seed)
+    with _kept_tables.lock:  # threads that want the same tables make them once
+        tables = _kept_tables.get(key)
+        if tables is None:
+            found = params.map.cell_tables(params.map_options, fitted.load(store), sample)
+            tables = {name: found[name] for name in params.map.tables}
+            _kept_tables.put(key, tables)
+    return tables
