@@ -167,7 +167,7 @@ def _sample(store: Store, params: Params, learner: str, fitted: Fitted | None) -
 
 
 def _tables(store: Store, params: Params, fitted: Fitted, sample: Sample) -> dict[str, np.ndarray]:
-    """What the map knows of its cells, kept for the tasks to come: it may have to read points from all over the store."""
+    """What the map knows of its cells, kept for further tasks: it may have to read points all over the store."""
     key = (str(store.path), fitted.content_hash, sample.seed)
     with _kept_tables.lock:  # threads that want the same tables make them once
         tables = _kept_tables.get(key)

@@ -207,7 +207,7 @@ def test_result_tables_show_what_the_task_says_beside_its_figure():
     stream = io.StringIO()
     print_result({"data": {"task": "novelty"}, "learners": found}, stream)
     lines = [line.rstrip() for line in stream.getvalue().splitlines() if line.strip()]
-    assert lines[0].split() == "learner alert rate ROC AUC train s predict s".split()
+    assert lines[0].split() == ["learner", "alert", "rate", "ROC", "AUC", "train", "s", "predict", "s"]
     assert lines[2].split() == ["idk", "0.0500", "0.9375"]
 
 
