@@ -52,6 +52,11 @@ class Cells:
         """Select rows: a slice, a boolean mask or row numbers."""
         return Cells(np.ascontiguousarray(self.codes[rows]), self.offsets)
 
+    def with_constant(self) -> Cells:
+        """The same cells, and those of a further partitioning, whose one cell every row is in: as for an intercept."""
+        codes = np.concatenate([self.codes, np.zeros((self.n_rows, 1), self.codes.dtype)], axis=1)
+        return Cells(codes, constant_added(self.offsets))
+
     @property
     def absent(self) -> int:
         """The code that stands for "no cell": -1, or the highest number of an unsigned type.
@@ -137,6 +142,11 @@ class Cells:
         offsets = np.zeros(codes.shape[1] + 1, dtype=np.int64)
         offsets[-1] = X.shape[1]
         return cls(codes, offsets), float(X.data[0])
+
+
+def constant_added(offsets: np.ndarray) -> np.ndarray:
+    """Offsets of :meth:`Cells.with_constant`, from those of the cells."""
+    return np.append(offsets, offsets[-1] + 1)
 
 
 def in_wider_layout(values: np.ndarray, old: np.ndarray, new: np.ndarray) -> np.ndarray:

@@ -89,6 +89,7 @@ class Composed(Map):
             "models": tuple(dict.fromkeys(["ikmap.partitioners", *(m for part in self.parts for m in part.models)])),
             "loops": tuple(dict.fromkeys(loop for part in self.parts for loop in part.loops)),
             "tables": frozenset.intersection(*(part.tables for part in self.parts)),
+            "reaches_all": any(part.reaches_all for part in self.parts),
         }
         for name, value in of_all.items():
             object.__setattr__(self, name, value)

@@ -80,6 +80,9 @@ class Map:
         Modules of compiled loops of its own, outside `ikmap`; those within it are found by their names.
     tables : frozenset of str
         What it knows of its cells beside their numbers, such as "depth": names of :meth:`cell_tables`.
+    reaches_all : bool
+        Every row has a cell in some partitioning. Where rows may have none at all, linear classifiers on the cells
+        learn an intercept, which is all that they can say of such a row.
     """
 
     name: str
@@ -91,6 +94,7 @@ class Map:
     models: ClassVar[tuple[str, ...]] = ("ikmap.partitioners",)
     loops: ClassVar[tuple[str, ...]] = ()
     tables: ClassVar[frozenset[str]] = frozenset()
+    reaches_all: ClassVar[bool] = True
 
     def compiled(self, options: Any) -> frozenset[str]:
         """Words by which loops say who needs them (:mod:`ikmap._compiled`)."""

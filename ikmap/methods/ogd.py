@@ -38,7 +38,8 @@ class _ByWeights(StreamLearner):
     def start(self, options: Any, value: float | None, sample: Sample, n_threads: int = 1) -> Any:
         assert sample.offsets is not None
         divisor = float(sample.offsets.size - 1) if options.feature_scale == "kernel" else 1.0
-        return self._kind().start(int(sample.offsets[-1]), sample.n_classes, eta=options.eta, divisor=divisor)
+        columns, constant = int(sample.offsets[-1]), not sample.reaches_all
+        return self._kind().start(columns, sample.n_classes, eta=options.eta, divisor=divisor, constant=constant)
 
     def _kind(self) -> Any:
         raise NotImplementedError

@@ -30,6 +30,8 @@ class Sample:
         Feature columns of the cells, for a learner on cells.
     tables : mapping of str to ndarray, shape (offsets[-1],)
         What the map knows of its cells, by the names that the learner asks for (:attr:`Learner.tables`).
+    reaches_all : bool
+        Every row has a cell in some partitioning (:attr:`Map.reaches_all`).
     """
 
     n_rows: int
@@ -39,6 +41,7 @@ class Sample:
     seed: int
     offsets: np.ndarray | None = None
     tables: Mapping[str, np.ndarray] = field(default_factory=dict)
+    reaches_all: bool = True
 
     @property
     def n_classes(self) -> int:

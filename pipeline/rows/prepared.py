@@ -172,10 +172,18 @@ class PreparedRows:
         """Rows ``start .. stop - 1``: features, targets and numbers."""
         return self.take(np.arange(start, stop))
 
-    def sample(self, seed: int, offsets: np.ndarray | None = None) -> Sample:
+    def sample(self, seed: int, offsets: np.ndarray | None = None, *, reaches_all: bool = True) -> Sample:
         """All of these rows for a method that looks at some before it learns; they are read on demand."""
         about = self.preparation
-        return Sample(self.n_rows, about.n_columns, about.task, lambda numbers: self.take(numbers).rows, seed, offsets)
+        return Sample(
+            self.n_rows,
+            about.n_columns,
+            about.task,
+            lambda numbers: self.take(numbers).rows,
+            seed,
+            offsets,
+            reaches_all=reaches_all,
+        )
 
     def where(self, row: int) -> str:
         """File and row of one of these rows, for people: rows that hold data are counted, from 1."""

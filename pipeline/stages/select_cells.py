@@ -107,7 +107,8 @@ def _learner(name: str, params: Params, task: LearningTask, n_Cs: int) -> Learne
 
     def stream(cells: Cells, y: np.ndarray) -> Predictor:
         assert isinstance(learner, StreamLearner)
-        sample = Sample(len(cells), cells.n_partitions, task, cells.__getitem__, params.seed, cells.offsets)
+        of = len(cells), cells.n_partitions, task, cells.__getitem__, params.seed, cells.offsets
+        sample = Sample(*of, reaches_all=params.map.reaches_all)
         state = learner.start(params.of(name), None, sample)
         order = np.arange(y.size)
         if params.order == "shuffled":

@@ -222,7 +222,8 @@ def _begin(
     params: Params, participant: Participant, train: PreparedRows, offsets: np.ndarray | None, n_threads: int
 ) -> Any:
     """State before the first row."""
-    learner, sample = participant.learner, train.sample(params.seed, offsets)
+    reaches_all = participant.fitted is None or params.map.reaches_all
+    learner, sample = participant.learner, train.sample(params.seed, offsets, reaches_all=reaches_all)
     return stream_learner(learner).start(params.of(learner), participant.value, sample, n_threads)
 
 

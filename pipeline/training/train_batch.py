@@ -36,7 +36,8 @@ OF_PROBLEMS = ("problems", "primal", "dual", "gap", "n_iter", "converged", "n_su
 
 def svm_params(params: Params, learner: str) -> SVMParams:
     """Return what the batch learners are asked to solve."""
-    return SVMParams(**dual_learner(learner).asked(params.of(learner)), seed=params.seed)
+    asked = dual_learner(learner).asked(params.of(learner))
+    return SVMParams(**asked, fit_intercept=not params.map.reaches_all, seed=params.seed)
 
 
 def solve_whole(

@@ -81,7 +81,8 @@ def train_online(
         ranges = learning_blocks(n_rows, train.row_bytes, params.seed, shuffled=shuffled)
         blocks = RowBlocks(store, ranges)
     method = stream_learner(learner)
-    state = method.start(params.of(learner), value, train.sample(params.seed, offsets), n_threads)
+    sample = train.sample(params.seed, offsets, reaches_all=fitted is None or params.map.reaches_all)
+    state = method.start(params.of(learner), value, sample, n_threads)
     first, scores, traces = 0, np.zeros(0), np.zeros((0, len(method.traced)))
     per_point = max(1, -(-n_rows // CURVE_POINTS))
     if Path(checkpoint).exists():

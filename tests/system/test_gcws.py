@@ -67,6 +67,22 @@ def test_empty_rows_have_no_cell_and_are_counted(searched: tuple[Path, Snapshots
     )
 
 
+def test_what_is_predicted_of_empty_rows_is_learned_from_empty_rows(tmp_path: Path) -> None:
+    """The label that is second in order, which a decision of 0 stands for, is not what rows without cells have here."""
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 2, 240)
+    labels[::4] = 0
+    lines = [f"{y} {1 + y}:1 {3 + int(rng.integers(4))}:2" if i % 4 else "0" for i, y in enumerate(labels)]
+    (tmp_path / "rows.libsvm").write_text("\n".join(lines) + "\n")
+    asked = command(tmp_path / "rows.libsvm", learner=("svm", "logistic", "ogd", "ogd-naive"))
+    with one_process():
+        metrics = asked.run(tmp_path / "run")
+        assert {of["accuracy"] for of in metrics["learners"].values()} == {1.0}
+        for name in metrics["learners"]:
+            model = load_run(tmp_path / "run", name)
+            assert model.predict(np.zeros((1, 6))) == [0], name
+
+
 def test_an_interrupted_run_goes_on_to_the_same_bits(searched: tuple[Path, Snapshots, Heard]) -> None:
     folder, taken, _ = searched
     half = taken.taken["ingest"]

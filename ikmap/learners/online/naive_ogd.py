@@ -13,7 +13,7 @@ import numpy as np
 from ikmap.cells import Cells
 from ikmap.learners.online._naive_ogd_loops import naive_decisions, naive_pass
 from ikmap.learners.online.ogd import OGDProgress, OGDState, steps_to_margin
-from ikmap.learners.rows import Rows, check_rows, n_rows, row_arrays
+from ikmap.learners.rows import Rows, n_rows, row_arrays
 
 
 class NaiveOGDState(OGDState):
@@ -44,7 +44,7 @@ class NaiveOGDState(OGDState):
 
     def decision_function(self, rows: Rows) -> np.ndarray:
         """Decision values with the weights as they are now: shape (n, K), one column for two classes."""
-        complete = check_rows(_only_cells(rows), self.table.shape[0])
+        rows, complete = self._checked(_only_cells(rows))
         out = np.empty((n_rows(rows), self.table.shape[1]))
         arrays = row_arrays(rows, complete=complete)
         naive_decisions(arrays, _only_cells(rows).n_partitions, self._steps(), self.eta, self.divisor, out)

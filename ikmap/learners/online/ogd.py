@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 
-from ikmap.cells import Cells, in_wider_layout
+from ikmap.cells import Cells, constant_added, in_wider_layout
 from ikmap.learners._scores_loops import decisions
 from ikmap.learners.linear_model import LinearModel
 from ikmap.learners.online._ogd_loops import binary_pass, integer_decisions, integer_pass, weighted_pass
@@ -73,6 +73,9 @@ class OGDState:
     total : ndarray of float64, shape (n_columns, K), optional
         Sum of the weights as they were after each row that was stepped on. Predictions on the way are made with the
         weights as they are; the model, if there is a sum, with their average.
+    constant : bool
+        All rows are cells, and have one cell more, which is the same for all of them and has the last column: its
+        weight is the intercept of the model.
     """
 
     table: np.ndarray
@@ -82,6 +85,7 @@ class OGDState:
     n_seen: int = 0
     n_support: int = 0
     total: np.ndarray | None = None
+    constant: bool = False
     #: Steps that the integers' type has room for, at least; 0 when they were not looked through yet.
     _room: int = field(default=0, init=False, repr=False)
 
@@ -91,12 +95,22 @@ class OGDState:
                 raise ValueError(f"{name} must be a positive number, got {getattr(self, name)!r}")
 
     @classmethod
-    def start(cls, columns: int, n_classes: int, eta: float = 0.5, divisor: float = 1.0, average: bool = False) -> Self:
-        """State before the first row: all weights 0."""
+    def start(
+        cls,
+        columns: int,
+        n_classes: int,
+        eta: float = 0.5,
+        divisor: float = 1.0,
+        average: bool = False,
+        constant: bool = False,
+    ) -> Self:
+        """State before the first row, which has so many columns: all weights 0."""
         if n_classes < 2:
             raise ValueError(f"at least 2 classes are needed, got {n_classes}")
         k = 1 if n_classes == 2 else n_classes
-        state = cls(np.zeros((columns, k), INTEGERS[0]), float(eta), float(divisor), np.zeros(k, dtype=np.int64))
+        columns += constant
+        table, updates = np.zeros((columns, k), INTEGERS[0]), np.zeros(k, dtype=np.int64)
+        state = cls(table, float(eta), float(divisor), updates, constant=constant)
         if average:
             state.total = np.zeros((columns, k))
         return state
@@ -134,7 +148,7 @@ class OGDState:
         ValueError
             If rows, classes or weights are not valid; nothing has been learned then.
         """
-        complete = check_rows(rows, self.table.shape[0])
+        rows, complete = self._checked(rows)
         n = n_rows(rows)
         y = np.asarray(y)
         check_classes(y, n, self.n_classes)
@@ -157,6 +171,11 @@ class OGDState:
         self.n_seen += n
         self.n_support += support
         return OGDProgress(predicted, support)
+
+    def _checked(self, rows: Rows) -> tuple[Rows, bool]:
+        """Rows that fit the state, with the constant cell where there is one, and whether all cells are there."""
+        complete = check_rows(rows, self.table.shape[0] - self.constant)
+        return (rows.with_constant() if self.constant and isinstance(rows, Cells) else rows), complete
 
     def _integer_pass(self, arrays: Any, y: np.ndarray, rows: Cells, predicted: np.ndarray) -> int:
         """Learn from cells, in wider integers whenever they need it; return the number of rows stepped on."""
@@ -185,7 +204,7 @@ class OGDState:
 
     def decision_function(self, rows: Rows) -> np.ndarray:
         """Decision values with the weights as they are now: shape (n, K), one column for two classes."""
-        complete = check_rows(rows, self.table.shape[0])
+        rows, complete = self._checked(rows)
         out, arrays = np.empty((n_rows(rows), self.table.shape[1])), row_arrays(rows, complete=complete)
         if isinstance(rows, Cells) and self._counts:
             integer_decisions(arrays, rows.n_partitions, self.table.reshape(-1), self.eta, self.divisor, out)
@@ -195,6 +214,8 @@ class OGDState:
 
     def grow(self, old: np.ndarray, new: np.ndarray) -> None:
         """Go on with more cells in some partitionings, of which all weights are 0: offsets before and from now on."""
+        if self.constant:
+            old, new = constant_added(old), constant_added(new)
         self.table = in_wider_layout(self.table, old, new)
         if self.total is not None:
             self.total = in_wider_layout(self.total, old, new)
@@ -203,6 +224,7 @@ class OGDState:
         """Copy of the state as plain arrays, for :meth:`restore`."""
         return {
             **({} if self.total is None else {"total": self.total.copy()}),
+            **({"constant": np.array([1])} if self.constant else {}),
             "table": self.table.copy(),
             "n_updates": self.n_updates.copy(),
             "scalars": np.array([self.eta, self.divisor]),
@@ -218,17 +240,22 @@ class OGDState:
             raise ValueError("found a checkpoint of an earlier version, expected one with a table of steps")
         table = np.array(arrays["table"], order="C")
         total = np.array(arrays["total"], order="C") if "total" in arrays else None
-        return cls(table, eta, divisor, np.array(arrays["n_updates"], dtype=np.int64), n_seen, n_support, total)
+        n_updates = np.array(arrays["n_updates"], dtype=np.int64)
+        return cls(table, eta, divisor, n_updates, n_seen, n_support, total, constant="constant" in arrays)
 
     def model(self, classes: list[Any], params: dict[str, Any] | None = None, learner: str = "ogd") -> LinearModel:
         """The classifier with the weights as they are now, or with their average.
 
         Without an average its decisions equal :meth:`decision_function` up to rounding, and bit for bit on cells where
-        ``eta`` is a power of two, as by default.
+        ``eta`` is a power of two, as by default, and there is no constant cell.
         """
+        coef = self.weights if self.total is None or self.n_support == 0 else self.total / self.n_support
+        intercept = np.zeros(coef.shape[1])
+        if self.constant:
+            coef, intercept = np.ascontiguousarray(coef[:-1]), coef[-1] / self.divisor
         return LinearModel(
-            coef=self.weights if self.total is None or self.n_support == 0 else self.total / self.n_support,
-            intercept=np.zeros(self.table.shape[1]),
+            coef=coef,
+            intercept=intercept,
             divisor=self.divisor,
             learner=learner,
             classes=classes,

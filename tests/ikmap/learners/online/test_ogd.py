@@ -7,6 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from ikmap.cells import Cells
+from ikmap.learners.online.naive_ogd import NaiveOGDState
 from ikmap.learners.online.ogd import OGDState, ogd_divisor
 from tests.naive import learners as naive
 
@@ -256,6 +257,36 @@ def test_missing_cells_and_chunks(n_classes):
     for k in range(whole.table.shape[1]):
         c = np.where(y == (k if n_classes > 2 else 1), 1, -1)
         np.testing.assert_array_equal(whole.weights[:, k], naive.ogd_primal(cells.codes, OFFSETS, c, 0.37, T)[2])
+
+
+@pytest.mark.parametrize("kind", [OGDState, NaiveOGDState])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_a_constant_cell_is_one_more_partitioning_of_one_cell(kind, n_classes):
+    cells, y = stream(n_classes=n_classes)
+    cells.codes[::5] = -1
+    longer = Cells(np.c_[cells.codes, np.zeros(len(cells), np.int32)], np.append(OFFSETS, OFFSETS[-1] + 1))
+    state = kind.start(cells.n_columns, n_classes, ETA, T, constant=True)
+    as_a_map = kind.start(longer.n_columns, n_classes, ETA, T)
+    for a, b in ((0, 150), (150, 400)):
+        state = type(state).restore(state.checkpoint())
+        before = as_a_map.partial_fit(longer[a:b], y[a:b]).predicted
+        np.testing.assert_array_equal(state.partial_fit(cells[a:b].packed(), y[a:b]).predicted, before)
+    np.testing.assert_array_equal(state.decision_function(cells), as_a_map.decision_function(longer))
+    model = state.model(list(range(n_classes)))
+    np.testing.assert_allclose(model.decision_function(cells), state.decision_function(cells), rtol=1e-12, atol=1e-13)
+    assert model.coef.shape[0] == cells.n_columns
+    assert (model.decision_function(cells)[::5] == model.intercept).all()
+    assert (model.intercept != 0).any()
+
+
+def test_a_constant_cell_stays_the_last_as_others_are_added():
+    cells, y = stream()
+    new = OFFSETS + 2 * np.arange(T + 1)
+    state = OGDState.start(cells.n_columns, 2, ETA, T, constant=True)
+    state.partial_fit(cells, y)
+    expected = state.decision_function(cells)
+    state.grow(OFFSETS, new)
+    np.testing.assert_array_equal(state.decision_function(Cells(cells.codes, new)), expected)
 
 
 def test_other_rows_go_on_from_the_weights_of_cells():
