@@ -14,7 +14,7 @@ from benchmarks.harness import Options
 from ikmap.rows import Rows, as_dense
 from ikmap.tasks import plain_label
 from pipeline.datasets.registry import ResolvedDataset, load_registry, resolve
-from pipeline.readers import open_source
+from pipeline.readers import open_source, without
 from pipeline.rows.prepared import Side
 from pipeline.stages.ingest import DENSE_COLUMNS, DENSE_SHARE
 
@@ -100,7 +100,7 @@ def _load(name: str, data_dir: Path) -> Data:
 
 
 def _read(url: str, found: ResolvedDataset, columns: int | None = None) -> tuple[Rows, np.ndarray]:
-    source = open_source(url, found.format, found.label, columns or found.n_columns)
+    source = without(open_source(url, found.format, found.label, columns or found.n_columns), found.drop)
     blocks = [block for piece in source.pieces() for block in source.read(piece)]
     labels: list[Any] = [plain_label(value) for block in blocks for value in block.y]  # type: ignore[union-attr]
     if isinstance(blocks[0].X, np.ndarray):

@@ -30,7 +30,6 @@ ONE_CLASS = ("usps", "digits")
 ASKED = ("kddcup99", "usps", "ctg", "spambase", "covtype-93k", "w8a")
 """Sets that the mean is of."""
 NORMAL_OF_KDDCUP99 = 11
-CLASS_COLUMNS_OF_CTG = slice(25, 35)
 SEEDS = 3
 FOREST = "IsolationForest"
 LOF_ROWS = 10_000
@@ -130,8 +129,6 @@ def problems(name: str, options: Options) -> Iterator[tuple[Any, Any, np.ndarray
     """Rows to learn from, test rows, and which of these are novel."""
     data = load(name, options)
     X, test = (np.ascontiguousarray(as_dense(rows)) for rows in (data.X, data.X_test))
-    if name == "ctg":
-        X, test = (np.delete(rows, CLASS_COLUMNS_OF_CTG, axis=1) for rows in (X, test))
     if name in ONE_CLASS:
         for k in range(data.n_classes):
             yield X[data.y == k], test, (data.y_test != k).astype(int)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 from flows.options.reproduce import ReproduceOptions
@@ -41,7 +42,8 @@ class LocalData:
         if missing := missing_files(spec, self.folder):
             self.skipped[spec.name] = f"{spec.name}: {' and '.join(missing)} not found in {self.folder}"
         else:
-            self.there[spec.name] = resolve(spec, self.folder)
+            # A paper has all columns, unless it says something else.
+            self.there[spec.name] = replace(resolve(spec, self.folder), drop=())
 
     def those_of(self, names: Iterable[str]) -> list[str]:
         """Those that are there, once each, as the registry calls them."""

@@ -59,6 +59,8 @@ def run(
         model = open_run(options.model, options.learner)
         url = readable(options.input, default_data_dir(), say=events.message, progress=downloading(events))
         data = open_data(model, url, options.format, options.label)
+        if data.ignored:
+            events.message(f"{url}: not used, as the training data did not have them: {', '.join(data.ignored)}")
         try:
             # The output is given up last: no worker of ours is left then that could still be writing.
             with (

@@ -23,7 +23,7 @@ from ikmap.tasks import task_named
 from pipeline.datasets.download import DownloadError, download
 from pipeline.datasets.spec import COMPRESSION_SUFFIXES, CSV_KEYS, DatasetSpec, Files, Label, Split, is_web, parse_spec
 from pipeline.errors import InputError
-from pipeline.readers import CsvFormat, Source, open_source
+from pipeline.readers import CsvFormat, Source, open_source, without
 from pipeline.watching.plain_text import not_utf8
 
 #: Used when the user names neither a data set nor an input: it ships inside a dependency.
@@ -49,6 +49,8 @@ class ResolvedDataset:
         (not told).
     n_train, n_test : int or None
         Published numbers of rows, to check against.
+    drop : tuple of str
+        Columns of the files that are no features, as they give the label away.
     inliers : tuple of str, or None
         Labels of the rows that are normal, for novelty.
     two_class : pair of tuples of labels, or None
@@ -70,6 +72,7 @@ class ResolvedDataset:
     label: str | int | None = None
     header: bool | None = None
     delimiter: str | None = None
+    drop: tuple[str, ...] = ()
     two_class: tuple[tuple[Label, ...], tuple[Label, ...]] | None = None
     inliers: tuple[str, ...] | None = None
     divide: float = 1.0
@@ -98,7 +101,8 @@ class ResolvedDataset:
             other.
         """
         train = self._opened(self.train_url, self.n_columns)
-        return train, None if self.test_url is None else self._opened(self.test_url, train.n_columns)
+        test = None if self.test_url is None else self._opened(self.test_url, train.n_columns)
+        return without(train, self.drop), test and without(test, self.drop)
 
     @property
     def csv(self) -> dict[str, Any]:
@@ -239,6 +243,7 @@ def resolve(
         label=spec.label,
         header=spec.header,
         delimiter=spec.delimiter,
+        drop=spec.drop,
         two_class=spec.two_class,
         divide=files.divide,
         split=spec.split,

@@ -100,6 +100,7 @@ class DatasetSpec:
     label: str | int | None = None
     header: bool | None = None
     delimiter: str | None = None
+    drop: tuple[str, ...] = ()
     two_class: tuple[tuple[Label, ...], tuple[Label, ...]] | None = None
     divide: float = 1.0
     split: Split = Split()
@@ -178,6 +179,7 @@ _KEYS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "label": (lambda v: type(v) in (int, str), "a column's name or number"),
     "header": (lambda v: isinstance(v, bool), "true or false"),
     "delimiter": (_is_delimiter, "one character that is in no number, name or quote, such as ';' or '|'"),
+    "drop": (_is_names, "a list of names of columns"),
     "two_class": (_is_two_class, "two lists of labels without a label in common"),
     "split": (_is_split, 'like { rule = "shuffle", fraction = 0.8 } or { rule = "first", n_train = 1000 }'),
     "source": _TEXT,
@@ -225,7 +227,7 @@ def parse_spec(path: Path, folder: Path | None, name: str, table: Any) -> Datase
         if key in table and table.get("format", "auto") not in ("auto", "csv"):
             raise InputError(f'{where}: {key} = {table[key]!r} is for CSV, found format = "{table["format"]}"')
     options = {k: v for k, v in table.items() if k not in _FILE_KEYS and k != "variants"}
-    options["aliases"] = tuple(table.get("aliases", ()))
+    options["aliases"], options["drop"] = (tuple(table.get(key, ())) for key in ("aliases", "drop"))
     options["divide"] = float(table.get("divide", 1.0))
     options["split"] = Split(**table.get("split", {}))
     if two_class := table.get("two_class"):

@@ -10,6 +10,7 @@ block alone. Whatever is wrong with a file raises `pipeline.errors.InputError` w
 """
 
 from pipeline.readers.base import Piece, RawRows, Source
+from pipeline.readers.dropped import without
 from pipeline.readers.open import FORMATS, CsvFormat, Sizes, open_source
 
-__all__ = ["FORMATS", "CsvFormat", "Piece", "RawRows", "Sizes", "Source", "open_source"]
+__all__ = ["FORMATS", "CsvFormat", "Piece", "RawRows", "Sizes", "Source", "open_source", "without"]

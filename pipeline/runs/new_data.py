@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pipeline.errors import InputError
@@ -19,10 +18,13 @@ class NewData:
     source : Source
     columns : list of int or None
         Which of the file's columns is each of the model's; None: they are in the same order.
+    ignored : tuple of str
+        Columns of the file that the model does not know.
     """
 
     source: Source
     columns: list[int] | None
+    ignored: tuple[str, ...] = ()
 
 
 def open_data(
@@ -32,7 +34,9 @@ def open_data(
     label: str | int | None = None,
     sizes: Sizes = Sizes(),  # noqa: B008 - immutable
 ) -> NewData:
-    """Open data that must have the model's columns, by name where both have names. Labels are optional.
+    """Open data that must have the model's columns, by name where both have names; others are ignored then.
+
+    Labels are optional.
 
     Parameters
     ----------
@@ -58,23 +62,17 @@ def open_data(
     try:
         source = opened(preparation.n_columns)
     except InputError:
-        if expected is not None:  # which column it is says more than how many there are
-            _same_names(url, opened(None).column_names, expected)
-        raise
+        if expected is None:
+            raise
+        source = opened(None)  # which column is missing says more than how many there are
+        if source.column_names is None:
+            raise
     names = source.column_names
     if expected is None or names is None or list(names) == expected:
         return NewData(source, None)
-    _same_names(url, names, expected)
     place = {name: j for j, name in enumerate(names)}
-    return NewData(source, [place[name] for name in expected])
-
-
-def _same_names(url: str, found: Sequence[str] | None, expected: Sequence[str]) -> None:
-    """Refuse a table that lacks a column of the training data, or has one too many."""
-    names, wanted = set(found or expected), set(expected)
     for name in expected:
-        if name not in names:
+        if name not in place:
             raise InputError(f"{url}: found no column {name!r}, expected it as in the training data")
-    for name in found or ():
-        if name not in wanted:
-            raise InputError(f"{url}: found column {name!r}, which the training data does not have")
+    known = set(expected)
+    return NewData(source, [place[name] for name in expected], tuple(name for name in names if name not in known))

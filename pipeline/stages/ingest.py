@@ -108,6 +108,11 @@ def ingest(context: Context, data: ResolvedDataset, *, every: bool = False) -> d
         # What is not for training is for testing: to shuffle all rows once more would take as long as to store them.
         test_counts = [part["rows"] - k for part, k in zip(train_parts, sides["train"]["counts"], strict=True)]
         sides["test"] = {**sides["train"], "counts": test_counts, "split": asdict(replace(whole, train=False))}
+    if data.drop:
+        context.events.message(
+            f"{train.url}: {len(data.drop)} columns are left out, as the definition of data set {data.name} says: "
+            f"{', '.join(data.drop)}"
+        )
     for line in preparation.task.notes:
         context.events.message(line)
     left_out: dict[str, int] = {}

@@ -360,17 +360,34 @@ def test_columns_are_found_by_name(client: Client, table_run: Trained, tmp_path:
     [
         (("width", "height"), "found no column 'weight'"),
         (("width", "height", "wait"), "found no column 'weight'"),
-        (("width", "height", "weight", "depth"), "found column 'depth', which the training data does not have"),
+        (("width", "height", "wait", "depth"), "found no column 'weight'"),
     ],
 )
 @pytest.mark.parametrize("labelled", [True, False])
-def test_other_columns_are_refused(
+def test_lacking_columns_are_refused(
     table_run: Trained, tmp_path: Path, names: tuple[str, ...], message: str, labelled: bool
 ) -> None:
     X = np.ones((2, len(names)))
     source = write_csv(tmp_path / "new.csv", X, np.array(["apple", "pear"]) if labelled else None, names)
     with pytest.raises(InputError, match=f"new.csv: {message}"):
         open_data(open_run(str(table_run.path)), str(source))
+
+
+@pytest.mark.parametrize("labelled", [True, False])
+def test_further_columns_are_ignored_and_named(
+    client: Client, table_run: Trained, tmp_path: Path, labelled: bool
+) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.random((20, 3))
+    y = np.array(["apple", "pear"] * 10) if labelled else None
+    few = write_csv(tmp_path / "few.csv", X, y, ("width", "height", "weight"))
+    more = write_csv(tmp_path / "more.csv", np.c_[X[:, 2], X, rng.random(20)][:, [1, 2, 4, 3]], y,
+                     ("width", "height", "depth", "weight"))  # fmt: skip
+    assert open_data(open_run(str(table_run.path)), str(few)).ignored == ()
+    assert open_data(open_run(str(table_run.path)), str(more)).ignored == ("depth",)
+    scored(client, table_run, few, tmp_path / "few.parquet")
+    scored(client, table_run, more, tmp_path / "more.parquet")
+    assert pq.read_table(tmp_path / "few.parquet").equals(pq.read_table(tmp_path / "more.parquet"))
 
 
 def test_other_number_of_columns_is_refused(

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import gzip
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
 import pytest
 
 from flows.options.batch import BatchOptions
+from flows.options.reproduce import ReproduceOptions
 from flows.runs.batch import find_data
+from flows.runs.local_data import LocalData
 from pipeline.datasets.registry import ResolvedDataset, load_registry, resolve
 from pipeline.datasets.task import asked_word
 from pipeline.errors import InputError
@@ -22,6 +28,7 @@ from pipeline.runs.new_data import open_data
 from pipeline.runs.trained_model import TrainedModel, open_run
 from pipeline.stages.ingest import ingest
 from pipeline.watching.events import QuietProgress
+from tests.support.one_process import Heard
 from tests.support.params_for import params_for
 from tests.support.runs import context, without_cluster  # noqa: F401
 
@@ -185,3 +192,50 @@ def test_new_rows_are_read_as_those_of_the_run(tmp_path: Path, monkeypatch: pyte
     new = open_data(model, str(tmp_path / "new.csv"))
     (block,) = new.source.read(new.source.pieces()[0])
     np.testing.assert_array_equal(block.X, [[7, 8], [9, 10]])
+
+
+# ---------------------------------------------------------------------------------------------------------- drop
+
+NAMED = "a,leak,b,again,label\n" + "1.5,9,2,8,y\n0.5,7,3,6,n\n" * 10
+
+
+@pytest.mark.usefixtures("without_cluster")
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_dropped_columns_are_no_features(tmp_path: Path, kind: str) -> None:
+    if kind == "parquet":
+        table = pa.csv.read_csv(pa.py_buffer(NAMED.encode()))
+        pq.write_table(table, tmp_path / "rows.parquet")
+        (tmp_path / "my.toml").write_text("[dataset.mine]\ntrain = 'rows.parquet'\ndrop = ['leak', 'again']\n")
+        data = resolve(load_registry(tmp_path / "my.toml", tmp_path).find("mine"), tmp_path)
+    else:
+        data = defined(tmp_path, "drop = ['leak', 'again']\nn_columns = 4", NAMED)
+    ctx, heard = context(tmp_path / "run", params_for()), Heard()
+    ingest(replace(ctx, events=heard), data)
+    train = PreparedRows(ctx.store, "train")
+    assert train.preparation.column_names == ["a", "b"]
+    assert {tuple(row) for row in train.read(0, train.n_rows).rows.tolist()} == {(1.5, 2.0), (0.5, 3.0)}
+    assert any("2 columns are left out" in line and "leak, again" in line for line in heard.lines)
+    identity = run_identity({}, data, [])["data"]
+    assert identity == {**run_identity({}, replace(data, drop=()), [])["data"], "drop": ["leak", "again"]}
+
+
+def test_what_is_to_be_dropped_must_be_there_and_leave_something(tmp_path: Path) -> None:
+    for drop, message in (
+        ("['leak', 'lake']", r"rows\.csv: found no column 'lake', which is to be dropped, expected one of a, leak, b"),
+        ("['a', 'b', 'leak', 'again']", "found no feature column that is not dropped"),
+        ("'leak'", "expected a list of names of columns"),
+    ):
+        with pytest.raises(InputError, match=message):
+            assert defined(tmp_path, f"drop = {drop}", NAMED).sources
+    with pytest.raises(InputError, match="expected a table whose columns have names"):
+        assert defined(tmp_path, "drop = ['a']", THREE).sources
+
+
+def test_ctg_is_without_its_class_but_for_the_paper(tmp_path: Path) -> None:
+    """The columns V26 to V35 are the class."""
+    spec = load_registry().find("ctg")
+    assert spec.drop == tuple(f"V{k}" for k in range(26, 36))
+    (tmp_path / "ctg.csv").write_text("a,Class\n1,2\n")
+    there = LocalData(ReproduceOptions(paper="gmm", table="1", data_dir=str(tmp_path)))
+    there.look_for("ctg")
+    assert there.there["ctg"].drop == ()
