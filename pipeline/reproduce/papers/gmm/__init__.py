@@ -1,7 +1,8 @@
-"""Tunable GMM kernels: Tables 1 to 3, Figures 1 to 4.
+"""Tunable GMM kernels: Tables 1 to 3, Figures 1 to 7.
 
 ``experiments.toml`` says what its systems and experiments are, ``published.toml`` what was printed; ``best_on_test`` is
-its protocol, ``forms`` is how experiments are made and shown, ``pictures`` draws its figures.
+its protocol for kernels and ``hashed`` that for hashes, ``forms`` and ``hashed_form`` are how experiments are made and
+shown, ``pictures`` draws its figures.
 """
 
 from __future__ import annotations
@@ -48,6 +49,10 @@ class TunableGMM(Paper):
         self, rows: Any, target: Any, columns: Sequence[str] | None, options: Mapping[str, Any], seed: int, part: int
     ) -> dict[str, Any]:
         """The whole grid of one system on one shuffle into halves."""
+        if "hashes" in options:
+            from pipeline.reproduce.papers.gmm.hashed import hashed_on_test
+
+            return hashed_on_test(rows, target, columns, options, seed, part)
         from pipeline.reproduce.papers.gmm.best_on_test import best_on_test
 
         return best_on_test(rows, target, columns, options, seed, part)

@@ -58,18 +58,7 @@ def best_on_test(
         SVMs that reached their tolerance, by C; ``least_eigenvalue`` of the kernel of the training rows, of the best
         kernel and, relative to the largest.
     """
-    X, y = np.asarray(_dense(rows)), np.asarray(target)
-    if dropped := options.get("drop", ()):
-        assert columns is not None
-        X = np.delete(X, [list(columns).index(name) for name in dropped], axis=1)
-    order = generator(seed, SPLIT, repeat).permutation(y.size)
-    half = -(-y.size // 2)
-    if "rows" in options:
-        half = options["rows"]
-        order = order[: 2 * half]
-    X, y = take_rows(X, order), y[order]
-    if "noise" in options:
-        X = noisy(X, options["noise"], seed)
+    X, y, half = halves(rows, target, columns, options, seed, repeat)
     n_classes = int(target.max()) + 1
     train, truth = y[:half], y[half:]
     folds = generator(seed, CV, repeat).permutation(half) % FOLDS
@@ -111,6 +100,28 @@ def best_on_test(
         "converged": [round(float(share), 4) for share in converged / len(tried)],
         "least_eigenvalue": least,
     }
+
+
+def halves(
+    rows: Any, target: np.ndarray, columns: Sequence[str] | None, options: Mapping[str, Any], seed: int, repeat: int
+) -> tuple[np.ndarray, np.ndarray, int]:
+    """Rows and targets of a shuffle, and how many of them, from the first on, are to be learned from.
+
+    Of `options`, ``drop``, ``noise`` and ``rows`` are heeded; see :func:`best_on_test`.
+    """
+    X, y = np.asarray(_dense(rows)), np.asarray(target)
+    if dropped := options.get("drop", ()):
+        assert columns is not None
+        X = np.delete(X, [list(columns).index(name) for name in dropped], axis=1)
+    order = generator(seed, SPLIT, repeat).permutation(y.size)
+    half = -(-y.size // 2)
+    if "rows" in options:
+        half = min(options["rows"], y.size // 2)
+        order = order[: 2 * half]
+    X, y = take_rows(X, order), y[order]
+    if "noise" in options:
+        X = noisy(X, options["noise"], seed)
+    return X, y, half
 
 
 def kernels_of(

@@ -14,6 +14,7 @@ from pipeline.reproduce.form import Form, Made, Outcome, Row, table
 from pipeline.reproduce.paper import Asked, Entry, Experiment, Paper
 from pipeline.reproduce.papers.gmm import pictures
 from pipeline.reproduce.papers.gmm.best_on_test import CS
+from pipeline.reproduce.papers.gmm.hashed_form import Hashed
 from pipeline.reproduce.text import MARKS, difference, number
 
 if TYPE_CHECKING:
@@ -233,5 +234,8 @@ FORMS: dict[str, type[Form]] = {
     "figure 2": Pictured,
     "figure 3": Pictured,
     "figure 4": Pictured,
+    "figure 5": Hashed,
+    "figure 6": Hashed,
+    "figure 7": Hashed,
 }
 """By label."""

@@ -29,6 +29,37 @@ def against_C(name: str, rows: Sequence[Row]) -> Figure:
     return figure
 
 
+def against_k(name: str, rows: Sequence[Row]) -> Figure:
+    """Figures 5 to 7: accuracy of linear SVMs on hashed rows by the number of codes, beside the kernel's."""
+    ps = list(dict.fromkeys(row["p"] for row in rows if row["k"] is not None))
+    figure, all_axes = panels(len(ps), f"{name}: accuracy on test rows, ours, at the best C")
+    for axes, p in zip(all_axes, ps, strict=True):
+        hashed = [row for row in rows if row["k"] is not None and row["p"] == p]
+        for i, b in enumerate(sorted({row["b"] for row in hashed}, reverse=True)):
+            line = sorted((row["k"], row["accuracy"]) for row in hashed if row["b"] == b)
+            axes.plot(*zip(*line, strict=True), label=f"hashed, b = {b}", **style(i))
+        for row in rows:
+            if row["k"] is None and row["p"] in (p, None):
+                of_kernel = row["p"] is not None
+                axes.axhline(
+                    row["accuracy"], color="#333333", linestyle="-" if of_kernel else ":", linewidth=1.2,
+                    label="pGMM kernel" if of_kernel else "linear",
+                )  # fmt: skip
+        axes.set_xscale("log", base=2)
+        axes.set_title(f"p = {p:g}", fontsize=10)
+        axes.set_xlabel("k, number of codes")
+        axes.set_ylim(*_shared_limits(rows))
+    all_axes[0].set_ylabel("accuracy, %")
+    all_axes[-1].legend(fontsize=8)
+    return figure
+
+
+def _shared_limits(rows: Sequence[Row]) -> tuple[float, float]:
+    found = [row["accuracy"] for row in rows]
+    room = 0.04 * max(max(found) - min(found), 1.0)
+    return min(found) - room, max(found) + room
+
+
 def reductions(published: Mapping[str, Mapping[str, float]], rows: Sequence[Row]) -> Figure:
     """Figure 3: share of data sets by how much the best tunable kernel reduces the error of GMM."""
     quoted = [_reduction(values) for values in published.values()]
