@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from sklearn.svm import SVC
+from sklearn.svm import SVC, LinearSVC
 
 from flows.options.reproduce import ReproduceOptions
 from flows.runs.reproduce import run
 from ikmap.kernels import MinMaxKernel
+from ikmap.partitioners.gcws import GCWSPartitions
 from ikmap.seeds import generator
+from pipeline.reproduce.form import Made, Outcome
 from pipeline.reproduce.paper import Asked
 from pipeline.reproduce.papers import PAPERS
-from pipeline.reproduce.papers.gmm import PAPER
-from pipeline.reproduce.papers.gmm.best_on_test import CS, CV_CS, SPLIT, best_on_test, kernels_of
+from pipeline.reproduce.papers.gmm import PAPER, hashed
+from pipeline.reproduce.papers.gmm.best_on_test import CS, CV_CS, SPLIT, best_on_test, halves, kernels_of
 from pipeline.reproduce.papers.gmm.forms import BestOnTest
+from pipeline.reproduce.papers.gmm.hashed import CS as HASHED_CS
+from pipeline.reproduce.papers.gmm.hashed import HASHES, hashed_on_test
+from pipeline.reproduce.papers.gmm.hashed_form import Hashed
 from pipeline.reproduce.papers.gmm.noise import WIDTHS, noisy
 from pipeline.reproduce.papers.gmm.pictures import _reduction
 
@@ -126,6 +132,62 @@ def test_runs_of_a_table_with_what_leaks_and_without() -> None:
         ("ctg/gmm-without-its-leak", 2, True), ("ctg/pgmm-without-its-leak", 2, True),
     ]  # fmt: skip
     assert PAPERS["gmm"] is PAPER
+
+
+def test_hashes_of_the_grid_are_those_of_each_setting_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hashed, "PARAMS", replace(hashed.PARAMS, tol=1e-6, max_iter=10**4))
+    X, y = rows(120, 3)
+    X[::9] = 0.0
+    found = hashed_on_test(X, y, None, {"hashes": {"p": [0.5, 2.0], "k": [8, 64], "b": [2, 6]}, "parts": 1}, 7, 1)
+    assert [tuple(setting) for *setting, _ in found["grid"]] == list(product([0.5, 2.0], [8, 64], [2, 6]))
+    assert found["accuracy"] == max(max(by_C) for *_, by_C in found["grid"])
+    halved, truth, half = halves(X, y, None, {}, 7, 1)
+    seed = int(generator(7, HASHES, 1).integers(2**31))
+    off = []
+    for p, k, b, by_C in found["grid"]:
+        hashes = GCWSPartitions(seed=seed, t=k, p=p, b=b, gamma=1, full=True, n_features=5)
+        features = hashes.cells(halved, 1).to_csr()
+        for C, ours in zip(HASHED_CS, by_C, strict=True):
+            svm = LinearSVC(C=C, intercept_scaling=1.0, tol=1e-4, max_iter=10**5, random_state=0)
+            svm.fit(features[:half], truth[:half])
+            off.append(abs(100 * svm.score(features[half:], truth[half:]) - ours) / (100 / 60))
+    assert np.mean(off) < 0.2
+    assert max(off) < 3.5  # rows of 60
+    json.dumps(found)
+
+
+def test_figures_of_hashes_are_shown_beside_the_kernel() -> None:
+    form = Hashed(PAPER, PAPER.find("figure", "6"))
+    entries = list(form.entries(Asked(["ctg"], {"repeats": 3})))
+    assert [(entry.key, entry.options["parts"]) for entry in entries] == [
+        ("ctg/figure6-gcws", 3), ("ctg/figure6-pgmm", 3), ("ctg/figure6-linear", 3),
+    ]  # fmt: skip
+    X, y = rows(80, 2)
+    about = {**form.experiment.about, "p": [0.5, 1.0], "k": [8, 32], "b": [4, 2]}
+    form = Hashed(PAPER, replace(form.experiment, about=about))
+    outcomes = {}
+    for entry in form.entries(Asked(["ctg"], {"repeats": 2})):
+        parts = [PAPER.study(X, y, None, entry.options, 0, part) for part in range(2)]
+        outcomes[entry.key] = Outcome("finished", "", {"parts": parts})
+    entries = list(form.entries(Asked(["ctg"], {"repeats": 2})))
+    made = Made(entries, lambda entry: outcomes[entry.key], {}, {})
+    found = form.rows(made)
+    assert len(found) == 2 * 2 * 2 + 2 + 1
+    head, lines = form.printed_out(found)
+    assert head[3:5] == ("k = 8", "k = 32")
+    assert [line[:3] for line in lines] == [
+        ("ctg", "0.5", "4"),
+        ("ctg", "0.5", "2"),
+        ("ctg", "1", "4"),
+        ("ctg", "1", "2"),
+    ]
+    grids = [part["grid"] for part in outcomes["ctg/figure6-gcws"].metrics["parts"]]  # type: ignore[index]
+    expected = np.mean([max(by_C) for grid in grids for p, k, b, by_C in grid if (p, k, b) == (0.5, 32, 2)])
+    assert lines[1][4] == f"{expected:.2f}"
+    ((name, figure),) = form.figures(found)
+    assert name == "figure6-ctg"
+    assert [axes.get_title() for axes in figure.axes] == ["p = 0.5", "p = 1"]
+    assert "k = 32" in form.html(found)
 
 
 @pytest.mark.system
