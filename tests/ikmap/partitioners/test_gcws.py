@@ -9,6 +9,7 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.svm import SVC
 
 from ikmap.methods import Sample
 from ikmap.methods.gcws import GCWS
@@ -139,6 +140,23 @@ def test_no_bit_is_lost_where_no_value_is_negative(b: int, full: bool) -> None: 
     codes = fitted(600, b=b, full=full, t=400).cells(X, 1).codes
     assert np.unique(codes).size == 2**b
     assert abs((codes & 1).mean() - 0.5) < 0.05
+
+
+def test_a_linear_svm_on_codes_becomes_that_of_the_kernel() -> None:  # GM11
+    rng = np.random.default_rng(4)
+    y = rng.integers(0, 2, 300)
+    X = rng.lognormal(0, 1, (300, 8)) * (1 + 0.8 * np.eye(8)[y])
+    K = pgmm(X, X, 0.5)
+    train, test = slice(0, 150), slice(150, 300)
+    exact = SVC(C=4.0, kernel="precomputed").fit(K[train, train], y[train]).decision_function(K[test, train])
+    off = []
+    for t in (32, 256, 2048):
+        features = fitted(8, t=t, p=0.5, b=12).cells(X, 1).to_csr()
+        near = SVC(C=4.0, kernel="linear").fit(features[train], y[train]).decision_function(features[test])
+        off.append(np.sqrt(np.mean((near - exact) ** 2) / np.mean(exact**2)))
+    assert off == sorted(off, reverse=True)
+    assert off[-1] < 0.2
+    assert off[0] > 3 * off[-1]
 
 
 def test_rows_of_sparse_data_with_millions_of_columns() -> None:

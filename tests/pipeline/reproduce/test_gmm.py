@@ -15,6 +15,7 @@ from sklearn.svm import SVC, LinearSVC
 from flows.options.reproduce import ReproduceOptions
 from flows.runs.reproduce import run
 from ikmap.kernels import MinMaxKernel
+from ikmap.maps.fourier import FourierMap
 from ikmap.partitioners.gcws import GCWSPartitions
 from ikmap.seeds import generator
 from pipeline.reproduce.form import Made, Outcome
@@ -26,8 +27,11 @@ from pipeline.reproduce.papers.gmm.forms import BestOnTest
 from pipeline.reproduce.papers.gmm.hashed import CS as HASHED_CS
 from pipeline.reproduce.papers.gmm.hashed import HASHES, hashed_on_test
 from pipeline.reproduce.papers.gmm.hashed_form import Hashed
+from pipeline.reproduce.papers.gmm.linearised import BITS, CODES, FEATURES
+from pipeline.reproduce.papers.gmm.linearised_form import Linearised
 from pipeline.reproduce.papers.gmm.noise import WIDTHS, noisy
 from pipeline.reproduce.papers.gmm.pictures import _reduction
+from tests.naive.gcws import pgmm
 
 GRIDS = PAPER.about["grids"]
 
@@ -188,6 +192,30 @@ def test_figures_of_hashes_are_shown_beside_the_kernel() -> None:
     assert name == "figure6-ctg"
     assert [axes.get_title() for axes in figure.axes] == ["p = 0.5", "p = 1"]
     assert "k = 32" in form.html(found)
+
+
+def test_features_come_nearer_to_their_kernel_the_more_there_are() -> None:
+    X, y = rows(200, 2)
+    form = Linearised(PAPER, PAPER.find("section", "linearised"))
+    form = Linearised(PAPER, replace(form.experiment, about={**form.experiment.about, "features": [16, 100, 400]}))
+    (entry,) = form.entries(Asked(["spambase"], {"repeats": 2}))
+    parts = [PAPER.study(X, y, None, entry.options, 0, part) for part in range(2)]
+    errors = np.array([error for _, _, error, _ in parts[0]["grid"]]).reshape(3, 3)
+    assert (np.diff(errors[:, 0]) < 0).all()
+    assert errors[2, 0] > 0.02
+    assert (errors[1:, 1:] < 1e-6).all()  # Nystroem on all 100 rows to learn from
+    halved, _, half = halves(X, y, None, {}, 0, 0)
+    K = np.exp(-(1 - pgmm(halved[:half], halved[:half], 1.0)))
+    seed = int(generator(0, FEATURES, 0).integers(2**31))
+    hashes = GCWSPartitions(seed=seed, t=CODES, p=1.0, b=BITS, gamma=1, full=True, n_features=5)
+    codes = hashes.cells(halved[:half], 1).to_csr()
+    near = FourierMap.gaussian(200, codes.shape[1], 0.5, seed).transform(codes)
+    assert errors[2, 0] == pytest.approx(np.linalg.norm(near @ near.T - K) / np.linalg.norm(K), abs=1e-5)
+    found = form.rows(Made([entry], lambda _: Outcome("finished", "", {"parts": parts}), {}, {}))
+    head, lines = form.printed_out(found)
+    assert (len(head), len(lines)) == (8, 3)
+    assert lines[0][2] == f"{np.mean([part['grid'][0][2] for part in parts]):.3f}"
+    assert "Nystroem GMM: accuracy" in form.html(found)
 
 
 @pytest.mark.system

@@ -53,6 +53,10 @@ class TunableGMM(Paper):
             from pipeline.reproduce.papers.gmm.hashed import hashed_on_test
 
             return hashed_on_test(rows, target, columns, options, seed, part)
+        if "features" in options:
+            from pipeline.reproduce.papers.gmm.linearised import linearised_on_test
+
+            return linearised_on_test(rows, target, columns, options, seed, part)
         from pipeline.reproduce.papers.gmm.best_on_test import best_on_test
 
         return best_on_test(rows, target, columns, options, seed, part)

@@ -15,6 +15,7 @@ from pipeline.reproduce.paper import Asked, Entry, Experiment, Paper
 from pipeline.reproduce.papers.gmm import pictures
 from pipeline.reproduce.papers.gmm.best_on_test import CS
 from pipeline.reproduce.papers.gmm.hashed_form import Hashed
+from pipeline.reproduce.papers.gmm.linearised_form import Linearised
 from pipeline.reproduce.text import MARKS, difference, number
 
 if TYPE_CHECKING:
@@ -237,5 +238,6 @@ FORMS: dict[str, type[Form]] = {
     "figure 5": Hashed,
     "figure 6": Hashed,
     "figure 7": Hashed,
+    "section linearised": Linearised,
 }
 """By label."""
