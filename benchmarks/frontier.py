@@ -30,7 +30,7 @@ from benchmarks.harness import Options, as_json
 from ikmap.learners.dual.linear_svm import SVMParams, fit_linear_svm, svm_model
 from ikmap.learners.online.ogd import OGDState
 from ikmap.learners.rows import Block
-from ikmap.partitioners import draw_subsamples, fit_partitions
+from ikmap.partitioners import GCWSPartitions, Partitions, draw_subsamples, fit_partitions
 from ikmap.rows import as_dense
 
 TITLE = "The frontier"
@@ -49,6 +49,9 @@ def ours(options: Options) -> Iterator[tuple[str, Callable[[Data], list[Point]]]
         for t in (10, 20) if options.quick else (25, 50, 100, 200, 400):
             for psi in (16,) if options.quick else (8, 64, 512, 4096):
                 yield f"{method}, t = {t}, psi = {psi}", partial(our_points, method, t, psi, options.threads)
+    for p in (0.25, 1.0):
+        for t in (10,) if options.quick else (64, 256, 1024):
+            yield f"gcws, p = {p:g}, t = {t}", partial(gcws_points, p, t, options.threads)
 
 
 def peers(options: Options) -> Iterator[tuple[str, Callable[[Data], list[Point]]]]:
@@ -80,6 +83,20 @@ def our_points(method: str, t: int, psi: int, threads: int, data: Data) -> list[
         return []
     begin = time.perf_counter()
     model = fit_partitions(data.X, draw_subsamples(data.y.size, t, psi, 0), method=method, seed=0, n_threads=threads)
+    return learned(f"{method}, t = {t}, psi = {psi}", model, begin, threads, data)
+
+
+def gcws_points(p: float, t: int, threads: int, data: Data) -> list[Point]:
+    """Weighted minwise hashes, whose rows of zeros have no cell: so there is an intercept."""
+    begin = time.perf_counter()
+    model = GCWSPartitions(seed=0, t=t, p=p, b=8, gamma=1, full=True, n_features=data.X.shape[1])
+    return learned(f"gcws, p = {p:g}, t = {t}", model, begin, threads, data, intercept=True)
+
+
+def learned(
+    title: str, model: Partitions, begin: float, threads: int, data: Data, *, intercept: bool = False
+) -> list[Point]:
+    """Every learner on the cells of a map; `begin` is when the map began to be made."""
     train, test = model.cells(data.X, threads).packed(), model.cells(data.X_test, threads)
     mapping = time.perf_counter() - begin
     points = []
@@ -89,22 +106,21 @@ def our_points(method: str, t: int, psi: int, threads: int, data: Data) -> list[
         predicted = fit()(test)
         seconds = mapping + time.perf_counter() - begin
         accuracy = float(np.mean(predicted == data.y_test))
-        points.append({"name": f"{method}, t = {t}, psi = {psi}, {name}", "seconds": seconds, "accuracy": accuracy})
+        points.append({"name": f"{title}, {name}", "seconds": seconds, "accuracy": accuracy})
 
     for C in (1.0, 5.0):
-        learn(f"svm, C = {C:g}", partial(_svm, train, data, C, t))
-    learn("ogd", partial(_ogd, train, data, t))
+        learn(f"svm, C = {C:g}", partial(_svm, train, data, SVMParams(C=C, fit_intercept=intercept)))
+    learn("ogd", partial(_ogd, train, data, intercept))
     return points
 
 
-def _svm(train: Any, data: Data, C: float, t: int) -> Callable[[Any], np.ndarray]:
-    params = SVMParams(C=C)
+def _svm(train: Any, data: Data, params: SVMParams) -> Callable[[Any], np.ndarray]:
     fit = fit_linear_svm([Block(train, data.y)], data.n_classes, params)
-    return svm_model(fit, list(range(data.n_classes)), params, divisor=sqrt(t)).predict_index
+    return svm_model(fit, list(range(data.n_classes)), params, divisor=sqrt(train.n_partitions)).predict_index
 
 
-def _ogd(train: Any, data: Data, t: int) -> Callable[[Any], np.ndarray]:
-    state = OGDState.start(train.n_columns, data.n_classes, 0.5, float(t))
+def _ogd(train: Any, data: Data, intercept: bool) -> Callable[[Any], np.ndarray]:
+    state = OGDState.start(train.n_columns, data.n_classes, 0.5, float(train.n_partitions), constant=intercept)
     order = np.random.default_rng(0).permutation(data.y.size)
     state.partial_fit(train[order], data.y[order])
     return state.model(list(range(data.n_classes))).predict_index
@@ -192,6 +208,7 @@ def run(options: Options, folder: Path, *, unset: list[str], fresh: bool = False
         data = load(name, options)
         for method in ("anne", "iforest"):
             our_points(method, 2, 4, options.threads, data)  # everything that will run is compiled now
+        gcws_points(1.0, 4, options.threads, data)
         for side, key, work in missing:
             found = in_own_process(work, data, SECONDS)
             measured[key] = {"side": side, **({"failed": found} if isinstance(found, str) else {"points": found})}
