@@ -73,8 +73,9 @@ def test_titles_and_tables_of_a_task_are_text(monkeypatch: pytest.MonkeyPatch) -
     parts = [Text(HOSTILE), Table(HOSTILE, [HOSTILE, HOSTILE], [[HOSTILE, 7], [HOSTILE, HOSTILE]])]
     monkeypatch.setattr(Classification, "sections", lambda *_: [Section("own", HOSTILE, parts)])
     page = render_report(report_examples.binary())
-    assert page.count(SHOWN) == 8
+    assert page.count(SHOWN) == 9
     assert f'<h2 id="own-h">{SHOWN}</h2>' in page
+    assert f"<h3>{SHOWN}</h3>" in page
     assert f"<p>{SHOWN}</p>" in page
     assert "onload='" not in page
 
