@@ -162,7 +162,7 @@ class BatchOptions(CommonOptions):
         "auto",
         OneOrMore(
             ("auto", *MAPS),
-            later=tuple(name for name in ("gcws", "mondrian", "binning") if name not in MAPS),
+            later=tuple(name for name in ("binning",) if name not in MAPS),
             alone=("auto",),
         ),
         group=FEATURES,

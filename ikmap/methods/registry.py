@@ -32,6 +32,7 @@ from ikmap.methods.learners import CountsLearner, DualLearner, StreamLearner, Wh
 from ikmap.methods.linear_kernel import COSINE, LINEAR
 from ikmap.methods.linear_on_cells import LOGISTIC, SVM
 from ikmap.methods.map import Map
+from ikmap.methods.mondrian import MONDRIAN
 from ikmap.methods.nogd import NOGD
 from ikmap.methods.ogd import OGD, OGD_DUAL, OGD_NAIVE
 from ikmap.methods.options import OptionError, Spec
@@ -262,6 +263,7 @@ for _one in (
     IFOREST,
     INNE,
     GCWS,
+    MONDRIAN,
     SVM,
     LOGISTIC,
     RIDGE,

@@ -11,6 +11,7 @@ import numpy as np
 from ikmap.partitioners.base import Partitions
 from ikmap.partitioners.gcws import GCWSPartitions
 from ikmap.partitioners.iforest import IForestPartitions, fit_iforest
+from ikmap.partitioners.mondrian import MondrianPartitions
 from ikmap.partitioners.side_by_side import SideBySide
 from ikmap.partitioners.spheres import SpherePartitions, fit_spheres
 from ikmap.partitioners.subsample import draw_subsamples
@@ -23,6 +24,7 @@ __all__ = [
     "METHODS",
     "GCWSPartitions",
     "IForestPartitions",
+    "MondrianPartitions",
     "Partitions",
     "SideBySide",
     "SpherePartitions",

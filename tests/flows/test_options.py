@@ -74,6 +74,7 @@ DATASET = BatchOptions(
     kernel="egmm",
     le=2.0,
 )
+TREES = BatchOptions(dataset="a9a", partitioner="mondrian", lifetime=2.5)
 ONLINE = OnlineOptions(
     input="x.csv", label="y", learner=("nogd",), initial=10, block_rows=7, limit_seconds=2.5, order="file"
 )
@@ -112,7 +113,7 @@ def test_a_password_is_refused_and_not_shown(address: str, tmp_path: Path) -> No
 
 def test_samples_leave_no_option_at_its_default():
     for name, spec in BatchOptions.specs().items():
-        assert (getattr(BATCH, name), getattr(DATASET, name)) != (spec.default, spec.default)
+        assert [getattr(sample, name) for sample in (BATCH, DATASET, TREES)] != [spec.default] * 3, name
     for sample in (SCORE, REPRODUCE):
         assert [
             n
@@ -123,7 +124,7 @@ def test_samples_leave_no_option_at_its_default():
 
 @pytest.mark.parametrize(
     "options",
-    [BatchOptions(), BATCH, DATASET, OnlineOptions(), ONLINE, SCORE, REPRODUCE],
+    [BatchOptions(), BATCH, DATASET, TREES, OnlineOptions(), ONLINE, SCORE, REPRODUCE],
     ids=["default batch", "batch", "data set", "default online", "online", "score", "reproduce"],
 )
 def test_round_trips(options):
@@ -213,8 +214,7 @@ def test_types_from_the_command_line():
         ("--search half", "--search: found 'half'", "race"),
         ("--budget 0", "--budget: found 0", "a number > 0"),
         ("--budget inf", "--budget: found inf", "a finite number > 0; leave --budget out for no limit"),
-        ("--partitioner mondrian", "'mondrian' is not available yet", "available: auto, anne, iforest, inne, gcws"),
-        ("--partitioner binning", "'binning' is not available yet", "available: auto, anne, iforest, inne, gcws"),
+        ("--partitioner binning", "'binning' is not available yet", "auto, anne, iforest, inne, gcws, mondrian"),
         ("--task regresion", "--task: found 'regresion'", "did you mean 'regression'?"),
         ("--cluster slurn", "--cluster: found 'slurn'", "did you mean 'slurm'?"),
         ("--cluster-option queue", "--cluster-option: found 'queue'", "KEY=VALUE"),
@@ -257,6 +257,7 @@ GIVEN: dict[str, dict[str, object]] = {
     "flavour": {"flavour": "script"}, "online_loss": {"online_loss": "logistic"}, "sigma_is": {"sigma_is": "width"},
     "code": {"partitioner": "gcws", "code": "0-bit"},
     "chi2_order": {"chi2_order": 2}, "alert_rate": {"alert_rate": 0.1}, "half_life": {"half_life": 100.0},
+    "lifetime": {"partitioner": "mondrian", "lifetime": 0.5},
     "p": {"partitioner": "gcws", "p": 1.0}, "le": {"kernel": "egmm", "le": 2.0},
 }  # fmt: skip
 

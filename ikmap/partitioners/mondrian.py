@@ -1,0 +1,157 @@
+"""Mondrian partitions: trees of cuts that come in the order of time, on the boxes of the data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ikmap._threads import for_each_block
+from ikmap.cells import Cells
+from ikmap.partitioners._mondrian_loops import find, grow
+from ikmap.partitioners.base import Partitions
+from ikmap.rows import Rows, as_dense, as_rows
+from ikmap.seeds import generator
+
+WALK_BLOCK = 4096
+OF_NODES = ("times", "features", "thresholds", "children", "boxes", "keys", "leaves")
+"""Arrays with an entry for each node, in the order in which loops take them."""
+FIRST_NODES = 256
+"""Nodes that a tree first has room for."""
+
+
+@dataclass(frozen=True, eq=False)
+class MondrianPartitions(Partitions):
+    """M Mondrian trees of one lifetime: two rows share a cell with probability exp(-lifetime |x - y|_1).
+
+    Parameters
+    ----------
+    times : ndarray of float64, shape (N,)
+        Nodes of all trees, one tree after the other: when the node is cut; in a leaf, the lifetime.
+    features : ndarray of int32, shape (N,)
+        The attribute that is cut, or -1 in a leaf.
+    thresholds : ndarray of float64, shape (N,)
+        A row goes left when its value is at most this.
+    children : ndarray of int32, shape (N, 2)
+        Left and right child, counted from the tree's root; -1 in a leaf.
+    boxes : ndarray of float64, shape (N, 2, d)
+        Least and largest values of the rows of a node.
+    keys : ndarray of uint64, shape (N,)
+        Of which all draws of a node are made.
+    leaves : ndarray of int32, shape (N,)
+        Cell of a leaf; -1 in other nodes.
+    roots, offsets_ : ndarray of int64, shape (M + 1,)
+        Where the nodes, and the feature columns, of each tree begin.
+    lifetime : float
+
+    Notes
+    -----
+    Source: Balog, Lakshminarayanan, Ghahramani, Roy and Teh, The Mondrian Kernel, sections 2 and 3; algorithms.md,
+    section 12.
+    """
+
+    kind: ClassVar[str] = "mondrian"
+
+    times: np.ndarray
+    features: np.ndarray
+    thresholds: np.ndarray
+    children: np.ndarray
+    boxes: np.ndarray
+    keys: np.ndarray
+    leaves: np.ndarray
+    roots: np.ndarray
+    offsets_: np.ndarray
+    lifetime: float
+
+    @property
+    def n_partitions(self) -> int:
+        return int(self.roots.size - 1)
+
+    @property
+    def n_features(self) -> int:
+        """Number d of columns."""
+        return int(self.boxes.shape[2])
+
+    @property
+    def offsets(self) -> np.ndarray:
+        return self.offsets_
+
+    def cells(self, X: Rows, n_threads: int | None = None) -> Cells:
+        """Map points to cells, -1 where a tree knows none: the trees stay as they are (algorithms.md, 12.2 c).
+
+        Whether a row outside the box of a node would have been cut off is drawn by the values of the row, so equal rows
+        have equal cells, wherever they stand.
+
+        Raises
+        ------
+        ValueError
+            X has another number of columns.
+        """
+        if X.shape[1] != self.n_features:
+            raise ValueError(f"X has {X.shape[1]} columns, the model was fitted on {self.n_features}")
+        n = X.shape[0]
+        codes = np.empty((n, self.n_partitions), dtype=np.int32)
+
+        def work(start: int, stop: int) -> None:
+            rows = np.ascontiguousarray(as_dense(as_rows(X[start:stop])))
+            found = np.empty(stop - start, dtype=np.int32)
+            for m in range(self.n_partitions):
+                find(rows, *self._tree(m), found)
+                codes[start:stop, m] = found
+
+        for_each_block(work, n, WALK_BLOCK, n_threads)
+        return Cells(codes, self.offsets)
+
+    def _tree(self, m: int) -> tuple[np.ndarray, ...]:
+        own = slice(self.roots[m], self.roots[m + 1])
+        return tuple(getattr(self, name)[own] for name in OF_NODES)
+
+
+def fit_mondrian(
+    X: Rows, n_trees: int, lifetime: float, seed: int, *, n_threads: int | None = None
+) -> MondrianPartitions:
+    """Grow Mondrian trees on the boxes of the data.
+
+    Parameters
+    ----------
+    X : float64 ndarray or csr_array, shape (n, d), n >= 1
+    n_trees : int
+        M.
+    lifetime : float
+        Inverse width of the Laplace kernel, >= 0, in one over the unit of the columns.
+    seed : int
+    n_threads : int, optional
+        At most this many threads, a tree each; default: all usable cores.
+
+    Raises
+    ------
+    ValueError
+        There are no rows, or no trees, or the lifetime is negative or not finite.
+    """
+    if X.shape[0] == 0 or n_trees < 1 or not 0.0 <= lifetime < np.inf:
+        raise ValueError(
+            f"expected rows, trees and a lifetime >= 0, got {X.shape[0]} rows, {n_trees} trees, lifetime {lifetime!r}"
+        )
+    rows = np.ascontiguousarray(as_dense(X))
+    n, d = rows.shape
+    trees: list[tuple[list[Any], int]] = [([], 0)] * n_trees
+
+    def work(start: int, stop: int) -> None:
+        for m in range(start, stop):
+            key = generator(seed, m).integers(2**64, dtype=np.uint64)
+            count, room = 0, FIRST_NODES
+            while count == 0:  # draws belong to nodes, so a tree that needs more room is the same when grown again
+                arrays: list[Any] = [
+                    np.empty(room), np.empty(room, np.int32), np.empty(room), np.empty((room, 2), np.int32),
+                    np.empty((room, 2, d)), np.empty(room, np.uint64), np.empty(room, np.int32),
+                ]  # fmt: skip
+                count, n_cells = grow(rows, np.arange(n), key, float(lifetime), *arrays)
+                room *= 4
+            trees[m] = [array[:count].copy() for array in arrays], int(n_cells)
+
+    for_each_block(work, n_trees, 1, n_threads)
+    of_nodes = {name: np.concatenate([of[k] for of, _ in trees]) for k, name in enumerate(OF_NODES)}
+    roots = np.cumsum([0, *(of[0].size for of, _ in trees)], dtype=np.int64)
+    offsets = np.cumsum([0, *(cells for _, cells in trees)], dtype=np.int64)
+    return MondrianPartitions(**of_nodes, roots=roots, offsets_=offsets, lifetime=float(lifetime))

@@ -1,0 +1,76 @@
+"""Mondrian trees as they are defined (algorithms.md, 12.1 to 12.2), node by node."""
+
+from __future__ import annotations
+
+import math
+import struct
+from typing import Any
+
+import numpy as np
+
+from tests.naive.gcws import logarithm
+
+MASK = (1 << 64) - 1
+STEP = 0x9E3779B97F4A7C15
+
+
+def mixed(word: int) -> int:
+    """The finaliser of splitmix64."""
+    word = ((word ^ (word >> 30)) * 0xBF58476D1CE4E5B9) & MASK
+    word = ((word ^ (word >> 27)) * 0x94D049BB133111EB) & MASK
+    return word ^ (word >> 31)
+
+
+def uniform(key: int, number: int) -> float:
+    return ((mixed((key + STEP * number) & MASK) >> 11) + 0.5) * 2.0**-53
+
+
+def grown(X: np.ndarray, key: int, lifetime: float, begin: float = 0.0) -> dict[str, Any]:
+    """A node, with its children in it; leaves are numbered later."""
+    low, high = X.min(axis=0), X.max(axis=0)
+    node: dict[str, Any] = {"low": low, "high": high, "key": key, "time": lifetime, "rows": X}
+    rate = 0.0
+    for length in high - low:
+        rate += float(length)
+    time = begin - logarithm(uniform(key, 1)) / rate if rate > 0 else math.inf
+    if not time < lifetime:
+        return node
+    left = uniform(key, 2) * rate
+    for d, length in enumerate(high - low):
+        if length > 0:
+            feature = d
+            if left < length:
+                break
+            left -= float(length)
+    at = float(low[feature] + uniform(key, 3) * (high[feature] - low[feature]))
+    at = float(low[feature]) if at >= high[feature] else at
+    goes_left = X[:, feature] <= at
+    children = [
+        grown(X[goes_left], mixed((key + STEP * 5) & MASK), lifetime, time),
+        grown(X[~goes_left], mixed((key + STEP * 7) & MASK), lifetime, time),
+    ]
+    return node | {"time": time, "feature": feature, "at": at, "children": children}
+
+
+def leaves(node: dict[str, Any]) -> list[dict[str, Any]]:
+    """From left to right, which is how cells are numbered."""
+    return [leaf for child in node["children"] for leaf in leaves(child)] if "children" in node else [node]
+
+
+def cell(tree: dict[str, Any], x: np.ndarray) -> int:
+    """The cell of a row in a tree that stays as it is, or -1."""
+    own = 0
+    for value in x:
+        bits = struct.unpack("<Q", struct.pack("<d", float(value) + 0.0))[0]
+        own = mixed(((own ^ bits) + STEP) & MASK)
+    node, begin = tree, 0.0
+    while True:
+        rate = 0.0
+        for value, low, high in zip(x, node["low"], node["high"], strict=True):
+            rate += float(max(low - value, 0.0) + max(value - high, 0.0))
+        if rate > 0 and begin - logarithm(uniform(node["key"] ^ own, 1)) / rate < node["time"]:
+            return -1
+        if "children" not in node:
+            return [id(leaf) for leaf in leaves(tree)].index(id(node))
+        begin = node["time"]
+        node = node["children"][0 if x[node["feature"]] <= node["at"] else 1]
