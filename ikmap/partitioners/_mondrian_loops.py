@@ -139,11 +139,14 @@ def find(X, times, features, thresholds, children, boxes, keys, cells, found):
         node, begin, own = 0, 0.0, np.uint64(0)
         known = False
         while True:
-            rate = 0.0
-            for j in range(d):
-                x = X[i, j]
-                rate += max(boxes[node, 0, j] - x, 0.0) + max(x - boxes[node, 1, j], 0.0)
-            if rate > 0.0:
+            outside = 0
+            for j in range(d):  # of all rows that the tree knows, and most others, none is: vectors tell it
+                outside |= (X[i, j] < boxes[node, 0, j]) | (X[i, j] > boxes[node, 1, j])
+            if outside:
+                rate = 0.0
+                for j in range(d):
+                    x = X[i, j]
+                    rate += max(boxes[node, 0, j] - x, 0.0) + max(x - boxes[node, 1, j], 0.0)
                 if not known:
                     own, known = row_key(X[i]), True
                 if begin - logarithm(uniform(keys[node] ^ own, WHEN)) / rate < times[node]:
