@@ -125,7 +125,7 @@ def test_samples_leave_no_option_at_its_default():
 @pytest.mark.parametrize(
     "options",
     [BatchOptions(), BATCH, DATASET, TREES, OnlineOptions(), ONLINE, SCORE, REPRODUCE],
-    ids=["default batch", "batch", "data set", "default online", "online", "score", "reproduce"],
+    ids=["default batch", "batch", "data set", "trees", "default online", "online", "score", "reproduce"],
 )
 def test_round_trips(options):
     kind = type(options)
