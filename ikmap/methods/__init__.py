@@ -32,7 +32,7 @@ from ikmap.methods.registry import (
 from ikmap.methods.rounds import RoundsLearner
 from ikmap.methods.sample import Sample, Shape, Training
 from ikmap.methods.search import Search
-from ikmap.methods.sweep import CellSplit
+from ikmap.splits import CellSplit, Swept
 
 __all__ = [
     "KERNELS",
@@ -53,6 +53,7 @@ __all__ = [
     "Search",
     "Shape",
     "StreamLearner",
+    "Swept",
     "Training",
     "WholeLearner",
     "counts_learner",

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from ikmap.learners.rows import Block
     from ikmap.methods.map import Map, Value
-    from ikmap.methods.sweep import CellSplit
+    from ikmap.splits import CellSplit
     from ikmap.tasks import LearningTask
 from ikmap.methods.sample import Shape, Training
 from ikmap.methods.search import Search

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from ikmap.cells import Cells
-    from ikmap.methods.sweep import CellSplit
+    from ikmap.splits import CellSplit
     from ikmap.partitioners import Partitions
     from ikmap.rows import Rows
 

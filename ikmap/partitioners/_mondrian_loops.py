@@ -11,7 +11,7 @@ from ikmap._simd import bits_of
 from ikmap.partitioners._gcws_draws_loops import STEP, logarithm, mixed
 
 LEAF = -1
-"""Attribute of a node that is not cut, and cell of a node that is."""
+"""Attribute, and children, of a node that is not cut."""
 WHEN, WHICH, WHERE = np.uint64(1), np.uint64(2), np.uint64(3)
 """What a draw of a node is for: the time of its cut, the attribute, and the place."""
 LEFT, RIGHT = np.uint64(5), np.uint64(7)
@@ -57,8 +57,10 @@ def place(low, high, draw):
 def grow(X, order, key, lifetime, times, features, thresholds, children, boxes, keys, cells):
     """Grow a tree on the rows ``X[order]``, which is put into another order; return its numbers of nodes and cells.
 
-    Nodes are in preorder, and cells are numbered in the order of the leaves. `children` has shape (nodes, 2), `boxes`
-    (nodes, 2, d): least and largest values of the rows of a node. Where these arrays are too short, both numbers are 0.
+    Nodes are in preorder. Cells are numbered as they come to be: of a cell that is cut, the left part keeps the number,
+    and the right one gets the next. So a cell has the same number in trees of all lifetimes. `children` has shape
+    (nodes, 2), `boxes` (nodes, 2, d): least and largest values of the rows of a node. Where these arrays are too short,
+    both numbers are 0.
     """
     d = X.shape[1]
     lengths = np.empty(d)
@@ -94,15 +96,14 @@ def grow(X, order, key, lifetime, times, features, thresholds, children, boxes, 
             lengths[j] = box[1, j] - box[0, j]
             rate += lengths[j]
         time = begin - logarithm(uniform(keys[node], WHEN)) / rate if rate > 0.0 else np.inf
-        if not time < lifetime:
+        if time > lifetime:
             times[node], features[node], thresholds[node] = lifetime, LEAF, 0.0
             children[node] = LEAF
-            cells[node] = n_cells
             n_cells += 1
             continue
         feature = chosen(lengths, rate, uniform(keys[node], WHICH))
         at = place(box[0, feature], box[1, feature], uniform(keys[node], WHERE))
-        times[node], features[node], thresholds[node], cells[node] = time, feature, at, LEAF
+        times[node], features[node], thresholds[node] = time, feature, at
         middle = start
         for i in range(start, stop):
             if X[order[i], feature] <= at:
@@ -112,7 +113,24 @@ def grow(X, order, key, lifetime, times, features, thresholds, children, boxes, 
         depth += 1
         starts[depth], stops[depth], parents[depth], begins[depth] = start, middle, node, time
         depth += 1
+    number_cells(times[:n_nodes], children, cells)
     return n_nodes, n_cells
+
+
+@compiled
+def number_cells(times, children, cells):
+    """Give all nodes, which are in preorder, the numbers of their cells, see :func:`grow`."""
+    number = 1
+    cells[0] = 0
+    right_of = np.empty(times.size, dtype=np.int32)
+    for node in np.argsort(times, kind="mergesort"):
+        if children[node, 0] >= 0:
+            right_of[node] = number
+            number += 1
+    for node in range(times.size):
+        if children[node, 0] >= 0:
+            cells[children[node, 0]] = cells[node]
+            cells[children[node, 1]] = right_of[node]
 
 
 @compiled
@@ -124,36 +142,54 @@ def row_key(row):
     return key
 
 
+@compiled
+def outside(row, box):
+    """Sum over the attributes of how far a row lies outside a box."""
+    found = 0
+    for j in range(row.size):  # of all rows that the tree knows, and most others, nothing is: vectors tell it
+        found |= (row[j] < box[0, j]) | (row[j] > box[1, j])
+    far = 0.0
+    if found:
+        for j in range(row.size):
+            far += max(box[0, j] - row[j], 0.0) + max(row[j] - box[1, j], 0.0)
+    return far
+
+
 @compiled(
-    {"mondrian": "f8[:, ::1], f8[::1], i4[::1], f8[::1], i4[:, ::1], f8[:, :, ::1], u8[::1], i4[::1], i4[::1]"},
+    {
+        "mondrian": "f8[:, ::1], f8[::1], i4[::1], f8[::1], i4[:, ::1], f8[:, :, ::1], u8[::1], i4[::1], i4[::1], "
+        "f8[::1]"
+    },
     error_model="numpy",
 )
-def find(X, times, features, thresholds, children, boxes, keys, cells, found):
-    """Cells of rows in a tree that stays as it is: -1 where a row would have been cut off from all that is known.
+def trace(X, times, features, thresholds, children, boxes, keys, last, until):
+    """Follow rows down a tree that stays as it is: the last node of each, and when it is cut off from it, or infinity.
 
     Outside the box of a node a cut may have come before that of the node, or its end: whether it has is drawn, by the
     node's key and the values of the row.
     """
-    d = X.shape[1]
     for i in range(X.shape[0]):
-        node, begin, own = 0, 0.0, np.uint64(0)
-        known = False
+        node, begin, own, known = 0, 0.0, np.uint64(0), False
+        until[i] = np.inf
         while True:
-            outside = 0
-            for j in range(d):  # of all rows that the tree knows, and most others, none is: vectors tell it
-                outside |= (X[i, j] < boxes[node, 0, j]) | (X[i, j] > boxes[node, 1, j])
-            if outside:
-                rate = 0.0
-                for j in range(d):
-                    x = X[i, j]
-                    rate += max(boxes[node, 0, j] - x, 0.0) + max(x - boxes[node, 1, j], 0.0)
+            rate = outside(X[i], boxes[node])
+            if rate > 0.0:
                 if not known:
                     own, known = row_key(X[i]), True
-                if begin - logarithm(uniform(keys[node] ^ own, WHEN)) / rate < times[node]:
-                    found[i] = -1
+                cut = begin - logarithm(uniform(keys[node] ^ own, WHEN)) / rate
+                if cut < times[node]:
+                    until[i] = cut
                     break
             if features[node] < 0:
-                found[i] = cells[node]
                 break
             begin = times[node]
             node = children[node, 0 if X[i, features[node]] <= thresholds[node] else 1]
+        last[i] = node
+
+
+@compiled
+def ends(children, found):
+    """Where the subtree of each node ends: in preorder, it has the nodes from its own to before that."""
+    for node in range(found.size - 1, -1, -1):
+        right = children[node, 1]
+        found[node] = node + 1 if right < 0 else found[right]

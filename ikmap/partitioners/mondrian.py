@@ -9,13 +9,13 @@ import numpy as np
 
 from ikmap._threads import for_each_block
 from ikmap.cells import Cells
-from ikmap.partitioners._mondrian_loops import find, grow
+from ikmap.partitioners._mondrian_loops import LEAF, grow, trace
 from ikmap.partitioners.base import Partitions
 from ikmap.rows import Rows, as_dense, as_rows
 from ikmap.seeds import generator
 
 WALK_BLOCK = 4096
-OF_NODES = ("times", "features", "thresholds", "children", "boxes", "keys", "leaves")
+OF_NODES = ("times", "features", "thresholds", "children", "boxes", "keys", "numbers")
 """Arrays with an entry for each node, in the order in which loops take them."""
 FIRST_NODES = 256
 """Nodes that a tree first has room for."""
@@ -39,8 +39,9 @@ class MondrianPartitions(Partitions):
         Least and largest values of the rows of a node.
     keys : ndarray of uint64, shape (N,)
         Of which all draws of a node are made.
-    leaves : ndarray of int32, shape (N,)
-        Cell of a leaf; -1 in other nodes.
+    numbers : ndarray of int32, shape (N,)
+        The cell of a node within its tree. Cells are numbered as they come to be: when one is cut, its left part keeps
+        the number, and the right one gets the next. So a cell has the same number for all lifetimes.
     roots, offsets_ : ndarray of int64, shape (M + 1,)
         Where the nodes, and the feature columns, of each tree begin.
     lifetime : float
@@ -59,7 +60,7 @@ class MondrianPartitions(Partitions):
     children: np.ndarray
     boxes: np.ndarray
     keys: np.ndarray
-    leaves: np.ndarray
+    numbers: np.ndarray
     roots: np.ndarray
     offsets_: np.ndarray
     lifetime: float
@@ -95,17 +96,65 @@ class MondrianPartitions(Partitions):
 
         def work(start: int, stop: int) -> None:
             rows = np.ascontiguousarray(as_dense(as_rows(X[start:stop])))
-            found = np.empty(stop - start, dtype=np.int32)
             for m in range(self.n_partitions):
-                find(rows, *self._tree(m), found)
-                codes[start:stop, m] = found
+                last, until = self.traced(rows, m)
+                codes[start:stop, m] = np.where(until < np.inf, -1, self.numbers[self.roots[m] + last])
 
         for_each_block(work, n, WALK_BLOCK, n_threads)
         return Cells(codes, self.offsets)
 
-    def _tree(self, m: int) -> tuple[np.ndarray, ...]:
+    def at(self, lifetime: float) -> MondrianPartitions:
+        """The same trees, of a shorter lifetime: what :func:`fit_mondrian` grows for it, with the same cells' numbers.
+
+        Raises
+        ------
+        ValueError
+            It is longer, or negative.
+        """
+        if not 0.0 <= lifetime <= self.lifetime:
+            raise ValueError(f"expected a lifetime from 0 to {self.lifetime:g}, which the trees have; got {lifetime!r}")
+        tree_of = np.repeat(np.arange(self.n_partitions), np.diff(self.roots))
+        inner = np.flatnonzero(self.features >= 0)
+        begins = np.zeros(self.times.size)
+        for side in (0, 1):
+            begins[self.roots[tree_of[inner]] + self.children[inner, side]] = self.times[inner]
+        kept = begins <= lifetime
+        kept[self.roots[:-1]] = True
+        cut = (self.features >= 0) & (self.times <= lifetime)
+        before = np.concatenate([[0], np.cumsum(kept)])
+        roots = before[self.roots]
+        children = before[self.roots[tree_of][:, None] + self.children] - roots[tree_of][:, None]
+        of_nodes = {
+            "times": np.where(cut, self.times, lifetime),
+            "features": np.where(cut, self.features, LEAF).astype(np.int32),
+            "thresholds": np.where(cut, self.thresholds, 0.0),
+            "children": np.where(cut[:, None], children, LEAF).astype(np.int32),
+            "boxes": self.boxes,
+            "keys": self.keys,
+            "numbers": self.numbers,
+        }
+        cells = 1 + np.bincount(tree_of, weights=cut, minlength=self.n_partitions).astype(np.int64)
+        return MondrianPartitions(
+            **{name: array[kept] for name, array in of_nodes.items()},
+            roots=roots,
+            offsets_=np.concatenate([[0], np.cumsum(cells)]),
+            lifetime=float(lifetime),
+        )
+
+    def traced(self, rows: np.ndarray, m: int) -> tuple[np.ndarray, np.ndarray]:
+        """Follow rows, a float64 array in C order, down tree m.
+
+        Returns
+        -------
+        last : ndarray of int32, shape (n,)
+            The last node that a row reaches, counted from the root.
+        until : ndarray of float64, shape (n,)
+            When the row is cut off from all that the tree knows; infinity where it is in a leaf.
+        """
         own = slice(self.roots[m], self.roots[m + 1])
-        return tuple(getattr(self, name)[own] for name in OF_NODES)
+        last, until = np.empty(len(rows), dtype=np.int32), np.empty(len(rows))
+        trace(rows, *(getattr(self, name)[own] for name in OF_NODES[:-1]), last, until)
+        return last, until
 
 
 def fit_mondrian(

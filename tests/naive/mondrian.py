@@ -26,14 +26,14 @@ def uniform(key: int, number: int) -> float:
 
 
 def grown(X: np.ndarray, key: int, lifetime: float, begin: float = 0.0) -> dict[str, Any]:
-    """A node, with its children in it; leaves are numbered later."""
+    """A node, with its children in it."""
     low, high = X.min(axis=0), X.max(axis=0)
     node: dict[str, Any] = {"low": low, "high": high, "key": key, "time": lifetime, "rows": X}
     rate = 0.0
     for length in high - low:
         rate += float(length)
     time = begin - logarithm(uniform(key, 1)) / rate if rate > 0 else math.inf
-    if not time < lifetime:
+    if time > lifetime:
         return node
     left = uniform(key, 2) * rate
     for d, length in enumerate(high - low):
@@ -52,9 +52,15 @@ def grown(X: np.ndarray, key: int, lifetime: float, begin: float = 0.0) -> dict[
     return node | {"time": time, "feature": feature, "at": at, "children": children}
 
 
-def leaves(node: dict[str, Any]) -> list[dict[str, Any]]:
-    """From left to right, which is how cells are numbered."""
-    return [leaf for child in node["children"] for leaf in leaves(child)] if "children" in node else [node]
+def leaves(tree: dict[str, Any]) -> list[dict[str, Any]]:
+    """By the numbers of their cells: when a cell is cut, its left part keeps the number, the right one gets the next."""
+    found = [tree]
+    while inner := [node for node in found if "children" in node]:
+        first = min(inner, key=lambda node: node["time"])
+        at = [node is first for node in found].index(True)
+        found[at] = first["children"][0]
+        found.append(first["children"][1])
+    return found
 
 
 def cell(tree: dict[str, Any], x: np.ndarray) -> int:

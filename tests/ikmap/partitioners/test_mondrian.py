@@ -41,6 +41,14 @@ def test_trees_and_cells_are_those_of_the_naive_version(lifetime: float) -> None
             assert (codes[: len(X), m] == k).sum() == len(leaf["rows"])
 
 
+@pytest.mark.parametrize("lifetime", [0.0, 0.3, 2.0, 5.0])
+def test_trees_of_a_shorter_lifetime_are_those_that_are_grown_for_it(lifetime: float) -> None:
+    longer = fit_mondrian(rows(), 6, 5.0, 9)
+    assert longer.at(lifetime).content_hash == fit_mondrian(rows(), 6, lifetime, 9).content_hash
+    with pytest.raises(ValueError, match="expected a lifetime from 0 to 5"):
+        longer.at(5.1)
+
+
 def test_threads_layouts_and_blocks_change_nothing() -> None:
     X = rows(60)
     one = fit_mondrian(X, 5, 3.0, 0, n_threads=1)

@@ -1,0 +1,24 @@
+"""Compiled loops that count which cells share rows."""
+
+from ikmap._compiled import compiled
+
+
+@compiled({"sweep": "i4[:, ::1], i4[::1], f8[::1]"})
+def add_counts(columns, rows, counts):
+    """Add to counts[c] how many of some rows are in column c."""
+    t = columns.shape[1]
+    for i in rows:
+        for m in range(t):
+            if columns[i, m] >= 0:
+                counts[columns[i, m]] += 1.0
+
+
+@compiled({"sweep": "f8[:, ::1], i4[::1], i4[::1]"})
+def part(shared, left, right):
+    """Take 1 from what each row on the left shares with each on the right, and the other way round."""
+    for i in left:
+        for j in right:
+            shared[i, j] -= 1.0
+    for i in right:
+        for j in left:
+            shared[i, j] -= 1.0

@@ -1,0 +1,102 @@
+"""Feature columns of cells that split: the columns of some rows, at every moment of a sweep."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from ikmap.cells import Cells
+from ikmap.splits import CellSplit
+
+GROWTH = 1 / 32
+"""By what share the number of columns grows from one checkpoint to the next, where nothing else is asked for."""
+
+
+class ColumnSplit(NamedTuple):
+    """A split, in columns: `left` keeps the column of the cell that is split, `right` is a new one."""
+
+    left: int
+    right: int
+    rows: Sequence[tuple[np.ndarray, np.ndarray]]
+
+
+@dataclass
+class Columns:
+    """Columns of sets of rows, numbered in the order in which cells come to be.
+
+    Attributes
+    ----------
+    of : list of ndarray of int32, shape (n, t)
+        Column of each row in each partitioning; -1 where it has no cell.
+    n : int
+        Number of columns.
+    value : int or float
+        Of the last split.
+    """
+
+    of: list[np.ndarray]
+    n: int
+    value: float = 0.0
+
+    def __init__(self, start: Sequence[Cells]) -> None:
+        self.of = [cells.columns().astype(np.int32) for cells in start]
+        self.n = int(start[0].offsets[-1])
+        widths = np.diff(start[0].offsets)
+        self._column_of = [
+            dict(enumerate(range(first, first + width)))
+            for first, width in zip(start[0].offsets[:-1].tolist(), widths.tolist(), strict=True)
+        ]
+
+    @property
+    def n_partitions(self) -> int:
+        return len(self._column_of)
+
+    def apply(self, split: CellSplit) -> ColumnSplit:
+        """Move the rows of a split to their columns."""
+        numbers, m = self._column_of[split.partitioning], split.partitioning
+        left, right = numbers.pop(split.parent), self.n
+        numbers[split.left], numbers[split.right] = left, right
+        self.n += 1
+        self.value = split.value
+        for columns, (rows, partitionings) in zip(self.of, split.lost, strict=False):
+            columns[rows, partitionings] = -1
+        for columns, (_, gone) in zip(self.of, split.rows, strict=True):
+            columns[gone, m] = right
+        return ColumnSplit(left, right, split.rows)
+
+    def offsets_and_order(self) -> tuple[np.ndarray, np.ndarray]:
+        """Offsets of the cells as they are now, and for each feature column of theirs the column here."""
+        order = [numbers[number] for numbers in self._column_of for number in sorted(numbers)]
+        offsets = np.cumsum([0, *map(len, self._column_of)], dtype=np.int64)
+        return offsets, np.array(order, dtype=np.int64)
+
+
+def to_checkpoints(
+    splits: Iterable[CellSplit], columns: Columns, growth: float = GROWTH
+) -> Iterator[list[ColumnSplit]]:
+    """Apply splits, and stop whenever the number of columns has grown by a share, and at the end.
+
+    Splits of one value stay together. ``columns.value`` is then the value of the last.
+
+    Parameters
+    ----------
+    growth : float
+        0 to stop at every value.
+
+    Yields
+    ------
+    list of ColumnSplit
+        The splits since the stop before.
+    """
+    done: list[ColumnSplit] = []
+    wanted = columns.n * (1 + growth)
+    for split in splits:
+        if done and columns.n >= wanted and split.value > columns.value:
+            yield done
+            done, wanted = [], columns.n * (1 + growth)
+        done.append(columns.apply(split))
+    if done:
+        yield done

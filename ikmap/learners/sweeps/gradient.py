@@ -1,0 +1,107 @@
+"""Stochastic gradient descent that follows cells as they split: one pass for all values of a map's option.
+
+When a cell splits, both parts begin with its weight, which leaves every decision as it is. At a checkpoint, some
+epochs go on from there, with the loss
+
+    alpha / 2 |w|^2 + mean over the rows of loss(y_i, w . x_i)
+
+where features x are ``1 / sqrt(t)`` for the cells of a row. Source: The Mondrian Kernel, section 3.2; algorithms.md,
+section 12.4.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ikmap.cells import Cells
+from ikmap.learners.sweeps._gradient_loops import HINGE, LOGISTIC, SQUARED, decide, descend
+from ikmap.learners.sweeps.columns import GROWTH, Columns, to_checkpoints
+from ikmap.seeds import generator
+from ikmap.splits import CellSplit
+
+LOSSES = {"squared": SQUARED, "hinge": HINGE, "logistic": LOGISTIC}
+
+
+@dataclass(frozen=True)
+class GradientSettings:
+    """How to descend.
+
+    Attributes
+    ----------
+    loss : {"squared", "hinge", "logistic"}
+    alpha : float
+        Weight of half the squared norm, >= 0, beside the mean loss.
+    eta : float
+        Size of the first step, of which the k-th is ``eta / (1 + eta alpha k)``; with squared loss below 1.
+    epochs : int
+        At each checkpoint.
+    growth : float
+        Share by which the number of columns grows between checkpoints.
+    seed : int
+        Of the order of the rows.
+    """
+
+    loss: str
+    alpha: float
+    eta: float = 0.5
+    epochs: int = 1
+    growth: float = GROWTH
+    seed: int = 0
+
+
+class GradientSweep:
+    """The state of a sweep: weights by column, and the columns of all sets of rows, of which the first is learned from.
+
+    Attributes
+    ----------
+    columns : Columns
+    """
+
+    def __init__(
+        self, start: Sequence[Cells], targets: np.ndarray, settings: GradientSettings, weight: np.ndarray | None = None
+    ) -> None:
+        self.columns, self.settings = Columns(start), settings
+        self._targets = np.ascontiguousarray(targets, dtype=np.float64)
+        self._row_weight = np.empty(0) if weight is None else weight
+        self._value = 1 / math.sqrt(self.columns.n_partitions)
+        self._v = np.zeros((2 * self.columns.n, self._targets.shape[1]))
+        self._scale, self._epochs = 1.0, 0
+
+    @property
+    def weights(self) -> np.ndarray:
+        """Shape (number of columns, outputs)."""
+        found: np.ndarray = self._scale * self._v[: self.columns.n]
+        return found
+
+    def follow(self, splits: Iterable[CellSplit]) -> Iterator[float]:
+        """Apply splits; at each checkpoint learn, and yield the value of the map's option there."""
+        for done in to_checkpoints(splits, self.columns, self.settings.growth):
+            while self.columns.n > len(self._v):
+                self._v = np.concatenate([self._v, np.zeros_like(self._v)])
+            for split in done:
+                self._v[split.right] = self._v[split.left]
+            self.learn(self.settings.epochs)
+            yield self.columns.value
+
+    def learn(self, epochs: int) -> None:
+        """Descend for some epochs, each in an order of its own."""
+        asked = self.settings
+        for _ in range(epochs):
+            order = generator(asked.seed, self._epochs).permutation(len(self._targets))
+            steps = float(self._epochs * len(order))
+            self._scale = descend(
+                self.columns.of[0], self._targets, order, self._row_weight, self._v, self._scale, LOSSES[asked.loss],
+                asked.alpha, asked.eta, self._value, steps,
+            )  # fmt: skip
+            self._epochs += 1
+
+    def decisions(self, which: int = 1) -> np.ndarray:
+        """Of the rows of one set: shape (n, outputs)."""
+        columns = self.columns.of[which]
+        found = np.empty((len(columns), self._v.shape[1]))
+        decide(columns, self._v, self._scale * self._value, found)
+        return found

@@ -1,0 +1,142 @@
+"""Ridge regression that follows cells as they split: exact weights, and the marginal likelihood, at every checkpoint.
+
+Of weights w of features that are ``1 / sqrt(t)`` for the cells of a row, ``|y - X w|^2 + alpha |w|^2`` is least. Seen as
+a Gaussian process with noise of variance alpha and weights of variance 1, the targets have the log likelihood
+
+    - |y - X w|^2 / (2 alpha) - |w|^2 / 2 - ln det A / 2 + (C - N) / 2 ln alpha - N / 2 ln 2 pi,   A = X' X + alpha 1
+
+with N rows and C columns. Source: The Mondrian Kernel, section 3.1; algorithms.md, section 12.4. While there are fewer
+columns than rows, the normal equations are solved; then the equations of the dual variables, one for each row.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.linalg as sl
+
+from ikmap._threads import single_threaded_blas
+from ikmap.cells import Cells
+from ikmap.kernels.isolation import IsolationKernel
+from ikmap.learners.sweeps._counts_loops import part
+from ikmap.learners.sweeps._gradient_loops import decide
+from ikmap.learners.sweeps.columns import GROWTH, Columns, ColumnSplit, to_checkpoints
+from ikmap.learners.sweeps.normal_equations import NormalEquations, factor_of
+from ikmap.splits import CellSplit
+
+
+@dataclass(frozen=True, eq=False)
+class RidgePoint:
+    """The solution at one value of a map's option.
+
+    Attributes
+    ----------
+    value : int or float
+    weights : ndarray, shape (C,)
+        By column, in the order of :class:`~ikmap.learners.sweeps.columns.Columns`.
+    log_likelihood : float
+        Of the targets.
+    """
+
+    value: float
+    weights: np.ndarray
+    log_likelihood: float
+
+
+class RidgeSweep:
+    """A sweep under way, over sets of rows of which the first is learned from.
+
+    Parameters
+    ----------
+    start : sequence of Cells
+        Before the first split.
+    y : ndarray, shape (N,)
+        Targets, with the mean that is to be left out already subtracted.
+    alpha : float
+        > 0; the paper's delta^2.
+    growth : float
+        Share by which the number of columns grows between checkpoints; 0: a checkpoint at every value.
+    """
+
+    def __init__(self, start: Sequence[Cells], y: np.ndarray, alpha: float, growth: float = GROWTH) -> None:
+        self.columns, self._y, self._alpha, self._growth = Columns(start), y, alpha, growth
+        self._primal: NormalEquations | None = NormalEquations(self.columns, y, alpha)
+        self._shared: np.ndarray | None = None
+        self._square = float(y @ y)
+
+    def follow(self, splits: Iterable[CellSplit]) -> Iterator[RidgePoint]:
+        """Apply splits, and solve at each checkpoint."""
+        for done in to_checkpoints(splits, self.columns, self._growth):
+            with single_threaded_blas:
+                point = self._point(done)
+            yield point
+
+    def decisions(self, point: RidgePoint, which: int = 1) -> np.ndarray:
+        """Predictions for the rows of one set, at the point that was yielded last: shape (n,)."""
+        columns = self.columns.of[which]
+        found = np.empty((len(columns), 1))
+        decide(columns, np.ascontiguousarray(point.weights[:, None]), 1 / math.sqrt(columns.shape[1]), found)
+        return found[:, 0]
+
+    def variances(self, which: int = 1) -> np.ndarray:
+        """Posterior variance of f for the rows of one set, where the sweep stands: ``alpha x' A^-1 x``, shape (n,)."""
+        of, t = self.columns.of, self.columns.n_partitions
+        with single_threaded_blas:
+            factor = factor_of(self._kernel() + self._alpha * np.eye(len(self._y)), self._alpha)
+            between = shared_rows(of[which], of[0]) / t
+            half = sl.solve_triangular(factor, between.T, lower=True)
+            own = (of[which] >= 0).sum(axis=1) / t
+            found: np.ndarray = own - (half**2).sum(axis=0)
+        return found
+
+    def _point(self, done: list[ColumnSplit]) -> RidgePoint:
+        if self._primal is not None and self.columns.n <= len(self._y):
+            self._primal.split(done)
+            w, log_determinant = self._primal.solve()
+        else:
+            if self._primal is not None:
+                self._primal = None
+                self._shared = shared_rows(self.columns.of[0], self.columns.of[0])
+            else:
+                assert self._shared is not None
+                for split in done:
+                    part(self._shared, *split.rows[0])
+            w, log_determinant = self._dual()
+        N, C, alpha = len(self._y), self.columns.n, self._alpha
+        fitted = self.decisions(RidgePoint(0.0, w, 0.0), 0)
+        error = float(((self._y - fitted) ** 2).sum())
+        likelihood = (
+            -error / (2 * alpha) - float(w @ w) / 2 - log_determinant / 2 + (C - N) / 2 * math.log(alpha)
+        ) - N / 2 * math.log(2 * math.pi)  # fmt: skip
+        return RidgePoint(self.columns.value, w, likelihood)
+
+    def _kernel(self) -> np.ndarray:
+        shared = shared_rows(self.columns.of[0], self.columns.of[0]) if self._shared is None else self._shared
+        found: np.ndarray = shared / self.columns.n_partitions
+        return found
+
+    def _dual(self) -> tuple[np.ndarray, float]:
+        """Weights, and the log determinant of A, from the kernel matrix of the rows."""
+        N, C, t = len(self._y), self.columns.n, self.columns.n_partitions
+        K = self._kernel()
+        K[np.diag_indices(N)] += self._alpha
+        factor = factor_of(K, self._alpha)
+        dual = sl.cho_solve((factor, True), self._y, check_finite=False)
+        of = self.columns.of[0]
+        w = np.zeros(C)
+        for m in range(t):
+            inside = of[:, m] >= 0
+            w += np.bincount(of[inside, m], weights=dual[inside], minlength=C)
+        log_determinant = 2.0 * float(np.log(np.diag(factor)).sum()) + (C - N) * math.log(self._alpha)
+        return w / math.sqrt(t), log_determinant
+
+
+def shared_rows(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """In how many partitionings two rows share a column: float64, shape (n, m)."""
+    t = a.shape[1]
+    offsets = np.zeros(t + 1, dtype=np.int64)  # columns are numbered across partitionings
+    offsets[-1] = max(int(a.max(initial=-1)), int(b.max(initial=-1))) + 1
+    return np.rint(IsolationKernel(t).matrix(Cells(a, offsets), Cells(b, offsets)) * t)

@@ -1,0 +1,162 @@
+"""Learners that follow cells as they split: MO9, MO10 and MO11 of algorithms.md, section 12."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ikmap.cells import Cells
+from ikmap.learners.sweeps import normal_equations
+from ikmap.learners.sweeps.gradient import LOSSES, GradientSettings, GradientSweep
+from ikmap.learners.sweeps.ridge import RidgeSweep
+from ikmap.partitioners.mondrian import MondrianPartitions, fit_mondrian
+from ikmap.partitioners.mondrian_splits import mondrian_splits
+from ikmap.seeds import generator
+
+ALPHA = 1e-2
+
+
+def problem(n: int = 60, M: int = 5, lifetime: float = 6.0) -> tuple[np.ndarray, np.ndarray, np.ndarray, Any]:
+    rng = np.random.default_rng(0)
+    X, new = rng.random((n, 2)), rng.random((25, 2)) * 1.2 - 0.1
+    y = np.sin(6 * X[:, 0]) + X[:, 1] + 0.1 * rng.normal(size=n)
+    return X, new, y - y.mean(), fit_mondrian(X, M, lifetime, 3)
+
+
+def directly(cells: Cells, y: np.ndarray, alpha: float) -> tuple[np.ndarray, float]:
+    """Weights, and the log likelihood of the Gaussian process with the kernel of these cells."""
+    phi = cells.to_csr().toarray()
+    w = np.linalg.solve(phi.T @ phi + alpha * np.eye(phi.shape[1]), phi.T @ y)
+    K = phi @ phi.T + alpha * np.eye(len(y))
+    likelihood = -y @ np.linalg.solve(K, y) / 2 - np.linalg.slogdet(K)[1] / 2 - len(y) / 2 * math.log(2 * math.pi)
+    return w, float(likelihood)
+
+
+@pytest.mark.parametrize("growth", [0.0, 1 / 32, 0.5])
+def test_the_exact_sweep_is_ridge_at_every_checkpoint(growth: float) -> None:  # MO9, MO10
+    X, new, y, model = problem()
+    start, splits = mondrian_splits(model, [X, new])
+    sweep = RidgeSweep(start, y, ALPHA, growth)
+    columns_seen = []
+    for point in sweep.follow(splits):
+        at: MondrianPartitions = model.at(point.value)
+        w, likelihood = directly(at.cells(X), y, ALPHA)
+        offsets, order = sweep.columns.offsets_and_order()
+        np.testing.assert_array_equal(offsets, at.offsets)
+        np.testing.assert_allclose(point.weights[order], w, rtol=1e-7, atol=1e-9)
+        assert point.log_likelihood == pytest.approx(likelihood, rel=1e-7, abs=1e-7)
+        expected = at.cells(new).to_csr() @ w
+        np.testing.assert_allclose(sweep.decisions(point), expected, rtol=1e-7, atol=1e-9)
+        columns_seen.append(sweep.columns.n)
+    assert columns_seen[-1] == model.offsets[-1] > len(y) > columns_seen[0]  # both forms of the equations
+    if growth == 0:
+        assert len(columns_seen) == model.offsets[-1] - 5
+    else:
+        grown = [after / before for before, after in pairwise(columns_seen[:-1])]
+        assert min(grown, default=2) >= 1 + growth - 0.05
+
+
+def test_an_inverse_is_updated_and_gets_computed_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, new, y, model = problem(300, 60, 1.5)
+    monkeypatch.setattr(normal_equations, "REBUILD", 20)
+    start, splits = mondrian_splits(model, [X, new])
+    sweep = RidgeSweep(start, y, ALPHA, 0.0)
+    equations = sweep._primal
+    assert equations is not None
+    for point in sweep.follow(splits):
+        w, likelihood = directly(model.at(point.value).cells(X), y, ALPHA)
+        _, order = sweep.columns.offsets_and_order()
+        np.testing.assert_allclose(point.weights[order], w, rtol=1e-7, atol=1e-9)
+        assert point.log_likelihood == pytest.approx(likelihood, rel=1e-7)
+    assert equations.updates > 5 * equations.factors > 20
+
+
+def test_an_update_that_is_off_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, new, y, model = problem(300, 60, 1.5)
+    start, splits = mondrian_splits(model, [X, new])
+    sweep = RidgeSweep(start, y, ALPHA, 0.0)
+    equations = sweep._primal
+    assert equations is not None
+    points = sweep.follow(splits)
+    while not equations.updates:
+        next(points)
+    factors = equations.factors
+    equations._inverse[:5, :5] += 1.0
+    point = next(points)
+    assert equations.factors == factors + 1
+    _, order = sweep.columns.offsets_and_order()
+    np.testing.assert_allclose(point.weights[order], directly(model.at(point.value).cells(X), y, ALPHA)[0], rtol=1e-7)
+
+
+def test_the_likelihood_ignores_features_that_no_row_has() -> None:  # MO10
+    X, _, y, model = problem()
+    cells = model.at(2.0).cells(X)
+    more = Cells(cells.codes, cells.offsets + np.arange(6) * 3)
+    sweep = RidgeSweep([cells], y, ALPHA)
+    wider = RidgeSweep([more], y, ALPHA)
+    assert wider.columns.n == sweep.columns.n + 15
+    assert wider._point([]).log_likelihood == pytest.approx(sweep._point([]).log_likelihood, rel=1e-9)
+
+
+def test_variances_are_those_of_the_gaussian_process() -> None:
+    X, _, y, model = problem()
+    rng = np.random.default_rng(1)
+    new = X[rng.integers(60, size=15)]  # in cells, whatever the lifetime
+    start, splits = mondrian_splits(model, [X, new])
+    sweep = RidgeSweep(start, y, ALPHA)
+    for point in sweep.follow(splits):
+        cells = model.at(point.value).cells(np.r_[X, new])
+        phi = cells.to_csr().toarray()
+        K = phi @ phi.T
+        inside = np.linalg.inv(K[:60, :60] + ALPHA * np.eye(60))
+        expected = np.diag(K[60:, 60:] - K[60:, :60] @ inside @ K[:60, 60:])
+        np.testing.assert_allclose(sweep.variances(), expected, atol=1e-9)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_splits_alone_change_no_decision(loss: str) -> None:  # MO11
+    X, _, y, model = problem()
+    start, splits = mondrian_splits(model, [X, X])
+    targets = np.c_[y, -y] if loss == "squared" else np.sign(np.c_[y, -y])
+    sweep = GradientSweep(start, targets, GradientSettings(loss, 1e-3, epochs=0, growth=0.0))
+    sweep.learn(2)
+    before = sweep.decisions()
+    assert np.abs(before).max() > 0.1
+    for _ in sweep.follow(splits):
+        np.testing.assert_array_equal(sweep.decisions(), before)
+
+
+def test_descent_takes_the_steps_of_the_definition() -> None:
+    X, _, y, model = problem()
+    cells = model.at(2.0).cells(X)
+    phi = cells.to_csr().toarray()
+    for loss in LOSSES:
+        targets = y[:, None] if loss == "squared" else np.sign(y)[:, None]
+        sweep = GradientSweep([cells], targets, GradientSettings(loss, 0.3, eta=0.4, seed=5))
+        sweep.learn(3)
+        w, k = np.zeros(phi.shape[1]), 0
+        for epoch in range(3):
+            for i in generator(5, epoch).permutation(60):
+                step = 0.4 / (1 + 0.4 * 0.3 * k)
+                k += 1
+                w *= 1 - step * 0.3
+                f, target = phi[i] @ w, targets[i, 0]
+                change = {
+                    "squared": 2 * (target - f),
+                    "hinge": target if target * f < 1 else 0.0,
+                    "logistic": target / (1 + math.exp(target * f)),
+                }[loss]
+                w += step * change * phi[i]
+        np.testing.assert_allclose(sweep.weights[:, 0], w, rtol=1e-9, atol=1e-12)
+
+
+def test_a_scale_that_vanishes_is_folded_into_the_weights() -> None:
+    X, _, y, model = problem()
+    cells = model.at(2.0).cells(X)
+    sweep = GradientSweep([cells], y[:, None], GradientSettings("squared", 1.9, eta=0.5))
+    sweep.learn(200)
+    assert np.isfinite(sweep.weights).all()
