@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     import numpy as np
 
     from ikmap.cells import Cells
-    from ikmap.splits import CellSplit
     from ikmap.partitioners import Partitions
     from ikmap.rows import Rows
+    from ikmap.splits import CellSplit
 
 
 class MapOptions(MethodOptions):

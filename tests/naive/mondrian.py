@@ -53,7 +53,7 @@ def grown(X: np.ndarray, key: int, lifetime: float, begin: float = 0.0) -> dict[
 
 
 def leaves(tree: dict[str, Any]) -> list[dict[str, Any]]:
-    """By the numbers of their cells: when a cell is cut, its left part keeps the number, the right one gets the next."""
+    """By the numbers of their cells: when a cell is cut, its left part keeps the number; the right one has the next."""
     found = [tree]
     while inner := [node for node in found if "children" in node]:
         first = min(inner, key=lambda node: node["time"])

@@ -1,7 +1,7 @@
 """Ridge regression that follows cells as they split: exact weights, and the marginal likelihood, at every checkpoint.
 
-Of weights w of features that are ``1 / sqrt(t)`` for the cells of a row, ``|y - X w|^2 + alpha |w|^2`` is least. Seen as
-a Gaussian process with noise of variance alpha and weights of variance 1, the targets have the log likelihood
+Of weights w of features that are ``1 / sqrt(t)`` for the cells of a row, ``|y - X w|^2 + alpha |w|^2`` is least. Seen
+as a Gaussian process with noise of variance alpha and weights of variance 1, the targets have the log likelihood
 
     - |y - X w|^2 / (2 alpha) - |w|^2 / 2 - ln det A / 2 + (C - N) / 2 ln alpha - N / 2 ln 2 pi,   A = X' X + alpha 1
 
