@@ -9,7 +9,7 @@ from typing import Any, Self
 from ikmap.methods import LEARNERS, Learner, Map, Method, OptionError, method
 from ikmap.methods.map import Value
 from ikmap.methods.registry import known
-from ikmap.methods.sharing import chosen, options_of, refuse_sweep, refuse_unknown_tables, shared_out
+from ikmap.methods.sharing import chosen, options_of, refuse_unknown_tables, refuse_unknown_unit, shared_out
 from pipeline.errors import InputError
 
 
@@ -69,7 +69,7 @@ class Params:
             if isinstance(one, Learner):
                 found[name] = one.resolved(found[name], searching=searching)
         try:
-            refuse_sweep(of, found)
+            refuse_unknown_unit(of, found)
             refuse_unknown_tables(of)
         except OptionError as error:
             raise InputError(str(error)) from None

@@ -139,9 +139,9 @@ class Composed(Map):
 
     # --- the value: one after the other
 
-    def search(self, options: Any, n_rows: int) -> Search | None:
+    def search(self, options: Any, n_rows: int, sample: Sample | None = None) -> Search | None:
         """First, all maps at once: the smallest value of each, and so on, to the largest of each."""
-        searches = [part.search(own, n_rows) for part, own in self._each(options)]
+        searches = [part.search(own, n_rows, sample) for part, own in self._each(options)]
         if not any(searches):
             return None
         tried = [
@@ -152,12 +152,14 @@ class Composed(Map):
         values = [joined([of[round(k * (len(of) - 1) / max(1, last))] for of in tried]) for k in range(last + 1)]
         return self._search(options, n_rows, values)
 
-    def refined(self, options: Any, chosen: Sequence[Value], n_rows: int, number: int) -> Search | None:
+    def refined(
+        self, options: Any, chosen: Sequence[Value], n_rows: int, number: int, sample: Sample | None = None
+    ) -> Search | None:
         """Then one map after the other: its values, with those of the others as they were chosen last."""
         searched = [
             (i, search.values)
             for i, (part, own) in enumerate(self._each(options))
-            if (search := part.search(own, n_rows)) is not None
+            if (search := part.search(own, n_rows, sample)) is not None
         ]
         if len(searched) < 2 or number >= len(searched):
             return None

@@ -79,7 +79,7 @@ class _GCWS(Map):
     def parameter(self, options: Any) -> str:
         return JOINED.join(("p", "b"))
 
-    def search(self, options: Any, n_rows: int) -> Search | None:
+    def search(self, options: Any, n_rows: int, sample: Sample | None = None) -> Search | None:
         if "auto" not in (options.p, options.b):
             return None
         ps = PS if options.p == "auto" else (options.p,)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from ikmap.learners.rows import Block
     from ikmap.methods.map import Map, Value
-    from ikmap.splits import CellSplit
+    from ikmap.splits import CellSplit, Swept
     from ikmap.tasks import LearningTask
 from ikmap.methods.sample import Shape, Training
 from ikmap.methods.search import Search
@@ -143,12 +143,13 @@ class Learner:
         return options, learned, tested
 
     def sweeps(self, options: Any) -> bool:
-        """Whether it finds the value of its map by :meth:`sweep`, where that is to be chosen, instead of by a grid."""
+        """Whether it finds the value of its map by :meth:`sweep`, where that is to be chosen, instead of by a grid.
+
+        That takes a map that tells how its cells split (:meth:`ikmap.methods.Map.sweeps`).
+        """
         return False
 
-    def sweep(
-        self, options: Any, training: Training, held_out: Block, splits: Iterator[CellSplit]
-    ) -> Iterator[tuple[int | float, float]]:
+    def sweep(self, options: Any, training: Training, held_out: Block, splits: Iterator[CellSplit]) -> Iterator[Swept]:
         """Follow the splits of the map's cells, and say after each how good what was learned by then is.
 
         Parameters
@@ -157,10 +158,12 @@ class Learner:
             What to learn from and what to predict, with the cells before the first split: sets 0 and 1 of the rows of
             each split. Some classes may be missing in either.
 
+        Where its C is to be chosen too, it is told one of the values to try.
+
         Yields
         ------
-        value, total
-            After a split: its value, and the sum of the task's ``row_scores`` over the rows held out.
+        Swept
+            After a split, or several: how good it is at the value of the last one.
         """
         raise NotImplementedError
 

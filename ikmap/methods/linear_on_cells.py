@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from ikmap.methods.kinds import Choice, Real
 from ikmap.methods.learners import BatchOptions, DualLearner, SolverOptions
 from ikmap.methods.options import MethodOptions, option
+from ikmap.methods.sweeping import gradient_sweep
+
+if TYPE_CHECKING:
+    from ikmap.learners.rows import Block
+    from ikmap.methods.sample import Training
+    from ikmap.splits import CellSplit, Swept
 
 
 class LossOptions(MethodOptions):
@@ -27,11 +34,19 @@ class SVMOptions(LossOptions, DualOptions):
     """Of the linear SVM."""
 
 
-class _SVM(DualLearner):
+class _Linear(DualLearner):
+    def sweeps(self, options: Any) -> bool:
+        return True
+
+    def sweep(self, options: Any, training: Training, held_out: Block, splits: Iterator[CellSplit]) -> Iterator[Swept]:
+        yield from gradient_sweep(self.loss or options.loss, float(options.C), training, held_out, splits)
+
+
+class _SVM(_Linear):
     Options: ClassVar[type[MethodOptions]] = SVMOptions
 
 
-class _Logistic(DualLearner):
+class _Logistic(_Linear):
     Options: ClassVar[type[MethodOptions]] = DualOptions
 
 

@@ -80,6 +80,8 @@ class Map:
         Modules of compiled loops of its own, outside `ikmap`; those within it are found by their names.
     tables : frozenset of str
         What it knows of its cells beside their numbers, such as "depth": names of :meth:`cell_tables`.
+    in_units : bool
+        The values of :meth:`search` have a unit that only the rows tell.
     reaches_all : bool
         Every row has a cell in some partitioning. Where rows may have none at all, linear classifiers on the cells
         learn an intercept, which is all that they can say of such a row.
@@ -94,6 +96,7 @@ class Map:
     models: ClassVar[tuple[str, ...]] = ("ikmap.partitioners",)
     loops: ClassVar[tuple[str, ...]] = ()
     tables: ClassVar[frozenset[str]] = frozenset()
+    in_units: ClassVar[bool] = False
     reaches_all: ClassVar[bool] = True
 
     def compiled(self, options: Any) -> frozenset[str]:
@@ -105,11 +108,20 @@ class Map:
         """Name of the number that is chosen or given for it."""
         raise NotImplementedError
 
-    def search(self, options: Any, n_rows: int) -> Search | None:
-        """What cross-validation on so many rows is to choose for it."""
+    def search(self, options: Any, n_rows: int, sample: Sample | None = None) -> Search | None:
+        """What cross-validation on so many rows is to choose for it.
+
+        Parameters
+        ----------
+        sample : Sample, optional
+            The training rows. Where the values have a unit that depends on the rows, they are multiples of it as long
+            as there is none: whether there is something to choose, and how many values, is the same.
+        """
         raise NotImplementedError
 
-    def refined(self, options: Any, chosen: Sequence[Value], n_rows: int, number: int) -> Search | None:
+    def refined(
+        self, options: Any, chosen: Sequence[Value], n_rows: int, number: int, sample: Sample | None = None
+    ) -> Search | None:
         """What is to be tried after :meth:`search`, and again after that; None: nothing more.
 
         Parameters
@@ -118,6 +130,8 @@ class Map:
             Values that were the best so far, each for some learner: they are among those to try.
         number : int
             How often it was asked before.
+        sample : Sample, optional
+            As of :meth:`search`.
         """
         return None
 
@@ -239,7 +253,7 @@ class PsiMap(Map):
     def parameter(self, options: Any) -> str:
         return "psi"
 
-    def search(self, options: Any, n_rows: int) -> Search | None:
+    def search(self, options: Any, n_rows: int, sample: Sample | None = None) -> Search | None:
         return Search("psi", "psi", psis_to_try(n_rows)) if options.psi == "auto" else None
 
     def given(self, options: Any) -> Value | None:

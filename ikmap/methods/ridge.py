@@ -11,11 +11,13 @@ from ikmap.methods.learners import BatchOptions
 from ikmap.methods.options import MethodOptions, option
 from ikmap.methods.rounds import RoundsLearner
 from ikmap.methods.sample import Training
+from ikmap.methods.sweeping import ridge_sweep
 
 if TYPE_CHECKING:
     import numpy as np
 
     from ikmap.learners.rows import Block
+    from ikmap.splits import CellSplit, Swept
 
 PATH_TOL = 1e-2
 """Duality gap that suffices to compare values of C."""
@@ -101,6 +103,12 @@ class _Ridge(RoundsLearner):
         offsets = training.rows.offsets
         problem = self._problem(options, offsets)
         return self._made(fit_ridge([training.block], problem, training.n_threads), problem.alpha, offsets)
+
+    def sweeps(self, options: Any) -> bool:
+        return True
+
+    def sweep(self, options: Any, training: Training, held_out: Block, splits: Iterator[CellSplit]) -> Iterator[Swept]:
+        yield from ridge_sweep(float(options.C), training, held_out, splits)
 
     def path(self, options: Any, training: Training, Cs: Sequence[float]) -> Iterator[Any]:
         from ikmap.learners.ridge.ridge import fit_ridge_path

@@ -124,8 +124,8 @@ def refuse_unknown_tables(of: Methods) -> None:
             )
 
 
-def refuse_sweep(of: Methods, options: Mapping[str, Any]) -> None:
-    """Refuse learners that choose their map's option by a sweep, with a map that has none.
+def refuse_unknown_unit(of: Methods, options: Mapping[str, Any]) -> None:
+    """Refuse learners that take what a map has in place of a search, where only the rows tell the unit of its values.
 
     Parameters
     ----------
@@ -137,15 +137,16 @@ def refuse_sweep(of: Methods, options: Mapping[str, Any]) -> None:
     OptionError
     """
     for name, one in of.items():
-        if not isinstance(one, Map) or one.given(options[name]) is not None or one.sweeps(options[name]):
+        if not isinstance(one, Map) or not one.in_units or one.given(options[name]) is not None:
             continue
         for learner in of.values():
-            if isinstance(learner, Learner) and learner.on == "cells" and learner.sweeps(options[learner.name]):
-                able = [f"--partitioner {each.name}" for each in MAPS.values() if each.sweeps(each.Options())]
+            if not isinstance(learner, Learner) or learner.on != "cells":
+                continue
+            if learner.width(options[learner.name], one, options[name], ROWS) is not None:
+                parameter = one.parameter(options[name])
                 raise OptionError(
-                    f"--learner {learner.name}: found --partitioner {name}, whose cells do not split one after the "
-                    f"other, so that no sweep chooses {one.parameter(options[name])}; expected "
-                    f"{' or '.join([*able, f'--{one.parameter(options[name])} with a value'])}"
+                    f"--{parameter} auto: found --learner {learner.name}, which has nothing to choose it by; expected "
+                    f"a number, as --{parameter} 1"
                 )
 
 

@@ -12,7 +12,6 @@ from ikmap.methods.map import Value
 from ikmap.methods.search import size_of
 from ikmap.model_selection import FOLDS, values_of_C
 from ikmap.racing import ODDS
-from ikmap.tasks import LearningTask
 from pipeline.params import Params
 from pipeline.rows.prepared import PreparedRows
 from pipeline.running.dispatch import Task
@@ -64,7 +63,7 @@ def select(context: Context) -> dict[str, Any]:
     if used < n:
         verb = "is" if len(wanted) == 1 else "are"
         context.events.message(f"{' and '.join(wanted)} {verb} chosen on {used:,} of {n:,} training rows (--cv-rows)")
-    search = Search(Stage(context, "select", None, used), used, rows.preparation.task)
+    search = Search(Stage(context, "select", None, used), used, rows)
     search.run()
     return search.stage.finish(rows=used, folds=FOLDS, search=params.search, **search.found())
 
@@ -73,14 +72,15 @@ def select(context: Context) -> dict[str, Any]:
 class Unit:
     """What one task scores: a fold, and for each value the learners with the number of C to try at each.
 
-    Of a sweep, over all values, there is the learner's name alone. Races are counted: a map that is put together from
-    several has one after the other.
+    Of a sweep, over all values, there are the learner's name, and C where that is to be chosen. Races are counted: a
+    map that is put together from several has one after the other.
     """
 
     kind: str
     fold: int
     wanted: dict[Any, dict[str, int]]
     race: int = 0
+    limit: Value = 0
 
     @property
     def work(self) -> list[tuple[float, float]]:
@@ -95,8 +95,9 @@ class Unit:
             name = f"{again}fold-{self.fold}-values-{'-'.join(map(_exact, self.wanted))}"
             return Task(name, (CELLS, store, params, self.fold, self.wanted, n_rows))
         if self.kind == SWEEP:
-            (learner,) = self.wanted
-            return Task(f"sweep-{learner}", (SWEEP, store, params, learner, n_rows))
+            ((learner, C),) = self.wanted
+            name = f"sweep-{learner}" if C is None else f"sweep-{learner}-C-{C:g}"
+            return Task(name, (SWEEP, store, params, learner, C, self.limit, n_rows))
         name = f"{self.kind}-{'-'.join(map(_words, self.wanted))}-fold-{self.fold}"
         return Task(name, ("rows", store, params, self.kind, list(self.wanted), self.fold, n_rows))
 
@@ -122,13 +123,20 @@ class Search:
     What is scored next depends only on what has been scored, not on workers or interruptions.
     """
 
-    def __init__(self, stage: Stage, used: int, task: LearningTask) -> None:
-        self.stage, self.used, self.task = stage, used, task
+    def __init__(self, stage: Stage, used: int, rows: PreparedRows) -> None:
+        self.stage, self.used, self.task = stage, used, rows.preparation.task
         self.params = params = stage.context.params
-        psis, Cs = cell_values(params, used), values_of_C(len(task.classes))
+        self.sample, task = rows.sample(params.seed), self.task
+        psis, Cs = cell_values(params, self.sample, used), values_of_C(len(task.classes))
         on_cells = cell_learners(params)
         has_C = {name for name in on_cells if LEARNERS[name].searches_C(params.of(name))}
-        self.swept: dict[str, Record | None] = dict.fromkeys(sweeping_learners(params))
+        sweeping = sweeping_learners(params)
+        self.swept: dict[tuple[str, float | None], Record | None] = {
+            (name, C): None
+            for name in sweeping
+            for C in (Cs if LEARNERS[name].searches_C(params.of(name)) else (None,))
+        }
+        self.limit = limit_of(params, self.sample, used) if self.swept else 0
         self.parameter = params.map.parameter(params.map_options) if on_cells or self.swept else ""
         self.cells = {name: Entrant(name, self.parameter, psis, task, Cs if name in has_C else ()) for name in on_cells}
         self.rows = {
@@ -157,7 +165,9 @@ class Search:
         """Have the learners on cells go on with what the map proposes after what they have found."""
         params, entrants = self.params, list(self.cells.values())
         chosen = dict.fromkeys(entrant.chosen()[0] for entrant in entrants)
-        asked = params.map.refined(params.map_options, list(chosen), self.used, self.races) if entrants else None
+        asked = None
+        if entrants:
+            asked = params.map.refined(params.map_options, list(chosen), self.used, self.races, self.sample)
         if asked is None:
             return False
         self.races, self.running = self.races + 1, entrants
@@ -171,7 +181,8 @@ class Search:
         rounds = ROUNDS if race else (tuple(range(FOLDS)),)
         for number, these in enumerate(rounds):
             # Sweeps first: they are long, and no round waits for what they find.
-            sweeps = [] if number or self.races else [Unit(SWEEP, 0, {name: {name: 1}}) for name in self.swept]
+            first = not number and not self.races
+            sweeps = [Unit(SWEEP, 0, {key: {key[0]: 1}}, limit=self.limit) for key in self.swept] if first else []
             units = [*sweeps, *(unit for fold in these for unit in self._units(fold))]
             tasks = [unit.task(self.stage.context.store, self.params, self.used) for unit in units]
             self.units = {task.name: unit for task, unit in zip(tasks, units, strict=True)}
@@ -258,9 +269,11 @@ class Search:
         self.stage.context.events.message(f"select: {text}")
 
     def _say_begin(self, race: bool) -> None:
-        for name in self.swept:
-            limit = f"{limit_of(self.params, self.used):g}"
-            self._say(f"sweeps {self.parameter} up to {limit} for {name} on {self.used:,} rows, 1 of {FOLDS} held out")
+        for name in dict.fromkeys(name for name, _ in self.swept):
+            to_try = [C for other, C in self.swept if other == name and C is not None]
+            each = f", for each C of {listed(to_try)}," if to_try else ""
+            rows = f"{self.used:,} rows, 1 of {FOLDS} held out"
+            self._say(f"sweeps {self.parameter} up to {self.limit:g}{each} for {name} on {rows}")
         if not self.entrants:
             return
         parts = []
@@ -273,9 +286,10 @@ class Search:
 
     def _note(self, unit: Unit) -> str:
         if unit.kind == SWEEP:
-            (name,) = unit.wanted
-            swept = self.swept[name] or {}
-            return f"{unit.kind} of {name} done: {self.parameter} {swept['chosen']:g} is best"
+            ((name, C),) = unit.wanted
+            swept = self.swept[name, C] or {}
+            at = "" if C is None else f" with C {C:g}"
+            return f"{unit.kind} of {name}{at} done: {self.parameter} {swept['chosen']:g} is best"
         parameter = self.parameter if unit.kind == CELLS else self.entrants[unit.kind].parameter
         what = "" if unit.kind == CELLS else f" of {unit.kind}"
         best = "; ".join(entrant.standing() for entrant in self.entrants.values() if entrant.right)
@@ -321,9 +335,7 @@ class Search:
         if self.cells:
             found |= self._found_on_cells()
         if self.swept:
-            swept = {name: dict(of) for name, of in self.swept.items() if of}
-            of_map = {name: of["chosen"] for name, of in swept.items()}
-            found |= {"parameter": self.parameter, "swept": swept, "chosen": {**found["chosen"], **of_map}}
+            found |= self._found_by_sweeps(found)
         if self.rows:
             found["tuned"] = {name: self._found_on_rows(entrant) for name, entrant in self.rows.items()}
         if self.params.search == "race":
@@ -338,6 +350,23 @@ class Search:
                 "not_tried": {name: self._untried(entrant) for name, entrant in self.entrants.items()},
             }
         return found
+
+    def _found_by_sweeps(self, found: dict[str, Any]) -> dict[str, Any]:
+        """Of each learner the sweep with the best figure; of equal ones that with the smallest C."""
+        key, sign = self.task.figure.key, 1 if self.task.figure.higher_is_better else -1
+        swept: dict[str, Record] = {}
+        Cs: dict[str, float] = {}
+        for name in dict.fromkeys(name for name, _ in self.swept):
+            of = {C: record for (other, C), record in self.swept.items() if other == name and record}
+            figures = {C: record[key][record["values"].index(record["chosen"])] for C, record in of.items()}
+            best = max(figures, key=lambda C: sign * figures[C])  # the first of equals
+            swept[name] = dict(of[best])
+            if best is not None:
+                Cs[name] = best
+                swept[name][f"{key}_by_C"] = {f"{C:g}": figure for C, figure in figures.items()}
+        chosen = {**found["chosen"], **{name: record["chosen"] for name, record in swept.items()}}
+        with_C = {"chosen_C": {**found.get("chosen_C", {}), **Cs}} if Cs else {}
+        return {"parameter": self.parameter, "swept": swept, "chosen": chosen, **with_C}
 
     def _found_on_cells(self) -> dict[str, Any]:
         params, entrants, key = self.params, self.cells.values(), self.task.figure.key

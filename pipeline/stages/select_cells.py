@@ -56,11 +56,11 @@ def cell_learners(params: Params) -> tuple[str, ...]:
     return tuple(dict.fromkeys(wanted))
 
 
-def cell_values(params: Params, n_rows: int) -> list[Value]:
-    """Values of the map, such as psi, that are tried, ascending."""
+def cell_values(params: Params, sample: Sample, n_rows: int) -> list[Value]:
+    """Values of the map, such as psi, that are tried on so many rows of a sample, ascending."""
     if not params.on_cells:
         return []
-    given, search = params.map.given(params.map_options), params.map.search(params.map_options, n_rows)
+    given, search = params.map.given(params.map_options), params.map.search(params.map_options, n_rows, sample)
     if search is not None:
         return list(search.values)
     assert given is not None

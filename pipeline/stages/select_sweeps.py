@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 
 from ikmap.learners.rows import Block
-from ikmap.methods import LEARNERS, Training
+from ikmap.methods import LEARNERS, Sample, Swept, Training
 from ikmap.methods.map import Value
 from ikmap.model_selection import folds
 from ikmap.rows import nbytes_of
 from ikmap.tasks import LearningTask
 from pipeline.errors import InputError
 from pipeline.params import Params
+from pipeline.rows.row_weights import weigher
 from pipeline.running.stage import Record
 from pipeline.stages.select_rows import cv_sample
 from pipeline.storage.store import Store
@@ -32,33 +33,41 @@ def sweeping_learners(params: Params) -> tuple[str, ...]:
 
 def sweeps(params: Params, name: str) -> bool:
     """Whether a learner on cells sweeps, if its map's option is to be chosen."""
-    return LEARNERS[name].sweeps(params.of(name))
+    return params.map.sweeps(params.map_options) and LEARNERS[name].sweeps(params.of(name))
 
 
-def limit_of(params: Params, n_rows: int) -> Value:
-    """Up to which value a sweep over so many rows goes."""
-    search = params.map.search(params.map_options, n_rows)
+def limit_of(params: Params, sample: Sample, n_rows: int) -> Value:
+    """Up to which value a sweep over so many rows of a sample goes."""
+    search = params.map.search(params.map_options, n_rows, sample)
     assert search is not None
     return search.values[-1]
 
 
-def sweep_cells(store: Store, params: Params, name: str, n_rows: int) -> Record:
-    """Task: the sweep of one learner, which learns from all folds but the first and is scored on that."""
+def sweep_cells(store: Store, params: Params, name: str, C: float | None, limit: Value, n_rows: int) -> Record:
+    """Task: the sweep of one learner, which learns from all folds but the first and is scored on that.
+
+    Parameters
+    ----------
+    C : float or None
+        One of those to try; None: as it is given, or there is none.
+    limit : int or float
+        Of :func:`limit_of`.
+    """
     task, X, y = cv_sample(store, params, n_rows)
     fit, held_out = folds(n_rows, params.seed)[0]
     inside, outside = X[fit], X[held_out]
-    sets, splits = params.map.events(
-        params.map_options, limit_of(params, n_rows), params.seed, inside, [inside, outside]
-    )
-    training = Training(Block(sets[0], y[fit]), task.classes, params.seed, task=task)
-    curve = LEARNERS[name].sweep(params.of(name), training, Block(sets[1], y[held_out]), splits)
+    sets, splits = params.map.events(params.map_options, limit, params.seed, inside, [inside, outside])
+    weight = weigher(params, name, task)(y[fit])
+    training = Training(Block(sets[0], y[fit], weight), task.classes, params.seed, task=task)
+    options = params.of(name) if C is None else params.of(name).replace(C=C)
+    curve = LEARNERS[name].sweep(options, training, Block(sets[1], y[held_out]), splits)
     read = nbytes_of(X)
     found = best_of_sweep(curve, task, held_out.size, name)
     found = {"parameter": params.map.parameter(params.map_options), **found}
     return {"bytes_read": int(read), "held_out": int(held_out.size), "scores": [], "swept": found}
 
 
-def best_of_sweep(curve: Iterable[tuple[Value, float]], task: LearningTask, n_rows: int, name: str) -> dict[str, Any]:
+def best_of_sweep(curve: Iterable[Swept], task: LearningTask, n_rows: int, name: str) -> dict[str, Any]:
     """The value with the largest total (of equals the smallest), how many there were, and points for a picture.
 
     Raises
@@ -68,13 +77,15 @@ def best_of_sweep(curve: Iterable[tuple[Value, float]], task: LearningTask, n_ro
     """
     values: list[Value] = []
     totals: list[float] = []
-    for value, total in curve:
+    likelihoods: list[float | None] = []
+    for value, total, likelihood in curve:
         at = int(value) if isinstance(value, int | np.integer) else float(value)
         if not values or at > values[-1]:
             values.append(at)
             totals.append(float(total))
+            likelihoods.append(likelihood)
         elif at == values[-1]:  # of several splits at one value, all count
-            totals[-1] = float(total)
+            totals[-1], likelihoods[-1] = float(total), likelihood
         else:
             raise InputError(
                 f"--learner {name}: its sweep has the value {at:g} after {values[-1]:g}, expected values that ascend; "
@@ -89,7 +100,9 @@ def best_of_sweep(curve: Iterable[tuple[Value, float]], task: LearningTask, n_ro
     # The k-th split comes at a value that grows with k: points that are even for the logarithm of both.
     ends = np.unique(np.geomspace(1, len(values), POINTS).astype(np.int64)) - 1
     kept = sorted({*ends.tolist(), best, len(values) - 1})
+    known = [likelihood for k in kept if (likelihood := likelihoods[k]) is not None]
     return {
+        **({"log_likelihood": known} if len(known) == len(kept) else {}),
         "values": [values[k] for k in kept],
         task.figure.key: [float(task.score(totals[k], n_rows)) for k in kept],
         "tried": len(values),

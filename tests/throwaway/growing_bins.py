@@ -73,7 +73,7 @@ class GrowingBins(Map):
     def parameter(self, options: Any) -> str:  # noqa: ARG002
         return "bins"
 
-    def search(self, options: Any, n_rows: int) -> Search | None:  # noqa: ARG002
+    def search(self, options: Any, n_rows: int, sample: Sample | None = None) -> Search | None:  # noqa: ARG002
         return Search("bins", "bins", (2, 4, 8)) if options.bins == "auto" else None
 
     def given(self, options: Any) -> int | None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from ikmap.cells import Cells
 from ikmap.learners.rows import Block
-from ikmap.methods import CellSplit, Map, MethodOptions, Sample, Search, Training, option
+from ikmap.methods import CellSplit, Map, MethodOptions, Sample, Search, Swept, Training, option
 from ikmap.methods.kinds import Real
 from ikmap.methods.map import MapOptions
 from ikmap.methods.options import Setting
@@ -86,7 +86,7 @@ class ArrivingCuts(Map):
     def parameter(self, options: Any) -> str:  # noqa: ARG002
         return "lifetime"
 
-    def search(self, options: Any, n_rows: int) -> Search | None:  # noqa: ARG002
+    def search(self, options: Any, n_rows: int, sample: Sample | None = None) -> Search | None:  # noqa: ARG002
         return Search("lifetime", "lifetime", (1.5, 3.0, LIMIT)) if options.lifetime == "auto" else None
 
     def given(self, options: Any) -> float | None:
@@ -145,9 +145,7 @@ class SweptBayes(_NaiveBayes):
     def sweeps(self, options: Any) -> bool:  # noqa: ARG002
         return True
 
-    def sweep(
-        self, options: Any, training: Training, held_out: Block, splits: Iterator[CellSplit]
-    ) -> Iterator[tuple[float, float]]:
+    def sweep(self, options: Any, training: Training, held_out: Block, splits: Iterator[CellSplit]) -> Iterator[Swept]:
         assert training.task is not None
         task, y, n_classes = training.task, training.y, len(training.classes)
         rows: Any = held_out.rows
@@ -170,7 +168,7 @@ class SweptBayes(_NaiveBayes):
             for learned, moved in zip(of_training, of_held_out, strict=True):
                 terms[moved, split.partitioning] = shares(learned)
             score(np.concatenate(of_held_out))
-            yield split.value, float(scores.sum())
+            yield Swept(split.value, float(scores.sum()))
 
 
 CUTS = ArrivingCuts(name="arriving-cuts", title="cuts that arrive", about="one column is cut as cuts arrive")

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from ikmap.learners.rows import Block
-from ikmap.methods import LEARNERS, MAPS, Sample, Training
+from ikmap.methods import LEARNERS, MAPS, Sample, Swept, Training
 from ikmap.methods.checks import check_method
 from ikmap.model_selection import FOLDS, folds
 from ikmap.tasks.classification import Classification
@@ -27,6 +27,7 @@ from pipeline.runs.score import Output, score
 from pipeline.runs.trained_model import open_run
 from pipeline.stages import select, select_sweeps
 from pipeline.stages.select import searches
+from pipeline.stages.select_cells import cell_learners
 from pipeline.stages.select_sweeps import POINTS, best_of_sweep
 from pipeline.storage.rundir import RunDirectory
 from tests.support.metrics import check_metrics
@@ -92,7 +93,7 @@ def slowly(X: np.ndarray, y: np.ndarray, task: Any, fit: np.ndarray, held_out: n
         training = Training(Block(model.cells(X[fit]), y[fit]), task.classes, params.seed, task=task)
         learned, _ = SWEPT.fit(params.of(SWEPT.name), training)
         predicted = task.predict(learned.decision_function(model.cells(X[held_out])))
-        yield split.value, float(task.row_scores(y[held_out], predicted).sum())
+        yield Swept(split.value, float(task.row_scores(y[held_out], predicted).sum()))
 
 
 def test_the_totals_of_a_sweep_are_those_of_learning_anew_at_every_value() -> None:
@@ -109,31 +110,32 @@ def test_the_totals_of_a_sweep_are_those_of_learning_anew_at_every_value() -> No
         )
     )
     assert found == list(slowly(X, y, task, fit, held_out, params))
-    assert len({total for _, total in found}) > 3
+    assert len({point.total for point in found}) > 3
 
 
 def test_a_sweep_takes_the_smallest_of_the_best_values_and_keeps_some() -> None:
     _, _, task = points()
-    found = best_of_sweep([(1.0, 3), (2.0, 9), (2.0, 5), (3, 7), (4.5, 7)], task, 10, "x")
+    curve = [(1.0, 3), (2.0, 9), (2.0, 5), (3, 7), (4.5, 7)]
+    found = best_of_sweep([Swept(*point) for point in curve], task, 10, "x")
     assert found == {"values": [1.0, 2.0, 3, 4.5], "accuracy": [0.3, 0.5, 0.7, 0.7], "tried": 4, "chosen": 3}
-    many = best_of_sweep(((0.1 * k, 1 - abs(k - 54_321) / 1e6) for k in range(1, 100_000)), task, 1, "x")
+    many = best_of_sweep((Swept(0.1 * k, 1 - abs(k - 54_321) / 1e6) for k in range(1, 100_000)), task, 1, "x")
     assert many["tried"] == 99_999
     assert many["chosen"] == 0.1 * 54_321
     assert many["chosen"] in many["values"]
     assert 100 < len(many["values"]) <= POINTS + 2
-    for curve, message in (([(2.0, 1), (1.0, 1)], "value 1 after 2"), ([], "no cell has split")):
+    falling = [Swept(2.0, 1), Swept(1.0, 1)]
+    for curve, message in ((falling, "value 1 after 2"), ([], "no cell has split")):
         with pytest.raises(InputError, match=message):
             best_of_sweep(curve, task, 10, "x")
 
 
-def test_a_map_without_a_sweep_is_refused_before_anything_runs() -> None:
-    with pytest.raises(InputError, match="--learner swept-bayes: found --partitioner anne") as refused:
-        asked((SWEPT.name,), partitioner="anne", psi="auto")
-    assert "expected --partitioner arriving-cuts or --psi with a value" in str(refused.value)
-    assert "\n" not in str(refused.value)
+def test_a_map_without_a_sweep_is_searched_by_its_grid() -> None:
+    assert searches(asked((SWEPT.name,), partitioner="anne", psi="auto")) == ["psi"]
+    assert cell_learners(asked((SWEPT.name,), partitioner="anne", psi="auto")) == (SWEPT.name,)
+    assert cell_learners(asked((SWEPT.name,))) == ()
     assert searches(asked((SWEPT.name,), partitioner="anne", psi=8)) == []  # then there is nothing to choose
     assert searches(asked((SWEPT.name,), lifetime=2.0)) == []
-    assert searches(asked((SWEPT.name, "svm"))) == ["lifetime", "C"]
+    assert searches(asked((SWEPT.name, "ogd"))) == ["lifetime"]
 
 
 @pytest.mark.parametrize("one", [CUTS, SWEPT], ids=lambda one: one.name)
@@ -149,7 +151,7 @@ def test_a_run_chooses_by_the_sweep_beside_a_grid_also_after_a_kill(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = write_rows(tmp_path)
-    learners = (SWEPT.name, "svm")
+    learners = (SWEPT.name, "ogd")
     with one_process():
         metrics = run(tmp_path / "whole", file, *learners)
         run(tmp_path / "other", file, *learners, shard_rows=64)
@@ -178,11 +180,11 @@ def test_a_run_chooses_by_the_sweep_beside_a_grid_also_after_a_kill(
     selection = metrics["selection"]
     swept = selection["swept"][SWEPT.name]
     assert selection["parameter"] == swept["parameter"] == "lifetime"
-    assert selection["chosen"] == {SWEPT.name: swept["chosen"], "svm": selection["chosen"]["svm"]}
+    assert selection["chosen"] == {SWEPT.name: swept["chosen"], "ogd": selection["chosen"]["ogd"]}
     assert selection["lifetime"] == [1.5, 3.0, LIMIT]
-    assert selection["chosen"]["svm"] in selection["lifetime"]
+    assert selection["chosen"]["ogd"] in selection["lifetime"]
     assert swept["chosen"] not in selection["lifetime"]  # between the values of the grid
-    assert selection["accuracy"].keys() == {"svm"}
+    assert selection["accuracy"].keys() == {"ogd"}
     at = swept["values"].index(swept["chosen"])
     assert swept["accuracy"][at] == max(swept["accuracy"])
     assert swept["tried"] >= len(swept["values"]) > 10

@@ -4,8 +4,8 @@ import math
 
 from ikmap._compiled import compiled
 
-SQUARED, HINGE, LOGISTIC = 0, 1, 2
-"""Losses: (y - f)^2, max(0, 1 - y f) and log(1 + exp(-y f)), with y of -1 and 1 for the last two."""
+SQUARED, HINGE, SQUARED_HINGE, LOGISTIC = 0, 1, 2, 3
+"""Losses: (y - f)^2, max(0, 1 - y f), its square, and log(1 + exp(-y f)); with y of -1 and 1 but for the first."""
 SMALLEST = 1e-100
 """The scale of the weights is folded into them before it gets smaller than this."""
 
@@ -39,6 +39,8 @@ def descend(columns, targets, order, weight, v, scale, loss, alpha, eta, value, 
                 change = 2.0 * (y - f)
             elif loss == HINGE:
                 change = y if y * f < 1.0 else 0.0
+            elif loss == SQUARED_HINGE:
+                change = 2.0 * y * max(1.0 - y * f, 0.0)
             else:
                 change = y / (1.0 + math.exp(min(y * f, 700.0)))
             if change != 0.0:

@@ -18,12 +18,19 @@ from dataclasses import dataclass
 import numpy as np
 
 from ikmap.cells import Cells
-from ikmap.learners.sweeps._gradient_loops import HINGE, LOGISTIC, SQUARED, decide, descend
+from ikmap.learners.sweeps._gradient_loops import (
+    HINGE,
+    LOGISTIC,
+    SQUARED,
+    SQUARED_HINGE,
+    decide,
+    descend,
+)
 from ikmap.learners.sweeps.columns import GROWTH, Columns, to_checkpoints
 from ikmap.seeds import generator
 from ikmap.splits import CellSplit
 
-LOSSES = {"squared": SQUARED, "hinge": HINGE, "logistic": LOGISTIC}
+LOSSES = {"squared": SQUARED, "hinge": HINGE, "squared_hinge": SQUARED_HINGE, "logistic": LOGISTIC}
 
 
 @dataclass(frozen=True)
@@ -32,7 +39,7 @@ class GradientSettings:
 
     Attributes
     ----------
-    loss : {"squared", "hinge", "logistic"}
+    loss : {"squared", "hinge", "squared_hinge", "logistic"}
     alpha : float
         Weight of half the squared norm, >= 0, beside the mean loss.
     eta : float

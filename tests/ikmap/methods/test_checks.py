@@ -69,8 +69,8 @@ def test_counts_that_depend_on_where_rows_are_cut_are_found(monkeypatch: pytest.
 class _Broken(_Anne):
     how: str = ""
 
-    def search(self, options: Any, n_rows: int) -> Search | None:
-        return Search("psi", "psi", (4, 2)) if self.how == "values" else super().search(options, n_rows)
+    def search(self, options: Any, n_rows: int, sample: Any = None) -> Search | None:
+        return Search("psi", "psi", (4, 2)) if self.how == "values" else super().search(options, n_rows, sample)
 
     def n_cells(self, options: Any, value: Any) -> int:
         return 1 if self.how == "n_cells" else super().n_cells(options, value)

@@ -152,6 +152,7 @@ def test_descent_takes_the_steps_of_the_definition() -> None:
                 change = {
                     "squared": 2 * (target - f),
                     "hinge": target if target * f < 1 else 0.0,
+                    "squared_hinge": 2 * target * max(1 - target * f, 0),
                     "logistic": target / (1 + math.exp(target * f)),
                 }[loss]
                 w += step * change * phi[i]
