@@ -162,7 +162,6 @@ class BatchOptions(CommonOptions):
         "auto",
         OneOrMore(
             ("auto", *MAPS),
-            later=tuple(name for name in ("binning",) if name not in MAPS),
             alone=("auto",),
         ),
         group=FEATURES,

@@ -204,16 +204,22 @@ class Runs:
             directory.close()
 
     def _study(self, entry: Entry, cluster: ClusterHandle, share: int) -> Outcome:
-        """Compute a study of the paper, or go on with it, on all rows of the data set in the order of their files."""
-        data, params = in_file_order(self.data.there[entry.dataset]), Params.given(seed=self.options.seed)
+        """Compute a study of the paper, or go on with it, on all rows of the data set in the order of their files.
+
+        One without a data set generates its points.
+        """
+        params = Params.given(seed=self.options.seed)
         # With more parts than before, it goes on.
         study = {name: value for name, value in entry.options.items() if name != "parts"}
-        about = {**identity(params, data, sources_of(data)), "study": study}
+        about: dict[str, Any] = {"params": params.as_json(), "study": study}
+        if entry.dataset:
+            data = in_file_order(self.data.there[entry.dataset])
+            about = {**identity(params, data, sources_of(data)), "study": study}
         directory = RunDirectory(self.path / entry.key, about)
         try:
             metrics = directory.metrics(self.events.message)
             if metrics is None or len(metrics["parts"]) < entry.options["parts"]:
-                if directory.stage("ingest") is None:
+                if entry.dataset and directory.stage("ingest") is None:
                     self._link(entry.dataset, "none", True, directory, cluster)
                 stopped = directory.path / STOPPED
                 left = self.options.limit_seconds - max(directory.spent, _limit_reached(stopped))
@@ -222,7 +228,7 @@ class Runs:
                 with time_limit(left), told_to_scheduler(cluster.client, _Quiet(self.events, entry.key)) as told:
                     context = Context(cluster.client, directory, params, told, share)
                     work = partial(run_study, context, self.options.paper, entry.options)
-                    metrics = self._with_rows(work, entry.dataset, "none", True, cluster)
+                    metrics = self._with_rows(work, entry.dataset, "none", True, cluster) if entry.dataset else work()
                 stopped.unlink(missing_ok=True)
             return Outcome("finished", self._command(entry), metrics)
         finally:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ikmap.methods.adaraker import ADARAKER, RAKER
 from ikmap.methods.additive_chi2 import ADDITIVE_CHI2
 from ikmap.methods.anne import ANNE
+from ikmap.methods.binning import BINNING
 from ikmap.methods.chi2 import CHI2_LINEAR, CHI2_SVM
 from ikmap.methods.composed import AND, composed, names_of
 from ikmap.methods.fourier import FOURIER_LINEAR
@@ -264,6 +265,7 @@ for _one in (
     INNE,
     GCWS,
     MONDRIAN,
+    BINNING,
     SVM,
     LOGISTIC,
     RIDGE,

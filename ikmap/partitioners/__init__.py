@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from ikmap.partitioners.base import Partitions
+from ikmap.partitioners.binning import BinningPartitions
 from ikmap.partitioners.gcws import GCWSPartitions
 from ikmap.partitioners.iforest import IForestPartitions, fit_iforest
 from ikmap.partitioners.mondrian import MondrianPartitions
@@ -22,6 +23,7 @@ METHODS = ("anne", "iforest")
 
 __all__ = [
     "METHODS",
+    "BinningPartitions",
     "GCWSPartitions",
     "IForestPartitions",
     "MondrianPartitions",

@@ -100,6 +100,7 @@ class Entry:
     key : str
         Unique; the name of its directory.
     dataset, system : str
+        The data set is empty for a study of points that are generated.
         `system` names a column of a table or a part of a figure.
     command : {"batch", "online", "study"}
         "study": what only the paper knows to compute (:meth:`Paper.study`).
@@ -205,8 +206,9 @@ class Paper:
         Parameters
         ----------
         rows : ndarray or csr_array, shape (n, d)
+            Of a study without a data set: none.
         target : ndarray, shape (n,)
-            Class numbers.
+            Class numbers; of a regression, numbers.
         columns : sequence of str or None
             Names of the columns.
         options : mapping

@@ -39,7 +39,8 @@ def run_study(context: Context, paper: str, options: Mapping[str, Any]) -> Resul
     done_before = set(run.manifest["stages"])
     run.begin_session(0.0)
     stage = Stage(context, "study", options["parts"], rows=0)
-    tasks = [Task(f"part-{i}", (context.store, paper, dict(options), seed, i)) for i in range(options["parts"])]
+    store = None if run.stage("ingest") is None else context.store
+    tasks = [Task(f"part-{i}", (store, paper, dict(options), seed, i)) for i in range(options["parts"])]
     found = stage.run(part, tasks)
     stage.finish()
     results = [record["result"] for record in found]
@@ -60,8 +61,11 @@ def run_study(context: Context, paper: str, options: Mapping[str, Any]) -> Resul
     return metrics
 
 
-def part(store: Store, paper: str, options: Mapping[str, Any], seed: int, number: int) -> Record:
-    """Task: one part of a study, on all rows there are."""
+def part(store: Store | None, paper: str, options: Mapping[str, Any], seed: int, number: int) -> Record:
+    """Task: one part of a study, on all rows there are; without a store, on points that the study generates."""
+    if store is None:
+        none = np.empty((0, 0)), np.empty(0)
+        return {"rows": 0, "result": PAPERS[paper].study(*none, None, options, seed, number)}
     sides = [PreparedRows(store, name) for name in ("train", "test")]
     whole = concatenated([side.read(0, side.n_rows) for side in sides if side.n_rows])
     names = sides[0].preparation.column_names

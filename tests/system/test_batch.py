@@ -270,7 +270,6 @@ FAULTS: dict[str, tuple[str, list[str], str]] = {
     "psi": ("1 1:1\n-1 1:2\n" * 10, ["--input", "{file}", "--psi", "17"], "--psi 17.*16 training rows"),
     "name": ("", ["--dataset", "a9b"], "a9a"),
     "both": ("", ["--dataset", "a9a", "--input", "{file}"], "--input"),
-    "binning": ("1 1:1\n-1 1:2\n" * 10, ["--input", "{file}", "--partitioner", "binning"], "not available yet"),
 }
 
 

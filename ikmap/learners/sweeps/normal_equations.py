@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import scipy.linalg as sl
+import scipy.sparse as sp
 
 from ikmap.learners.sweeps._counts_loops import add_counts
 from ikmap.learners.sweeps.columns import Columns, ColumnSplit
@@ -39,6 +40,13 @@ def factor_of(matrix: np.ndarray, alpha: float) -> np.ndarray:
     return found
 
 
+def as_features(columns: np.ndarray, n_columns: int) -> sp.csr_array:
+    """Rows with a 1 for each of their columns."""
+    inside = columns >= 0
+    starts = np.concatenate([[0], np.cumsum(inside.sum(axis=1))])
+    return sp.csr_array((np.ones(int(starts[-1])), columns[inside], starts), shape=(len(columns), n_columns))
+
+
 class NormalEquations:
     """Weights by column, and the log determinant of A.
 
@@ -50,23 +58,20 @@ class NormalEquations:
 
     def __init__(self, columns: Columns, y: np.ndarray, alpha: float) -> None:
         self._columns, self._y, self._alpha = columns, y, alpha
-        self._shared, self._b = np.zeros((0, 0)), np.zeros(0)
         self._inverse, self._n_inverse, self._since = np.zeros((0, 0)), 0, 0
         self._log_determinant = 0.0
-        self._changed: set[int] = set()
         self.updates = self.factors = 0
-        of, all_rows = columns.of[0], np.arange(len(y), dtype=np.int32)
-        self._recount({c: all_rows[(of == c).any(axis=1)] for c in range(columns.n)})
+        features = as_features(columns.of[0], columns.n)
+        self._shared: np.ndarray = (features.T @ features).toarray()
+        self._b: np.ndarray = features.T @ y
+        self._changed = set(range(columns.n))
 
     def split(self, done: Sequence[ColumnSplit]) -> None:
         """Take in splits, which have been applied to the columns of the rows."""
         members: dict[int, np.ndarray] = {}
-        for left, right, rows in done:
-            members[left], members[right] = rows[0]
-        self._recount(members)
+        for split in done:
+            members[split.left], members[split.right] = split.rows[0]
         self._since += len(done)
-
-    def _recount(self, members: dict[int, np.ndarray]) -> None:
         n = self._columns.n
         if n > len(self._b):
             more = 2 * n - len(self._b)

@@ -63,7 +63,8 @@ class RidgeSweep:
 
     def __init__(self, start: Sequence[Cells], y: np.ndarray, alpha: float, growth: float = GROWTH) -> None:
         self.columns, self._y, self._alpha, self._growth = Columns(start), y, alpha, growth
-        self._primal: NormalEquations | None = NormalEquations(self.columns, y, alpha)
+        few = self.columns.n <= len(y)
+        self._primal: NormalEquations | None = NormalEquations(self.columns, y, alpha) if few else None
         self._shared: np.ndarray | None = None
         self._square = float(y @ y)
 
@@ -73,6 +74,11 @@ class RidgeSweep:
             with single_threaded_blas:
                 point = self._point(done)
             yield point
+
+    def solved(self) -> RidgePoint:
+        """The solution where the sweep stands, without a split."""
+        with single_threaded_blas:
+            return self._point([])
 
     def decisions(self, point: RidgePoint, which: int = 1) -> np.ndarray:
         """Predictions for the rows of one set, at the point that was yielded last: shape (n,)."""
@@ -97,11 +103,10 @@ class RidgeSweep:
             self._primal.split(done)
             w, log_determinant = self._primal.solve()
         else:
-            if self._primal is not None:
-                self._primal = None
+            self._primal = None
+            if self._shared is None:
                 self._shared = shared_rows(self.columns.of[0], self.columns.of[0])
             else:
-                assert self._shared is not None
                 for split in done:
                     part(self._shared, *split.rows[0])
             w, log_determinant = self._dual()

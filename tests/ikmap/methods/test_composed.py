@@ -184,7 +184,6 @@ def test_options_are_those_of_the_maps() -> None:
         ("--partitioner iforest,ann", r"--partitioner: found 'ann', expected one of .* \(did you mean 'anne'\?\)"),
         ("--partitioner auto,anne", r"--partitioner: found 'auto' with others, expected it alone"),
         ("--partitioner iforest,", r"--partitioner: found '', expected one of"),
-        ("--partitioner iforest,binning", r"'binning' is not available yet"),
         ("--partitioner iforest,anne --t 1", r"--t 1: found 2 maps, expected at least one partitioning for each"),
         ("--partitioner iforest,anne --iforest.t 30", r"--iforest.t 30: found --partitioner iforest,anne, .* --t$"),
         ("--partitioner iforest,anne --inne.psi 4", r"--inne.psi 4: found iforest anne svm ogd chosen; add --part"),

@@ -99,7 +99,7 @@ def test_the_likelihood_ignores_features_that_no_row_has() -> None:  # MO10
     sweep = RidgeSweep([cells], y, ALPHA)
     wider = RidgeSweep([more], y, ALPHA)
     assert wider.columns.n == sweep.columns.n + 15
-    assert wider._point([]).log_likelihood == pytest.approx(sweep._point([]).log_likelihood, rel=1e-9)
+    assert wider.solved().log_likelihood == pytest.approx(sweep.solved().log_likelihood, rel=1e-9)
 
 
 def test_variances_are_those_of_the_gaussian_process() -> None:

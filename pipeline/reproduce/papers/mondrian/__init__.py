@@ -1,0 +1,65 @@
+"""The Mondrian kernel: Figures 5 to 10.
+
+``experiments.toml`` says what its experiments are. ``generated`` has the studies on generated points, ``cpu`` those on
+the rows of a data set, ``splits`` their rows and errors; ``forms`` says how experiments are shown, ``pictures`` draws.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ikmap.methods.kinds import Integer
+from ikmap.methods.options import MethodOptions, option
+from pipeline.reproduce.paper import READINGS, Experiment, Measure, Paper
+
+if TYPE_CHECKING:
+    from pipeline.reproduce.form import Form
+
+
+class Options(MethodOptions):
+    """How much of its protocol is done."""
+
+    repeats: int = option(
+        5, Integer(1, 100), group=READINGS, help="seeded repetitions of each experiment of the Mondrian paper"
+    )
+
+
+class MondrianKernel(Paper):
+    """Random features of the Laplace kernel for all widths at once."""
+
+    name = "mondrian"
+    short = "Mondrian kernel paper"
+    title = "The Mondrian Kernel"
+    source = "Matej Balog, Balaji Lakshminarayanan, Zoubin Ghahramani, Daniel M. Roy, Yee Whye Teh (2016)"
+    package = __name__
+    Options = Options
+    measure = Measure(key="error", many="errors", what="relative error on test rows, in per cent", form=".3f")
+
+    def form(self, experiment: Experiment) -> type[Form] | None:
+        """A picture and a table of what was found."""
+        from pipeline.reproduce.papers.mondrian.forms import FORMS
+
+        return FORMS.get(experiment.label)
+
+    def study(
+        self,
+        rows: Any,
+        target: Any,
+        columns: Sequence[str] | None,  # noqa: ARG002
+        options: Mapping[str, Any],
+        seed: int,
+        part: int,
+    ) -> dict[str, Any]:
+        """One repetition of the experiment that the options name."""
+        from pipeline.reproduce.papers.mondrian import cpu, generated
+
+        of_rows = {"against_M": cpu.against_M, "against_time": cpu.against_time, "beside_forest": cpu.beside_forest}
+        of_points = {"kernel_error": generated.kernel_error, "known_lifetime": generated.known_lifetime}
+        name = options["of"]
+        if name in of_points:
+            return of_points[name](options, seed, part)
+        return of_rows[name](rows, target, options, seed, part)
+
+
+PAPER = MondrianKernel()

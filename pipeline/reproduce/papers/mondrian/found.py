@@ -1,0 +1,109 @@
+"""What the figures of the Mondrian paper say, as the lines of tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+type Options = Mapping[str, Any]
+type Parts = Sequence[Mapping[str, Any]]
+type Table = tuple[Sequence[str], list[Sequence[str]]]
+NEAR = 1.05
+"""Within 5 % of the least error."""
+FEWEST = 5
+"""From so many features on, slopes are told."""
+
+
+def slope(M: Sequence[int], errors: np.ndarray) -> float:
+    """Of the logarithm of errors against that of M."""
+    few = np.asarray(M) >= FEWEST
+    return float(np.polyfit(np.log(np.asarray(M)[few]), np.log(errors[few]), 1)[0])
+
+
+def kernel_error(options: Options, parts: Parts) -> Table:
+    """A line for each number of dimensions and system."""
+    lines: list[Sequence[str]] = []
+    for d in map(str, options["D"]):
+        for name in parts[0]["curves"][d]:
+            mean = np.mean([part["curves"][d][name] for part in parts], axis=0)
+            lines.append((f"D = {d}, {name}", *(f"{value:.3f}" for value in mean), f"{slope(options['M'], mean):.2f}"))
+    return ("system", *(f"M = {M}" for M in options["M"]), "slope"), lines
+
+
+def against_M(options: Options, parts: Parts) -> Table:
+    """A line for each system."""
+    lines: list[Sequence[str]] = []
+    for name in parts[0]["curves"]:
+        lines.append((name, *(spread([part["curves"][name][i] for part in parts]) for i in range(len(options["M"])))))
+    blank = [""] * (len(options["M"]) - 1)
+    lines.append((f"exact, lifetime {options['lifetime']:g}", spread([part["error"] for part in parts]), *blank))
+    chosen = ", ".join(f"{part['validated'][0]:g}" for part in parts)
+    lines.append((f"exact, validated ({chosen})", spread([part["validated"][1] for part in parts]), *blank))
+    return ("system", *(f"M = {M}" for M in options["M"])), lines
+
+
+def known_lifetime(options: Options, parts: Parts) -> Table:
+    """A line for each repetition."""
+    head = ("repetition", "least validation error at", "most likely", "test error there", "least", "averaged", "true")
+    return head, [
+        (
+            str(i + 1), f"{part['chosen']:.3g}", f"{part['most_likely']:.3g}", f"{part['error']:.2f}",
+            f"{part['best']:.2f}", f"{part['posterior']:.2f}", f"{options['lifetime']:g}",
+        )
+        for i, part in enumerate(parts)
+    ]  # fmt: skip
+
+
+def seconds_to(curve: Sequence[Sequence[float]], error: float) -> float:
+    """When a curve of (seconds, error, lifetime) first comes down to an error; infinity where it never does."""
+    return next((seconds for seconds, at, _ in curve if at <= error), float("inf"))
+
+
+def against_time(options: Options, parts: Parts) -> Table:  # noqa: ARG001
+    """A line for each system."""
+    lines: list[Sequence[str]] = []
+    for name in parts[0]["curves"]:
+        curves = [part["curves"][name] for part in parts]
+        best = [min(error for _, error, _ in curve) for curve in curves]
+        near = [seconds_to(curve, NEAR * least) for curve, least in zip(curves, best, strict=True)]
+        of_all = [
+            seconds_to(curve, NEAR * min(error for other in part["curves"].values() for _, error, _ in other))
+            for curve, part in zip(curves, parts, strict=True)
+        ]
+        reached = [seconds for seconds in of_all if seconds < float("inf")]
+        widths = float(np.mean([len(curve) for curve in curves]))
+        total = float(np.mean([curve[-1][0] for curve in curves]))
+        lines.append((
+            name, f"{np.mean(near):.2f}", spread(best), f"{len(reached)} of {len(parts)}",
+            f"{np.mean(reached):.2f}" if reached else "", f"{widths:.0f}", f"{total:.2f}",
+        ))  # fmt: skip
+    head = ("system", "s to 5 % of its best", "least error", "near the best of all", "s to it", "widths", "s in all")
+    return head, lines
+
+
+def beside_forest(options: Options, parts: Parts) -> Table:  # noqa: ARG001
+    """A line for each repetition and learner."""
+    lines: list[Sequence[str]] = []
+    for i, part in enumerate(parts):
+        for name in ("kernel", "forest"):
+            at = int(np.argmin(part[name]["test"]))
+            errors = (f"{part[name][side][at]:.3f}" for side in ("train", "validation", "test"))
+            lines.append((str(i + 1), name, f"{part['lifetime'][at]:.3g}", *errors))
+    return ("repetition", "learner", "lifetime", "training error", "validation error", "test error"), lines
+
+
+def weights(options: Options, parts: Parts) -> Table:
+    """A line for each repetition."""
+    lines: list[Sequence[str]] = []
+    for i, part in enumerate(parts):
+        of = part["weights"]
+        kurtoses = (f"{of[name]['kurtosis']:.2f}" for name in ("kernel", "forest"))
+        lines.append((str(i + 1), f"{options['lifetime']:g}", *kurtoses))
+    return ("repetition", "lifetime", "kernel", "forest"), lines
+
+
+def spread(values: Sequence[float]) -> str:
+    """Mean and standard deviation."""
+    return f"{np.mean(values):.2f} ± {np.std(values):.2f}"

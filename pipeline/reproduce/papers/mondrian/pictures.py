@@ -1,0 +1,100 @@
+"""The figures of the Mondrian paper, from our numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pipeline.reproduce.drawing import COLOURS, panels, style
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+type Options = Mapping[str, Any]
+type Parts = Sequence[Mapping[str, Any]]
+
+
+def kernel_error(name: str, options: Options, parts: Parts) -> Figure:
+    """Figure 5: a panel for each number of dimensions."""
+    n = options["points"]
+    figure, all_axes = panels(len(options["D"]), f"{n} {name} points, lifetime {options['lifetime']:g}")
+    for axes, d in zip(all_axes, options["D"], strict=True):
+        for i, system in enumerate(parts[0]["curves"][str(d)]):
+            values = np.array([part["curves"][str(d)][system] for part in parts])
+            axes.errorbar(
+                options["M"], values.mean(axis=0), values.std(axis=0), label=system, capsize=2, **style(i)
+            )  # fmt: skip
+        axes.set(xscale="log", yscale="log", xlabel="M, non-zero features", title=f"D = {d}")
+    all_axes[0].set_ylabel("largest error over all pairs")
+    all_axes[0].legend(fontsize=8)
+    return figure
+
+
+def against_M(name: str, options: Options, parts: Parts) -> Figure:
+    """Figure 6: beside the exact kernel as a line."""
+    figure, (axes,) = panels(1, f"{name}: error on test rows, lifetime {options['lifetime']:g}")
+    for i, system in enumerate(parts[0]["curves"]):
+        values = np.array([part["curves"][system] for part in parts])
+        axes.errorbar(options["M"], values.mean(axis=0), values.std(axis=0), label=system, capsize=2, **style(i))
+    exact = float(np.mean([part["error"] for part in parts]))
+    axes.axhline(exact, color="#333333", linewidth=1.2, label="exact Laplace kernel")
+    axes.set(xscale="log", yscale="log", xlabel="M, non-zero features", ylabel="relative error, %")
+    axes.legend(fontsize=8)
+    return figure
+
+
+def known_lifetime(name: str, options: Options, parts: Parts) -> Figure:
+    """Figure 7: errors and likelihood of each repetition against the lifetime."""
+    figure, (errors, likely) = panels(2, f"{name} points of a Gaussian process, true lifetime {options['lifetime']:g}")
+    for i, part in enumerate(parts):
+        for axes, key, dashes in ((errors, "validation", "-"), (errors, "test", ":"), (likely, "log_likelihood", "-")):
+            label = key if i == 0 and axes is errors else None
+            axes.plot(part["lifetime"], part[key], dashes, color=COLOURS[i % len(COLOURS)], linewidth=1.4, label=label)
+    lowest = min(np.quantile(part["log_likelihood"], 0.3) for part in parts)
+    likely.set_ylim(lowest, None)
+    for axes, label in ((errors, "relative error, %"), (likely, "log marginal likelihood")):
+        axes.axvline(options["lifetime"], color="#333333", linewidth=1)
+        axes.set(xscale="log", xlabel="lifetime", ylabel=label)
+    errors.legend(fontsize=8)
+    return figure
+
+
+def against_time(name: str, options: Options, parts: Parts) -> Figure:
+    """Figure 8: the first repetition."""
+    figure, (axes,) = panels(1, f"{name}: error on validation rows, M = {options['M']}")
+    for i, (system, curve) in enumerate(parts[0]["curves"].items()):
+        seconds, errors, _ = zip(*curve, strict=True)
+        axes.plot(seconds, np.minimum.accumulate(errors), label=system, **{**style(i), "markersize": 2.5})
+    axes.set(xscale="log", yscale="log", xlabel="seconds", ylabel="least relative error so far, %")
+    axes.legend(fontsize=7)
+    return figure
+
+
+def beside_forest(name: str, options: Options, parts: Parts) -> Figure:
+    """Figure 9: errors of kernel and forest against the lifetime, each repetition a line."""
+    figure, all_axes = panels(2, f"{name}: kernel and forest on the same {options['M']} trees")
+    for axes, side in zip(all_axes, ("train", "test"), strict=True):
+        for i, learner in enumerate(("kernel", "forest")):
+            for k, part in enumerate(parts):
+                axes.plot(
+                    part["lifetime"], part[learner][side], color=COLOURS[i], linewidth=1.1,
+                    label=learner if k == 0 else None,
+                )  # fmt: skip
+        axes.set(xscale="log", xlabel="lifetime", title=f"{side} rows")
+    all_axes[0].set_ylabel("relative error, %")
+    all_axes[0].legend(fontsize=8)
+    return figure
+
+
+def weights(name: str, options: Options, parts: Parts) -> Figure:
+    """Figure 10: weights of all cells in the first repetition."""
+    figure, all_axes = panels(2, f"{name}: weights of all cells at lifetime {options['lifetime']:g}")
+    for i, (axes, learner) in enumerate(zip(all_axes, ("kernel", "forest"), strict=True)):
+        of = parts[0]["weights"][learner]
+        edges = np.linspace(of["least"], of["largest"], len(of["heights"]) + 1)
+        axes.stairs(of["heights"], edges, fill=True, color=COLOURS[i])
+        axes.set(yscale="log", xlabel="weight", title=f"{learner}, excess kurtosis {of['kurtosis']:.1f}")
+    all_axes[0].set_ylabel("cells")
+    return figure
