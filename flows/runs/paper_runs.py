@@ -208,7 +208,7 @@ class Runs:
 
         One without a data set generates its points.
         """
-        params = Params.given(seed=self.options.seed)
+        params = self._read_for()
         # With more parts than before, it goes on.
         study = {name: value for name, value in entry.options.items() if name != "parts"}
         about: dict[str, Any] = {"params": params.as_json(), "study": study}
@@ -233,6 +233,11 @@ class Runs:
             return Outcome("finished", self._command(entry), metrics)
         finally:
             directory.close()
+
+    def _read_for(self, **values: Any) -> Params:
+        """What rows are read for: by the paper's task."""
+        learners = self.options.the_paper.learners
+        return Params.given(seed=self.options.seed, **({"learners": learners} if learners else {}), **values)
 
     def _command(self, entry: Entry) -> str:
         """The command that makes a run elsewhere; a study is made by this one only."""
@@ -318,7 +323,7 @@ class Runs:
         name = "-".join([dataset, *(["minmax"] if scale == "minmax" else []), *(["whole"] if online else [])])
         if data.test_url is not None:
             name = name.removesuffix("-whole")  # the same rows, however they are used
-        params = Params.given(seed=self.options.seed, scale=scale)
+        params = self._read_for(scale=scale)
         with self._lock:
             one_at_a_time = self._ingests.setdefault(name, Lock())
         with one_at_a_time:

@@ -49,6 +49,13 @@ class _Mondrian(LaplaceMap):
             fitted = grown.at(float(value))
             yield value, [fitted.cells(rows, n_threads) for rows in map_rows]
 
+    def grows(self, options: Any) -> bool:
+        return True
+
+    def extend(self, options: Any, model: Any, rows: Rows, n_threads: int = 1) -> tuple[Partitions, Cells]:
+        grown: tuple[Partitions, Cells] = model.extended(rows, n_threads)
+        return grown
+
     def sweeps(self, options: Any) -> bool:
         return True
 

@@ -193,3 +193,65 @@ def ends(children, found):
     for node in range(found.size - 1, -1, -1):
         right = children[node, 1]
         found[node] = node + 1 if right < 0 else found[right]
+
+
+@compiled(
+    {
+        "mondrian": "f8[:, ::1], f8, f8[::1], i4[::1], f8[::1], i4[:, ::1], f8[:, :, ::1], u8[::1], i4[::1], i8, i8, "
+        "i4[::1]"
+    },
+    error_model="numpy",
+)
+def insert(X, lifetime, times, features, thresholds, children, boxes, keys, cells, n_nodes, n_cells, found):
+    """Let a tree grow by one row after the other (algorithms.md, 12.3); return its numbers of nodes and cells.
+
+    The arrays have room for two more nodes a row. Whether a row outside the box of a node is cut off is drawn as
+    :func:`trace` does: cut off are the rows that have no cell in the tree as it was. A cut comes above a node: what the
+    node was moves to a new place, so that its parent need not know.
+    """
+    d = X.shape[1]
+    lengths = np.empty(d)
+    for i in range(X.shape[0]):
+        node, begin, own, known = 0, 0.0, np.uint64(0), False
+        while True:
+            box = boxes[node]
+            rate = outside(X[i], box)
+            if rate > 0.0:
+                if not known:
+                    own, known = row_key(X[i]), True
+                key = keys[node] ^ own
+                time = begin - logarithm(uniform(key, WHEN)) / rate
+                if time < times[node]:
+                    for j in range(d):
+                        lengths[j] = max(box[0, j] - X[i, j], 0.0) + max(X[i, j] - box[1, j], 0.0)
+                    feature = chosen(lengths, rate, uniform(key, WHICH))
+                    above = X[i, feature] > box[1, feature]
+                    if above:
+                        at = place(box[1, feature], X[i, feature], uniform(key, WHERE))
+                    else:
+                        at = place(X[i, feature], box[0, feature], uniform(key, WHERE))
+                    moved, leaf = n_nodes, n_nodes + 1
+                    n_nodes += 2
+                    times[moved], features[moved], thresholds[moved] = times[node], features[node], thresholds[node]
+                    children[moved], boxes[moved] = children[node], boxes[node]
+                    keys[moved], cells[moved] = keys[node], cells[node]
+                    times[leaf], features[leaf], thresholds[leaf] = lifetime, LEAF, 0.0
+                    children[leaf] = LEAF
+                    boxes[leaf] = X[i]
+                    keys[leaf], cells[leaf] = child_key(key, RIGHT), n_cells
+                    times[node], features[node], thresholds[node] = time, feature, at
+                    children[node, 0], children[node, 1] = (moved, leaf) if above else (leaf, moved)
+                    keys[node] = child_key(key, LEFT)
+                    for j in range(d):
+                        box[0, j], box[1, j] = min(box[0, j], X[i, j]), max(box[1, j], X[i, j])
+                    found[i] = n_cells
+                    n_cells += 1
+                    break
+                for j in range(d):
+                    box[0, j], box[1, j] = min(box[0, j], X[i, j]), max(box[1, j], X[i, j])
+            if features[node] < 0:
+                found[i] = cells[node]
+                break
+            begin = times[node]
+            node = children[node, 0 if X[i, features[node]] <= thresholds[node] else 1]
+    return n_nodes, n_cells

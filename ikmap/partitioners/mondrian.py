@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from ikmap._threads import for_each_block
 from ikmap.cells import Cells
-from ikmap.partitioners._mondrian_loops import LEAF, grow, trace
+from ikmap.partitioners._mondrian_loops import LEAF, grow, insert, trace
 from ikmap.partitioners.base import Partitions
 from ikmap.rows import Rows, as_dense, as_rows
 from ikmap.seeds import generator
@@ -75,6 +76,13 @@ class MondrianPartitions(Partitions):
         return int(self.boxes.shape[2])
 
     @property
+    def is_in_preorder(self) -> bool:
+        """Whether the left child of a node is the next one, as :func:`fit_mondrian` has it."""
+        inner = np.flatnonzero(self.features >= 0)
+        tree_of = np.repeat(np.arange(self.n_partitions), np.diff(self.roots))[inner]
+        return bool((self.roots[tree_of] + self.children[inner, 0] == inner + 1).all())
+
+    @property
     def offsets(self) -> np.ndarray:
         return self.offsets_
 
@@ -89,8 +97,7 @@ class MondrianPartitions(Partitions):
         ValueError
             X has another number of columns.
         """
-        if X.shape[1] != self.n_features:
-            raise ValueError(f"X has {X.shape[1]} columns, the model was fitted on {self.n_features}")
+        self._check_columns(X)
         n = X.shape[0]
         codes = np.empty((n, self.n_partitions), dtype=np.int32)
 
@@ -103,16 +110,22 @@ class MondrianPartitions(Partitions):
         for_each_block(work, n, WALK_BLOCK, n_threads)
         return Cells(codes, self.offsets)
 
+    def _check_columns(self, X: Rows) -> None:
+        if X.shape[1] != self.n_features:
+            raise ValueError(f"X has {X.shape[1]} columns, the model was fitted on {self.n_features}")
+
     def at(self, lifetime: float) -> MondrianPartitions:
         """The same trees, of a shorter lifetime: what :func:`fit_mondrian` grows for it, with the same cells' numbers.
 
         Raises
         ------
         ValueError
-            It is longer, or negative.
+            It is longer, or negative; or the trees have been extended, so that numbers of cells do not tell their age.
         """
         if not 0.0 <= lifetime <= self.lifetime:
             raise ValueError(f"expected a lifetime from 0 to {self.lifetime:g}, which the trees have; got {lifetime!r}")
+        if not self.is_in_preorder:
+            raise ValueError("trees that were extended by more rows have no shorter lifetime: fit them on all rows")
         tree_of = np.repeat(np.arange(self.n_partitions), np.diff(self.roots))
         inner = np.flatnonzero(self.features >= 0)
         begins = np.zeros(self.times.size)
@@ -140,6 +153,39 @@ class MondrianPartitions(Partitions):
             offsets_=np.concatenate([[0], np.cumsum(cells)]),
             lifetime=float(lifetime),
         )
+
+    def extended(self, X: Rows, n_threads: int | None = None) -> tuple[MondrianPartitions, Cells]:
+        """The trees after more rows have come, one after the other, and the cells of these rows.
+
+        What is known keeps its cells, and they keep their numbers. The law is that of trees that were grown on all rows
+        at once. Sources: Lakshminarayanan, Roy and Teh, Mondrian Forests (2014), algorithm 4; algorithms.md, 12.3.
+
+        Raises
+        ------
+        ValueError
+            X has another number of columns.
+        """
+        self._check_columns(X)
+        rows = np.ascontiguousarray(as_dense(X))
+        n, M = len(rows), self.n_partitions
+        codes = np.empty((n, M), dtype=np.int32)
+        trees: list[list[np.ndarray]] = [[]] * M
+        n_cells = np.diff(self.offsets_)
+
+        def work(start: int, stop: int) -> None:
+            found = np.empty(n, dtype=np.int32)
+            for m in range(start, stop):
+                own = slice(self.roots[m], self.roots[m + 1])
+                arrays = [getattr(self, name)[own] for name in OF_NODES]
+                count = len(arrays[0])
+                room = [np.concatenate([array, np.empty((2 * n, *array.shape[1:]), array.dtype)]) for array in arrays]
+                count, n_cells[m] = insert(rows, self.lifetime, *room, count, int(n_cells[m]), found)
+                trees[m] = [array[:count].copy() for array in room]
+                codes[:, m] = found
+
+        for_each_block(work, M, 1, n_threads)
+        grown = _together(trees, n_cells, self.lifetime)
+        return grown, Cells(codes, grown.offsets)
 
     def traced(self, rows: np.ndarray, m: int) -> tuple[np.ndarray, np.ndarray]:
         """Follow rows, a float64 array in C order, down tree m.
@@ -184,7 +230,8 @@ def fit_mondrian(
         )
     rows = np.ascontiguousarray(as_dense(X))
     n, d = rows.shape
-    trees: list[tuple[list[Any], int]] = [([], 0)] * n_trees
+    trees: list[list[np.ndarray]] = [[]] * n_trees
+    n_cells = np.empty(n_trees, dtype=np.int64)
 
     def work(start: int, stop: int) -> None:
         for m in range(start, stop):
@@ -195,12 +242,17 @@ def fit_mondrian(
                     np.empty(room), np.empty(room, np.int32), np.empty(room), np.empty((room, 2), np.int32),
                     np.empty((room, 2, d)), np.empty(room, np.uint64), np.empty(room, np.int32),
                 ]  # fmt: skip
-                count, n_cells = grow(rows, np.arange(n), key, float(lifetime), *arrays)
+                count, n_cells[m] = grow(rows, np.arange(n), key, float(lifetime), *arrays)
                 room *= 4
-            trees[m] = [array[:count].copy() for array in arrays], int(n_cells)
+            trees[m] = [array[:count].copy() for array in arrays]
 
     for_each_block(work, n_trees, 1, n_threads)
-    of_nodes = {name: np.concatenate([of[k] for of, _ in trees]) for k, name in enumerate(OF_NODES)}
-    roots = np.cumsum([0, *(of[0].size for of, _ in trees)], dtype=np.int64)
-    offsets = np.cumsum([0, *(cells for _, cells in trees)], dtype=np.int64)
-    return MondrianPartitions(**of_nodes, roots=roots, offsets_=offsets, lifetime=float(lifetime))
+    return _together(trees, n_cells, float(lifetime))
+
+
+def _together(trees: Sequence[Sequence[np.ndarray]], n_cells: np.ndarray, lifetime: float) -> MondrianPartitions:
+    """Trees of which each has the arrays of :data:`OF_NODES`, one after the other."""
+    of_nodes = {name: np.concatenate([tree[k] for tree in trees]) for k, name in enumerate(OF_NODES)}
+    roots = np.cumsum([0, *(tree[0].size for tree in trees)], dtype=np.int64)
+    offsets = np.concatenate([[0], np.cumsum(n_cells)]).astype(np.int64)
+    return MondrianPartitions(**of_nodes, roots=roots, offsets_=offsets, lifetime=lifetime)

@@ -26,7 +26,14 @@ def mondrian_splits(
     -----
     Source: The Mondrian Kernel, section 3 and algorithm 4; algorithms.md, section 12.4. Rows are followed through the
     trees once. As nodes are in preorder, the rows of a node are then a slice.
+
+    Raises
+    ------
+    ValueError
+        The trees have been extended by more rows.
     """
+    if not model.is_in_preorder:
+        raise ValueError("trees that were extended by more rows cannot be swept: fit them on all rows")
     followed = [_Followed(model, rows, n_threads) for rows in row_sets]
     whole = np.arange(model.n_partitions + 1, dtype=np.int64)
     start = [Cells(np.zeros((of.n_rows, model.n_partitions), np.int32), whole) for of in followed]

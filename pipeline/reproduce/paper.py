@@ -180,6 +180,8 @@ class Paper:
         Its options: readings, and whatever else only this paper needs.
     measure : Measure
         What its printed numbers are about.
+    learners : tuple of str
+        Of the task that rows of its studies are read for; empty: classification.
     """
 
     name: ClassVar[str]
@@ -189,6 +191,7 @@ class Paper:
     package: ClassVar[str]
     Options: ClassVar[type[MethodOptions]] = MethodOptions
     measure: ClassVar[Measure] = Measure()
+    learners: ClassVar[tuple[str, ...]] = ()
 
     def form(self, experiment: Experiment) -> type[Any] | None:  # noqa: ARG002
         """What makes and shows an experiment: a class of :class:`pipeline.reproduce.form.Form`.

@@ -80,3 +80,43 @@ def cell(tree: dict[str, Any], x: np.ndarray) -> int:
             return [id(leaf) for leaf in leaves(tree)].index(id(node))
         begin = node["time"]
         node = node["children"][0 if x[node["feature"]] <= node["at"] else 1]
+
+
+def insert(tree: dict[str, Any], x: np.ndarray, lifetime: float, cells: list[int]) -> int:
+    """Let a tree, whose leaves have ``number``, grow by a row (algorithms.md, 12.3); `cells` has how many there are."""
+    own = 0
+    for value in x:
+        bits = struct.unpack("<Q", struct.pack("<d", float(value) + 0.0))[0]
+        own = mixed(((own ^ bits) + STEP) & MASK)
+    node, begin = tree, 0.0
+    while True:
+        below, above = np.maximum(node["low"] - x, 0.0), np.maximum(x - node["high"], 0.0)
+        rate = 0.0
+        for length in below + above:
+            rate += float(length)
+        key = node["key"] ^ own
+        time = begin - logarithm(uniform(key, 1)) / rate if rate > 0 else math.inf
+        low, high = np.minimum(node["low"], x), np.maximum(node["high"], x)
+        if time < node["time"]:
+            left = uniform(key, 2) * rate
+            for d, length in enumerate(below + above):
+                if length > 0:
+                    feature = d
+                    if left < length:
+                        break
+                    left -= float(length)
+            ends = (node["high"], x) if above[feature] > 0 else (x, node["low"])
+            at = float(ends[0][feature] + uniform(key, 3) * (ends[1][feature] - ends[0][feature]))
+            at = float(ends[0][feature]) if at >= ends[1][feature] else at
+            leaf = {"low": x, "high": x, "key": mixed((key + STEP * 7) & MASK), "time": lifetime, "number": cells[0]}
+            moved = dict(node)
+            node.clear()
+            node |= {"low": low, "high": high, "key": mixed((key + STEP * 5) & MASK), "time": time}
+            node |= {"feature": feature, "at": at, "children": [moved, leaf] if above[feature] > 0 else [leaf, moved]}
+            cells[0] += 1
+            return cells[0] - 1
+        node["low"], node["high"] = low, high
+        if "children" not in node:
+            return int(node["number"])
+        begin = node["time"]
+        node = node["children"][0 if x[node["feature"]] <= node["at"] else 1]

@@ -34,6 +34,7 @@ class MondrianKernel(Paper):
     source = "Matej Balog, Balaji Lakshminarayanan, Zoubin Ghahramani, Daniel M. Roy, Yee Whye Teh (2016)"
     package = __name__
     Options = Options
+    learners = ("ridge",)
     measure = Measure(key="error", many="errors", what="relative error on test rows, in per cent", form=".3f")
 
     def form(self, experiment: Experiment) -> type[Form] | None:
