@@ -236,8 +236,9 @@ class Runs:
 
     def _read_for(self, **values: Any) -> Params:
         """What rows are read for: by the paper's task."""
-        learners = self.options.the_paper.learners
-        return Params.given(seed=self.options.seed, **({"learners": learners} if learners else {}), **values)
+        if learners := self.options.the_paper.learners:
+            values["learners"] = learners
+        return Params.given(seed=self.options.seed, **values)
 
     def _command(self, entry: Entry) -> str:
         """The command that makes a run elsewhere; a study is made by this one only."""

@@ -3,6 +3,7 @@
 from ikmap.estimators.classifiers import CellLogisticRegression, CellSVC
 from ikmap.estimators.gcws import GCWSMap
 from ikmap.estimators.maps import IsolationKernelMap
+from ikmap.estimators.mondrian import MondrianMap, MondrianRegressor
 from ikmap.estimators.novelty import IDKDetector
 from ikmap.estimators.online import CellOGDClassifier
 from ikmap.estimators.online_regressor import CellOGDRegressor
@@ -19,4 +20,6 @@ __all__ = [
     "GCWSMap",
     "IDKDetector",
     "IsolationKernelMap",
+    "MondrianMap",
+    "MondrianRegressor",
 ]

@@ -7,22 +7,17 @@ import warnings
 from typing import Any, Self
 
 import numpy as np
-import scipy.sparse as sp
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ikmap.cells import Cells
+from ikmap.estimators.cell_map import CellMap
 from ikmap.kernels.isolation import isolation_kernel
 from ikmap.partitioners.gcws import MOST_BITS, MOST_P, GCWSPartitions
-from ikmap.rows import Rows, as_rows, check_finite
 
 CODES = ("0-bit", "full")
 BLOCK_PAIRS = 1 << 24
 """Pairs of rows whose matches are counted at once."""
 
 
-class GCWSMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class GCWSMap(CellMap):
     """Feature map whose inner products are about the generalized min-max kernel, by weighted minwise hashing.
 
     The kernel of u and v is (sum_i min(u_i, v_i)^p / sum_i max(u_i, v_i)^p)^gamma, where negative values are
@@ -113,11 +108,8 @@ class GCWSMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             raise ValueError(f"p must be a number above 0 and at most {MOST_P:g}, got {self.p!r}")
         if self.code not in CODES:
             raise ValueError(f"code must be one of {', '.join(CODES)}, got {self.code!r}")
-        seed = self.random_state
-        if not isinstance(seed, (int, np.integer)):
-            seed = check_random_state(seed).randint(2**31 - 1)
         self.partitions_ = GCWSPartitions(
-            seed=int(seed),
+            seed=self._seed,
             t=int(self.n_estimators),
             p=float(self.p),
             b=int(self.b),
@@ -130,18 +122,6 @@ class GCWSMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             warnings.warn(f"{empty} of {len(found)} rows are all zeros: they have no cells", stacklevel=2)
         self.cells_ = found.packed()
         return self
-
-    def cells(self, X: Any) -> np.ndarray:
-        """Cell of each row in each partitioning: int32 array of shape (n, t); -1 in rows of zeros."""
-        return self._map(X).codes
-
-    def transform(self, X: Any) -> sp.csr_array:
-        """One-hot form of the cells: CSR of shape (n, t * 2^b) with t entries in each row, none in rows of zeros."""
-        return self._map(X).to_csr(normalize=self.normalize)
-
-    def kernel(self, X: Any, Y: Any = None) -> np.ndarray:
-        """Estimated kernel matrix: for each pair the share of partitionings in which their codes match."""
-        return isolation_kernel(self._map(X), None if Y is None else self._map(Y), self._n_threads)
 
     def kneighbors(self, X: Any, n_neighbors: int = 5) -> tuple[np.ndarray, np.ndarray]:
         """Find the rows of :meth:`fit` with the most matching codes.
@@ -173,30 +153,6 @@ class GCWSMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             order = np.argsort(-K, axis=1, kind="stable")[:, :n_neighbors]
             similar[rows], indices[rows] = np.take_along_axis(K, order, axis=1), order
         return similar, indices
-
-    @property
-    def _n_features_out(self) -> int:
-        return int(self.partitions_.offsets[-1])
-
-    @property
-    def _n_threads(self) -> int | None:
-        return None if self.n_jobs is None or self.n_jobs < 0 else self.n_jobs
-
-    def _map(self, X: Any) -> Cells:
-        check_is_fitted(self)
-        return self.partitions_.cells(self._rows(X, reset=False), self._n_threads)
-
-    def _rows(self, X: Any, reset: bool) -> Rows:
-        rows = as_rows(
-            validate_data(self, X, accept_sparse="csr", dtype=np.float64, ensure_all_finite=False, reset=reset)
-        )
-        check_finite(rows)
-        return rows
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
 
 
 def _check_whole(name: str, value: Any, most: int | None) -> None:

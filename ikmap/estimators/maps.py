@@ -5,19 +5,14 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-import scipy.sparse as sp
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ikmap.cells import Cells
-from ikmap.kernels.isolation import isolation_kernel
+from ikmap.estimators.cell_map import CellMap
 from ikmap.partitioners import METHODS, Partitions, SideBySide, draw_subsamples, fit_partitions
 from ikmap.partitioners.side_by_side import seed_of_part, shares
-from ikmap.rows import Rows, as_rows, check_finite
+from ikmap.rows import Rows
 
 
-class IsolationKernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class IsolationKernelMap(CellMap):
     """Exact feature map of the Isolation Kernel.
 
     Parameters
@@ -111,17 +106,13 @@ class IsolationKernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             raise ValueError(f"n_estimators must be at least {len(names)}, got {self.n_estimators!r}")
         psis = self._psis(len(names), rows.shape[0])
         self.max_samples_ = psis[0] if len(names) == 1 else tuple(psis)
-        seed = self.random_state
-        if not isinstance(seed, (int, np.integer)):
-            seed = check_random_state(seed).randint(2**31 - 1)
+        seed = self._seed
         if len(names) == 1:
-            self.partitions_ = self._fit_one(rows, names[0], int(self.n_estimators), psis[0], int(seed))
+            self.partitions_ = self._fit_one(rows, names[0], int(self.n_estimators), psis[0], seed)
             return self
         parts = zip(names, shares(int(self.n_estimators), len(names)), psis, strict=True)
         self.partitions_ = SideBySide(
-            tuple(
-                self._fit_one(rows, name, t, psi, seed_of_part(int(seed), i)) for i, (name, t, psi) in enumerate(parts)
-            )
+            tuple(self._fit_one(rows, name, t, psi, seed_of_part(seed, i)) for i, (name, t, psi) in enumerate(parts))
         )
         return self
 
@@ -140,39 +131,3 @@ class IsolationKernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         draws = draw_subsamples(rows.shape[0], t, psi, seed, disjoint=self.disjoint)
         depth = None if method == "anne" and self.method != "anne" else self.max_depth
         return fit_partitions(rows, draws, method=method, seed=seed, max_depth=depth, n_threads=self._n_threads)
-
-    def cells(self, X: Any) -> np.ndarray:
-        """Cell of each row in each partitioning: int32 array of shape (n, t)."""
-        return self._map(X).codes
-
-    def transform(self, X: Any) -> sp.csr_array:
-        """One-hot form of the cells: CSR of shape (n, t * psi) with t entries in each row."""
-        return self._map(X).to_csr(normalize=self.normalize)
-
-    def kernel(self, X: Any, Y: Any = None) -> np.ndarray:
-        """Kernel matrix: for each pair the share of partitionings in which both fall in one cell, shape (n, m)."""
-        return isolation_kernel(self._map(X), None if Y is None else self._map(Y), self._n_threads)
-
-    @property
-    def _n_features_out(self) -> int:
-        return int(self.partitions_.offsets[-1])
-
-    @property
-    def _n_threads(self) -> int | None:
-        return None if self.n_jobs is None or self.n_jobs < 0 else self.n_jobs
-
-    def _map(self, X: Any) -> Cells:
-        check_is_fitted(self)
-        return self.partitions_.cells(self._rows(X, reset=False), self._n_threads)
-
-    def _rows(self, X: Any, reset: bool) -> Rows:
-        rows = as_rows(
-            validate_data(self, X, accept_sparse="csr", dtype=np.float64, ensure_all_finite=False, reset=reset)
-        )
-        check_finite(rows)
-        return rows
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags

@@ -27,7 +27,7 @@ ROOMS = {
     "flows": ["cli", "options", "runs", "prefect", "batch", "online", "score", "reproduce"],
     "ikmap/learners": [
         "_memory_loops", "_tally_loops", "_rows_loops", "_codes_loops", "_scores_loops", "rows",
-        "linear_model", "mapped_model", "dual", "kernel", "novelty", "online", "ridge",
+        "linear_model", "mapped_model", "dual", "kernel", "novelty", "online", "ridge", "sweeps",
     ],
 }  # fmt: skip
 """Folders and files of a package: each imports what stands before it, and nothing that stands after it."""

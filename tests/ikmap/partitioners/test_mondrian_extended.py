@@ -51,7 +51,7 @@ def test_cells_stay_and_pieces_change_nothing() -> None:
     np.testing.assert_array_equal(np.concatenate(found), cells.codes)
     assert not whole.is_in_preorder
     for refused in (lambda: whole.at(1.0), lambda: mondrian_splits(whole, [X]), lambda: model.extended(X[:, :2])):
-        with pytest.raises(ValueError, match="fit them on all rows|X has 2 columns"):
+        with pytest.raises(ValueError, match=r"fit them on all rows|X has 2 columns"):
             refused()
 
 

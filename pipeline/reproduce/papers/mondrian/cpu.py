@@ -31,6 +31,8 @@ from pipeline.reproduce.papers.mondrian.splits import (
 
 LEAST = np.sqrt(0.5)
 """Searches for a width end where two lifetimes are this near."""
+OPEN = 1.02
+"""An end of a search with an error of so many times the least may lead to a better one."""
 
 
 def against_M(rows: Any, target: np.ndarray, options: Mapping[str, Any], seed: int, part: int) -> dict[str, Any]:
@@ -139,8 +141,10 @@ def against_time(rows: Any, target: np.ndarray, options: Mapping[str, Any], seed
 
 
 def widths(first: float, tried: Mapping[float, float], most: int) -> Iterator[float]:
-    """Lifetimes in the order of a search: of those tried, the largest is doubled or the smallest halved as long as the
-    best one is an end; then the wider of the two gaps beside the best is halved, in logarithms (section 12.7).
+    """Lifetimes in the order of a search (section 12.7).
+
+    As long as the largest of those tried, or the smallest, is about as good as the best, it is doubled, or halved; both
+    in turn where both are. Then the wider of the two gaps beside the best is halved, in logarithms.
 
     Parameters
     ----------
@@ -153,14 +157,14 @@ def widths(first: float, tried: Mapping[float, float], most: int) -> Iterator[fl
     yield first
     while len(tried) < most:
         known = sorted(tried)
-        at = known.index(min(tried, key=lambda lifetime: tried[lifetime]))
-        if len(known) == 1 or at == len(known) - 1:
-            yield 2 * known[-1]
+        best = min(known, key=lambda lifetime: tried[lifetime])
+        open_below, open_above = (tried[known[end]] < OPEN * tried[best] for end in (0, -1))
+        if open_below or open_above:
+            down = open_below and not (open_above and len(known) % 2)
+            yield known[0] / 2 if down else 2 * known[-1]
             continue
-        if at == 0:
-            yield known[0] / 2
-            continue
-        below, best, above = known[at - 1 : at + 2]
+        at = known.index(best)
+        below, above = known[at - 1], known[at + 1]
         wider = (below, best) if best / below >= above / best else (best, above)
         if wider[0] / wider[1] > LEAST:
             return
