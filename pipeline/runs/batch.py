@@ -256,11 +256,18 @@ def say_chosen(context: Context, selection: Result) -> None:
     how = "cross-validation that --budget cut short" if cut_short else f"{selection['folds']}-fold cross-validation"
     swept = selection.get("swept", {})
     for name, found in swept.items():
+        parameter, C = found["parameter"], selection.get("chosen_C", {}).get(name)
+        with_C = "" if C is None else f", with C {C:g}"
         context.events.message(
-            f"{found['parameter']} by one sweep over {found['tried']:,} values: {found['chosen']:g} for {name}"
+            f"{parameter} by one sweep over {found['tried']:,} values: {found['chosen']:g} for {name}{with_C}"
         )
+        if found["chosen"] == found["values"][-1] and found["tried"] > 1:
+            context.events.message(
+                f"--{parameter} {found['chosen']:g} for {name} is the last that was tried: a larger one may be better; "
+                f"give one, as --{parameter} {2 * found['chosen']:g}"
+            )
     for what, key in ((selection.get("parameter"), "chosen"), ("C", "chosen_C")):
-        of = {name: value for name, value in selection.get(key, {}).items() if key != "chosen" or name not in swept}
+        of = {name: value for name, value in selection.get(key, {}).items() if name not in swept}
         if what in searches(context.params) and of:
             chosen = ", ".join(f"{shown(value)} for {name}" for name, value in of.items())
             context.events.message(f"{what} by {how}: {chosen}")

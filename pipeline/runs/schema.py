@@ -112,6 +112,13 @@ def _add_figures(parts: Schema, tasks: Iterable[type[LearningTask]]) -> None:
         }
         for searched in ("swept", "tuned"):
             selection[searched]["additionalProperties"]["properties"][key] = values
+        swept = selection["swept"]["additionalProperties"]["properties"]
+        swept[f"{key}_by_C"] = {
+            "description": "By C, where it was searched: the best of a sweep with each.",
+            "type": "object",
+            "minProperties": 1,
+            "additionalProperties": unit,
+        }
         parts["curve"]["properties"][key] = {"type": "array", "items": unit}
 
 

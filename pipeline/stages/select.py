@@ -20,7 +20,7 @@ from pipeline.stages.select_cells import cell_learners, cell_values, groups_of, 
 from pipeline.stages.select_costs import Costs
 from pipeline.stages.select_race import Entrant, listed
 from pipeline.stages.select_rows import score_rows, searches_of_rows, unpacked_rows
-from pipeline.stages.select_sweeps import limit_of, sweep_cells, sweeping_learners
+from pipeline.stages.select_sweeps import found_by_sweeps, limit_of, sweep_cells, sweeping_learners
 from pipeline.storage.store import Store
 
 ROUNDS = ((0,), (1, 2), (3, 4))
@@ -335,7 +335,11 @@ class Search:
         if self.cells:
             found |= self._found_on_cells()
         if self.swept:
-            found |= self._found_by_sweeps(found)
+            by_sweeps = found_by_sweeps(self.swept, self.task.figure)
+            for key in ("chosen", "chosen_C"):
+                if together := {**found.get(key, {}), **by_sweeps[key]}:
+                    by_sweeps[key] = together
+            found |= {"parameter": self.parameter, **{key: of for key, of in by_sweeps.items() if of}}
         if self.rows:
             found["tuned"] = {name: self._found_on_rows(entrant) for name, entrant in self.rows.items()}
         if self.params.search == "race":
@@ -350,23 +354,6 @@ class Search:
                 "not_tried": {name: self._untried(entrant) for name, entrant in self.entrants.items()},
             }
         return found
-
-    def _found_by_sweeps(self, found: dict[str, Any]) -> dict[str, Any]:
-        """Of each learner the sweep with the best figure; of equal ones that with the smallest C."""
-        key, sign = self.task.figure.key, 1 if self.task.figure.higher_is_better else -1
-        swept: dict[str, Record] = {}
-        Cs: dict[str, float] = {}
-        for name in dict.fromkeys(name for name, _ in self.swept):
-            of = {C: record for (other, C), record in self.swept.items() if other == name and record}
-            figures = {C: record[key][record["values"].index(record["chosen"])] for C, record in of.items()}
-            best = max(figures, key=lambda C: sign * figures[C])  # the first of equals
-            swept[name] = dict(of[best])
-            if best is not None:
-                Cs[name] = best
-                swept[name][f"{key}_by_C"] = {f"{C:g}": figure for C, figure in figures.items()}
-        chosen = {**found["chosen"], **{name: record["chosen"] for name, record in swept.items()}}
-        with_C = {"chosen_C": {**found.get("chosen_C", {}), **Cs}} if Cs else {}
-        return {"parameter": self.parameter, "swept": swept, "chosen": chosen, **with_C}
 
     def _found_on_cells(self) -> dict[str, Any]:
         params, entrants, key = self.params, self.cells.values(), self.task.figure.key

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from ikmap.methods.map import Value
 from ikmap.model_selection import folds
 from ikmap.rows import nbytes_of
 from ikmap.tasks import LearningTask
+from ikmap.tasks.task import Figure
 from pipeline.errors import InputError
 from pipeline.params import Params
 from pipeline.rows.row_weights import weigher
@@ -108,3 +109,28 @@ def best_of_sweep(curve: Iterable[Swept], task: LearningTask, n_rows: int, name:
         "tried": len(values),
         "chosen": values[best],
     }
+
+
+def found_by_sweeps(swept: Mapping[tuple[str, float | None], Record | None], figure: Figure) -> dict[str, Any]:
+    """What the sweeps have chosen, of learners and their C: of each learner the one with the best figure.
+
+    Of equal ones, it is that with the smallest C.
+
+    Returns
+    -------
+    dict
+        ``swept``: by learner, as of :func:`best_of_sweep`, and where its C was searched the best figure at each;
+        ``chosen``: values of the map; ``chosen_C``.
+    """
+    sign = 1 if figure.higher_is_better else -1
+    found: dict[str, Any] = {"swept": {}, "chosen": {}, "chosen_C": {}}
+    for name in dict.fromkeys(name for name, _ in swept):
+        of = {C: record for (other, C), record in swept.items() if other == name and record}
+        figures = {C: record[figure.key][record["values"].index(record["chosen"])] for C, record in of.items()}
+        best = max(figures, key=lambda C: sign * figures[C])  # the first of equals
+        found["swept"][name] = dict(of[best])
+        found["chosen"][name] = of[best]["chosen"]
+        if best is not None:
+            found["chosen_C"][name] = best
+            found["swept"][name][f"{figure.key}_by_C"] = {f"{C:g}": value for C, value in figures.items()}
+    return found

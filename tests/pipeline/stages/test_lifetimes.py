@@ -1,0 +1,115 @@
+"""Runs whose map has a lifetime: found by sweeps and by the grid, kept after kills, scored on new rows."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pipeline.datasets.registry import ResolvedDataset
+from pipeline.datasets.spec import Split
+from pipeline.errors import InputError
+from pipeline.params import Params
+from pipeline.report import render_report
+from pipeline.running.stage import Context
+from pipeline.runs.batch import Invocation, run_batch, run_identity
+from pipeline.stages import select
+from pipeline.storage.rundir import RunDirectory
+from tests.support.metrics import check_metrics
+from tests.support.one_process import Heard, NoWorkers, forget, one_process, results
+
+HERE = {"kind": "local", "workers": 1, "threads": 1}
+
+
+def rows(folder: Path, classes: bool) -> Path:
+    rng = np.random.default_rng(4)
+    X = rng.random((160, 2)) * 10
+    y: Any = np.sin(X[:, 0]) + 0.2 * X[:, 1]
+    y = np.where(y > 1, "yes", "no") if classes else y.round(3)
+    lines = ["a,b,label", *(f"{a:.4f},{b:.4f},{label}" for (a, b), label in zip(X, y, strict=True))]
+    file = folder / f"rows-{classes}.csv"
+    file.write_text("\n".join(lines) + "\n")
+    return file
+
+
+def run(path: Path, file: Path, *learners: str, heard: Heard | None = None, **options: Any) -> dict[str, Any]:
+    forget()
+    params = Params.given(**{"partitioner": "mondrian", "learners": learners, "t": 5, "cv_rows": 120, **options})
+    data = ResolvedDataset("rows", str(file), None, split=Split(fraction=0.75))
+    with closing(RunDirectory(path, run_identity(params.as_json(), data, []))) as held:
+        context: Any = Context(NoWorkers(), held, params, heard or Heard())  # type: ignore[arg-type]
+        return run_batch(context, data, Invocation("test", "", HERE, dask_report=False))
+
+
+def test_regression_finds_lifetime_and_C_by_sweeps(tmp_path: Path) -> None:
+    file, heard = rows(tmp_path, classes=False), Heard()
+    with one_process():
+        metrics = run(tmp_path / "run", file, "ridge", heard=heard)
+        fixed = run(tmp_path / "fixed", file, "ridge", C=8.0)
+    check_metrics(tmp_path / "run")
+    check_metrics(tmp_path / "fixed")
+    selection = metrics["selection"]
+    swept = selection["swept"]["ridge"]
+    assert metrics["learners"]["ridge"]["value"] == swept["chosen"] == selection["chosen"]["ridge"]
+    by_C = swept["r2_by_C"]
+    assert by_C[f"{selection['chosen_C']['ridge']:g}"] == max(by_C.values()) == max(swept["r2"])
+    assert metrics["learners"]["ridge"]["alpha"] == 1 / (2 * selection["chosen_C"]["ridge"])
+    assert len(swept["log_likelihood"]) == len(swept["values"])
+    assert metrics["learners"]["ridge"]["r2"] > 0.7
+    assert "chosen_C" not in fixed["selection"]
+    assert any(
+        "sweeps lifetime up to" in line and "for each C of 0.03125 to 32, for ridge" in line for line in heard.lines
+    )
+    assert any(", with C " in line for line in heard.lines)
+    assert "one sweep over all values" in render_report(metrics)
+
+
+class Killed(Exception):
+    pass
+
+
+@pytest.mark.slow
+def test_classification_by_sweeps_and_by_the_grid_also_after_a_kill(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file, learners = rows(tmp_path, classes=True), ("svm", "logistic", "ogd")
+    with one_process():
+        metrics = run(tmp_path / "whole", file, *learners)
+        for at in (3, 13):  # among the sweeps, and in the grid
+            done: list[str] = []
+            with monkeypatch.context() as patch:
+
+                def until(what: str, *args: Any, score: Any = select.score, at: int = at, done: Any = done) -> Any:
+                    if len(done) == at:
+                        raise Killed
+                    done.append(what)
+                    return score(what, *args)
+
+                patch.setattr(select, "score", until)
+                with pytest.raises(Killed):
+                    run(tmp_path / f"killed-{at}", file, *learners)
+            run(tmp_path / f"killed-{at}", file, *learners)
+            assert results(tmp_path / f"killed-{at}") == results(tmp_path / "whole")
+    check_metrics(tmp_path / "whole")
+    assert metrics["selection"]["swept"].keys() == {"svm", "logistic"}
+    assert metrics["selection"]["chosen"].keys() == set(learners)
+    for name in learners:
+        assert metrics["learners"][name]["accuracy"] > 0.75
+
+
+def test_random_binning_has_a_grid(tmp_path: Path) -> None:
+    with one_process():
+        metrics = run(tmp_path / "run", rows(tmp_path, classes=True), "svm", partitioner="binning", t=20)
+    assert "swept" not in metrics["selection"]
+    assert len(metrics["selection"]["lifetime"]) == 9
+    assert metrics["selection"]["chosen"]["svm"] in metrics["selection"]["lifetime"]
+    assert metrics["learners"]["svm"]["accuracy"] > 0.75
+
+
+def test_nothing_to_choose_by_is_said() -> None:
+    with pytest.raises(InputError, match=r"--lifetime auto: found --learner idk, .* as --lifetime 1$"):
+        Params.given(partitioner="mondrian", learners=("idk",))
+    assert Params.given(partitioner="mondrian", learners=("idk",), lifetime=2.0).map_options.lifetime == 2.0
