@@ -59,9 +59,8 @@ def step(loss, target, g, threshold, nu, eta, clip):
         return eta * residual, threshold, residual != 0.0
     beyond = abs(residual) > threshold
     sign = 1.0 if residual > 0.0 else -1.0
-    if beyond:
-        alpha = eta * sign
-    else:
+    alpha = eta * sign
+    if not beyond:
         alpha = 0.0 if loss == EPSILON else eta * residual / threshold
     if loss != HUBER:
         threshold += eta * (1.0 - nu) if beyond else -eta * nu

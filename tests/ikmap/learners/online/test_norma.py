@@ -143,22 +143,11 @@ def test_without_forgetting_it_is_online_gradient_descent() -> None:
 @pytest.mark.parametrize("nu", [0.01, 0.05, 0.2])
 @pytest.mark.parametrize("loss", ["nu", "novelty", "epsilon", "trimmed"])
 def test_the_share_beyond_the_threshold_is_nu(loss: str, nu: float) -> None:
-    """NM4, over 10^4 rounds with steps that decrease."""
+    """NM4, after 10^4 rounds, with steps that decrease."""
     cells, numbers = a_stream(30_000, absent=0.0)
-    more = {"threshold": 1.0} if loss == "trimmed" else {}
-    regularization = 1.0 if loss in ("nu", "novelty") else 1e-4
-    state = started(
-        usual_rule(
-            loss,
-            nu=nu,
-            eta=1.0 if regularization == 1.0 else 0.3,
-            decreasing=True,
-            regularization=regularization,
-            **more,
-        ),
-        cells,
-    )
-    beyond = state.partial_fit(cells.packed(), targets(state.rule, numbers)).beyond[-10_000:]
+    more = {} if loss in ("nu", "novelty") else {"threshold": 0.5, "regularization": 1e-4}
+    state = started(usual_rule(loss, nu=nu, eta=1.0, decreasing=True, **more), cells)
+    beyond = state.partial_fit(cells.packed(), targets(state.rule, numbers)).beyond[10_000:]
     assert abs(beyond.mean() - nu) <= max(0.1 * nu, 0.001)
 
 
@@ -202,7 +191,7 @@ def test_steps_are_gradients_of_the_loss(loss: str) -> None:
             assert after == threshold
 
 
-def test_multiplying_out_the_scale_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_multiplying_out_the_scale_changes_nothing() -> None:
     """NM7: in each round, or never."""
     cells, numbers = a_stream()
     for name, rule in RULES.items():
@@ -309,14 +298,15 @@ def test_targets_have_a_centre_and_a_unit() -> None:
 
 def test_alerts_of_the_mean_function_come_as_often_as_asked() -> None:
     """Of rows that are like those before, and far more often of others."""
-    cells, _ = a_stream(20_000, absent=0.0, t=40)
+    rng, offsets = np.random.default_rng(0), np.arange(41, dtype=np.int64) * WIDTH
+    near = 2 + rng.normal(scale=0.6, size=(20_000, 1)) + rng.normal(scale=0.5, size=(20_000, 40))
+    cells = Cells(np.clip(np.rint(near), 0, WIDTH - 1).astype(np.int32), offsets).packed()
     state = started(usual_rule("novelty", nu=0.1), cells)
-    said = state.partial_fit(cells.packed()[:15_000])
+    said = state.partial_fit(cells[:15_000])
     assert abs(said.predicted[2000:].mean() - 0.1) < 0.02
-    later = state.decision_function(cells.packed()[15_000:])[:, 0]
-    assert abs((later > 0).mean() - 0.1) < 0.02
-    strange = Cells(np.random.default_rng(0).integers(WIDTH, size=(500, 40)).astype(np.int32), cells.offsets)
-    assert (state.decision_function(strange) > 0).mean() > 0.6
+    assert abs((state.decision_function(cells[15_000:]) > 0).mean() - 0.1) < 0.03  # of one level
+    far = Cells(rng.choice([0, 4], size=(500, 40)).astype(np.int32), offsets)
+    assert (state.decision_function(far) > 0).all()
 
 
 def regularised_risk(state: NormaState, cells: Cells, i: int, y: int, weight: float) -> float:
@@ -425,7 +415,7 @@ def test_gross_outliers_hurt_robust_losses_less() -> None:
     ],
 )
 def test_rules_that_cannot_be(values: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match="expected|which has none") as refused:
+    with pytest.raises(ValueError, match="found") as refused:
         usual_rule(**values)
     assert str(refused.value).startswith(message)
     assert "\n" not in str(refused.value)
