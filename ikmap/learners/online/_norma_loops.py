@@ -5,10 +5,8 @@ from numba import njit
 
 from ikmap._compiled import compiled
 from ikmap.learners._scores_loops import add_outer, scores
+from ikmap.learners.online.norma_rule import EPSILON, HUBER, NU, PERCEPTRON, SMALLEST_SIGMA, SQUARED
 
-HINGE, NU, PERCEPTRON, SQUARED, EPSILON, HUBER, TRIMMED = range(7)
-"""Losses by number. Novelty detection is NU with the target 1 for all rows."""
-SMALLEST_SIGMA = 1e-6
 FOLD, FOLD_AVERAGED = 1e-100, 1e-3
 """Scales below which weights are multiplied out: with a mean of all weights, whose sums lose digits as scales shrink,
 earlier."""

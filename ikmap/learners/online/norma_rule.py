@@ -4,25 +4,24 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING
 
-import numpy as np
+if TYPE_CHECKING:
+    import numpy as np
 
-from ikmap.learners.online import _norma_loops as loops
-
-type Loss = Literal["hinge", "nu", "perceptron", "novelty", "squared", "epsilon", "huber", "trimmed"]
-
+HINGE, NU, PERCEPTRON, SQUARED, EPSILON, HUBER, TRIMMED = range(7)
+"""Losses by number, in compiled loops. Novelty detection is NU with the target 1 for all rows."""
+SMALLEST_SIGMA = 1e-6
 CODES: dict[str, int] = {
-    "hinge": loops.HINGE,
-    "nu": loops.NU,
-    "perceptron": loops.PERCEPTRON,
-    "novelty": loops.NU,
-    "squared": loops.SQUARED,
-    "epsilon": loops.EPSILON,
-    "huber": loops.HUBER,
-    "trimmed": loops.TRIMMED,
+    "hinge": HINGE,
+    "nu": NU,
+    "perceptron": PERCEPTRON,
+    "novelty": NU,
+    "squared": SQUARED,
+    "epsilon": EPSILON,
+    "huber": HUBER,
+    "trimmed": TRIMMED,
 }
-"""Numbers of the losses in compiled loops."""
 OF_CLASSES = ("hinge", "nu", "perceptron")
 OF_NUMBERS = ("squared", "epsilon", "huber", "trimmed")
 LEARNS_THRESHOLD = ("nu", "novelty", "epsilon", "trimmed")
@@ -88,8 +87,8 @@ class NormaRule:
             )
         if not 0 <= self.threshold < math.inf:
             raise ValueError(f"threshold: found {self.threshold:g}, expected a finite number >= 0")
-        if self.loss in ("huber", "trimmed") and self.threshold < loops.SMALLEST_SIGMA:
-            raise ValueError(f"sigma: found {self.threshold:g}, expected a number >= {loops.SMALLEST_SIGMA:g}")
+        if self.loss in ("huber", "trimmed") and self.threshold < SMALLEST_SIGMA:
+            raise ValueError(f"sigma: found {self.threshold:g}, expected a number >= {SMALLEST_SIGMA:g}")
         if self.loss == "novelty" and self.offset:
             raise ValueError("offset: found one with the loss novelty, which has none: rho stands in its place")
 
@@ -123,12 +122,19 @@ class NormaRule:
         return self.loss in OF_NUMBERS
 
     @property
+    def learns_threshold(self) -> bool:
+        """Whether it has a nu."""
+        return self.loss in LEARNS_THRESHOLD
+
+    @property
     def derivative_bound(self) -> float:
         """The largest absolute derivative of the loss by the prediction; infinite for squared errors."""
         return math.inf if self.loss == "squared" else 1.0
 
     def fixed(self) -> np.ndarray:
         """For :func:`~ikmap.learners.online._norma_loops.norma_pass`."""
+        import numpy as np
+
         flags = float(self.offset), float(self.clip_rho), float(self.average and self.loss == "novelty")
         return np.array([self.nu, self.eta, float(self.decreasing), self.regularization, *flags])
 
