@@ -4,6 +4,7 @@ from ikmap.estimators.classifiers import CellLogisticRegression, CellSVC
 from ikmap.estimators.gcws import GCWSMap
 from ikmap.estimators.maps import IsolationKernelMap
 from ikmap.estimators.mondrian import MondrianMap, MondrianRegressor
+from ikmap.estimators.norma import CellNormaClassifier, CellNormaDetector, CellNormaRegressor
 from ikmap.estimators.novelty import IDKDetector
 from ikmap.estimators.online import CellOGDClassifier
 from ikmap.estimators.online_regressor import CellOGDRegressor
@@ -12,6 +13,9 @@ from ikmap.estimators.svr import CellSVR
 
 __all__ = [
     "CellLogisticRegression",
+    "CellNormaClassifier",
+    "CellNormaDetector",
+    "CellNormaRegressor",
     "CellOGDClassifier",
     "CellOGDRegressor",
     "CellRidge",

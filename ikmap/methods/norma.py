@@ -33,7 +33,7 @@ class _Norma(StreamLearner):
         return for_task(options, task)
 
     def unsuited(self, options: Any, task: str) -> str | None:
-        return unsuited(self.name, options, task)
+        return unsuited(self.name, options, task, 1.0)
 
     def width(self, options: Any, of_map: Map, map_options: Any, n_rows: int) -> Value | None:
         if options.loss != "novelty":
@@ -48,7 +48,6 @@ class _Norma(StreamLearner):
         if wrong := self.unsuited(options, sample.task.name):
             raise ValueError(wrong)
         rule = options.rule(options.usual(sample.task.name), sample.n_rows)
-        rule.check_norm(1.0)
         t, of = float(sample.offsets.size - 1), target_unit(rule, sample)
         return NormaState.start(rule, int(sample.offsets[-1]), t, sample.n_classes or 2, learner=self.name, **of)
 

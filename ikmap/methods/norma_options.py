@@ -84,7 +84,7 @@ class NormaOptions(MethodOptions):
     iterate: str = option(
         "auto",
         Choice(("auto", "last", "mean")),
-        help="which function decides: the last, or the mean of all before; auto: the mean for novelty, else the last",
+        help="the function that decides: the last, or the mean of all before; auto: the mean for novelty and nu",
     )
 
     def check_together(self) -> None:
@@ -136,14 +136,14 @@ def for_task(options: Any, task: str) -> Any:
     return options.replace(loss=OF_TASK[name]) if options.loss == "auto" and name in OF_TASK else options
 
 
-def unsuited(name: str, options: Any, task: str) -> str | None:
-    """What is wrong with the loss for a task."""
+def unsuited(name: str, options: Any, task: str, largest: float) -> str | None:
+    """What is wrong with loss and steps for a task, where no k(x, x) is larger than this."""
     loss = OF_TASK[task] if options.loss == "auto" else options.loss
     if TASK_OF[loss] == task:
         try:
-            options.rule(loss, 1000)
-        except OptionError as error:
-            return str(error)
+            options.rule(loss, 1000).check_norm(largest)
+        except ValueError as error:
+            return str(error) if isinstance(error, OptionError) else f"--{name}.loss {loss}, {error}"
         return None
     able = ", ".join(loss for loss, of in TASK_OF.items() if of == task)
     return f"--{name}.loss {options.loss}: found task {task}, expected one of {able}"

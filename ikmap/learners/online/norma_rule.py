@@ -159,7 +159,7 @@ _WITH_RHO = {"eta": 1.0, "regularization": 1.0, "decreasing": True, "nu": 0.1}
 _STEADY = {"eta": 0.5, "regularization": 1e-5, "decreasing": False}
 USUAL: dict[str, dict[str, float | bool]] = {
     "hinge": {**_STEADY, "threshold": 1.0, "offset": True},
-    "nu": {**_WITH_RHO, "offset": True},
+    "nu": {**_WITH_RHO, "offset": True, "average": True},
     "perceptron": {**_STEADY, "regularization": 0.0, "offset": True},
     "novelty": {**_WITH_RHO, "average": True},
     "squared": _STEADY,
