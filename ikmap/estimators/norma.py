@@ -1,11 +1,11 @@
-"""NORMA with the interface of scikit-learn: classes, numbers and novelty, on cells and one-hot CSR, row after row."""
+"""NORMA with the interface of scikit-learn: classes and numbers, on cells and one-hot CSR, row after row."""
 
 from __future__ import annotations
 
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import OutlierMixin, RegressorMixin
+from sklearn.base import RegressorMixin
 from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import _check_y, check_is_fitted
 
@@ -17,41 +17,16 @@ from ikmap.learners.rows import Rows, n_rows
 from ikmap.seeds import generator
 
 
-class _CellNorma(CellEstimator):
-    """What the three have in common: parameters, passes over rows, and the state."""
+class CellNorma(CellEstimator):
+    """What the three have in common: passes over rows, and the state."""
 
     losses: tuple[str, ...]
+    loss: str
+    n_epochs: int
+    shuffle: bool
+    random_state: Any
     state_: NormaState
     n_iter_: int
-
-    def __init__(
-        self,
-        loss: str,
-        *,
-        nu: float | None,
-        eta: float | None,
-        decreasing: bool | None,
-        regularization: float | None,
-        offset: bool | None,
-        threshold: float | None,
-        clip_rho: bool,
-        average: bool | None,
-        n_epochs: int,
-        shuffle: bool,
-        random_state: Any,
-    ) -> None:
-        self.loss = loss
-        self.nu = nu
-        self.eta = eta
-        self.decreasing = decreasing
-        self.regularization = regularization
-        self.offset = offset
-        self.threshold = threshold
-        self.clip_rho = clip_rho
-        self.average = average
-        self.n_epochs = n_epochs
-        self.shuffle = shuffle
-        self.random_state = random_state
 
     def _value_of(self, cells: Cells) -> float:
         return float(1.0 / np.sqrt(cells.n_partitions))
@@ -93,7 +68,7 @@ class _CellNorma(CellEstimator):
         return self.state_.decision_function(self._same_kind(self._rows(X, reset=False)))
 
 
-class CellNormaClassifier(CellClassifier, _CellNorma):
+class CellNormaClassifier(CellClassifier, CellNorma):
     """Regularised online learning of classes (NORMA), one against the rest.
 
     Takes :class:`~ikmap.cells.Cells` and one-hot CSR, as the maps' ``transform`` gives, at O(t) a row however many rows
@@ -156,20 +131,18 @@ class CellNormaClassifier(CellClassifier, _CellNorma):
         shuffle: bool = False,
         random_state: Any = 0,
     ) -> None:
-        super().__init__(
-            loss,
-            nu=nu,
-            eta=eta,
-            decreasing=decreasing,
-            regularization=regularization,
-            offset=offset,
-            threshold=threshold,
-            clip_rho=clip_rho,
-            average=average,
-            n_epochs=n_epochs,
-            shuffle=shuffle,
-            random_state=random_state,
-        )
+        self.loss = loss
+        self.nu = nu
+        self.eta = eta
+        self.decreasing = decreasing
+        self.regularization = regularization
+        self.offset = offset
+        self.threshold = threshold
+        self.clip_rho = clip_rho
+        self.average = average
+        self.n_epochs = n_epochs
+        self.shuffle = shuffle
+        self.random_state = random_state
 
     def fit(self, X: Any, y: Any) -> Self:
         """Start afresh and learn from the rows in order, ``n_epochs`` times.
@@ -212,7 +185,7 @@ class CellNormaClassifier(CellClassifier, _CellNorma):
         return self._public(self._decisions(X))
 
 
-class CellNormaRegressor(RegressorMixin, _CellNorma):
+class CellNormaRegressor(RegressorMixin, CellNorma):
     """Regularised online learning of numbers (NORMA): squared errors, or losses that outliers hurt less.
 
     For rows see :class:`CellNormaClassifier`. Steps are in units of the targets' spread: see `unit`.
@@ -275,20 +248,18 @@ class CellNormaRegressor(RegressorMixin, _CellNorma):
         shuffle: bool = False,
         random_state: Any = 0,
     ) -> None:
-        super().__init__(
-            loss,
-            nu=nu,
-            eta=eta,
-            decreasing=decreasing,
-            regularization=regularization,
-            offset=offset,
-            threshold=threshold,
-            clip_rho=clip_rho,
-            average=average,
-            n_epochs=n_epochs,
-            shuffle=shuffle,
-            random_state=random_state,
-        )
+        self.loss = loss
+        self.nu = nu
+        self.eta = eta
+        self.decreasing = decreasing
+        self.regularization = regularization
+        self.offset = offset
+        self.threshold = threshold
+        self.clip_rho = clip_rho
+        self.average = average
+        self.n_epochs = n_epochs
+        self.shuffle = shuffle
+        self.random_state = random_state
         self.center = center
         self.unit = unit
 
@@ -339,121 +310,3 @@ class CellNormaRegressor(RegressorMixin, _CellNorma):
         """Predictions, shape (n,)."""
         found: np.ndarray = self._decisions(X)[:, 0]
         return found
-
-
-class CellNormaDetector(OutlierMixin, _CellNorma):
-    """Online novelty detection (NORMA): about a share nu of the rows that come is novel.
-
-    For rows see :class:`CellNormaClassifier`. Rows are ranked by the mean of all functions so far, each of which rests
-    on few rows only; with it, what is novel goes by a level that follows the share nu of the rows as they come.
-
-    Parameters
-    ----------
-    nu : float, default=0.1
-        In (0, 1].
-    eta, decreasing, regularization, clip_rho, n_epochs, shuffle, random_state
-        As of :class:`CellNormaClassifier`.
-    average : bool, default=True
-        False: the last function and its threshold rho decide. Between rows that are learned from, hardly any row is
-        below that.
-
-    Attributes
-    ----------
-    offset_ : float
-        Rows with a lower score are novel.
-    state_ : NormaState
-    n_iter_ : int
-    n_features_in_ : int
-
-    Notes
-    -----
-    Source: Kivinen, Smola and Williamson, Online Learning with Kernels, NIPS 2001, section 3.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ikmap import CellNormaDetector, IsolationKernelMap
-    >>> X = np.random.default_rng(0).normal(size=(2000, 2))
-    >>> cells = IsolationKernelMap(max_samples=32, random_state=0).fit(X)
-    >>> detector = CellNormaDetector(nu=0.05).fit(cells.transform(X))
-    >>> detector.predict(cells.transform([[0.1, 0.2], [6.0, 6.0]])).tolist()
-    [1, -1]
-    """
-
-    losses = ("novelty",)
-
-    def __init__(
-        self,
-        nu: float = 0.1,
-        *,
-        eta: float | None = None,
-        decreasing: bool | None = None,
-        regularization: float | None = None,
-        clip_rho: bool = False,
-        average: bool = True,
-        n_epochs: int = 1,
-        shuffle: bool = False,
-        random_state: Any = 0,
-    ) -> None:
-        super().__init__(
-            "novelty",
-            nu=nu,
-            eta=eta,
-            decreasing=decreasing,
-            regularization=regularization,
-            offset=None,
-            threshold=None,
-            clip_rho=clip_rho,
-            average=average,
-            n_epochs=n_epochs,
-            shuffle=shuffle,
-            random_state=random_state,
-        )
-
-    def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002
-        """Start afresh and learn from the rows in order, ``n_epochs`` times; `y` is not looked at.
-
-        Raises
-        ------
-        ValueError
-            A parameter is out of range, or rows are not valid.
-        """
-        rule, rows = self._rule(), self._rows(X, reset=True)
-        self._start(rows, rule)
-        self._passes(rows, None)
-        return self
-
-    def partial_fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002
-        """Learn from more rows, in order; the first call starts, and `y` is not looked at.
-
-        Raises
-        ------
-        ValueError
-            Rows are not valid, or of another kind than before; nothing has been learned then.
-        """
-        rule, first = self._rule(), not hasattr(self, "state_")
-        rows = self._rows(X, reset=first)
-        if first:
-            self._start(rows, rule)
-        self.state_.partial_fit(self._same_kind(rows))
-        self.n_iter_ = 1
-        return self
-
-    def score_samples(self, X: Any) -> np.ndarray:
-        """How usual each row is, shape (n,): with `average` in [0, 1] on cells; smaller is more novel."""
-        return self.decision_function(X) + self.offset_
-
-    def decision_function(self, X: Any) -> np.ndarray:
-        """Scores less :attr:`offset_`: below 0 for novel rows."""
-        found: np.ndarray = -self._decisions(X)[:, 0]
-        return found
-
-    def predict(self, X: Any) -> np.ndarray:
-        """-1 for novel rows, 1 for others, shape (n,)."""
-        return np.where(self.decision_function(X) < 0, -1, 1)
-
-    @property
-    def offset_(self) -> float:
-        """The level, or rho, as it is now."""
-        check_is_fitted(self)
-        return float(-self.state_.model([]).threshold)

@@ -36,6 +36,7 @@ from ikmap.methods.map import Map
 from ikmap.methods.mondrian import MONDRIAN
 from ikmap.methods.nogd import NOGD
 from ikmap.methods.norma import NORMA
+from ikmap.methods.norma_dual import NORMA_DUAL
 from ikmap.methods.ogd import OGD, OGD_DUAL, OGD_NAIVE
 from ikmap.methods.options import OptionError, Spec
 from ikmap.methods.reserved import reserved_among
@@ -277,6 +278,7 @@ for _one in (
     NORMA,
     ISOLATION_SVM,
     KERNEL_OGD,
+    NORMA_DUAL,
     NOGD,
     ADARAKER,
     RAKER,
