@@ -30,8 +30,8 @@ class IForestOptions(PsiOptions):
         "none",
         Integer(1, words=("none", "log2", "auto")),
         group=FEATURES,
-        help="depth of the iforest trees: until every point is isolated (none), ceil(log2 psi), or a number; auto: by a "
-        "sweep over all depths of trees with the given --psi, where the learner has one, else by cross-validation",
+        help="depth of the iforest trees: until every point is isolated (none), ceil(log2 psi), or a number; auto: by "
+        "a sweep over all depths of trees of --psi points where the learner has one, else by cross-validation",
         setting=Setting(
             "depth", "depth", "The deeper trees are cut, the more cells there are, and the smaller they are."
         ),

@@ -1,4 +1,4 @@
-"""The cells of isolation trees as their depth grows: which cell splits at which depth, and which rows are on which side.
+"""The cells of isolation trees as their depth grows: which cell splits at which depth, and where its rows go.
 
 A tree that is cut off at a depth has the splits of the whole tree above it. So the cells of all depths are nested, and
 one pass can follow them.

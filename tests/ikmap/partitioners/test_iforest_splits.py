@@ -58,7 +58,8 @@ def test_the_method_tells_of_its_splits() -> None:
     check_splits(one, options)
     rows: Any = np.random.default_rng(0).random((50, 2))  # fewer than psi, as a fold may have
     for value, (cells,) in one.path(options, (2, 64), 0, rows, [rows]):
-        assert (cells.codes >= 0).all() and np.unique(cells.codes[:, 0]).size <= 2**value
+        assert (cells.codes >= 0).all()
+        assert np.unique(cells.codes[:, 0]).size <= 2**value
 
 
 def test_two_things_to_choose_are_refused_and_depths_have_to_be_there() -> None:
