@@ -20,6 +20,7 @@ NAMES = (
     "selection",
     "novelty",
     "regression",
+    "lifetimes",
     "composition",
     "scaling",
     "solvers",

@@ -156,10 +156,7 @@ def outside(row, box):
 
 
 @compiled(
-    {
-        "mondrian": "f8[:, ::1], f8[::1], i4[::1], f8[::1], i4[:, ::1], f8[:, :, ::1], u8[::1], i4[::1], i4[::1], "
-        "f8[::1]"
-    },
+    {"mondrian": "f8[:, ::1], f8[::1], i4[::1], f8[::1], i4[:, ::1], f8[:, :, ::1], u8[::1], i4[::1], f8[::1]"},
     error_model="numpy",
 )
 def trace(X, times, features, thresholds, children, boxes, keys, last, until):
