@@ -31,7 +31,7 @@ class GCWSOptions(MapOptions):
 
     p: float | str = option(
         0.25,
-        Real(0, words=("auto",)),
+        Real(0, words=("auto",), instead="give --p 0.25, or --p 1 for the kernel without an exponent"),
         group=FEATURES,
         help="exponent of the values under the min-max kernel, as --p 0.25; auto: by cross-validation",
         setting=Setting(
@@ -42,7 +42,7 @@ class GCWSOptions(MapOptions):
     )
     b: int | str = option(
         8,
-        Integer(1, 16, words=("auto",)),
+        Integer(1, 16, words=("auto",), instead="give --b 8"),
         group=FEATURES,
         help="bits of a code: 2^b cells per partitioning; auto: by cross-validation",
         setting=Setting(
@@ -59,7 +59,7 @@ class GCWSOptions(MapOptions):
     )
     gamma: int = option(
         1,
-        Integer(1, 64),
+        Integer(1, 64, instead="give --gamma 2; only kernels such as --kernel gamma-gmm have fractions"),
         group=FEATURES,
         help="whole exponent of the kernel: a code is made of so many hashes, which takes as many times longer",
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from typing import Any, NoReturn
 
@@ -44,14 +44,14 @@ class Kind:
         return [f"{flag}={text}"] if text.startswith("-") else [flag, text]
 
 
-def refuse(found: object, expected: str) -> NoReturn:
-    """Say what was found and what was expected.
+def refuse(found: object, expected: str, instead: str = "") -> NoReturn:
+    """Say what was found and what was expected, and what to type instead.
 
     Raises
     ------
     ValueError
     """
-    raise ValueError(f"found {found!r}, expected {expected}")
+    raise ValueError(f"found {found!r}, expected {expected}{f'; {instead}' if instead else ''}")
 
 
 def or_words(schema: dict[str, Any], words: tuple[str, ...]) -> dict[str, Any]:
@@ -66,6 +66,8 @@ class Integer(Kind):
     low: int
     high: int | None = None
     words: tuple[str, ...] = ()
+    instead: str = field(default="", compare=False)
+    """What to type instead, told to those who give something else."""
 
     @property
     def metavar(self) -> str:
@@ -92,9 +94,9 @@ class Integer(Kind):
         if isinstance(value, str) and value in self.words:
             return value
         if isinstance(value, bool) or not isinstance(value, int):
-            refuse(value, self.expected)
+            refuse(value, self.expected, self.instead)
         if value < self.low or (self.high is not None and value > self.high):
-            refuse(value, self.expected)
+            refuse(value, self.expected, self.instead)
         return value
 
 
@@ -107,6 +109,8 @@ class Real(Kind):
     words: tuple[str, ...] = ()
     endless: str = ""
     """What to do instead, told to those who give infinity."""
+    instead: str = field(default="", compare=False)
+    """What to type instead, told to those who give something else."""
 
     @property
     def metavar(self) -> str:
@@ -134,12 +138,12 @@ class Real(Kind):
         if isinstance(value, str) and value in self.words:
             return value
         if isinstance(value, bool) or not isinstance(value, int | float):
-            refuse(value, self.expected)
+            refuse(value, self.expected, self.instead)
         if not math.isfinite(value):
-            hint = f"; {self.endless}" if self.endless and value == math.inf else ""
-            refuse(value, self.expected.replace("a number", "a finite number", 1) + hint)
+            instead = self.endless if self.endless and value == math.inf else self.instead
+            refuse(value, self.expected.replace("a number", "a finite number", 1), instead)
         if not self.low < value < self.high:
-            refuse(value, self.expected)
+            refuse(value, self.expected, self.instead)
         return float(value)
 
 
@@ -313,7 +317,10 @@ class AnyOf(Kind):
     @property
     def expected(self) -> str:
         """What each of them takes."""
-        return "; ".join(f"for {name} {kind.metavar}" for name, kind in self.kinds.items())
+        takers: dict[str, list[str]] = {}
+        for name, kind in self.kinds.items():
+            takers.setdefault(str(getattr(kind, "expected", kind.metavar)), []).append(name)
+        return "; ".join(f"for {', '.join(names)} {expected}" for expected, names in takers.items())
 
     @property
     def schema(self) -> dict[str, Any]:
