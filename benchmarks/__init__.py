@@ -20,6 +20,7 @@ NAMES = (
     "selection",
     "novelty",
     "regression",
+    "sweep",
     "composition",
     "scaling",
     "solvers",
