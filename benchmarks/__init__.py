@@ -20,16 +20,4 @@ NAMES = (
     "selection",
     "novelty",
     "regression",
-    "lifetimes",
-    "composition",
-    "scaling",
-    "solvers",
-    "models",
-    "workers",
-    "tls",
-    "durability",
-    "gpu",
-    "frontier",
-    "tabular",
-)
-LONG = ("frontier", "tabular")
+    "sweep",

@@ -57,10 +57,8 @@ def decide(columns, v, factor, decision):
     t, outputs = columns.shape[1], v.shape[1]
     for i in range(columns.shape[0]):
         for k in range(outputs):
-            decision[i, k] = 0.0
-        for m in range(t):
-            if columns[i, m] >= 0:
-                for k in range(outputs):
-                    decision[i, k] += v[columns[i, m], k]
-        for k in range(outputs):
-            decision[i, k] *= factor
+            total = 0.0
+            for m in range(t):
+                if columns[i, m] >= 0:
+                    total += v[columns[i, m], k]
+            decision[i, k] = factor * total

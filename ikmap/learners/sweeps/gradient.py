@@ -86,11 +86,12 @@ class GradientSweep:
 
     def follow(self, splits: Iterable[CellSplit]) -> Iterator[float]:
         """Apply splits; at each checkpoint learn, and yield the value of the map's option there."""
-        for done in to_checkpoints(splits, self.columns, self.settings.growth):
-            while self.columns.n > len(self._v):
-                self._v = np.concatenate([self._v, np.zeros_like(self._v)])
+        for done in to_checkpoints(splits, self.columns.n, self.settings.growth):
             for split in done:
-                self._v[split.right] = self._v[split.left]
+                of = self.columns.apply(split)
+                if self.columns.n > len(self._v):
+                    self._v = np.concatenate([self._v, np.zeros_like(self._v)])
+                self._v[of.right] = self._v[of.left]
             self.learn(self.settings.epochs)
             yield self.columns.value
 
