@@ -20,4 +20,17 @@ NAMES = (
     "selection",
     "novelty",
     "regression",
+    "lifetimes",
     "sweep",
+    "composition",
+    "scaling",
+    "solvers",
+    "models",
+    "workers",
+    "tls",
+    "durability",
+    "gpu",
+    "frontier",
+    "tabular",
+)
+LONG = ("frontier", "tabular")
