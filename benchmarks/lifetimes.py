@@ -52,12 +52,12 @@ def cases(options: Options) -> Iterator[Case]:
 def beside_fresh_fits(options: Options) -> list[Row]:
     """A row for each loss: the sweep's accuracy at what it chooses, and that of a fit from nothing."""
     data = load("covtype-93k", options)
-    X, y = data.dense(), data.two_classes()
+    X, y = data.dense, data.two_classes
     drawn = np.random.default_rng(0).permutation(len(y))
     fit, held = (500, 200) if options.quick else (FIT, HELD_OUT)
     inside, outside = X[drawn[:fit]], X[drawn[fit : fit + held]]
     targets, truth = y[drawn[:fit]], y[drawn[fit : fit + held]]
-    task: Any = Classification((0, 1))
+    task: Any = Classification([0, 1])
     rows = []
     for name, more in (("mondrian", {}), ("iforest", {"psi": 64 if options.quick else 4096, "max_depth": "auto"})):
         one = MAPS[name]
@@ -125,8 +125,8 @@ def _row(name: str, scale: str, peer: str, ours: float, theirs: float, r2: float
 def _lightgbm(X: np.ndarray, y: np.ndarray) -> Predict:
     from lightgbm import LGBMRegressor
 
-    fitted: Predict = LGBMRegressor(random_state=0, verbose=-1).fit(X, y).predict
-    return fitted
+    model = LGBMRegressor(random_state=0, verbose=-1).fit(X, y)
+    return lambda new: np.asarray(model.predict(new))
 
 
 def _exact(X: np.ndarray, y: np.ndarray) -> Predict:
