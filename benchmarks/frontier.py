@@ -250,10 +250,11 @@ def measure(frontier: Frontier, options: Options, folder: Path, *, unset: list[s
 
 def table(report: dict[str, Any], frontier: Frontier = FRONTIER) -> str:
     """The frontier of every data set, then every peer, as Markdown."""
+    about = f"{frontier.about[0].upper()}{frontier.about[1:]}"
     lines = [
         f"### {frontier.title}",
         "",
-        f"{frontier.about[0].upper()}{frontier.about[1:]}. Seconds of compilation and of reading the file do not count.",
+        f"{about}. Seconds of compilation and of reading the file do not count.",
         "",
     ]
     lines += [f"![Test accuracy against seconds, a panel for each data set]({frontier.name}.svg)", ""]

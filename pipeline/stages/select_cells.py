@@ -121,7 +121,7 @@ def _learner(name: str, params: Params, task: LearningTask, n_Cs: int) -> Learne
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="duality gap")  # ConvergenceWarning: slow to import
             fit = fit_linear_svm([Block(cells, y, weigh(y))], len(classes), asked)
-        return predictor(task, svm_model(fit, classes, asked, divisor=math.sqrt(params.t)))
+        return predictor(task, svm_model(fit, classes, asked, divisor=math.sqrt(cells.n_partitions)))
 
     def path(cells: Cells, y: np.ndarray) -> Iterator[Predictor]:
         # From the smallest C on, whichever are still of interest: each solution depends on where it started.
@@ -131,7 +131,7 @@ def _learner(name: str, params: Params, task: LearningTask, n_Cs: int) -> Learne
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="duality gap")
             for fit in fit_linear_svm_path([Block(cells, y, weigh(y))], len(classes), asked, Cs):
-                yield predictor(task, svm_model(fit, classes, asked, divisor=math.sqrt(params.t)))
+                yield predictor(task, svm_model(fit, classes, asked, divisor=math.sqrt(cells.n_partitions)))
                 del fit  # Nobody needs the weights of two C at a time.
 
     def whole(cells: Cells, y: np.ndarray) -> Predictor:
