@@ -62,7 +62,8 @@ class Columns:
         self.n += 1
         self.value = split.value
         for columns, (rows, partitionings) in zip(self.of, split.lost, strict=False):
-            columns[rows, partitionings] = -1
+            if rows.size:
+                columns[rows, partitionings] = -1
         for columns, (_, gone) in zip(self.of, split.rows, strict=False):
             columns[gone, m] = right
         return ColumnSplit(left, right, split.rows)

@@ -95,7 +95,7 @@ class RidgeSweep:
         """Predictions for the rows of one set, at the point that was yielded last: shape (n,)."""
         columns = self.columns.of[which]
         found = np.empty((len(columns), 1))
-        decide(columns, np.ascontiguousarray(point.weights[:, None]), 1 / math.sqrt(columns.shape[1]), found)
+        decide(columns, np.append(point.weights, 0.0)[:, None], 1 / math.sqrt(columns.shape[1]), found)
         return found[:, 0]
 
     def variances(self, which: int = 1) -> np.ndarray:
