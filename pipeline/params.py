@@ -67,7 +67,7 @@ class Params:
         searching = self.partitioner in found and self.map.given(found[self.partitioner]) is None
         for name, one in of.items():
             if isinstance(one, Learner):
-                found[name] = one.resolved(found[name], searching=searching)
+                found[name] = one.resolved(one.for_task(found[name], self.task), searching=searching)
         try:
             refuse_unknown_unit(of, found)
             refuse_unknown_tables(of)
@@ -149,6 +149,12 @@ class Params:
     def width(self, learner: str, n_rows: int) -> Value | None:
         """The value of the map for a learner on cells; None: cross-validation chooses it."""
         return LEARNERS[learner].width(self.of(learner), self.map, self.map_options, n_rows)
+
+    def searches_for(self, learner: str, n_rows: int) -> bool:
+        """Whether cross-validation chooses anything for a learner, or for the map for it."""
+        one, options = LEARNERS[learner], self.of(learner)
+        of_map = one.on == "cells" and self.width(learner, n_rows) is None
+        return of_map or one.searches_C(options) or one.search(options, n_rows) is not None
 
     def searches_width(self, n_rows: int) -> bool:
         """Whether cross-validation chooses the value of the map for any learner."""

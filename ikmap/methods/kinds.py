@@ -111,6 +111,9 @@ class Real(Kind):
     """What to do instead, told to those who give infinity."""
     instead: str = field(default="", compare=False)
     """What to type instead, told to those who give something else."""
+    with_low: bool = False
+    with_high: bool = False
+    """Whether the ends of the interval are in it."""
 
     @property
     def metavar(self) -> str:
@@ -118,13 +121,18 @@ class Real(Kind):
 
     @property
     def expected(self) -> str:
-        limits = f"a number > {self.low:g}" + (f" and < {self.high:g}" if math.isfinite(self.high) else "")
+        limits = f"a number {'>=' if self.with_low else '>'} {self.low:g}"
+        limits += f" and {'<=' if self.with_high else '<'} {self.high:g}" if math.isfinite(self.high) else ""
         return " or ".join((limits + "," * bool(self.words), *map(repr, self.words)))
 
     @property
     def schema(self) -> dict[str, Any]:
-        limits = {"exclusiveMinimum": self.low} if math.isfinite(self.low) else {}
-        limits |= {"exclusiveMaximum": self.high} if math.isfinite(self.high) else {}
+        low, high = (
+            ("minimum", "exclusiveMinimum")[not self.with_low],
+            ("maximum", "exclusiveMaximum")[not self.with_high],
+        )
+        limits = {low: self.low} if math.isfinite(self.low) else {}
+        limits |= {high: self.high} if math.isfinite(self.high) else {}
         return or_words({"type": "number", **limits}, self.words)
 
     def parse(self, text: str) -> float | str:
@@ -142,7 +150,8 @@ class Real(Kind):
         if not math.isfinite(value):
             instead = self.endless if self.endless and value == math.inf else self.instead
             refuse(value, self.expected.replace("a number", "a finite number", 1), instead)
-        if not self.low < value < self.high:
+        inside = self.low < value < self.high
+        if not inside and not (self.with_low and value == self.low) and not (self.with_high and value == self.high):
             refuse(value, self.expected, self.instead)
         return float(value)
 

@@ -35,6 +35,7 @@ from ikmap.methods.linear_on_cells import LOGISTIC, SVM
 from ikmap.methods.map import Map
 from ikmap.methods.mondrian import MONDRIAN
 from ikmap.methods.nogd import NOGD
+from ikmap.methods.norma import NORMA
 from ikmap.methods.ogd import OGD, OGD_DUAL, OGD_NAIVE
 from ikmap.methods.options import OptionError, Spec
 from ikmap.methods.reserved import reserved_among
@@ -273,6 +274,7 @@ for _one in (
     OGD,
     OGD_NAIVE,
     OGD_DUAL,
+    NORMA,
     ISOLATION_SVM,
     KERNEL_OGD,
     NOGD,
