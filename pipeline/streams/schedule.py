@@ -16,6 +16,7 @@ from pipeline.running.dispatch import Task
 from pipeline.running.stage import Context, Record
 from pipeline.storage.fitted import Fitted
 from pipeline.storage.whole import is_whole
+from pipeline.streams.alerts import Alerts
 from pipeline.streams.grow import Growing, map_and_grow, save_grown
 from pipeline.streams.stream import Participant, learn_chunk, learn_initial, map_chunk, save_state
 from pipeline.training.traces import as_result
@@ -73,6 +74,8 @@ class Schedule:
         Of predicting and learning, for each.
     n_threads : int
         Of a learner.
+    alerts : Alerts, optional
+        Told of those that records speak of.
     """
 
     def __init__(
@@ -83,7 +86,9 @@ class Schedule:
         participants: list[Participant],
         limit_seconds: float | None,
         n_threads: int,
+        alerts: Alerts | None = None,
     ) -> None:
+        self.alerts = alerts
         self.context, self.stream, self.arrivals, self.participants = context, stream, arrivals, participants
         self.limit_seconds, self.n_threads, self.task = limit_seconds, n_threads, stream.task()
         self.fitted = list({c.fitted.label: c.fitted for c in participants if c.fitted is not None}.values())
@@ -254,10 +259,14 @@ class Schedule:
         left = not self.arrivals.ended or self.next(learner) < self.arrivals.chunks
         if left and self.limit_seconds is not None and self._spent[learner] > self.limit_seconds:
             self.stopped.add(learner)
+        if self.alerts is not None:
+            self.alerts.note(learner, record.pop("alerts", ()))
 
     def _tell(self) -> None:
         racing = [self.next(name) for name in self._learned if name not in self.stopped]
         self.arrivals.learned(min(racing, default=self.arrivals.chunks))
+        if self.alerts is not None:
+            self.alerts.send(self.rows)
 
     def next(self, learner: str) -> int:
         """Chunk that a learner is at; -1: the initial rows."""

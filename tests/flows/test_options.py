@@ -19,7 +19,8 @@ import pytest
 
 from flows.cli import run_command
 from flows.options import page as options_page
-from flows.options.batch import BatchOptions, OnlineOptions
+from flows.options.batch import BatchOptions
+from flows.options.online import OnlineOptions
 from flows.options.reproduce import ReproduceOptions
 from flows.options.score import ScoreOptions
 from flows.runs.batch import batch_params
@@ -76,7 +77,15 @@ DATASET = BatchOptions(
 )
 TREES = BatchOptions(dataset="a9a", partitioner="mondrian", lifetime=2.5)
 ONLINE = OnlineOptions(
-    input="x.csv", label="y", learner=("nogd",), initial=10, block_rows=7, limit_seconds=2.5, order="file"
+    input="x.csv",
+    label="y",
+    learner=("idk",),
+    initial=10,
+    block_rows=7,
+    limit_seconds=2.5,
+    order="file",
+    alerts="-",
+    warm_up=5,
 )
 SCORE = ScoreOptions(
     model="runs/x", learner="svm", input="new.npy", format="npy", label="y", output="out.parquet",

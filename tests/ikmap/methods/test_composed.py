@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from flows.options.batch import BatchOptions, OnlineOptions
+from flows.options.batch import BatchOptions
+from flows.options.online import OnlineOptions
 from ikmap import IsolationKernelMap
 from ikmap.cells import in_wider_layout
 from ikmap.device import Host
