@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 from flows.options.batch import CLUSTER, DATA, OUTPUT, RUN, CommonOptions
-from flows.options.online import STREAM
 from flows.options.methods import with_options_of
+from flows.options.online import STREAM
 from ikmap.methods import option
 from ikmap.methods.kinds import Choice, Flag, Integer, Names, Real, Text
 from ikmap.methods.options import OptionError

@@ -37,6 +37,7 @@ from ikmap.methods.mondrian import MONDRIAN
 from ikmap.methods.nogd import NOGD
 from ikmap.methods.ogd import OGD, OGD_DUAL, OGD_NAIVE
 from ikmap.methods.options import OptionError, Spec
+from ikmap.methods.quantile import QUANTILE
 from ikmap.methods.reserved import reserved_among
 from ikmap.methods.ridge import RIDGE
 from ikmap.methods.rounds import RoundsLearner
@@ -274,6 +275,7 @@ for _one in (
     OGD_NAIVE,
     OGD_DUAL,
     ISOLATION_SVM,
+    QUANTILE,
     KERNEL_OGD,
     NOGD,
     ADARAKER,

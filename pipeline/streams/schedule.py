@@ -305,7 +305,7 @@ class Schedule:
         figure = float(self.task.score(scored[-1], n_seen)) if n_seen else None
         return {
             **parameter,
-            **({} if figure is None else self.task.implied(figure) | self._figures(records)),
+            **({} if figure is None else self.task.implied(figure) | self._figures(name, records)),
             key: figure,
             "rows": n_seen,
             "stopped_early": participant.learner in self.stopped,
@@ -324,11 +324,12 @@ class Schedule:
             **as_result(name, blocks[:, 5:]),
         }
 
-    def _figures(self, records: list[Record]) -> dict[str, Any]:
+    def _figures(self, learner: str, records: list[Record]) -> dict[str, Any]:
         """What the task says of all rows that were predicted, if it counts more than their scores."""
         if not self.task.tallies_streams:
             return {}
-        return self.task.figures(self.task.total([record["tally"] for record in records]))
+        task = self.context.params.judged(learner, self.task)
+        return task.figures(task.total([record["tally"] for record in records]))
 
 
 def _map_name(k: int) -> str:

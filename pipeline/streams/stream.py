@@ -103,7 +103,7 @@ def learn_chunk(stream: Stream, params: Params, participant: Participant, k: int
         _keep(participant, k + 1, state)
         return _record(stream, participant, k, done)
     rows, labels = _rows(stream, participant, k), stream.labels(k, participant.predictions)
-    n, task = stream.rows_of(k), stream.task()
+    n, task = stream.rows_of(k), params.judged(participant.learner, stream.task())
     decisions, targets, blocks = [], [], []
     numbers, first = stream.numbers(k), stream.first_of(k)
     alerts: list[Alert] = []

@@ -75,7 +75,9 @@ DATASET = BatchOptions(
     kernel="egmm",
     le=2.0,
 )
-TREES = BatchOptions(dataset="a9a", partitioner="mondrian", lifetime=2.5)
+TREES = BatchOptions(
+    dataset="a9a", partitioner="mondrian", lifetime=2.5, learner=("quantile",), quantiles="0.1,0.9", task="regression"
+)
 ONLINE = OnlineOptions(
     input="x.csv",
     label="y",
@@ -266,7 +268,7 @@ GIVEN: dict[str, dict[str, object]] = {
     "code": {"partitioner": "gcws", "code": "0-bit"},
     "chi2_order": {"chi2_order": 2}, "alert_rate": {"alert_rate": 0.1}, "half_life": {"half_life": 100.0},
     "lifetime": {"partitioner": "mondrian", "lifetime": 0.5},
-    "p": {"partitioner": "gcws", "p": 1.0}, "le": {"kernel": "egmm", "le": 2.0},
+    "quantiles": {"quantiles": "0.1,0.9"}, "p": {"partitioner": "gcws", "p": 1.0}, "le": {"kernel": "egmm", "le": 2.0},
 }  # fmt: skip
 
 
