@@ -9,8 +9,10 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from difflib import get_close_matches
-from typing import Any, NoReturn
+from itertools import pairwise
+from typing import Any, ClassVar, NoReturn
 
 _PASSWORD = re.compile(r"^[A-Za-z][\w+.-]*://[^/?#]*:[^/?#]*@")
 LONGEST = 60
@@ -221,6 +223,38 @@ class OneOrMore(Choice):
             if name in self.alone and len(found) > 1:
                 raise ValueError(f"found {name!r} with others, expected it alone")
         return ",".join(found)
+
+
+@dataclass(frozen=True)
+class Levels(Kind):
+    """Ascending numbers in (0, 1) with commas between (in TOML also an array), as a text: "0.05,0.5,0.95"."""
+
+    PATTERN: ClassVar[str] = r"^\s*0?\.\d+\s*(,\s*0?\.\d+\s*)*$"
+
+    @property
+    def metavar(self) -> str:
+        return "Q,..."
+
+    @property
+    def expected(self) -> str:
+        return "ascending numbers > 0 and < 1 with commas between, such as 0.05,0.5,0.95"
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        return {"type": "string", "pattern": self.PATTERN}
+
+    def check(self, value: Any) -> str:
+        words = value.split(",") if isinstance(value, str) else value
+        if not isinstance(words, list | tuple) or not words:
+            refuse(value, self.expected)
+        try:
+            numbers = [float(word) for word in words]
+        except (TypeError, ValueError):
+            refuse(value, self.expected)
+        ascending = all(low < high for low, high in pairwise(numbers))
+        if not ascending or not all(0.0 < number < 1.0 for number in numbers):
+            refuse(value, self.expected)
+        return ",".join(format(Decimal(repr(number)), "f") for number in numbers)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 from cluster import ClusterHandle, connect
-from flows.options.batch import BatchOptions, OnlineOptions
+from flows.options.batch import BatchOptions
+from flows.options.online import OnlineOptions
 from flows.options.score import ScoreOptions
 from flows.runs.batch import run as run_batch
 from flows.runs.online import run as run_online
