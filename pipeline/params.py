@@ -10,6 +10,7 @@ from ikmap.methods import LEARNERS, Learner, Map, Method, OptionError, method
 from ikmap.methods.map import Value
 from ikmap.methods.registry import known
 from ikmap.methods.sharing import chosen, options_of, refuse_unknown_tables, refuse_unknown_unit, shared_out
+from ikmap.tasks import LearningTask
 from pipeline.errors import InputError
 
 
@@ -160,6 +161,10 @@ class Params:
         """Whether cross-validation chooses the value of the map for any learner."""
         on_cells = [name for name in self.learners if LEARNERS[name].on == "cells"]
         return any(self.width(name, n_rows) is None for name in on_cells)
+
+    def judged(self, learner: str, task: LearningTask) -> LearningTask:
+        """The task as the decisions of a learner are to be read."""
+        return LEARNERS[learner].judged(self.of(learner), task)
 
     @property
     def t(self) -> int:

@@ -9,6 +9,7 @@ from ikmap.estimators.norma_detector import CellNormaDetector
 from ikmap.estimators.novelty import IDKDetector
 from ikmap.estimators.online import CellOGDClassifier
 from ikmap.estimators.online_regressor import CellOGDRegressor
+from ikmap.estimators.quantiles import IsolationQuantileRegressor
 from ikmap.estimators.regressors import CellRidge
 from ikmap.estimators.svr import CellSVR
 
@@ -25,6 +26,7 @@ __all__ = [
     "GCWSMap",
     "IDKDetector",
     "IsolationKernelMap",
+    "IsolationQuantileRegressor",
     "MondrianMap",
     "MondrianRegressor",
 ]

@@ -186,6 +186,10 @@ class Learner:
         """
         return task.weights(targets)
 
+    def judged(self, options: Any, task: LearningTask) -> LearningTask:
+        """The task as this learner's decisions are to be read, where they say more than one prediction a row."""
+        return task
+
     def refused(self, rows: Any) -> tuple[int, int, float, str] | None:
         """Row, column (from 0), value and what is expected in its place, of the first value that it cannot take.
 

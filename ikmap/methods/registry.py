@@ -39,6 +39,7 @@ from ikmap.methods.norma import NORMA
 from ikmap.methods.norma_dual import NORMA_DUAL
 from ikmap.methods.ogd import OGD, OGD_DUAL, OGD_NAIVE
 from ikmap.methods.options import OptionError, Spec
+from ikmap.methods.quantile import QUANTILE
 from ikmap.methods.reserved import reserved_among
 from ikmap.methods.ridge import RIDGE
 from ikmap.methods.rounds import RoundsLearner
@@ -277,6 +278,7 @@ for _one in (
     OGD_DUAL,
     NORMA,
     ISOLATION_SVM,
+    QUANTILE,
     KERNEL_OGD,
     NORMA_DUAL,
     NOGD,

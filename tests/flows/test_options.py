@@ -19,7 +19,8 @@ import pytest
 
 from flows.cli import run_command
 from flows.options import page as options_page
-from flows.options.batch import BatchOptions, OnlineOptions
+from flows.options.batch import BatchOptions
+from flows.options.online import OnlineOptions
 from flows.options.reproduce import ReproduceOptions
 from flows.options.score import ScoreOptions
 from flows.runs.batch import batch_params
@@ -67,6 +68,7 @@ DATASET = BatchOptions(
     test_size=0.5,
     partitioner="gcws",
     p=2.0,
+    bits=512,
     code="0-bit",
     learner=("svr", "kernel-svm"),
     epsilon=0.25,
@@ -74,7 +76,9 @@ DATASET = BatchOptions(
     kernel="egmm",
     le=2.0,
 )
-TREES = BatchOptions(dataset="a9a", partitioner="mondrian", lifetime=2.5)
+TREES = BatchOptions(
+    dataset="a9a", partitioner="mondrian", lifetime=2.5, learner=("quantile",), quantiles="0.1,0.9", task="regression"
+)
 NORMA = BatchOptions(
     dataset="a9a", task="novelty", learner=("norma",), nu=0.25, schedule="horizon", horizon=9000, regularization=0.0,
     clip_rho=True, iterate="last",
@@ -83,7 +87,15 @@ NUMBERS = BatchOptions(dataset="a9a", learner=("norma",), threshold=2.0, offset=
 DUAL = BatchOptions(dataset="a9a", learner=("norma-dual",), truncation=0.25)
 SAMPLES = (BATCH, DATASET, TREES, NORMA, NUMBERS, DUAL)
 ONLINE = OnlineOptions(
-    input="x.csv", label="y", learner=("nogd",), initial=10, block_rows=7, limit_seconds=2.5, order="file"
+    input="x.csv",
+    label="y",
+    learner=("idk",),
+    initial=10,
+    block_rows=7,
+    limit_seconds=2.5,
+    order="file",
+    alerts="-",
+    warm_up=5,
 )
 SCORE = ScoreOptions(
     model="runs/x", learner="svm", input="new.npy", format="npy", label="y", output="out.parquet",
@@ -132,8 +144,19 @@ def test_samples_leave_no_option_at_its_default():
 @pytest.mark.parametrize(
     "options",
     [BatchOptions(), *SAMPLES, OnlineOptions(), ONLINE, SCORE, REPRODUCE],
-    ids=["default batch", "batch", "data set", "trees", "novelty", "numbers", "dual",
-         "default online", "online", "score", "reproduce"],
+    ids=[
+        "default batch",
+        "batch",
+        "data set",
+        "trees",
+        "novelty",
+        "numbers",
+        "dual",
+        "default online",
+        "online",
+        "score",
+        "reproduce",
+    ],
 )
 def test_round_trips(options):
     kind = type(options)
@@ -262,13 +285,13 @@ GIVEN: dict[str, dict[str, object]] = {
     "gamma": {"gamma": 0.5}, "b": {"b": 50}, "rank": {"rank": 5}, "points": {"points": "violators"},
     "average": {"average": True}, "features": {"features": 9}, "decay": {"decay": 0.1},
     "flavour": {"flavour": "script"}, "online_loss": {"online_loss": "logistic"}, "sigma_is": {"sigma_is": "width"},
-    "code": {"partitioner": "gcws", "code": "0-bit"},
+    "code": {"partitioner": "gcws", "code": "0-bit"}, "bits": {"partitioner": "gcws", "bits": 300},
     "chi2_order": {"chi2_order": 2}, "alert_rate": {"alert_rate": 0.1}, "half_life": {"half_life": 100.0},
     "lifetime": {"partitioner": "mondrian", "lifetime": 0.5},
     "nu": {"nu": 0.3}, "schedule": {"schedule": "root"}, "horizon": {"schedule": "horizon", "horizon": 100},
     "regularization": {"regularization": 0.5}, "offset": {"offset": "no"}, "threshold": {"threshold": 2.0},
     "truncation": {"truncation": 0.1}, "clip_rho": {"clip_rho": True}, "iterate": {"iterate": "mean"},
-    "p": {"partitioner": "gcws", "p": 1.0}, "le": {"kernel": "egmm", "le": 2.0},
+    "quantiles": {"quantiles": "0.1,0.9"}, "p": {"partitioner": "gcws", "p": 1.0}, "le": {"kernel": "egmm", "le": 2.0},
 }  # fmt: skip
 
 

@@ -17,8 +17,8 @@ SYSTEM = "norma-dual"
 NOTE = (
     "One pass over the training digits in the order of the file, without labels: Gaussian kernel, steps of "
     "1 / sqrt(t), rho not clipped. Margin errors: digits with f(x) < rho as they came. Worst: the lowest f(x) - rho, "
-    "by the mean of all functions on the way, and, in the second picture, by the one after the pass, which rests on the "
-    "few digits that were margin errors: what is unlike these is first there, odd or not."
+    "by the mean of all functions on the way; and, in the second picture, by the function after the pass, which rests "
+    "on the few digits that were margin errors: what is unlike these is first there, odd or not."
 )
 GRIDS = {
     "figure1": ("mean of all functions", "mean_", ("errors", "train", "test")),
