@@ -14,6 +14,7 @@ NAMES = (
     "gram",
     "ogd",
     "online",
+    "norma",
     "predictor",
     "libsvm_text",
     "pipeline",

@@ -104,7 +104,7 @@ class Integer(Kind):
 
 @dataclass(frozen=True)
 class Real(Kind):
-    """A finite number in the open interval (low, high), or one of the words."""
+    """A finite number in (low, high), and at its ends where it is `with` these, or one of the words."""
 
     low: float
     high: float = math.inf
@@ -115,7 +115,6 @@ class Real(Kind):
     """What to type instead, told to those who give something else."""
     with_low: bool = False
     with_high: bool = False
-    """Whether the ends of the interval are in it."""
 
     @property
     def metavar(self) -> str:
@@ -123,18 +122,15 @@ class Real(Kind):
 
     @property
     def expected(self) -> str:
-        limits = f"a number {'>=' if self.with_low else '>'} {self.low:g}"
-        limits += f" and {'<=' if self.with_high else '<'} {self.high:g}" if math.isfinite(self.high) else ""
+        limits = f"a number >{'=' * self.with_low} {self.low:g}"
+        limits += f" and <{'=' * self.with_high} {self.high:g}" if math.isfinite(self.high) else ""
         return " or ".join((limits + "," * bool(self.words), *map(repr, self.words)))
 
     @property
     def schema(self) -> dict[str, Any]:
-        low, high = (
-            ("minimum", "exclusiveMinimum")[not self.with_low],
-            ("maximum", "exclusiveMaximum")[not self.with_high],
-        )
+        low, high = "minimum" if self.with_low else "exclusiveMinimum", "exclusiveMaximum"
         limits = {low: self.low} if math.isfinite(self.low) else {}
-        limits |= {high: self.high} if math.isfinite(self.high) else {}
+        limits |= {"maximum" if self.with_high else high: self.high} if math.isfinite(self.high) else {}
         return or_words({"type": "number", **limits}, self.words)
 
     def parse(self, text: str) -> float | str:
@@ -152,9 +148,9 @@ class Real(Kind):
         if not math.isfinite(value):
             instead = self.endless if self.endless and value == math.inf else self.instead
             refuse(value, self.expected.replace("a number", "a finite number", 1), instead)
-        inside = self.low < value < self.high
-        if not inside and not (self.with_low and value == self.low) and not (self.with_high and value == self.high):
-            refuse(value, self.expected, self.instead)
+        ends = (self.with_low and value == self.low) or (self.with_high and value == self.high)
+        if not ends and not self.low < value < self.high:
+            refuse(value, self.expected)
         return float(value)
 
 
