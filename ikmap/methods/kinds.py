@@ -104,7 +104,7 @@ class Integer(Kind):
 
 @dataclass(frozen=True)
 class Real(Kind):
-    """A finite number in (low, high), and at its ends where it is `with` these, or one of the words."""
+    """A finite number between low and high, or one of the `closed` ends of that interval, or one of the words."""
 
     low: float
     high: float = math.inf
@@ -113,8 +113,7 @@ class Real(Kind):
     """What to do instead, told to those who give infinity."""
     instead: str = field(default="", compare=False)
     """What to type instead, told to those who give something else."""
-    with_low: bool = False
-    with_high: bool = False
+    closed: tuple[float, ...] = ()
 
     @property
     def metavar(self) -> str:
@@ -122,15 +121,16 @@ class Real(Kind):
 
     @property
     def expected(self) -> str:
-        limits = f"a number >{'=' * self.with_low} {self.low:g}"
-        limits += f" and <{'=' * self.with_high} {self.high:g}" if math.isfinite(self.high) else ""
+        limits = f"a number >{'=' * (self.low in self.closed)} {self.low:g}"
+        limits += f" and <{'=' * (self.high in self.closed)} {self.high:g}" if math.isfinite(self.high) else ""
         return " or ".join((limits + "," * bool(self.words), *map(repr, self.words)))
 
     @property
     def schema(self) -> dict[str, Any]:
-        low, high = "minimum" if self.with_low else "exclusiveMinimum", "exclusiveMaximum"
-        limits = {low: self.low} if math.isfinite(self.low) else {}
-        limits |= {"maximum" if self.with_high else high: self.high} if math.isfinite(self.high) else {}
+        ends = {"inimum": self.low, "aximum": self.high}
+        limits = {
+            ("m" if at in self.closed else "exclusiveM") + end: at for end, at in ends.items() if math.isfinite(at)
+        }
         return or_words({"type": "number", **limits}, self.words)
 
     def parse(self, text: str) -> float | str:
@@ -148,9 +148,8 @@ class Real(Kind):
         if not math.isfinite(value):
             instead = self.endless if self.endless and value == math.inf else self.instead
             refuse(value, self.expected.replace("a number", "a finite number", 1), instead)
-        ends = (self.with_low and value == self.low) or (self.with_high and value == self.high)
-        if not ends and not self.low < value < self.high:
-            refuse(value, self.expected)
+        if not self.low < value < self.high and value not in self.closed:
+            refuse(value, self.expected, self.instead)
         return float(value)
 
 
