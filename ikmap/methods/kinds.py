@@ -121,16 +121,14 @@ class Real(Kind):
 
     @property
     def expected(self) -> str:
-        limits = f"a number >{'=' * (self.low in self.closed)} {self.low:g}"
-        limits += f" and <{'=' * (self.high in self.closed)} {self.high:g}" if math.isfinite(self.high) else ""
+        to = f" and <{'=' * (self.high in self.closed)} {self.high:g}" if math.isfinite(self.high) else ""
+        limits = f"a number >{'=' * (self.low in self.closed)} {self.low:g}{to}"
         return " or ".join((limits + "," * bool(self.words), *map(repr, self.words)))
 
     @property
     def schema(self) -> dict[str, Any]:
-        ends = {"inimum": self.low, "aximum": self.high}
-        limits = {
-            ("m" if at in self.closed else "exclusiveM") + end: at for end, at in ends.items() if math.isfinite(at)
-        }
+        ends = (("inimum", self.low), ("aximum", self.high))
+        limits = {("m" if at in self.closed else "exclusiveM") + of: at for of, at in ends if math.isfinite(at)}
         return or_words({"type": "number", **limits}, self.words)
 
     def parse(self, text: str) -> float | str:
