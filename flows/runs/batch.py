@@ -223,6 +223,9 @@ def batch_params(options: BatchOptions) -> Params:
         order="shuffled" if options.order == "auto" else options.order,
         task=options.task,
         scale=options.scale,
+        select_by=options.select_by,
+        calibration=options.calibration,
+        threshold=options.threshold,
         seed=options.seed,
         shard_rows=options.shard_rows,
     )

@@ -178,6 +178,10 @@ class Learner:
         """
         return task.weights(targets)
 
+    def log_odds(self, options: Any) -> bool:
+        """Whether decisions are log odds of the classes, so that they are probabilities without a calibration."""
+        return False
+
     def refused(self, rows: Any) -> tuple[int, int, float, str] | None:
         """Row, column (from 0), value and what is expected in its place, of the first value that it cannot take.
 

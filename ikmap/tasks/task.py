@@ -13,6 +13,8 @@ from dataclasses import asdict, dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Self
 
+from ikmap.tasks.figure import Figure, Judge
+
 if TYPE_CHECKING:
     import numpy as np
 
@@ -20,60 +22,6 @@ if TYPE_CHECKING:
 
 type Found = Mapping[str, Any]
 """JSON values that stand for the labels of some rows, beside an array of one value a row."""
-
-
-@dataclass(frozen=True)
-class Figure:
-    """The figure of a task that comes first: in tables, curves, one-line results, and what a search goes by.
-
-    Attributes
-    ----------
-    key : str
-        In ``metrics.json``.
-    unit : {"share", "number"}
-        A share lies in [0, 1]; a number is shown as it is.
-    of_test, of_stream : str
-        What it is, after "accuracy: ", of {rows} test rows ({which}) and of a stream.
-    so_far : str
-        A sentence on what its curve along the rows shows.
-    lead, lead_of_stream : str
-        What a learner did, after its name: with {value} and {rows}, as "12 test rows".
-    table : str
-        For the heading of a table.
-    higher_is_better : bool
-    ranks : bool
-        Whether the learner with the best one is the best; else the first of a run comes first in its report.
-    """
-
-    key: str
-    unit: Literal["share", "number"]
-    of_test: str
-    of_stream: str
-    so_far: str
-    lead: str
-    lead_of_stream: str
-    table: str
-    higher_is_better: bool = True
-    ranks: bool = True
-
-    @property
-    def title(self) -> str:
-        """For a heading."""
-        return self.words[:1].upper() + self.words[1:]
-
-    @property
-    def words(self) -> str:
-        """Its name for people."""
-        return self.key.replace("_", " ")
-
-    @property
-    def schema(self) -> dict[str, Any]:
-        """JSON Schema of its values."""
-        return {"type": "number", **({"minimum": 0, "maximum": 1} if self.unit == "share" else {})}
-
-    def line(self, value: float) -> str:
-        """Name and value: "accuracy 0.8412"."""
-        return f"{self.words} {value:.4f}"
 
 
 @dataclass(frozen=True)
@@ -135,6 +83,8 @@ class LearningTask:
         Whether ``--task auto`` may choose it, by the labels (:mod:`ikmap.tasks.by_labels`).
     undecided : bool
         Whether it only stands for a task that :meth:`find` finds.
+    criteria : tuple of str
+        What else than :attr:`figure` a search may go by (:meth:`judge`).
     figure : Figure
     told_of_labels, told_of_rows, told : mapping of str to mapping
         What :meth:`about`, :meth:`counted` and, beside the figure, :meth:`figures` say in ``metrics.json``: the JSON
@@ -152,6 +102,7 @@ class LearningTask:
     tallies_streams: ClassVar[bool] = False
     by_labels: ClassVar[bool] = False
     undecided: ClassVar[bool] = False
+    criteria: ClassVar[tuple[str, ...]] = ()
     figure: ClassVar[Figure]
     told_of_labels: ClassVar[Mapping[str, Mapping[str, Any]]] = MappingProxyType({})
     told_of_rows: ClassVar[Mapping[str, Mapping[str, Any]]] = MappingProxyType({})
@@ -308,7 +259,49 @@ class LearningTask:
         """What these columns hold."""
         return {"prediction": self.decode(self.predict(decision))}
 
+    # How decisions are read: as probabilities, and by which threshold.
+
+    @property
+    def reads(self) -> str:
+        """Why its decisions become no probabilities, after "found"; empty: they may."""
+        return f"--task {self.name}, which has no classes"
+
+    def decided_by_threshold(self) -> str:
+        """Why no threshold can be chosen, after "found"; empty: one can."""
+        return self.reads
+
+    @property
+    def most_evidence(self) -> int | None:
+        """How many rows of a fold say enough; None: any number is taken."""
+        return None
+
+    def evidence(self, target: np.ndarray, decision: np.ndarray) -> Tally:
+        """What some rows that were not learned from say of how decisions are to be read."""
+        raise NotImplementedError
+
+    def evidence_from(self, values: Sequence[Any]) -> Tally:
+        """The sum of what :meth:`Tally.as_json` has made of some evidence."""
+        raise NotImplementedError
+
+    def read_by(self, reading: Any) -> Self:  # noqa: ARG002
+        """The same task with decisions read so (a :class:`~ikmap.tasks.reading.Reading`); None: as they are."""
+        return self
+
+    def probabilities(self, decision: np.ndarray) -> np.ndarray | None:  # noqa: ARG002
+        """Probability of each class, shape (n, classes); None: there are none."""
+        return None
+
     # How good they are.
+
+    def judge(self, by: str = "") -> Judge:
+        """What a search goes by: :attr:`figure`, or one of :attr:`criteria`."""
+        assert not by or by == self.figure.key
+        return self
+
+    @classmethod
+    def figure_of(cls, by: str) -> Figure:  # noqa: ARG003
+        """That of :meth:`judge`."""
+        return cls.figure
 
     def tally(self, target: np.ndarray, decision: np.ndarray) -> Tally:
         """What some rows say of the learner that made these decisions, shape (n, K)."""

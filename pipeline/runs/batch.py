@@ -16,13 +16,14 @@ from ikmap.methods.search import numbers_of, shown
 from pipeline.datasets.registry import ResolvedDataset
 from pipeline.errors import InputError
 from pipeline.params import Params
-from pipeline.rows.prepared import DATA, Preparation, count_targets
+from pipeline.rows.prepared import DATA, Preparation, PreparedRows, count_targets
 from pipeline.running.compiling import prepare, words_of
 from pipeline.running.healing import until_whole
 from pipeline.running.side_by_side import side_by_side
 from pipeline.running.stage import Context
 from pipeline.runs.metrics import Invocation, finish_run, records_of_stages
 from pipeline.runs.plan import DataSizes, largest_of, largest_value, least_plan, make_plan
+from pipeline.stages.calibrate import calibrate, is_asked, refuse_readings
 from pipeline.stages.cells import cells, explain
 from pipeline.stages.evaluate import evaluate
 from pipeline.stages.ingest import ingest
@@ -74,7 +75,8 @@ def run_batch(
 
     ingested, mapped, selection, learners = found
     # Learners side by side end in any order; each is shown whole.
-    last = [f"{what}:{name}" for name in learners for what in ("train", "evaluate")]
+    steps = ("train", *(["calibrate"] if is_asked(context.params) else []), "evaluate")
+    last = [f"{what}:{name}" for name in learners for what in steps]
     stages = records_of_stages(run, done_before, last)
     seconds = {record["name"]: record["seconds"] for record in stages}
     return finish_run(
@@ -124,6 +126,7 @@ def _stages(
     check_least(context, data, invocation)
     compile_words(context, {source.format for source in data.sources if source})
     ingested = step("ingest", partial(ingest, context, data))
+    refuse_readings(params, PreparedRows(context.store, "train"))
     selection = None
     if searches(params):
         check_largest(context, ingested, invocation)
@@ -155,8 +158,12 @@ def _stages(
         asked = replace(context, params=params.setting(name, C=Cs[name])) if name in Cs else context
         of = fitted[on_cells[name]] if name in on_cells else None
         trained = step(f"train:{name}", partial(train, asked, name, of, values.get(name), threads))
-        tested = step(f"evaluate:{name}", partial(evaluate, context, name, of, trained["content_hash"]))
-        return {**tested, **trained}
+        read: Result = {}
+        if is_asked(params):
+            read = step(f"calibrate:{name}", partial(calibrate, asked, name, of, values.get(name), threads))
+        hashes = trained["content_hash"], read.get("reading_hash")
+        tested = step(f"evaluate:{name}", partial(evaluate, context, name, of, *hashes))
+        return {**tested, **trained, **read}
 
     chains = {name: partial(learn, name) for name in params.learners}
     learners = side_by_side(chains) if apart else {name: chain() for name, chain in chains.items()}
