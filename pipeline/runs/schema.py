@@ -108,8 +108,8 @@ def _add_figures(parts: Schema, tasks: Iterable[type[LearningTask]]) -> None:
                 "additionalProperties": values,
             }
             selection[f"{key}_by_C"] = {
-                "description": "By learner, by value of the map's parameter: cross-validated, at each C, as far as every "
-                "fold tried them.",
+                "description": "By learner, by value of the map's parameter: cross-validated, at each C, as far as "
+                "every fold tried them.",
                 "type": "object",
                 "additionalProperties": {"type": "array", "items": values, "minItems": 1},
             }
