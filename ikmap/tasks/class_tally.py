@@ -28,8 +28,8 @@ class ClassTally:
     scores : ClassScores
     probabilities : ProbabilityTally or None
         None: there are none.
-    worst : list of (row number, true class, predicted class, how wrong)
-        Wrong ones only; the worst first, ties by row number.
+    worst : list of (row number, true class, predicted class, how wrong, distance)
+        Wrong ones only; the worst first, ties by how far the decision is from being right, then by row number.
     """
 
     counts: np.ndarray
@@ -47,7 +47,7 @@ class ClassTally:
         return int(self.counts.trace())
 
     def __add__(self, other: Self) -> Self:
-        worst = sorted([*self.worst, *other.worst], key=lambda found: (-found[3], found[0]))[:MOST_WORST]
+        worst = sorted([*self.worst, *other.worst], key=lambda found: (-found[3], -found[4], found[0]))[:MOST_WORST]
         mine, others = self.probabilities, other.probabilities
         both = mine + others if mine is not None and others is not None else mine or others
         return type(self)(self.counts + other.counts, self.scores + other.scores, both, worst)
@@ -98,7 +98,7 @@ class ClassTally:
             **({"curves": curves} if curves else {}),
             "worst": [
                 {"row": row, "true": labels[true], "predicted": labels[predicted], "off": off}
-                for row, true, predicted, off in self.worst
+                for row, true, predicted, off, _ in self.worst
             ],
         }
 
@@ -115,11 +115,13 @@ def shares_of(counts: np.ndarray) -> tuple[list[float | None], list[float | None
     return recall, precision, f1
 
 
-def worst_of(numbers: np.ndarray, target: np.ndarray, predicted: np.ndarray, off: np.ndarray) -> list[list[Any]]:
-    """The entries of :attr:`ClassTally.worst` of some rows; `off` says how wrong each is."""
+def worst_of(
+    numbers: np.ndarray, target: np.ndarray, predicted: np.ndarray, off: np.ndarray, distance: np.ndarray
+) -> list[list[Any]]:
+    """The entries of :attr:`ClassTally.worst` of some rows."""
     wrong = np.flatnonzero(predicted != target)
-    first = wrong[np.lexsort((numbers[wrong], -off[wrong]))[:MOST_WORST]]
-    return [[int(numbers[k]), int(target[k]), int(predicted[k]), float(off[k])] for k in first]
+    first = wrong[np.lexsort((numbers[wrong], -distance[wrong], -off[wrong]))[:MOST_WORST]]
+    return [[int(numbers[k]), int(target[k]), int(predicted[k]), float(off[k]), float(distance[k])] for k in first]
 
 
 def _mean(values: Sequence[float | None]) -> float | None:

@@ -306,13 +306,12 @@ class Classification(LearningTask):
         worst: list[list[Any]] = []
         if numbers is not None:
             rows = np.arange(target.size)
-            if probability is not None:
-                off = 1.0 - probability[rows, target]
-            elif decision.shape[1] == 1:
-                off = np.abs(decision[:, 0] - (0.0 if self.reading is None else self.reading.threshold))
+            if decision.shape[1] == 1:
+                distance = np.abs(decision[:, 0] - (0.0 if self.reading is None else self.reading.threshold))
             else:
-                off = decision[rows, predicted] - decision[rows, target]
-            worst = worst_of(numbers, target, predicted, off)
+                distance = decision[rows, predicted] - decision[rows, target]
+            off = distance if probability is None else 1.0 - probability[rows, target]
+            worst = worst_of(numbers, target, predicted, off, distance)
         known = None if probability is None else ProbabilityTally.of(target, probability)
         return ClassTally(counts, ClassScores.of(target, decision), known, worst)
 
@@ -363,7 +362,7 @@ class Classification(LearningTask):
             ("average precision", figures.get("average_precision"), "number"),
             ("log loss", figures.get("log_loss"), "number"),
             ("Brier score", figures.get("brier"), "number"),
-            ("expected calibration error", figures.get("calibration_error"), "number"),
+            ("calibration error", figures.get("calibration_error"), "number"),
         ]
 
     @classmethod
