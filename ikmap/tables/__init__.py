@@ -9,9 +9,29 @@
 Open ``plan.py`` first. What is computed for a row depends on no row beside it.
 """
 
-from ikmap.tables.encoder import Encoder
-from ikmap.tables.plan import Asked, ColumnPlan, choose, fit
-from ikmap.tables.raw import CATEGORY, NUMBER, TIME, RawTable
-from ikmap.tables.statistics import Statistics
+from __future__ import annotations
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ikmap.tables.encoder import Encoder
+    from ikmap.tables.plan import Asked, ColumnPlan, choose, fit
+    from ikmap.tables.raw import CATEGORY, NUMBER, TIME, RawTable
+    from ikmap.tables.statistics import Statistics
+
+_PLACES = {
+    "encoder": ("Encoder",),
+    "plan": ("Asked", "ColumnPlan", "choose", "fit"),
+    "raw": ("CATEGORY", "NUMBER", "TIME", "RawTable"),
+    "statistics": ("Statistics",),
+}
 __all__ = ["CATEGORY", "NUMBER", "TIME", "Asked", "ColumnPlan", "Encoder", "RawTable", "Statistics", "choose", "fit"]
+
+
+def __getattr__(name: str) -> Any:
+    """Import on first use: the words of options need no NumPy."""
+    for module, names in _PLACES.items():
+        if name in names:
+            return getattr(import_module(f"{__name__}.{module}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 
@@ -25,11 +24,9 @@ from ikmap.tables.encoders import (
 )
 from ikmap.tables.raw import CATEGORY, NUMBER, TIME
 from ikmap.tables.statistics import MOST_LEVELS, LevelCounts, Statistics
+from ikmap.tables.words import CATEGORIES, NUMBERS, TIMES
 
 DROP = "drop"
-NUMBERS = ("none", "minmax", "standard", "quantile")
-CATEGORIES = ("onehot", "target", "count", "hash")
-TIMES = ("parts", "cycles", "both")
 BY_KIND = {NUMBER: NUMBERS, CATEGORY: CATEGORIES, TIME: TIMES}
 FEW_LEVELS = 32
 """Up to so many words have a feature each; more are encoded by their targets, or by how frequent they are."""

@@ -171,11 +171,11 @@ def drawn_rows(n: int, seed: int) -> np.ndarray:
     return np.sort(generator(seed, ENCODING).choice(n, DRAWN, replace=False, shuffle=False))
 
 
-def packed(words: Sequence[str]) -> np.ndarray:
-    """Words as bytes."""
+def packed(words: Sequence[Any]) -> np.ndarray:
+    """Words, or those of several columns, as bytes: JSON."""
     return np.frombuffer(json.dumps(list(words)).encode(), dtype=np.uint8).copy()
 
 
-def unpacked(packed_words: np.ndarray) -> tuple[str, ...]:
+def unpacked(packed_words: np.ndarray) -> tuple[Any, ...]:
     """What :func:`packed` gave."""
     return tuple(json.loads(packed_words.tobytes()))
