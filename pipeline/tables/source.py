@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -85,6 +85,21 @@ class TableSource(Source):
     def least_rows(self) -> int:
         return sum(file.least_rows() for file in self.files)
 
+    @property
+    def id_type(self) -> pa.DataType | None:
+        """Arrow type of the column that tells rows apart."""
+        if self.asked.id is None:
+            return None
+        types = dict(getattr(self.files[0], "fields", ()))
+        found = types.get(self.asked.id, pa.string())
+        return found.value_type if pa.types.is_dictionary(found) else found
+
+    @property
+    def unused(self) -> list[str]:
+        """Columns of the first file that are read for nothing."""
+        known = {self.label, self.asked.id, *(column.name for column in self.columns)}
+        return [name for name in self.files[0].names if name not in known]
+
     def said(self) -> list[str]:
         """How it is read, for people."""
         how = self.files[0].said()
@@ -142,12 +157,20 @@ class TableSource(Source):
             else:
                 cells = pa.chunked_array([pa.repeat(pa.scalar(fixed[self.label], pa.string()), rows)])
             y = self._labels(file, block, cells)
-        ids = by_name.get(self.asked.id) if self.asked.id is not None else None
+        ids = None if self.asked.id is None else self._ids(by_name, fixed, rows)
         plain = all(words is None for words in levels) and not np.isnan(X).any()
         return RawRows(
             X, y, block.first_line, block.n_bytes, None if plain else tuple(levels),
             None if len(self.files) == 1 else file.file.url, ids,
         )  # fmt: skip
+
+    def _ids(self, by_name: Mapping[str, Any], fixed: Mapping[str, str | None], rows: int) -> pa.ChunkedArray:
+        name = self.asked.id
+        assert name is not None
+        cells = by_name.get(name)
+        if cells is None:
+            cells = pa.chunked_array([pa.repeat(pa.scalar(fixed[name], pa.string()), rows)])
+        return cells.cast(self.id_type)
 
     def _where(self, file: TableFile, block: Block, name: str, row: int) -> str:
         return f"{file.file.url}: {file.unit} {block.first_line + row}, column {shown(name)}"
@@ -199,6 +222,7 @@ def open_table(
     asked: TableAsked = TableAsked(),  # noqa: B008 - immutable
     *,
     require_label: bool = True,
+    require_id: bool = True,
     columns: Sequence[ColumnPlan] | None = None,
     csv: CsvFormat = CsvFormat(),  # noqa: B008
     sizes: Sizes = Sizes(),  # noqa: B008
@@ -229,6 +253,8 @@ def open_table(
             "give files of one format"
         )
     names = first.names
+    if not require_id and asked.id not in names:
+        asked = replace(asked, id=None)
     asked.refuse_unknown(first.file.url, names)
     apart = {*asked.drop, *((asked.id,) if asked.id is not None else ())}
     at = choose_label(
@@ -252,6 +278,8 @@ def open_table(
             if name in features:
                 found[name] = asked.plan.get(name) or _plan_of_partition(name, files)
         columns = [found[name] for name in features]
+    elif not first.has_names:
+        columns = _by_position(given, [name for name in names if name != chosen and name not in apart], columns)
     needed = [*(column.name for column in columns), *((chosen,) if chosen else ()), *((asked.id,) if asked.id else ())]
     for file in files:
         for name in needed:
@@ -281,6 +309,12 @@ def open_table(
         text_labels=text,
         asked=asked,
     )
+
+
+def _by_position(given: str, names: Sequence[str], columns: Sequence[ColumnPlan]) -> list[ColumnPlan]:
+    """The columns of the training data under the numbers that they have in a file without names."""
+    check_columns(given, len(names), len(columns))
+    return [replace(column, name=name) for column, name in zip(columns, names, strict=True)]
 
 
 def _opened(named: Named, format: str, label: str | int | None, csv: CsvFormat) -> TableFile:
