@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from pipeline.datasets.registry import ResolvedDataset
     from pipeline.params import Params
     from pipeline.runs.metrics import Invocation
+    from pipeline.tables import TableAsked
     from pipeline.watching.events import Events
 
 
@@ -247,9 +249,10 @@ def find_data(options: BatchOptions, events: Events) -> ResolvedDataset:
     if options.input is not None:
         read = partial(readable, data_dir=folder, say=events.message, progress=downloading(events))
         return ResolvedDataset(
-            name="stdin" if options.input == "-" else Path(options.input).name.partition(".")[0] or "data",
+            name=name_of(options.input),
             train_url=read(options.input),
             test_url=None if options.test_input is None else read(options.test_input),
+            table=table_asked(options),
             task=options.task,
             format=options.format,
             label=options.label,
@@ -269,9 +272,42 @@ def find_data(options: BatchOptions, events: Events) -> ResolvedDataset:
         changes["n_columns"] = options.columns
     if options.inliers is not None:
         changes["inliers"] = options.inliers
+    if (table := table_asked(options)).as_json():
+        changes["table"] = table
     if options.test_size != 0.2 and data.test_url is None:
         changes["split"] = Split(fraction=1 - options.test_size)
     return replace(data, **changes)
+
+
+def name_of(given: str) -> str:
+    """What a run on this input is called."""
+    first = given.split(",")[0] if not Path(given).exists() else given
+    name = Path(re.split(r"[*?\[]", first)[0].rstrip("/") or "data").name.partition(".")[0]
+    return "stdin" if given == "-" else name or "data"
+
+
+def table_asked(options: BatchOptions) -> TableAsked:
+    """What the options ask of a table.
+
+    Raises
+    ------
+    InputError
+        The plan's file cannot be read.
+    """
+    from ikmap.tables import Asked
+    from pipeline.tables.plan_file import read_plan
+    from pipeline.tables.spec import TableAsked
+
+    more = {} if options.missing is None else {"missing": ("", *options.missing)}
+    return TableAsked(
+        drop=options.drop or (),
+        id=options.id,
+        categories=options.category or (),
+        above=options.above,
+        encode=Asked(options.encode_numbers, options.encode_categories, options.encode_times),
+        plan={} if options.columns_plan is None else read_plan(options.columns_plan),
+        **more,
+    )
 
 
 def downloading(events: Events) -> Callable[[str, int, int | None], None]:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from ikmap.tasks.class_tally import ClassTally
 
 MOST_LABELS = 1000
+MOST_ENCODED = 32
+"""Words of a table are encoded by the shares of up to so many classes."""
 MOST_FRACTIONS = 20
 """More different labels, of which one is no whole number, are hardly classes, unless the user says so."""
 BINARY, MULTICLASS = "binary", "multiclass"
@@ -177,6 +179,19 @@ class Classification(LearningTask):
                 "found training rows of one class only, expected at least two; give another --seed or split"
             )
         return {"class_counts_train": total}
+
+    def encoding_outputs(self) -> tuple[list[str], float]:
+        """The second of two classes; else every class, if they are few."""
+        if len(self.labels) == 2:
+            return [""], 1.0
+        return ([f" {label}" for label in self.labels] if len(self.labels) <= MOST_ENCODED else []), 1.0
+
+    def encoding_targets(self, targets: np.ndarray) -> np.ndarray:
+        import numpy as np
+
+        if len(self.labels) == 2:
+            return (targets == 1).astype(np.int64)[:, None]
+        return (targets[:, None] == np.arange(len(self.labels))).astype(np.int64)
 
     def lacking(self, targets: np.ndarray) -> str:
         missing = [label for label, count in zip(self.labels, self.census(targets), strict=True) if not count]

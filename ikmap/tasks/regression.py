@@ -21,6 +21,9 @@ LARGEST = 1e150
 LABEL_BITS = 10
 """Deciles of the labels are found by bins narrower than a thousandth of the labels in them."""
 GROUPS = 10
+ENCODING_UNITS = float(1 << 30)
+FAR = 256.0
+"""Deviations from the mean, in the encoding of words: with these, the sum of 2**24 rows is below 2**63."""
 
 
 @dataclass(frozen=True)
@@ -101,6 +104,19 @@ class Regression(LearningTask):
     mean: float = 0.0
     deviation: float = 1.0
     deciles: list[float] = field(default_factory=list)
+
+    # By what words of a table are encoded.
+
+    def encoding_outputs(self) -> tuple[list[str], float]:
+        """The target: its distance from the mean."""
+        return [""], self.deviation / ENCODING_UNITS
+
+    def encoding_targets(self, targets: np.ndarray) -> np.ndarray:
+        """In small fractions of the deviation, so that sums are exact; what is very far off counts as less so."""
+        import numpy as np
+
+        far = np.clip((targets - self.mean) / self.deviation, -FAR, FAR)
+        return np.rint(ENCODING_UNITS * far).astype(np.int64)[:, None]
 
     # What labels become.
 

@@ -230,6 +230,19 @@ class LearningTask:
         """
         return None
 
+    def encoding_outputs(self) -> tuple[list[str], float]:
+        """Of what :meth:`encoding_targets` gives: what tells its columns apart, for names, and what a 1 in it stands for.
+
+        No columns: words of a table are not encoded by targets.
+        """
+        return [], 1.0
+
+    def encoding_targets(self, targets: np.ndarray) -> np.ndarray:
+        """Whole numbers by whose mean words of a table may be encoded, int64 (n, K): they add up without rounding."""
+        import numpy as np
+
+        return np.zeros((targets.size, 0), dtype=np.int64)
+
     @classmethod
     def has_weights(cls) -> bool:
         """Whether rows may weigh differently, as far as can be said before a label was seen: it has :meth:`weights`."""

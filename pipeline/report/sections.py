@@ -13,7 +13,6 @@ from pipeline.report.rendering import render
 from pipeline.report.scores import confusion_of, training_counts
 from pipeline.report.text import brief
 
-
 NARROW = 4
 """Columns of a table for which half the page is enough."""
 

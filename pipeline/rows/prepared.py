@@ -14,12 +14,16 @@ import zarr
 from ikmap.learners.rows import Block
 from ikmap.methods import Sample
 from ikmap.rows import Rows, as_dense
+from ikmap.tables import RawTable
+from ikmap.tables.raw import Levels
+from ikmap.tables.statistics import packed
 from ikmap.tasks import LearningTask, task_from
 from pipeline.errors import InputError
 from pipeline.rows.permutation import position_in_shuffle
 from pipeline.storage.arrays import read
 from pipeline.storage.kept import PROCESS, Kept
 from pipeline.storage.store import Store
+from pipeline.tables.encoding import LEVELS, levels_of, load_encoder
 
 DATA = "data"
 STREAM_DATA = "stream"
@@ -52,6 +56,8 @@ class Preparation:
     divide : float
         Every value is divided by this.
     scale : {"none", "minmax"}
+    encoded : bool
+        The store has the cells of a table, of which an encoder makes features (:mod:`pipeline.tables.encoding`).
     """
 
     n_columns: int
@@ -60,6 +66,7 @@ class Preparation:
     task: LearningTask
     divide: float = 1.0
     scale: str = "none"
+    encoded: bool = False
 
     def features(self, X: Rows, scaling: tuple[np.ndarray, np.ndarray] | None) -> Rows:
         """Turn values as found into features."""
@@ -164,6 +171,8 @@ class PreparedRows:
         self._first = np.r_[0, np.cumsum([part.rows for part in self._parts])]
         self._begin = np.r_[0, np.cumsum(side["counts"])]
         self.n_rows = int(self._begin[-1])
+        self._encoder = load_encoder(store) if self.preparation.encoded else None
+        self._trains = name == "train"
         self._scaling: tuple[np.ndarray, np.ndarray] | None = None
         if self.preparation.scale == "minmax":
             self._scaling = load_scaling(store)
@@ -222,6 +231,20 @@ class PreparedRows:
         for p, part in enumerate(self._parts):
             yield read_targets(self.store, part.name, self.preparation)[self._of_part(p)]
 
+    @property
+    def part_rows(self) -> list[int]:
+        """How many of these rows each part has."""
+        found: list[int] = np.diff(self._begin).tolist()
+        return found
+
+    def raw_part(self, p: int) -> tuple[int, np.ndarray, RawTable, np.ndarray]:
+        """These rows of part p, before they are encoded: position of the first, numbers in the file, cells, targets."""
+        part = self._parts[p]
+        numbers = self._of_part(p)
+        X, y = read_part(self.store, part.name, 0, part.rows, self.preparation)
+        table = RawTable(np.asarray(X)[numbers], read_levels(self.store, part.name, X.shape[1]))
+        return int(self._begin[p]), self._first[p] + numbers, table, y[numbers]
+
     def take(self, rows: np.ndarray) -> Block:
         """Rows by ascending number: features, targets and these numbers. One part is in memory at a time."""
         features: list[Rows] = []
@@ -234,6 +257,9 @@ class PreparedRows:
             X, y = read_part(self.store, part.name, int(numbers[0]), int(numbers[-1]) + 1, self.preparation)
             if numbers.size != y.size:
                 X, y = X[numbers - numbers[0]], y[numbers - numbers[0]]
+            if self._encoder is not None:
+                table = RawTable(np.asarray(X), read_levels(self.store, part.name, X.shape[1]))
+                X = self._encoder.features(table, self._first[p] + numbers if self._trains else None)
             features.append(self.preparation.features(X, self._scaling))
             targets.append(y)
         if not features:
@@ -273,10 +299,21 @@ def counted(task: LearningTask, censuses: list[Any]) -> dict[str, Any]:
 
 
 def write_part(
-    store: Store, name: str, X: Rows, labels: np.ndarray, found: Mapping[str, Any], more: Mapping[str, Any]
+    store: Store,
+    name: str,
+    X: Rows,
+    labels: np.ndarray,
+    found: Mapping[str, Any],
+    more: Mapping[str, Any],
+    levels: Levels | None = None,
 ) -> int:
-    """Store rows as they were found; `labels` and `found` stand for their labels, as the task stores them."""
+    """Store rows as they were found; `labels` and `found` stand for their labels, as the task stores them.
+
+    `levels` are the words of a table's columns.
+    """
     arrays: dict[str, np.ndarray] = {"labels": labels}
+    if levels is not None:
+        arrays[LEVELS] = packed(levels)
     if isinstance(X, np.ndarray):
         arrays["values"] = X
     else:
@@ -295,7 +332,7 @@ def read_part(store: Store, name: str, start: int, stop: int, preparation: Prepa
 def read_values(store: Store, name: str, preparation: Preparation) -> Rows:
     """Read all rows of a part, as found, without their labels."""
     arrays = {key: read(array, slice(0, array.shape[0])) for key, array in store.open_arrays(name).items()
-              if key != "labels"}  # fmt: skip
+              if key not in ("labels", LEVELS)}  # fmt: skip
     n = arrays["indptr"].size - 1 if "indptr" in arrays else arrays["values"].shape[0]
     return _values(arrays, 0, n, preparation)
 
@@ -307,6 +344,11 @@ def _values(arrays: Mapping[str, np.ndarray], start: int, stop: int, preparation
     inside = slice(int(indptr[0]), int(indptr[-1]))
     parts = arrays["values"][inside], arrays["indices"][inside], indptr - indptr[0]
     return sp.csr_array(parts, shape=(stop - start, preparation.n_columns))
+
+
+def read_levels(store: Store, name: str, columns: int) -> Levels:
+    """The words of the columns of a part of a table."""
+    return levels_of(_arrays_of_part(store, name).get(LEVELS), columns)
 
 
 def read_targets(

@@ -319,6 +319,7 @@ def run_identity(params: Mapping[str, Any], data: ResolvedDataset, sources: list
             "two_class": [list(side) for side in data.two_class] if data.two_class else None,
             "divide": data.divide,
             **({"drop": list(data.drop)} if data.drop else {}),
+            **({"table": data.table.as_json()} if data.table.as_json() else {}),
             **({"inliers": list(data.inliers)} if data.inliers is not None else {}),
             "split": None
             if data.test_url is not None

@@ -15,16 +15,20 @@ from ikmap.methods.registry import known
 from ikmap.model import Model
 from ikmap.partitioners import Partitions
 from ikmap.rows import Rows, as_csr, as_rows
+from ikmap.tables import NUMBER, ColumnPlan, RawTable
+from ikmap.tables.raw import Levels
 from ikmap.tasks.reading import LOG_ODDS, Reading, read_as
 from pipeline.datasets.spec import CSV_KEYS
 from pipeline.errors import Damaged, InputError
-from pipeline.rows.prepared import DATA, READ_BYTES, STREAM_DATA, Preparation
+from pipeline.rows.prepared import DATA, READ_BYTES, STREAM_DATA, Preparation, load_scaling
 from pipeline.rows.values import check_values, kernel_in
 from pipeline.stages.calibrate import READINGS
 from pipeline.storage.fitted import Fitted
 from pipeline.storage.models import MODELS, load_model
 from pipeline.storage.rundir import read_manifest_or_copy
 from pipeline.storage.store import Store
+from pipeline.tables import TableAsked
+from pipeline.tables.encoding import ENCODING, load_encoder
 
 
 @dataclass(frozen=True)
@@ -49,6 +53,8 @@ class TrainedModel:
         (:attr:`~pipeline.datasets.registry.ResolvedDataset.csv`).
     loops : frozenset of str
         Words of the loops that mapping and predicting need.
+    table : TableAsked
+        What the run was asked of its table.
     reading : Reading or None
         How decisions become probabilities, and by which threshold classes.
     """
@@ -62,6 +68,7 @@ class TrainedModel:
     again: str = ""
     csv: tuple[tuple[str, Any], ...] = ()
     loops: frozenset[str] = frozenset()
+    table: TableAsked = TableAsked()
     reading: Reading | None = None
 
     def preparation(self) -> Preparation:
@@ -71,6 +78,30 @@ class TrainedModel:
         scale = (self.store.attributes(STREAM_DATA) or attributes)["preparation"]["scale"]
         found = Preparation.from_json({**attributes["preparation"], "scale": scale})
         return replace(found, task=found.task.read_by(self.reading))
+
+    def columns(self) -> list[ColumnPlan] | None:
+        """The columns of the training data, before they were encoded; None where they have no names and are numbers."""
+        about = self.preparation()
+        if about.encoded:
+            return list(load_encoder(self.store).encoder.columns)
+        return None if about.column_names is None else [ColumnPlan(name, NUMBER) for name in about.column_names]
+
+    def features(self, X: Rows, levels: Levels | None, where: Callable[[int], str]) -> Rows:
+        """Features of rows as they were read; `where` names one of them for people.
+
+        Raises
+        ------
+        InputError
+            A value is missing where the training data had none.
+        """
+        about = self.preparation()
+        if about.encoded:
+            X = load_encoder(self.store).features(RawTable(np.asarray(X), levels or (None,) * X.shape[1]))
+        elif levels is not None:
+            row, column = np.argwhere(np.isnan(np.asarray(X)))[0].tolist()
+            name = repr(about.column_names[column]) if about.column_names else str(column + 1)
+            raise InputError(f"{where(row)}, column {name}: found a missing value, of which the training data had none")
+        return about.features(X, load_scaling(self.store) if about.scale == "minmax" else None)
 
     def load(self) -> tuple[Partitions | None, Any]:
         """The models, from this process's cache or the store."""
@@ -115,13 +146,15 @@ def open_run(folder: str, learner: str | None = None) -> TrainedModel:
     store = Store(path / "store.zarr")
     again = f"{again} --fresh" if online else again
     with needing_all_of(again):
-        for name in (DATA, *([fitted.name] if fitted else []), f"{MODELS}/{learner}"):
+        encoded = store.need(DATA)["preparation"].get("encoded", False)
+        for name in (DATA, *([ENCODING] if encoded else []), *([fitted.name] if fitted else []), f"{MODELS}/{learner}"):
             store.need(name)
     partitioner, data = identity["params"]["partitioner"], identity["data"]
     csv = tuple((key, data[key]) for key in CSV_KEYS if key in data)
     return TrainedModel(
         store, learner, trained["content_hash"], fitted, data["label"], partitioner, again, csv,
-        _loops(identity["params"], learner, fitted), _reading(store, identity["params"], stages, learner, again),
+        _loops(identity["params"], learner, fitted), TableAsked.from_json(data.get("table", {})),
+        _reading(store, identity["params"], stages, learner, again),
     )  # fmt: skip
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ikmap.rows import Rows
+from ikmap.tables.raw import Levels
 from ikmap.tasks import Asked, BadLabel, LearningTask
 from pipeline.datasets.registry import ResolvedDataset
 from pipeline.datasets.task import asked_task, asked_word
@@ -30,7 +31,10 @@ from pipeline.rows.prepared import (
 )
 from pipeline.running.dispatch import Task
 from pipeline.running.stage import Context, Record, Stage
+from pipeline.stages.encode import fit_encoding
 from pipeline.storage.store import Store
+from pipeline.tables import TableSource
+from pipeline.tables.encoding import ENCODING
 
 DENSE_SHARE = 0.25
 DENSE_COLUMNS = 8192
@@ -108,6 +112,11 @@ def ingest(context: Context, data: ResolvedDataset, *, every: bool = False) -> d
         # What is not for training is for testing: to shuffle all rows once more would take as long as to store them.
         test_counts = [part["rows"] - k for part, k in zip(train_parts, sides["train"]["counts"], strict=True)]
         sides["test"] = {**sides["train"], "counts": test_counts, "split": asdict(replace(whole, train=False))}
+    if isinstance(train, TableSource):
+        missing = sum(part.get("missing", 0) for side in parts.values() for part in side)
+        is_encoded = not train.is_plain or missing > 0
+    else:
+        is_encoded = False
     if data.drop:
         context.events.message(
             f"{train.url}: {len(data.drop)} columns are left out, as the definition of data set {data.name} says: "
@@ -122,6 +131,19 @@ def ingest(context: Context, data: ResolvedDataset, *, every: bool = False) -> d
         left_out["rows_left_out"] = before - sum(sides["train"]["counts"])
     attributes = {"preparation": preparation.as_json(), "sides": sides}
     context.store.set_attributes(DATA, attributes)
+    table: dict[str, Any] = {}
+    if is_encoded:
+        assert isinstance(train, TableSource)
+        encoder = fit_encoding(
+            stage, train.columns, train.asked.encode, preparation.task, by_targets=not every, url=train.url
+        )
+        columns = len(encoder.names)
+        preparation = replace(preparation, n_columns=columns, column_names=list(encoder.names), encoded=True)
+        attributes["preparation"] = preparation.as_json()
+        context.store.set_attributes(DATA, attributes)
+        for line in encoder.lines():
+            context.events.message(line)
+        table["columns_plan"] = [column.as_json() for column in encoder.columns]
     if params.scale == "minmax":
         fit_scaling(stage, preparation)
         scaled = replace(preparation, scale="minmax")
@@ -133,8 +155,9 @@ def ingest(context: Context, data: ResolvedDataset, *, every: bool = False) -> d
         nnz=nnz,
         **about_task(preparation.task),
         **left_out,
+        **table,
         test=data.test_rows,
-        outputs=[DATA, *([SCALE] if params.scale == "minmax" else [])],
+        outputs=[DATA, *([ENCODING] if is_encoded else []), *([SCALE] if params.scale == "minmax" else [])],
     )
 
 
@@ -170,7 +193,14 @@ def ingest_piece(store: Store, source: Source, piece: Piece, folder: str, kind: 
     for number, block in enumerate(source.read(piece, skip=kept), start=kept):
         # An empty part keeps the numbering of blocks, on which resuming relies.
         part, size = store_block(
-            store, _part_name(folder, piece, number), block.X, block.y, source.url, kind, partial(place, source, block)
+            store,
+            _part_name(folder, piece, number),
+            block.X,
+            block.y,
+            block.url or source.url,
+            kind,
+            partial(place, source, block),
+            block.levels,
         )
         written += size
         read += block.n_bytes
@@ -186,7 +216,7 @@ def ingest_piece(store: Store, source: Source, piece: Piece, folder: str, kind: 
 
 def place(source: Source, block: RawRows, row: int) -> str:
     """File of a row of a block, and its line of text there, or its row."""
-    return f"{source.url}: {'line' if source.format in TEXTS else 'row'} {block.first_line + row}"
+    return f"{block.url or source.url}: {'line' if source.format in TEXTS else 'row'} {block.first_line + row}"
 
 
 def store_block(
@@ -197,11 +227,12 @@ def store_block(
     url: str,
     kind: type[LearningTask],
     where: Callable[[int], str],
+    levels: Levels | None = None,
     **more: Any,
 ) -> tuple[Record, int]:
     """Store rows as they were found; return what is known of them, and the bytes written.
 
-    `where` says where one of them stands, from 0: file and line.
+    `where` says where one of them stands, from 0: file and line. `levels` are the words of a table's columns.
 
     Raises
     ------
@@ -220,8 +251,9 @@ def store_block(
         "columns": int(X.shape[1]),
         "nnz": int(np.count_nonzero(X)) if isinstance(X, np.ndarray) else int(X.nnz),
         "found": dict(found),
+        **({} if levels is None else {"missing": int(np.isnan(X).sum())}),
     }
-    return part, write_part(store, name, X, labels, found, {"part": part, **more})
+    return part, write_part(store, name, X, labels, found, {"part": part, **more}, levels)
 
 
 def _part_name(folder: str, piece: Piece, block: int) -> str:

@@ -21,7 +21,7 @@ FORBIDDEN = {
 
 ROOMS = {
     "pipeline": [
-        "watching", "errors", "params", "storage", "running", "readers", "datasets", "rows",
+        "watching", "errors", "params", "storage", "running", "readers", "tables", "datasets", "rows",
         "training", "stages", "streams", "report", "reproduce", "runs",
     ],
     "flows": ["cli", "options", "runs", "prefect", "batch", "online", "score", "reproduce"],
