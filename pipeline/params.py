@@ -42,6 +42,8 @@ class Params:
         How decisions become probabilities.
     threshold : str or None
         What the threshold of two classes is chosen for (:mod:`ikmap.tasks.threshold`).
+    split_by : str or None
+        How rows are divided (:mod:`pipeline.rows.division`); None: at random.
     seed : int
     shard_rows : int or None
         Rows in an object of the store. They change no result, but a run cannot go on with objects of another size.
@@ -64,6 +66,7 @@ class Params:
     select_by: str = "auto"
     calibration: str = "none"
     threshold: str | None = None
+    split_by: str | None = None
     seed: int = 0
     shard_rows: int | None = None
 
@@ -205,5 +208,5 @@ def with_options_known_since(identity: Mapping[str, Any]) -> dict[str, Any]:
     return {**identity, "params": {**new, **params, "methods": completed}} if of else dict(identity)
 
 
-NEW = frozenset({"select_by", "calibration", "threshold"})
+NEW = frozenset({"select_by", "calibration", "threshold", "split_by"})
 """Parameters that runs of earlier versions do not name: they have the defaults."""

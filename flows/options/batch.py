@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
@@ -19,6 +19,7 @@ from ikmap.tables.words import CATEGORIES, NUMBERS, TIMES
 from ikmap.tasks import AUTO, criteria, task_words
 from ikmap.tasks.threshold import Threshold
 from pipeline.errors import InputError
+from pipeline.rows.divided_by import Division
 
 FORMATS = Choice(("auto", "libsvm", "csv", "parquet", "npy", "arrow"))
 NAMES = tuple(LEARNERS)
@@ -61,6 +62,14 @@ class BatchOptions(CommonOptions):
     )
     test_size: float = option(
         0.2, Real(0, 1), group=DATA, common=True, help="share of the rows held out, where there is no test set"
+    )
+    split_by: str | None = option(
+        None,
+        Text("RULE"),
+        group=DATA,
+        help="how rows are divided into training and test rows, and into the folds of cross-validation: time:COLUMN "
+        "(test rows come last), group:COLUMN (rows of a group stay together) or stratified (both have the classes' shares); "
+        "the column stays a feature unless --drop names it too (default: at random)",
     )
     format: str = option("auto", FORMATS, group=DATA, help="format of the files; auto goes by the name")
     label: str | None = option(
@@ -311,11 +320,13 @@ class BatchOptions(CommonOptions):
         online = [name for name, learner in LEARNERS.items() if learner.way == "online"]
         if "order" not in self.at_default and not set(online) & set(self.learner):
             raise InputError(f"--order {self.order}: {found}, expected one of {', '.join(online)}")
-        if self.threshold is not None:
-            try:
-                Threshold.parse(self.threshold)
-            except ValueError as error:
-                raise InputError(f"--threshold: {error}") from None
+        parses: dict[str, Callable[[str], object]] = {"threshold": Threshold.parse, "split_by": Division.parse}
+        for name, parse in parses.items():
+            if (word := getattr(self, name)) is not None:
+                try:
+                    parse(word)
+                except ValueError as error:
+                    raise InputError(f"{specs[name].flag}: {error}") from None
         for name in ("cv_rows", "search", "select_by", "budget"):
             if name not in self.at_default and not searched:
                 words = shlex.join(specs[name].words(getattr(self, name)))
@@ -392,11 +403,11 @@ class OnlineOptions(BatchOptions):
     def check_together(self) -> None:
         """Refuse options that exclude each other."""
         super().check_together()
-        for name in ("calibration", "threshold"):
+        for name in ("calibration", "threshold", "split_by"):
             if name not in self.at_default:
                 raise InputError(
-                    f"--{name} {getattr(self, name)}: found a stream, of which every row is predicted before it is "
-                    "learned from; expected flows.batch"
+                    f"{self.specs()[name].flag} {getattr(self, name)}: found a stream, of which every row is predicted "
+                    "before it is learned from; expected flows.batch"
                 )
         if self.initial is not None and self.test_size != self.specs()["test_size"].default:
             raise InputError("--initial and --test-size: found both, expected one of them")

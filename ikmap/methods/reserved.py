@@ -12,8 +12,8 @@ RESERVED = frozenset({
     "from_toml", "help", "help_all", "id", "idle_seconds", "initial", "inliers", "input", "label", "learner",
     "limit_seconds", "map", "memory_limit", "missing", "model", "no_dask_report", "of_record", "order", "output",
     "paper", "parse", "parser", "partitioner", "quiet", "readings", "replace", "run_dir", "scale", "scoped",
-    "search", "section", "seed", "select_by", "shard_rows", "specs", "systems", "table", "task", "test_input",
-    "test_size", "the_paper", "threshold", "to_dict", "to_json", "to_toml", "unused", "workers",
+    "search", "section", "seed", "select_by", "shard_rows", "specs", "split_by", "systems", "table", "task",
+    "test_input", "test_size", "the_paper", "threshold", "to_dict", "to_json", "to_toml", "unused", "workers",
 })  # fmt: skip
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from typing import Any, Self
@@ -19,6 +19,8 @@ from ikmap.tables.raw import Levels
 from ikmap.tables.statistics import packed
 from ikmap.tasks import LearningTask, task_from
 from pipeline.errors import InputError
+from pipeline.rows.divided_by import Division
+from pipeline.rows.division import KEPT, WORDS, Divided, keys_of
 from pipeline.rows.permutation import position_in_shuffle
 from pipeline.storage.arrays import read
 from pipeline.storage.kept import PROCESS, Kept
@@ -111,9 +113,9 @@ class Side:
 
     Attributes
     ----------
-    rule : {"all", "first", "shuffle"}
+    rule : {"all", "first", "shuffle", "divided"}
         Every row; rows before (or from) `n_train` on; rows whose place in a seeded shuffle is below (or from)
-        `n_train` on. Rows keep the order of the file.
+        `n_train` on; those that a :class:`~pipeline.rows.division.Divided` says. Rows keep the order of the file.
     """
 
     rule: str
@@ -166,6 +168,7 @@ class PreparedRows:
         self._parts = [Part(**part) for part in side["parts"]]
         self._split = Side(**side["split"])
         self._learned = bool(side.get("learned", False))
+        self._divided = Divided.from_json(side["divided"]) if side.get("divided") else None
         self._kept = (-1, np.zeros(0, dtype=np.int64))
         self._url = side.get("url", name)
         self._first = np.r_[0, np.cumsum([part.rows for part in self._parts])]
@@ -208,12 +211,29 @@ class PreparedRows:
     def _of_part(self, p: int) -> np.ndarray:
         """Ascending numbers, within part p, of the rows that are meant."""
         part = self._parts[p]
-        numbers = self._split.of_part(int(self._first[p]), part.rows)
-        if not self._learned:
-            return numbers
+        if self._divided is None and not self._learned:
+            return self._split.of_part(int(self._first[p]), part.rows)
         if self._kept[0] != p:
-            self._kept = p, learned_of(self.store, part.name, numbers, self.preparation)
+            self._kept = p, self._chosen_of_part(p)
         return self._kept[1]
+
+    def _chosen_of_part(self, p: int) -> np.ndarray:
+        part, first = self._parts[p], int(self._first[p])
+        if self._divided is None:
+            numbers = self._split.of_part(first, part.rows)
+        else:
+            keys = keys_of(self._divided.division, self.store, part.name, self.preparation.task)
+            numbers = np.flatnonzero(self._divided.trains(first, keys) == self._split.train)
+        return learned_of(self.store, part.name, numbers, self.preparation) if self._learned else numbers
+
+    def keys(self, division: Division, rows: np.ndarray) -> np.ndarray:
+        """By what rows, by ascending number, are divided: their time, group or target."""
+        part_of = np.searchsorted(self._begin, rows, side="right") - 1
+        found = []
+        for p in np.unique(part_of).tolist():
+            of_part = keys_of(division, self.store, self._parts[p].name, self.preparation.task)
+            found.append(of_part[self._of_part(p)[rows[part_of == p] - self._begin[p]]])
+        return np.concatenate(found)
 
     @property
     def row_bytes(self) -> int:
@@ -306,12 +326,16 @@ def write_part(
     found: Mapping[str, Any],
     more: Mapping[str, Any],
     levels: Levels | None = None,
+    kept: tuple[np.ndarray, Sequence[str] | None] | None = None,
 ) -> int:
     """Store rows as they were found; `labels` and `found` stand for their labels, as the task stores them.
 
-    `levels` are the words of a table's columns.
+    `levels` are the words of a table's columns; `kept` are the values, and their words, by which rows are divided.
     """
     arrays: dict[str, np.ndarray] = {"labels": labels}
+    if kept is not None:
+        arrays[KEPT] = kept[0]
+        more = {**more, **({} if kept[1] is None else {WORDS: list(kept[1])})}
     if levels is not None:
         arrays[LEVELS] = packed(levels)
     if isinstance(X, np.ndarray):
@@ -332,7 +356,7 @@ def read_part(store: Store, name: str, start: int, stop: int, preparation: Prepa
 def read_values(store: Store, name: str, preparation: Preparation) -> Rows:
     """Read all rows of a part, as found, without their labels."""
     arrays = {key: read(array, slice(0, array.shape[0])) for key, array in store.open_arrays(name).items()
-              if key not in ("labels", LEVELS)}  # fmt: skip
+              if key not in ("labels", LEVELS, KEPT)}  # fmt: skip
     n = arrays["indptr"].size - 1 if "indptr" in arrays else arrays["values"].shape[0]
     return _values(arrays, 0, n, preparation)
 

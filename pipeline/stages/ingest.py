@@ -18,6 +18,7 @@ from pipeline.errors import InputError
 from pipeline.params import Params
 from pipeline.readers import Piece, Source
 from pipeline.readers.base import RawRows, is_wide, other_columns
+from pipeline.rows.divided_by import Division
 from pipeline.rows.prepared import (
     DATA,
     SCALE,
@@ -31,6 +32,7 @@ from pipeline.rows.prepared import (
 )
 from pipeline.running.dispatch import Task
 from pipeline.running.stage import Context, Record, Stage
+from pipeline.stages.divide import KeptValues, divide_rows, divided_sides, division_of, kept_values
 from pipeline.stages.encode import fit_encoding
 from pipeline.storage.store import Store
 from pipeline.tables import TableSource
@@ -89,6 +91,9 @@ def ingest(context: Context, data: ResolvedDataset, *, every: bool = False) -> d
         divide=data.divide,
     )
     refuse_strangers([part["found"] for part in train_parts], preparation.task, train.url)
+    division = division_of(params)
+    if division is not None:
+        division.refuse(preparation.task, data.inliers)
 
     if test is not None:
         if train.column_names and test.column_names and train.column_names != test.column_names:
@@ -105,6 +110,12 @@ def ingest(context: Context, data: ResolvedDataset, *, every: bool = False) -> d
             "train": _side(train.url, train_parts, Side("all", rows)),
             "test": _side(test.url, test_parts, Side("all", test_rows)),
         }
+    elif division is not None:
+        of_parts = [(part["name"], int(part["rows"])) for part in train_parts]
+        n_train = data.split.train_rows(rows)
+        of = (context.store, division, of_parts, preparation.task, n_train)
+        (record,) = stage.run(divide_rows, [Task("divide", of)])
+        sides = divided_sides(train.url, train_parts, record)
     else:
         n_train = data.split.train_rows(rows)
         whole = Side(data.split.rule, rows, n_train, True, params.seed)
@@ -165,10 +176,11 @@ def _ingest_files(
     stage: Stage, files: Sequence[tuple[Source, str]], kind: type[LearningTask]
 ) -> dict[str, list[Record]]:
     """Read files side by side; return the parts of each."""
+    division = division_of(stage.context.params)
     tasks = [
         Task(
             f"{side}-{piece.index:05d}",
-            (stage.context.store, source, piece, f"{DATA}/{side}", kind),
+            (stage.context.store, source, piece, f"{DATA}/{side}", kind, division if side == "train" else None),
             large=is_wide(source),
         )
         for source, side in files
@@ -180,7 +192,14 @@ def _ingest_files(
     return parts
 
 
-def ingest_piece(store: Store, source: Source, piece: Piece, folder: str, kind: type[LearningTask]) -> Record:
+def ingest_piece(
+    store: Store,
+    source: Source,
+    piece: Piece,
+    folder: str,
+    kind: type[LearningTask],
+    division: Division | None = None,
+) -> Record:
     """Task: store each block of a piece as a part. Parts that an interrupted attempt completed are kept."""
     parts: list[Record] = []
     kept = 0
@@ -201,6 +220,7 @@ def ingest_piece(store: Store, source: Source, piece: Piece, folder: str, kind: 
             kind,
             partial(place, source, block),
             block.levels,
+            kept=kept_values(division, block, partial(place, source, block)),
         )
         written += size
         read += block.n_bytes
@@ -228,11 +248,13 @@ def store_block(
     kind: type[LearningTask],
     where: Callable[[int], str],
     levels: Levels | None = None,
+    kept: KeptValues = None,
     **more: Any,
 ) -> tuple[Record, int]:
     """Store rows as they were found; return what is known of them, and the bytes written.
 
-    `where` says where one of them stands, from 0: file and line. `levels` are the words of a table's columns.
+    `where` says where one of them stands, from 0: file and line. `levels` are the words of a table's columns, `kept`
+    the values by which rows are divided.
 
     Raises
     ------
@@ -253,7 +275,7 @@ def store_block(
         "found": dict(found),
         **({} if levels is None else {"missing": int(np.isnan(X).sum())}),
     }
-    return part, write_part(store, name, X, labels, found, {"part": part, **more}, levels)
+    return part, write_part(store, name, X, labels, found, {"part": part, **more}, levels, kept)
 
 
 def _part_name(folder: str, piece: Piece, block: int) -> str:

@@ -19,7 +19,7 @@ from pipeline.running.stage import Context, Record, Stage
 from pipeline.stages.select_cells import cell_learners, cell_values, groups_of, score_cells
 from pipeline.stages.select_costs import Costs
 from pipeline.stages.select_race import Entrant, listed
-from pipeline.stages.select_rows import judge_of, score_rows, searches_of_rows, unpacked_rows
+from pipeline.stages.select_rows import judge_of, rows_to_search, score_rows, searches_of_rows, unpacked_rows
 from pipeline.stages.select_sweeps import found_by_sweeps, limit_of, refuse_criterion, sweep_cells, sweeping_learners
 from pipeline.storage.store import Store
 
@@ -130,7 +130,8 @@ class Search:
         self.params = params = stage.context.params
         self.sample, task = rows.sample(params.seed), self.task
         self.judge = judge_of(params, task)
-        psis, Cs = cell_values(params, self.sample, used), values_of_C(len(task.classes))
+        self.fitting = rows_to_search(rows, params, used)
+        psis, Cs = cell_values(params, self.sample, self.fitting), values_of_C(len(task.classes))
         on_cells = cell_learners(params)
         has_C = {name for name in on_cells if LEARNERS[name].searches_C(params.of(name))}
         sweeping = sweeping_learners(params)
@@ -139,14 +140,14 @@ class Search:
             for name in sweeping
             for C in (Cs if LEARNERS[name].searches_C(params.of(name)) else (None,))
         }
-        self.limit = limit_of(params, self.sample, used) if self.swept else 0
+        self.limit = limit_of(params, self.sample, self.fitting) if self.swept else 0
         self.parameter = params.map.parameter(params.map_options) if on_cells or self.swept else ""
         self.cells = {
             name: Entrant(name, self.parameter, psis, self.judge, Cs if name in has_C else ()) for name in on_cells
         }
         self.rows = {
             name: Entrant(name, search.parameter, list(search.values), self.judge)
-            for name, search in searches_of_rows(params, used).items()
+            for name, search in searches_of_rows(params, self.fitting).items()
         }
         self.entrants = {**self.cells, **self.rows}
         self.running = list(self.entrants.values())
@@ -172,7 +173,7 @@ class Search:
         chosen = dict.fromkeys(entrant.chosen()[0] for entrant in entrants)
         asked = None
         if entrants:
-            asked = params.map.refined(params.map_options, list(chosen), self.used, self.races, self.sample)
+            asked = params.map.refined(params.map_options, list(chosen), self.fitting, self.races, self.sample)
         if asked is None:
             return False
         self.races, self.running = self.races + 1, entrants

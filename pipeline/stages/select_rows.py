@@ -12,6 +12,7 @@ import numpy as np
 from ikmap.learners.rows import Block
 from ikmap.learners.rows import n_rows as count_rows
 from ikmap.methods import LEARNERS, Sample, Search, Training, WholeLearner, stream_learner
+from ikmap.model_selection import FOLDS
 from ikmap.rows import Rows, nbytes_of
 from ikmap.seeds import generator
 from ikmap.tasks import LearningTask
@@ -55,6 +56,14 @@ def cv_folds(store: Store, params: Params, n_rows: int) -> list[tuple[np.ndarray
     """Which of these rows each fold learns from and which it holds out."""
     train = PreparedRows(store, "train")
     return folds_of(train, cv_rows(train, params, n_rows), params)
+
+
+def rows_to_search(train: PreparedRows, params: Params, n_rows: int) -> int:
+    """Of how many rows a search is to try what fits: where folds learn from fewer rows than usual, of fewer."""
+    if params.split_by is None:
+        return n_rows
+    smallest = min(fit.size for fit, _ in folds_of(train, cv_rows(train, params, n_rows), params))
+    return max(2, min(n_rows, smallest * FOLDS // (FOLDS - 1)))
 
 
 def judge_of(params: Params, task: LearningTask) -> Judge:
