@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ikmap.estimators.online_regressor import CellOGDRegressor
     from ikmap.estimators.regressors import CellRidge
     from ikmap.estimators.svr import CellSVR
+    from ikmap.estimators.table_encoder import TableEncoder
 
 __all__ = [
     "CellLogisticRegression",
@@ -28,6 +29,7 @@ __all__ = [
     "IsolationKernelMap",
     "MondrianMap",
     "MondrianRegressor",
+    "TableEncoder",
 ]
 
 
