@@ -49,7 +49,11 @@ class ScoreOptions(CommonOptions):
         help="which of the run's learners predicts (default: the first it trained)",
     )
     input: str = option(
-        MISSING, Text("PATH|URL"), group=DATA, common=True, help="data to score: a file, or a URL that fsspec can open; of tables also a folder, a glob or a list"
+        MISSING,
+        Text("PATH|URL"),
+        group=DATA,
+        common=True,
+        help="data to score: a file, or a URL that fsspec can open; of tables also a folder, a glob or a list",
     )
     format: str = option("auto", FORMATS, group=DATA, help="format of the file; auto goes by the name")
     label: str | None = option(
@@ -64,7 +68,8 @@ class ScoreOptions(CommonOptions):
         Text("PATH|URL"),
         group=OUTPUT,
         common=True,
-        help="Parquet file to write, with prediction and score; CSV if it ends in .csv, a folder of parts if it ends in /",
+        help="Parquet file to write, with prediction and score; CSV if it ends in .csv, a folder of parts if it ends "
+        "in /",
     )
 
     def check_together(self) -> None:

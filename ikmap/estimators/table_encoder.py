@@ -31,12 +31,12 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         How numbers become features; "auto" is "minmax".
     categories : {"auto", "onehot", "target", "count", "hash"}, default="auto"
         How words become features; "auto" is "target" where ``y`` is given, else "onehot" up to 32 different words and
-        "count" beyond.
+        "count" beyond; for more than two classes it is "onehot" up to 32 words.
     times : {"auto", "parts", "cycles", "both"}, default="auto"
         How dates and times become features; "auto" is "parts".
     columns : mapping of str to mapping, optional
-        Of single columns, by name: ``{"zip": {"kind": "category"}, "age": {"kind": "number", "encoding": "quantile"}}``;
-        the encoding "drop" leaves a column out.
+        Of single columns, by name: ``{"zip": {"kind": "category"}, "age": {"kind": "number", "encoding": "drop"}}``;
+        "drop" leaves a column out.
     random_state : int, default=0
         Seed of the folds of target encoding, and of the rows that quantiles are found from.
 
@@ -149,9 +149,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             if not columns or not len(columns[0]):
                 raise ValueError(f"Found array with 0 sample(s) or feature(s) (shape={getattr(X, 'shape', None)})")
             return names, columns
-        checked = validate_data(
-            self, X, dtype=None, ensure_all_finite="allow-nan", reset=reset, ensure_min_samples=1
-        )
+        checked = validate_data(self, X, dtype=None, ensure_all_finite="allow-nan", reset=reset, ensure_min_samples=1)
         if checked.dtype.kind == "c":
             raise ValueError("Complex data not supported")
         return [f"x{j}" for j in range(checked.shape[1])], [checked[:, j] for j in range(checked.shape[1])]

@@ -56,7 +56,9 @@ def cells(values: np.ndarray, name: str, kind: str | None = None) -> tuple[np.nd
     """
     found, words, own = _cells(values, as_words=kind == CATEGORY)
     if kind is not None and own != kind and not np.isnan(found).all():
-        raise ValueError(f"column {name!r}: found {_NAMES[own]}, expected {_NAMES[kind]} as in the rows it was fitted on")
+        raise ValueError(
+            f"column {name!r}: found {_NAMES[own]}, expected {_NAMES[kind]} as in the rows it was fitted on"
+        )
     if np.isinf(found).any():
         row = int(np.flatnonzero(np.isinf(found))[0])
         raise ValueError(f"row {row}, column {name!r}: found {found[row]}, expected a finite number, not infinity")
@@ -83,13 +85,13 @@ def _cells(values: np.ndarray, as_words: bool) -> tuple[np.ndarray, tuple[str, .
 
 
 def _is_absent(value: Any) -> bool:
-    return value is None or value != value or str(value) in ("<NA>", "NaT")  # noqa: PLR0124 - NaN is not itself
+    return value is None or value != value or str(value) in ("<NA>", "NaT")
 
 
 def _seconds(value: datetime.date) -> float:
     if not isinstance(value, datetime.datetime):
-        value = datetime.datetime(value.year, value.month, value.day)  # noqa: DTZ001
-    return (value.replace(tzinfo=None) - datetime.datetime(1970, 1, 1)).total_seconds()  # noqa: DTZ001
+        value = datetime.datetime(value.year, value.month, value.day)
+    return (value.replace(tzinfo=None) - datetime.datetime(1970, 1, 1)).total_seconds()
 
 
 def _objects(values: Sequence[Any]) -> np.ndarray:

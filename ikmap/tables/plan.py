@@ -30,8 +30,8 @@ DROP = "drop"
 BY_KIND = {NUMBER: NUMBERS, CATEGORY: CATEGORIES, TIME: TIMES}
 FEW_LEVELS = 32
 """Up to so many words have a feature each, where no single target orders them."""
-RARE = 10
-"""A word of fewer training rows shares a feature with the others that are as rare."""
+RARE, RARE_SHARE = 10, 1000
+"""A word of fewer rows than 10, and than a thousandth, shares a feature with the others that are as rare."""
 MOSTLY = 0.5
 """Words of which more than this share of the training rows has one of its own are no categories."""
 SMOOTH = 20.0
@@ -163,8 +163,8 @@ def fit(
     ]
     if not any(encoding and encoding.names for encoding in encodings):
         raise ValueError(
-            f"found no column that tells rows apart in {statistics.rows} sample{'s' * (statistics.rows != 1)}, expected "
-            "one at least"
+            f"found no column that tells rows apart in {statistics.rows} sample{'s' * (statistics.rows != 1)}, "
+            "expected one at least"
         )
     return Encoder(tuple(columns), tuple(encodings))
 
@@ -216,7 +216,7 @@ def _of_words(
     if column.encoding == "hash":
         shown = tuple(f" (bucket {k})" for k in range(BUCKETS))
         return OneHot(counts.words, hashed_numbers(counts.words), shown)
-    rare = rows < RARE
+    rare = rows < min(RARE, statistics.rows / RARE_SHARE)
     together = int(rare.sum()) > 1
     columns, shown_words = np.zeros(len(counts.words), dtype=np.int64), []
     for k, word in enumerate(counts.words):

@@ -112,7 +112,7 @@ class Classification(LearningTask):
         if n == 0:
             labels = np.zeros(0)
         assert labels is not None
-        values, codes = np.unique(labels, return_inverse=True)
+        values, codes = _distinct(labels)
         if values.size > MOST_LABELS:
             raise ValueError(f"found more than {MOST_LABELS} different labels, expected classes{_or_numbers()}")
         plain = [plain_label(value) for value in values]
@@ -322,6 +322,19 @@ class Classification(LearningTask):
             if isinstance(about, Mapping) and "confusion" in about
         ]
         return [Section("errors", "Errors", parts)] if parts else ()
+
+
+def _distinct(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """What `numpy.unique` gives, with the inverse; small whole numbers, the usual labels, need not be sorted for it."""
+    import numpy as np
+
+    if labels.dtype == np.float64 and labels.size and labels.min() >= 0 and labels.max() <= MOST_LABELS:
+        whole = labels.astype(np.int64)
+        if (whole == labels).all():
+            present = np.bincount(whole) > 0
+            return np.flatnonzero(present).astype(np.float64), (np.cumsum(present) - 1)[whole]
+    values, codes = np.unique(labels, return_inverse=True)
+    return values, codes
 
 
 def _listed(value: Any) -> list[Any]:

@@ -63,7 +63,7 @@ def _local(url: str) -> bool:
 
 
 def _exists(url: str) -> str | None:
-    """"file", "directory" or None; of a remote address only what looks like a folder is asked for."""
+    """ "file", "directory" or None; of a remote address only what looks like a folder is asked for."""
     if _local(url):
         path = Path(url.removeprefix("file://")).expanduser()
         return "directory" if path.is_dir() else "file" if path.exists() else None
@@ -87,7 +87,9 @@ def _below(folder: str) -> list[Named]:
         if any(word.startswith((".", "_")) for word in words) or within.endswith(UNFINISHED):
             continue
         names.append(within)
-    return [Named(f"{root if _local(folder) else folder.rstrip('/')}/{name}", _partition(name)) for name in sorted(names)]
+    return [
+        Named(f"{root if _local(folder) else folder.rstrip('/')}/{name}", _partition(name)) for name in sorted(names)
+    ]
 
 
 def _globbed(pattern: str) -> list[Named]:

@@ -242,7 +242,7 @@ class PreparedRows:
         part = self._parts[p]
         numbers = self._of_part(p)
         X, y = read_part(self.store, part.name, 0, part.rows, self.preparation)
-        table = RawTable(np.asarray(X)[numbers], read_levels(self.store, part.name, X.shape[1]))
+        table = RawTable(np.asarray(X)[numbers], _read_levels(self.store, part.name, X.shape[1]))
         return int(self._begin[p]), self._first[p] + numbers, table, y[numbers]
 
     def take(self, rows: np.ndarray) -> Block:
@@ -258,7 +258,7 @@ class PreparedRows:
             if numbers.size != y.size:
                 X, y = X[numbers - numbers[0]], y[numbers - numbers[0]]
             if self._encoder is not None:
-                table = RawTable(np.asarray(X), read_levels(self.store, part.name, X.shape[1]))
+                table = RawTable(np.asarray(X), _read_levels(self.store, part.name, X.shape[1]))
                 X = self._encoder.features(table, self._first[p] + numbers if self._trains else None)
             features.append(self.preparation.features(X, self._scaling))
             targets.append(y)
@@ -307,10 +307,7 @@ def write_part(
     more: Mapping[str, Any],
     levels: Levels | None = None,
 ) -> int:
-    """Store rows as they were found; `labels` and `found` stand for their labels, as the task stores them.
-
-    `levels` are the words of a table's columns.
-    """
+    """Store rows as they were found, with what the task stores for their labels, and the words of a table's columns."""
     arrays: dict[str, np.ndarray] = {"labels": labels}
     if levels is not None:
         arrays[LEVELS] = packed(levels)
@@ -346,8 +343,7 @@ def _values(arrays: Mapping[str, np.ndarray], start: int, stop: int, preparation
     return sp.csr_array(parts, shape=(stop - start, preparation.n_columns))
 
 
-def read_levels(store: Store, name: str, columns: int) -> Levels:
-    """The words of the columns of a part of a table."""
+def _read_levels(store: Store, name: str, columns: int) -> Levels:
     return levels_of(_arrays_of_part(store, name).get(LEVELS), columns)
 
 

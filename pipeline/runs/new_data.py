@@ -86,9 +86,7 @@ def open_data(
     return NewData(source, [place[name] for name in expected], tuple(name for name in names if name not in known))
 
 
-def _table(
-    model: TrainedModel, url: str, format: str, label: str | int | None, sizes: Sizes
-) -> NewData | None:
+def _table(model: TrainedModel, url: str, format: str, label: str | int | None, sizes: Sizes) -> NewData | None:
     """Data that is a table whose columns have names, or are to be encoded; None where it is none."""
     named = named_files(url)
     kind = format_of(find_file(named[0].url), format)
@@ -99,12 +97,10 @@ def _table(
         return None
     source = open_table(
         url,
-        named,
         format,
         model.label if label is None else label,
         replace(model.table, plan={}, categories=(), drop=()),
         require_label=label is not None,
-        require_id=False,
         columns=columns,
         csv=CsvFormat(**dict(model.csv)),
         sizes=sizes,

@@ -30,7 +30,7 @@ CSV = ".csv"
 
 @dataclass
 class Output:
-    """A file that is there whole or not at all, or a folder of parts. A context manager that owns the folder its parts are written to.
+    """A file that is there whole or not at all, or a folder of parts. A context manager: parts have a folder of it.
 
     Parameters
     ----------
@@ -54,9 +54,7 @@ class Output:
             if self.in_parts and self._fs.exists(self.path) and not self._is_empty():
                 raise InputError(f"--output {self.url}: is there already, expected a new or an empty folder")
             if self._fs.isdir(self.path) and not self.in_parts:
-                raise InputError(
-                    f"--output {self.url}: is a directory, expected a file; a folder of parts ends in /"
-                )
+                raise InputError(f"--output {self.url}: is a directory, expected a file; a folder of parts ends in /")
             if self.is_local and not self._fs.isdir(parent or "/"):
                 raise InputError(f"--output {self.url}: no such directory {parent}")
             folder = f"{parent}/.{name}.parts-{uuid4().hex[:8]}"

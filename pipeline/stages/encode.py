@@ -46,9 +46,7 @@ def fit_encoding(
         for k, parts in enumerate(groups)
     ]
     stage.run(count_parts, tasks)
-    counted = [
-        Statistics.from_parts(*_read(store, f"{COUNTED}/{k:05d}")) for k in range(len(groups))
-    ]
+    counted = [Statistics.from_parts(*_read(store, f"{COUNTED}/{k:05d}")) for k in range(len(groups))]
     statistics = Statistics.total(counted)
     try:
         plan = choose(columns, statistics, asked)
@@ -96,5 +94,3 @@ def count_parts(
     values, arrays = Statistics.total(counted).parts()
     written = store.write_group(output, arrays, {"statistics": values})
     return {"rows": 0, "counted": rows, "bytes_written": written, "outputs": [output], "temporary": True}
-
-

@@ -102,9 +102,7 @@ def _seconds(column: pa.ChunkedArray) -> np.ndarray:
     if pa.types.is_dictionary(kind):
         column = column.cast(kind.value_type)
         kind = kind.value_type
-    if pa.types.is_duration(kind):
-        per = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}[kind.unit]
-    elif pa.types.is_time(kind):
+    if pa.types.is_duration(kind) or pa.types.is_time(kind):
         per = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}[kind.unit]
     else:
         if pa.types.is_timestamp(kind) and kind.tz:
@@ -160,4 +158,4 @@ def seconds_in(word: str) -> float | None:
         found = datetime.fromisoformat(word)
     except ValueError:
         return None
-    return (found.replace(tzinfo=None) - datetime(1970, 1, 1)).total_seconds()  # noqa: DTZ001 - both are naive
+    return (found.replace(tzinfo=None) - datetime(1970, 1, 1)).total_seconds()

@@ -39,7 +39,7 @@ class TableAsked:
     missing: tuple[str, ...] = MISSING_WORDS
     categories: tuple[str, ...] = ()
     above: float | None = None
-    encode: Asked = Asked()
+    encode: Asked = field(default_factory=Asked)
     plan: Mapping[str, ColumnPlan] = field(default_factory=dict)
 
     @property
@@ -78,8 +78,12 @@ class TableAsked:
         ------
         InputError
         """
+        for name in self.drop:
+            if name not in names:
+                raise InputError(
+                    f"{url}: found no column {name!r}, which is to be dropped, expected one of {', '.join(names[:50])}"
+                )
         asked = {
-            "drop": self.drop,
             "category": self.categories,
             "id": () if self.id is None else (self.id,),
             "columns-plan": tuple(self.plan),

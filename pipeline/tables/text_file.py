@@ -96,9 +96,7 @@ class TextTable(TableFile):
         at = [self.own_names.index(name) for name in names]
         with self.file.open() as stream:
             stream.seek(piece.start)
-            blocks = text_blocks(
-                stream, self.file.url, piece.start, piece.stop, size, line=self.data_line, quotes=True
-            )
+            blocks = text_blocks(stream, self.file.url, piece.start, piece.stop, size, line=self.data_line, quotes=True)
             for k, (line, text) in enumerate(blocks):
                 if k >= skip:
                     yield Block(self._columns(text, line, at, kinds, missing), line, len(text))
@@ -200,12 +198,8 @@ def open_text_table(
     return TextTable(file, partition, delimiter, names, len(names or records[0]), data_start, data_line)
 
 
-
-
 def _delimiter(url: str, first: bytes) -> str:
     if re.search(r"\.tsv(\.\w+)?$", url, re.IGNORECASE):
         return "\t"
     plain = re.sub(rb'"[^"]*"', b"", first)
     return max(DELIMITERS, key=lambda c: plain.count(c.encode()))
-
-

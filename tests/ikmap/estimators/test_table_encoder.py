@@ -27,7 +27,7 @@ def columns(n: int = 60) -> dict[str, list[Any]]:
     return {
         "size": [None if k % 7 == 0 else float(k) for k in range(n)],
         "colour": [words[k] for k in rng.integers(0, 4, n)],
-        "when": [datetime.datetime(2001, 1 + k % 12, 1 + k % 28, k % 24) for k in range(n)],  # noqa: DTZ001
+        "when": [datetime.datetime(2001, 1 + k % 12, 1 + k % 28, k % 24) for k in range(n)],
         "same": [1] * n,
     }
 
@@ -43,9 +43,9 @@ def test_arrow_tables_by_name_in_any_order() -> None:
     assert "same" not in " ".join(names)
     more = table.append_column("other", pa.array(["x"] * table.num_rows)).select(["other", *table.column_names[::-1]])
     np.testing.assert_array_equal(encoder.transform(more), encoder.transform(table))
-    with pytest.raises(ValueError, match="^X: found no column 'colour', expected it as in the training data$"):
+    with pytest.raises(ValueError, match=r"^X: found no column 'colour', expected it as in the training data$"):
         encoder.transform(table.drop_columns(["colour"]))
-    with pytest.raises(ValueError, match="^column 'size': found words, expected numbers as in the rows it was fitted"):
+    with pytest.raises(ValueError, match=r"^column 'size': found words, expected numbers as in the rows it was fitted"):
         encoder.transform(table.set_column(0, "size", pa.array(["x"] * table.num_rows)))
 
 
