@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -10,12 +9,12 @@ from typing import ClassVar, Self
 
 from flows.options.common import CLUSTER, DATA, OUTPUT, RUN, STREAM, CommonOptions
 from flows.options.methods import with_options_of
+from flows.options.table import TableOptions
 from ikmap.methods import LEARNERS, MAPS, OptionError, methods, option
 from ikmap.methods.kinds import Choice, Flag, Integer, Names, OneOrMore, Real, Several, Text
 from ikmap.methods.options import BASELINES, FEATURES, LEARNING
 from ikmap.methods.registry import FAULTS, names_of
 from ikmap.methods.sharing import Program, chosen, map_for, refuse_growth, searches_anything, shared_out
-from ikmap.tables.words import CATEGORIES, NUMBERS, TIMES
 from ikmap.tasks import AUTO, criteria, task_words
 from ikmap.tasks.threshold import Threshold
 from pipeline.errors import InputError
@@ -29,7 +28,7 @@ ONLINE_LEARNER = Choice(tuple(name for name, learner in LEARNERS.items() if lear
 
 @dataclass(frozen=True, kw_only=True)
 @with_options_of(methods())
-class BatchOptions(CommonOptions):
+class BatchOptions(TableOptions, CommonOptions):
     """Options of ``python -m flows.batch``: data to trained and evaluated model.
 
     Raises
@@ -54,8 +53,8 @@ class BatchOptions(CommonOptions):
         Text("PATH|URL"),
         group=DATA,
         common=True,
-        help="training data: a file, or a URL that fsspec can open; of tables also a folder, a glob in quotes, or files "
-        "with commas between",
+        help="training data: a file, or a URL that fsspec can open; of tables also a folder, a glob in quotes, or "
+        "files with commas between",
     )
     test_input: str | None = option(
         None, Text("PATH|URL"), group=DATA, common=True, help="test data for --input (default: split --input)"
@@ -68,8 +67,8 @@ class BatchOptions(CommonOptions):
         Text("RULE"),
         group=DATA,
         help="how rows are divided into training and test rows, and into the folds of cross-validation: time:COLUMN "
-        "(test rows come last), group:COLUMN (rows of a group stay together) or stratified (both have the classes' shares); "
-        "the column stays a feature unless --drop names it too (default: at random)",
+        "(test rows come last), group:COLUMN (rows of a group stay together) or stratified (both have the classes' "
+        "shares); the column stays a feature unless --drop names it too (default: at random)",
     )
     format: str = option("auto", FORMATS, group=DATA, help="format of the files; auto goes by the name")
     label: str | None = option(
@@ -79,59 +78,6 @@ class BatchOptions(CommonOptions):
         common=True,
         help="column that holds the label, in tables (csv, parquet): a name, or a position from 0, or -1 for the last "
         "(default: label, target, class or y; without names the last)",
-    )
-    above: float | None = option(
-        None,
-        Real(-math.inf),
-        group=DATA,
-        common=True,
-        help="make classes of a label that is a number: 1 above this one, 0 up to it",
-    )
-    drop: tuple[str, ...] | None = option(
-        None, Names(), group=DATA, common=True, help="columns of a table that are no features"
-    )
-    id: str | None = option(
-        None,
-        Text("COLUMN"),
-        group=DATA,
-        common=True,
-        help="column of a table that tells rows apart: no feature, and written beside predictions",
-    )
-    missing: tuple[str, ...] | None = option(
-        None,
-        Names(),
-        group=DATA,
-        help="cells of text that stand for nothing, beside empty ones (default: NA,N/A,NaN,nan,null,NULL,?)",
-    )
-    category: tuple[str, ...] | None = option(
-        None, Names(), group=DATA, help="columns of a table whose values are words, even if they look like numbers"
-    )
-    columns_plan: str | None = option(
-        None,
-        Text("FILE"),
-        group=DATA,
-        help="TOML file with the kind and encoding of columns, for those that are not to be as they are inferred; "
-        "every run on a table writes its own",
-    )
-    encode_numbers: str = option(
-        "auto",
-        Choice(("auto", *NUMBERS)),
-        group=DATA,
-        help="how numbers of a table become features; auto: none where the table has only numbers and none is missing",
-    )
-    encode_categories: str = option(
-        "auto",
-        Choice(("auto", *CATEGORIES)),
-        group=DATA,
-        help="how words become features; auto: onehot up to 32 different words, else target (the mean label of the rows "
-        "of a word, without the fold of the row)",
-    )
-    encode_times: str = option(
-        "auto",
-        Choice(("auto", *TIMES)),
-        group=DATA,
-        help="how dates and times become features: parts (month, day, weekday, minute of the day), cycles (their sine "
-        "and cosine) or both; auto: parts",
     )
     columns: int | None = option(
         None, Integer(1), group=DATA, help="number of columns of libsvm data (default: the largest index)"

@@ -68,7 +68,8 @@ class ScoreOptions(CommonOptions):
         Text("PATH|URL"),
         group=OUTPUT,
         common=True,
-        help="Parquet file to write, with prediction and score; CSV if it ends in .csv, a folder of parts if it ends in /",
+        help="Parquet file to write, with prediction and score; CSV if it ends in .csv, a folder of parts if it ends "
+        "in /",
     )
 
     def check_together(self) -> None:

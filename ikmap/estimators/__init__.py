@@ -9,6 +9,7 @@ from ikmap.estimators.online import CellOGDClassifier
 from ikmap.estimators.online_regressor import CellOGDRegressor
 from ikmap.estimators.regressors import CellRidge
 from ikmap.estimators.svr import CellSVR
+from ikmap.estimators.table_encoder import TableEncoder
 
 __all__ = [
     "CellLogisticRegression",
@@ -22,4 +23,5 @@ __all__ = [
     "IsolationKernelMap",
     "MondrianMap",
     "MondrianRegressor",
+    "TableEncoder",
 ]

@@ -29,14 +29,12 @@ from ikmap.tables.words import CATEGORIES, NUMBERS, TIMES
 DROP = "drop"
 BY_KIND = {NUMBER: NUMBERS, CATEGORY: CATEGORIES, TIME: TIMES}
 FEW_LEVELS = 32
-"""Up to so many words have a feature each; more are encoded by their targets, or by how frequent they are."""
-RARE = 10
-"""A word of fewer training rows shares a feature with the others that are as rare."""
+"""Up to so many words have a feature each, where no single target orders them."""
+RARE, RARE_SHARE = 10, 1000
+"""A word of fewer rows than 10, and than a thousandth, shares a feature with the others that are as rare."""
 MOSTLY = 0.5
 """Words of which more than this share of the training rows has one of its own are no categories."""
 SMOOTH = 20.0
-MOST_OUTPUTS = 32
-"""Targets are summed for so many classes, the first; a run of more has no target encoding."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +83,7 @@ class Asked:
 
 
 def choose(
-    columns: Sequence[ColumnPlan], statistics: Statistics, asked: Asked, *, only_numbers: str = "quantile"
+    columns: Sequence[ColumnPlan], statistics: Statistics, asked: Asked, *, only_numbers: str = "minmax"
 ) -> list[ColumnPlan]:
     """Choose the encoding of each column that has none yet.
 
@@ -122,10 +120,10 @@ def _chosen(column: ColumnPlan, j: int, statistics: Statistics, asked: Asked, nu
             return _with(column, DROP, f"{len(words):,} different words in {there:,} rows: an id or free text")
         if asked.categories != "auto":
             return _with(column, asked.categories, "asked for")
-        if len(words) <= FEW_LEVELS:
+        outputs = statistics.sums.size
+        if len(words) <= FEW_LEVELS and outputs != 1:
             return _with(column, "onehot", f"{len(words)} words")
-        how = "target" if 0 < statistics.sums.size <= MOST_OUTPUTS else "count"
-        return _with(column, how, f"{len(words):,} words")
+        return _with(column, "target" if outputs else "count", f"{len(words):,} words")
     if statistics.low[j] == statistics.high[j] and not statistics.missing[j]:
         return _with(column, DROP, "the same in every training row")
     if asked.of(column.kind) != "auto":
@@ -164,7 +162,10 @@ def fit(
         for j, column in enumerate(columns)
     ]
     if not any(encoding and encoding.names for encoding in encodings):
-        raise ValueError("found no column that tells training rows apart, expected at least one")
+        raise ValueError(
+            f"found no column that tells rows apart in {statistics.rows} sample{'s' * (statistics.rows != 1)}, "
+            "expected one at least"
+        )
     return Encoder(tuple(columns), tuple(encodings))
 
 
@@ -215,7 +216,7 @@ def _of_words(
     if column.encoding == "hash":
         shown = tuple(f" (bucket {k})" for k in range(BUCKETS))
         return OneHot(counts.words, hashed_numbers(counts.words), shown)
-    rare = rows < RARE
+    rare = rows < min(RARE, statistics.rows / RARE_SHARE)
     together = int(rare.sum()) > 1
     columns, shown_words = np.zeros(len(counts.words), dtype=np.int64), []
     for k, word in enumerate(counts.words):

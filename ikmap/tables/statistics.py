@@ -158,7 +158,8 @@ def _count(codes: np.ndarray, words: Sequence[str], folds: np.ndarray, targets: 
 
 def fold_of(numbers: np.ndarray, seed: int) -> np.ndarray:
     """Fold of each row by its number, int64 in 0 .. FOLDS - 1: the same however rows are grouped."""
-    mixed = numbers.astype(np.uint64) + np.uint64((seed * 2 + 1) & (2**64 - 1)) * np.uint64(0x9E3779B97F4A7C15)
+    start = (2 * seed + 1) * 0x9E3779B97F4A7C15 % 2**64
+    mixed = numbers.astype(np.uint64) + np.uint64(start)
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):  # SplitMix64
         mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
     return ((mixed ^ (mixed >> np.uint64(31))) % np.uint64(FOLDS)).astype(np.int64)

@@ -1,11 +1,32 @@
-"""What ``learners.NAME`` of ``metrics.json`` says of a classifier: the JSON Schema of each field."""
+"""What is said of a classifier: its main figure, others in words, and the JSON Schema of each field."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from ikmap.tasks.figure import AVERAGE_PRECISION, ROC_AUC, ROC_AUC_ERROR
+from ikmap.tasks.figure import AVERAGE_PRECISION, ROC_AUC, ROC_AUC_ERROR, Figure
+
+FIGURE = Figure(
+    key="accuracy",
+    unit="share",
+    of_test="share of {rows} test rows ({which}) that is predicted right",
+    of_stream="share of the rows of the stream that was predicted right before it was learned from",
+    so_far="Share of all rows up to here that was predicted right; each row is predicted before it is learned from",
+    lead="is right on {value} of {rows}",
+    lead_of_stream="predicted {value} of {rows} right before it learned from them",
+    table="Share of rows with the right class",
+)
+FACTS = {
+    "f1": "F1",
+    "roc_auc": "ROC AUC",
+    "average_precision": "average precision",
+    "log_loss": "log loss",
+    "brier": "Brier score",
+    "calibration_error": "calibration error",
+}
+"""What a table of learners shows beside that, in words."""
+
 
 COUNTS = {"type": "array", "items": {"type": "integer", "minimum": 0}}
 LABELS = {"type": "array", "items": {"type": ["string", "number"]}, "uniqueItems": True}

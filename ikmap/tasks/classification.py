@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, cast
 
-from ikmap.tasks.class_told import COUNTS, LABELS, TOLD
+from ikmap.tasks.class_told import COUNTS, FACTS, FIGURE, LABELS, TOLD
 from ikmap.tasks.figure import Judge
 from ikmap.tasks.sections import Section
 from ikmap.tasks.task import Asked, Figure, Found, LearningTask, Tally, plain_label
@@ -49,16 +49,7 @@ class Classification(LearningTask):
     by_labels: ClassVar[bool] = True
     compiled: ClassVar[frozenset[str]] = frozenset({BINARY, MULTICLASS})
     criteria: ClassVar[tuple[str, ...]] = ("balanced_accuracy", "roc_auc", "log_loss", "brier")
-    figure: ClassVar[Figure] = Figure(
-        key="accuracy",
-        unit="share",
-        of_test="share of {rows} test rows ({which}) that is predicted right",
-        of_stream="share of the rows of the stream that was predicted right before it was learned from",
-        so_far="Share of all rows up to here that was predicted right; each row is predicted before it is learned from",
-        lead="is right on {value} of {rows}",
-        lead_of_stream="predicted {value} of {rows} right before it learned from them",
-        table="Share of rows with the right class",
-    )
+    figure: ClassVar[Figure] = FIGURE
 
     told_of_labels: ClassVar[Mapping[str, Any]] = {
         "classes": {"description": "Labels as they stand in the data.", **LABELS}
@@ -86,7 +77,7 @@ class Classification(LearningTask):
         if n == 0:
             labels = np.zeros(0)
         assert labels is not None
-        values, codes = np.unique(labels, return_inverse=True)
+        values, codes = _distinct(labels)
         if values.size > MOST_LABELS:
             raise ValueError(f"found more than {MOST_LABELS} different labels, expected classes{_or_numbers()}")
         plain = [plain_label(value) for value in values]
@@ -269,12 +260,10 @@ class Classification(LearningTask):
         return ClassScores if self.outputs == 1 else ClassDecisions
 
     def evidence(self, target: np.ndarray, decision: np.ndarray) -> Tally:
-        found: Tally = self._evidence.of(target, decision)
-        return found
+        return cast("Tally", self._evidence.of(target, decision))
 
     def evidence_from(self, values: Sequence[Any]) -> Tally:
-        found: Tally = sum(map(self._evidence.from_json, values), self._evidence.none(self.outputs))
-        return found
+        return cast("Tally", sum(map(self._evidence.from_json, values), self._evidence.none(self.outputs)))
 
     def read_by(self, reading: Any) -> Self:
         return replace(self, reading=reading)
@@ -371,14 +360,7 @@ class Classification(LearningTask):
 
     @classmethod
     def facts(cls, figures: Mapping[str, Any]) -> Sequence[tuple[str, Any, str]]:
-        return [
-            ("F1", figures.get("f1"), "number"),
-            ("ROC AUC", figures.get("roc_auc"), "number"),
-            ("average precision", figures.get("average_precision"), "number"),
-            ("log loss", figures.get("log_loss"), "number"),
-            ("Brier score", figures.get("brier"), "number"),
-            ("calibration error", figures.get("calibration_error"), "number"),
-        ]
+        return [(words, figures.get(key), "number") for key, words in FACTS.items()]
 
     @classmethod
     def sections(cls, metrics: Mapping[str, Any]) -> Sequence[Section]:
@@ -386,6 +368,19 @@ class Classification(LearningTask):
         from ikmap.tasks.class_sections import sections
 
         return sections(metrics)
+
+
+def _distinct(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """What `numpy.unique` gives, with the inverse; small whole numbers, the usual labels, need not be sorted for it."""
+    import numpy as np
+
+    if labels.dtype == np.float64 and labels.size and labels.min() >= 0 and labels.max() <= MOST_LABELS:
+        whole = labels.astype(np.int64)
+        if (whole == labels).all():
+            present = np.bincount(whole) > 0
+            return np.flatnonzero(present).astype(np.float64), (np.cumsum(present) - 1)[whole]
+    values, codes = np.unique(labels, return_inverse=True)
+    return values, codes
 
 
 def _all_labels(found: Sequence[Found]) -> list[Any]:

@@ -231,17 +231,12 @@ class LearningTask:
         return None
 
     def encoding_outputs(self) -> tuple[list[str], float]:
-        """Of what :meth:`encoding_targets` gives: what tells its columns apart, for names, and what a 1 in it stands for.
-
-        No columns: words of a table are not encoded by targets.
-        """
+        """What tells the columns of :meth:`encoding_targets` apart, for names; and what a 1 in them stands for."""
         return [], 1.0
 
     def encoding_targets(self, targets: np.ndarray) -> np.ndarray:
-        """Whole numbers by whose mean words of a table may be encoded, int64 (n, K): they add up without rounding."""
-        import numpy as np
-
-        return np.zeros((targets.size, 0), dtype=np.int64)
+        """Whole numbers by whose means words are encoded, int64 (n, K), if :meth:`encoding_outputs` names K."""
+        raise NotImplementedError
 
     @classmethod
     def has_weights(cls) -> bool:

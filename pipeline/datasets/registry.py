@@ -86,7 +86,7 @@ class ResolvedDataset:
     divide: float = 1.0
     split: Split = field(default_factory=Split)
     registered: bool = False
-    table: TableAsked = TableAsked()
+    table: TableAsked = field(default_factory=TableAsked)
 
     @property
     def test_rows(self) -> str:
@@ -136,13 +136,11 @@ class ResolvedDataset:
             asked = replace(self.table, drop=(*self.drop, *self.table.drop))
             if columns is not None:
                 asked = replace(asked, plan={}, categories=(), drop=(), id=None, kept=None)
-            table = open_table(
-                url, named, self.format, self.label, asked, require_label=needed, columns=columns, csv=csv
-            )
+            table = open_table(url, self.format, self.label, asked, require_label=needed, columns=columns, csv=csv)
             if len(table.columns) < WIDE or several:
                 self._refuse_keys_of_csv(url, table)
                 if columns is None:
-                    check_columns(url, len(table.columns), n_columns)
+                    check_columns(url, len(table.columns) + len(self.drop), n_columns)
                 return table
         if several:
             raise InputError(f"{url}: found {len(named)} files, expected one, as the training data is no table")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import lru_cache
 from typing import Any, Self
 
 import numpy as np
@@ -21,7 +20,7 @@ from ikmap.tasks import LearningTask, task_from
 from pipeline.errors import InputError
 from pipeline.rows.divided_by import Division
 from pipeline.rows.division import KEPT, WORDS, Divided, keys_of
-from pipeline.rows.permutation import position_in_shuffle
+from pipeline.rows.side import Part, Side
 from pipeline.storage.arrays import read
 from pipeline.storage.kept import PROCESS, Kept
 from pipeline.storage.store import Store
@@ -33,14 +32,6 @@ STREAM_DATA = "stream"
 SCALE = "data/scale"
 READ_BYTES = 16 << 20
 """Rows are read in blocks of about this size."""
-
-
-@dataclass(frozen=True)
-class Part:
-    """Some consecutive rows of a file, stored as one group by one task."""
-
-    name: str
-    rows: int
 
 
 @dataclass(frozen=True)
@@ -105,41 +96,6 @@ class Preparation:
             return cls(**{**values, "task": task_from(values["task"])})
         except ValueError as error:
             raise InputError(str(error)) from None
-
-
-@dataclass(frozen=True)
-class Side:
-    """Which rows of a file are meant: all, or those on one side of a division.
-
-    Attributes
-    ----------
-    rule : {"all", "first", "shuffle", "divided"}
-        Every row; rows before (or from) `n_train` on; rows whose place in a seeded shuffle is below (or from)
-        `n_train` on; those that a :class:`~pipeline.rows.division.Divided` says. Rows keep the order of the file.
-    """
-
-    rule: str
-    n_rows: int
-    n_train: int = 0
-    train: bool = True
-    seed: int = 0
-
-    def of_part(self, first: int, rows: int) -> np.ndarray:
-        """Ascending numbers, within a part that begins at row `first`, of the rows that are meant."""
-        return _of_part(self, first, rows)
-
-
-@lru_cache(maxsize=4)
-def _of_part(side: Side, first: int, rows: int) -> np.ndarray:
-    """:meth:`Side.of_part`, kept for later: a part is read in several goes, and to shuffle it takes as long."""
-    numbers = np.arange(first, first + rows, dtype=np.int64)
-    if side.rule == "all":
-        numbers -= first
-    else:
-        place = numbers if side.rule == "first" else position_in_shuffle(numbers, side.n_rows, side.seed)
-        numbers = np.flatnonzero((place < side.n_train) == side.train)
-    numbers.flags.writeable = False
-    return numbers
 
 
 class PreparedRows:
@@ -262,7 +218,7 @@ class PreparedRows:
         part = self._parts[p]
         numbers = self._of_part(p)
         X, y = read_part(self.store, part.name, 0, part.rows, self.preparation)
-        table = RawTable(np.asarray(X)[numbers], read_levels(self.store, part.name, X.shape[1]))
+        table = RawTable(np.asarray(X)[numbers], _read_levels(self.store, part.name, X.shape[1]))
         return int(self._begin[p]), self._first[p] + numbers, table, y[numbers]
 
     def take(self, rows: np.ndarray) -> Block:
@@ -278,7 +234,7 @@ class PreparedRows:
             if numbers.size != y.size:
                 X, y = X[numbers - numbers[0]], y[numbers - numbers[0]]
             if self._encoder is not None:
-                table = RawTable(np.asarray(X), read_levels(self.store, part.name, X.shape[1]))
+                table = RawTable(np.asarray(X), _read_levels(self.store, part.name, X.shape[1]))
                 X = self._encoder.features(table, self._first[p] + numbers if self._trains else None)
             features.append(self.preparation.features(X, self._scaling))
             targets.append(y)
@@ -328,9 +284,9 @@ def write_part(
     levels: Levels | None = None,
     kept: tuple[np.ndarray, Sequence[str] | None] | None = None,
 ) -> int:
-    """Store rows as they were found; `labels` and `found` stand for their labels, as the task stores them.
+    """Store rows as they were found, with what the task stores for their labels, and the words of a table's columns.
 
-    `levels` are the words of a table's columns; `kept` are the values, and their words, by which rows are divided.
+    `kept` are the values, and their words, by which rows are divided.
     """
     arrays: dict[str, np.ndarray] = {"labels": labels}
     if kept is not None:
@@ -370,8 +326,7 @@ def _values(arrays: Mapping[str, np.ndarray], start: int, stop: int, preparation
     return sp.csr_array(parts, shape=(stop - start, preparation.n_columns))
 
 
-def read_levels(store: Store, name: str, columns: int) -> Levels:
-    """The words of the columns of a part of a table."""
+def _read_levels(store: Store, name: str, columns: int) -> Levels:
     return levels_of(_arrays_of_part(store, name).get(LEVELS), columns)
 
 

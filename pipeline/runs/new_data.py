@@ -97,12 +97,10 @@ def _table(model: TrainedModel, url: str, format: str, label: str | int | None, 
         return None
     source = open_table(
         url,
-        named,
         format,
         model.label if label is None else label,
         replace(model.table, plan={}, categories=(), drop=()),
         require_label=label is not None,
-        require_id=False,
         columns=columns,
         csv=CsvFormat(**dict(model.csv)),
         sizes=sizes,

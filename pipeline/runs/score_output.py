@@ -30,7 +30,7 @@ CSV = ".csv"
 
 @dataclass
 class Output:
-    """A file that is there whole or not at all, or a folder of parts. A context manager that owns the folder its parts are written to.
+    """A file that is there whole or not at all, or a folder of parts. A context manager: parts have a folder of it.
 
     Parameters
     ----------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -68,7 +68,7 @@ class TrainedModel:
     again: str = ""
     csv: tuple[tuple[str, Any], ...] = ()
     loops: frozenset[str] = frozenset()
-    table: TableAsked = TableAsked()
+    table: TableAsked = field(default_factory=TableAsked)
     reading: Reading | None = None
 
     def preparation(self) -> Preparation:
@@ -146,7 +146,7 @@ def open_run(folder: str, learner: str | None = None) -> TrainedModel:
     store = Store(path / "store.zarr")
     again = f"{again} --fresh" if online else again
     with needing_all_of(again):
-        encoded = store.need(DATA)["preparation"].get("encoded", False)
+        encoded = store.need(DATA).get("preparation", {}).get("encoded", False)
         for name in (DATA, *([ENCODING] if encoded else []), *([fitted.name] if fitted else []), f"{MODELS}/{learner}"):
             store.need(name)
     partitioner, data = identity["params"]["partitioner"], identity["data"]

@@ -60,9 +60,9 @@ class ArrowTable(TableFile):
         piece: Piece,
         skip: int,
         names: Sequence[str],
-        kinds: Sequence[str],
-        missing: frozenset[str],
-        size: int,  # noqa: ARG002
+        kinds: Sequence[str],  # noqa: ARG002
+        missing: frozenset[str],  # noqa: ARG002
+        size: int,
     ) -> Iterator[Block]:
         assert piece.stop is not None
         per_block = max(1, size // (CELL_BYTES * len(names)))

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from ikmap.tables import ColumnPlan
+from ikmap.tables import CATEGORY, ColumnPlan
 from pipeline.errors import InputError
 from pipeline.readers.base import Piece
 from pipeline.readers.files import File
@@ -22,6 +21,8 @@ from pipeline.tables.spec import TableAsked
 from pipeline.tables.table_file import Block, TableFile
 
 CELL_BYTES = 8
+PIECE_ROWS = 1 << 19
+"""Of narrow tables: enough for every worker to have some."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ class ParquetTable(TableFile):
         return sum(self.group_rows)
 
     def pieces(self, piece_bytes: int, columns: int) -> list[Piece]:
-        limit = max(1, piece_bytes // (CELL_BYTES * columns))
+        limit = max(1, min(PIECE_ROWS, piece_bytes // (CELL_BYTES * columns)))
         pieces: list[Piece] = []
         start = rows = 0
         for group, n_rows in enumerate(self.group_rows, start=1):
@@ -64,8 +65,8 @@ class ParquetTable(TableFile):
         skip: int,
         names: Sequence[str],
         kinds: Sequence[str],
-        missing: frozenset[str],
-        size: int,  # noqa: ARG002
+        missing: frozenset[str],  # noqa: ARG002
+        size: int,
     ) -> Iterator[Block]:
         assert piece.stop is not None
         per_block = max(1, size // (CELL_BYTES * len(names)))
@@ -76,7 +77,10 @@ class ParquetTable(TableFile):
             drop -= self.group_rows[start]
             start += 1
         row += skip * per_block
-        with self.file.open(scattered=True) as stream, _parquet(self.file, stream) as file:
+        types = dict(self.fields)
+        plain = {"string", "large_string"}
+        words = [n for n, kind in zip(names, kinds, strict=True) if kind == CATEGORY and str(types[n]) in plain]
+        with self.file.open(scattered=True) as stream, _parquet(self.file, stream, words) as file:
             batches = _batches(self.file.url, file, per_block, range(start, piece.stop), tuple(names))
             for columns in in_blocks(batches, per_block, drop):
                 yield Block(columns, row + 1, sum(column.nbytes for column in columns))
@@ -124,17 +128,3 @@ def open_parquet_table(file: File, partition: tuple[tuple[str, str | None], ...]
         raise InputError(f"{file.url}: found no rows, expected at least one")
     kept = tuple(pair for pair in partition if pair[0] not in names)
     return ParquetTable(file, kept, tuple(zip(names, types, strict=True)), group_rows)
-
-
-def missing_in_footer(file: File, names: Sequence[str]) -> bool:
-    """Whether the footer of a Parquet file tells of missing cells in some columns; a file that tells nothing has none."""
-    with file.open(scattered=True) as stream, _parquet(file, stream) as parquet:
-        metadata: pq.FileMetaData = parquet.metadata
-        wanted = set(names)
-        for group in range(metadata.num_row_groups):
-            for j in range(metadata.num_columns):
-                column = metadata.row_group(group).column(j)
-                found = column.statistics
-                if column.path_in_schema in wanted and found is not None and found.null_count:
-                    return True
-    return False

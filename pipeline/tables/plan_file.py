@@ -40,7 +40,8 @@ def read_plan(path: str) -> dict[str, ColumnPlan]:
             if key not in KEYS:
                 near = difflib.get_close_matches(key, KEYS, n=1)
                 raise InputError(
-                    f"--columns-plan {path}: {name}: unknown key {key!r}, expected {near[0] if near else ', '.join(KEYS)}"
+                    f"--columns-plan {path}: {name}: unknown key {key!r}, expected "
+                    f"{near[0] if near else ', '.join(KEYS)}"
                 )
             if not isinstance(value, str):
                 raise InputError(f"--columns-plan {path}: {name}: {key} = {value!r}, expected a string")

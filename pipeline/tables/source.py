@@ -19,7 +19,7 @@ from pipeline.readers.delimited import TEXT_BLOCK_BYTES
 from pipeline.readers.files import find_file
 from pipeline.readers.labels import choose_label
 from pipeline.readers.open import CsvFormat, Sizes, format_of
-from pipeline.readers.several import Named
+from pipeline.readers.several import Named, named_files
 from pipeline.tables.arrow_file import open_arrow_table
 from pipeline.tables.columns import as_numbers, is_text
 from pipeline.tables.parquet_file import open_parquet_table
@@ -226,13 +226,11 @@ def _converted(
 
 def open_table(
     given: str,
-    named: Sequence[Named],
     format: str = "auto",
     label: str | int | None = None,
     asked: TableAsked = TableAsked(),  # noqa: B008 - immutable
     *,
     require_label: bool = True,
-    require_id: bool = True,
     columns: Sequence[ColumnPlan] | None = None,
     csv: CsvFormat = CsvFormat(),  # noqa: B008
     sizes: Sizes = Sizes(),  # noqa: B008
@@ -242,9 +240,7 @@ def open_table(
     Parameters
     ----------
     given : str
-        What the user has named, for messages.
-    named : sequence of Named
-        The files.
+        What the user has named: a file, a folder, a glob or a list.
     columns : sequence of ColumnPlan, optional
         The columns that there must be, of these kinds, such as those of the training data; others are left alone.
 
@@ -253,7 +249,7 @@ def open_table(
     InputError
         A file cannot be read, lacks a column, or has a column that is of no kind.
     """
-    files = tuple(_opened(one, format, label, csv) for one in named)
+    files = tuple(_opened(one, format, label, csv) for one in named_files(given))
     first = files[0]
     formats = {file.format for file in files}
     if len(formats) > 1:
@@ -263,7 +259,12 @@ def open_table(
             "give files of one format"
         )
     names = first.names
-    if not require_id and asked.id not in names:
+    if asked.drop and not first.has_names:
+        raise InputError(
+            f"{given}: found no column {asked.drop[0]!r}, which is to be dropped, expected a table whose columns have "
+            "names"
+        )
+    if columns is not None and asked.id not in names:
         asked = replace(asked, id=None)
     asked.refuse_unknown(first.file.url, names)
     apart = {*asked.drop, *((asked.id,) if asked.id is not None else ())}
@@ -282,6 +283,8 @@ def open_table(
         )
     if columns is None:
         features = [name for name in names if name != chosen and name not in apart]
+        if not features and asked.drop:
+            raise InputError(f"{given}: found no feature column that is not dropped, expected at least one to stay")
         if not features:
             check_columns(given, 0, None)
         own = [name for name in features if name in first.own_names]

@@ -42,7 +42,7 @@ class TableAsked:
     categories: tuple[str, ...] = ()
     above: float | None = None
     kept: str | None = None
-    encode: Asked = Asked()
+    encode: Asked = field(default_factory=Asked)
     plan: Mapping[str, ColumnPlan] = field(default_factory=dict)
 
     @property
@@ -81,8 +81,12 @@ class TableAsked:
         ------
         InputError
         """
+        for name in self.drop:
+            if name not in names:
+                raise InputError(
+                    f"{url}: found no column {name!r}, which is to be dropped, expected one of {', '.join(names[:50])}"
+                )
         asked = {
-            "drop": self.drop,
             "category": self.categories,
             "id": () if self.id is None else (self.id,),
             "split-by": () if self.kept is None else (self.kept,),
