@@ -44,6 +44,8 @@ class Params:
         What the threshold of two classes is chosen for (:mod:`ikmap.tasks.threshold`).
     split_by : str or None
         How rows are divided (:mod:`pipeline.rows.division`); None: at random.
+    importance : bool
+        Whether to find out which columns matter.
     seed : int
     shard_rows : int or None
         Rows in an object of the store. They change no result, but a run cannot go on with objects of another size.
@@ -67,6 +69,7 @@ class Params:
     calibration: str = "none"
     threshold: str | None = None
     split_by: str | None = None
+    importance: bool = False
     seed: int = 0
     shard_rows: int | None = None
 
@@ -208,5 +211,5 @@ def with_options_known_since(identity: Mapping[str, Any]) -> dict[str, Any]:
     return {**identity, "params": {**new, **params, "methods": completed}} if of else dict(identity)
 
 
-NEW = frozenset({"select_by", "calibration", "threshold", "split_by"})
+NEW = frozenset({"select_by", "calibration", "threshold", "split_by", "importance"})
 """Parameters that runs of earlier versions do not name: they have the defaults."""

@@ -169,6 +169,14 @@ class BatchOptions(TableOptions, CommonOptions):
         "false one), precision:P, recall:R, f1 or balanced (default: 0)",
     )
 
+    importance: bool = option(
+        False,
+        Flag(),
+        group=LEARNING,
+        help="find out by how much each column matters, by shuffling its values among 10,000 test rows, and how the "
+        "most important ones do; for the report",
+    )
+
     seed: int = option(0, Integer(0, 2**63 - 1), group=RUN, common=True, help="seed of every random choice")
     run_dir: str | None = option(
         None,
@@ -349,10 +357,11 @@ class OnlineOptions(BatchOptions):
     def check_together(self) -> None:
         """Refuse options that exclude each other."""
         super().check_together()
-        for name in ("calibration", "threshold", "split_by"):
+        for name in ("calibration", "threshold", "split_by", "importance"):
             if name not in self.at_default:
+                words = shlex.join(self.specs()[name].words(getattr(self, name)))
                 raise InputError(
-                    f"{self.specs()[name].flag} {getattr(self, name)}: found a stream, of which every row is predicted "
+                    f"{words}: found a stream, of which every row is predicted "
                     "before it is learned from; expected flows.batch"
                 )
         if self.initial is not None and self.test_size != self.specs()["test_size"].default:

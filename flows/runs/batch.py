@@ -229,6 +229,7 @@ def batch_params(options: BatchOptions) -> Params:
         calibration=options.calibration,
         threshold=options.threshold,
         split_by=options.split_by,
+        importance=options.importance,
         seed=options.seed,
         shard_rows=options.shard_rows,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ikmap.tasks.importance_sections import importance_sections
 from ikmap.tasks.sections import Confusion, Lines, Section, Table, Text
 
 SHOWN = 10
@@ -30,6 +31,7 @@ def sections(metrics: Mapping[str, Any]) -> Sequence[Section]:
     found = [Section("errors", "Errors", errors)] if errors else []
     if ranked := _ranking(known):
         found.append(Section("ranking", "Ranking and probabilities", ranked))
+    found += importance_sections(metrics, {"accuracy": "accuracy", "roc_auc": "ROC AUC"})
     if worst := _worst(known):
         found.append(Section("worst", "Rows predicted worst", worst))
     return found

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from ikmap.tasks.class_scores import ClassScores
 from ikmap.tasks.probability_tally import ProbabilityTally
+
+if TYPE_CHECKING:
+    from ikmap.tasks.classification import Classification
 
 MOST_WORST = 20
 """Of the rows that are predicted worst, so many are kept."""
@@ -101,6 +104,23 @@ class ClassTally:
                 for row, true, predicted, off, _ in self.worst
             ],
         }
+
+
+def tally_of(task: Classification, target: np.ndarray, decision: np.ndarray, numbers: np.ndarray | None) -> ClassTally:
+    """What rows say; of which numbers, where the worst are to be named."""
+    n, predicted, probability = len(task.labels), task.predict(decision), task.probabilities(decision)
+    counts = np.bincount(n * target.astype(np.int64) + predicted, minlength=n * n).reshape(n, n)
+    worst: list[list[Any]] = []
+    if numbers is not None:
+        rows = np.arange(target.size)
+        if decision.shape[1] == 1:
+            distance = np.abs(decision[:, 0] - (0.0 if task.reading is None else task.reading.threshold))
+        else:
+            distance = decision[rows, predicted] - decision[rows, target]
+        off = distance if probability is None else 1.0 - probability[rows, target]
+        worst = worst_of(numbers, target, predicted, off, distance)
+    known = None if probability is None else ProbabilityTally.of(target, probability)
+    return ClassTally(counts, ClassScores.of(target, decision), known, worst)
 
 
 def shares_of(counts: np.ndarray) -> tuple[list[float | None], list[float | None], list[float | None]]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ikmap.tasks.figure import AVERAGE_PRECISION, ROC_AUC, ROC_AUC_ERROR, Figure
+from ikmap.tasks.importance_sections import TOLD as OF_IMPORTANCE
 
 FIGURE = Figure(
     key="accuracy",
@@ -38,6 +39,7 @@ LOSS = {"type": ["number", "null"], "minimum": 0}
 POINTS = {"type": "array", "items": {"type": "array", "items": {"type": "number"}}}
 
 TOLD: Mapping[str, Any] = {
+    **OF_IMPORTANCE,
     "confusion": {
         "description": "Test rows by true class (rows) and predicted class (columns).",
         "type": "array",

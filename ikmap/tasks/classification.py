@@ -247,6 +247,20 @@ class Classification(LearningTask):
         return "" if len(self.labels) == 2 else f"{len(self.labels)} classes"
 
     @property
+    def weighed_by(self) -> tuple[str, ...]:
+        return ("accuracy", "roc_auc")
+
+    def responses(self, decision: np.ndarray) -> dict[str, np.ndarray]:
+        """Probabilities, where there are any, or decisions: with two classes those of the second, else of the first."""
+        from ikmap.tasks.class_tally import MOST_CURVES
+
+        probability = self.probabilities(decision)
+        word, found = ("decision for", decision) if probability is None else ("probability of", probability)
+        if len(self.labels) == 2:
+            return {f"{word} {self.labels[1]}": found[:, -1]}
+        return {f"{word} {label}": found[:, k] for k, label in enumerate(self.labels[:MOST_CURVES])}
+
+    @property
     def most_evidence(self) -> int | None:
         from ikmap.tasks.class_decisions import MOST_NUMBERS
 
@@ -292,32 +306,14 @@ class Classification(LearningTask):
         return Judges.figure(by) if by in cls.criteria else cls.figure
 
     def tally(self, target: np.ndarray, decision: np.ndarray) -> ClassTally:
-        return self._tally(target, decision, None)
+        from ikmap.tasks.class_tally import tally_of
+
+        return tally_of(self, target, decision, None)
 
     def tally_at(self, target: np.ndarray, decision: np.ndarray, numbers: np.ndarray) -> ClassTally:
-        return self._tally(target, decision, numbers)
+        from ikmap.tasks.class_tally import tally_of
 
-    def _tally(self, target: np.ndarray, decision: np.ndarray, numbers: np.ndarray | None) -> ClassTally:
-        """What rows say; of which numbers, where the worst are to be named."""
-        import numpy as np
-
-        from ikmap.tasks.class_scores import ClassScores
-        from ikmap.tasks.class_tally import ClassTally, worst_of
-        from ikmap.tasks.probability_tally import ProbabilityTally
-
-        n, predicted, probability = len(self.labels), self.predict(decision), self.probabilities(decision)
-        counts = np.bincount(n * target.astype(np.int64) + predicted, minlength=n * n).reshape(n, n)
-        worst: list[list[Any]] = []
-        if numbers is not None:
-            rows = np.arange(target.size)
-            if decision.shape[1] == 1:
-                distance = np.abs(decision[:, 0] - (0.0 if self.reading is None else self.reading.threshold))
-            else:
-                distance = decision[rows, predicted] - decision[rows, target]
-            off = distance if probability is None else 1.0 - probability[rows, target]
-            worst = worst_of(numbers, target, predicted, off, distance)
-        known = None if probability is None else ProbabilityTally.of(target, probability)
-        return ClassTally(counts, ClassScores.of(target, decision), known, worst)
+        return tally_of(self, target, decision, numbers)
 
     def tally_from(self, values: Any) -> ClassTally:
         from ikmap.tasks.class_tally import ClassTally

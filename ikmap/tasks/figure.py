@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
 
 if TYPE_CHECKING:
     import numpy as np
@@ -79,6 +79,19 @@ class Figure:
     def line(self, value: float) -> str:
         """Name and value: "accuracy 0.8412"."""
         return f"{self.words} {value:.4f}"
+
+
+class Tally(Protocol):
+    """What some rows say of a learner: adds up over blocks, shards and pieces, in any grouping for whole numbers."""
+
+    @property
+    def rows(self) -> int:
+        """How many rows are in it."""
+
+    def __add__(self, other: Self) -> Self: ...
+
+    def as_json(self) -> Any:
+        """For the record of a task; :meth:`ikmap.tasks.LearningTask.tally_from` takes it back."""
 
 
 class Judge(Protocol):

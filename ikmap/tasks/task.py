@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
-from ikmap.tasks.figure import Figure, Judge
+from ikmap.tasks.figure import Figure, Judge, Tally
 
 if TYPE_CHECKING:
     import numpy as np
@@ -44,19 +44,6 @@ class Asked:
     said: str = ""
     two_class: Sequence[Sequence[Any]] | None = None
     inliers: Sequence[str] | None = None
-
-
-class Tally(Protocol):
-    """What some rows say of a learner: adds up over blocks, shards and pieces, in any grouping for whole numbers."""
-
-    @property
-    def rows(self) -> int:
-        """How many rows are in it."""
-
-    def __add__(self, other: Self) -> Self: ...
-
-    def as_json(self) -> Any:
-        """For the record of a task; :meth:`LearningTask.tally_from` takes it back."""
 
 
 @dataclass(frozen=True)
@@ -140,7 +127,7 @@ class LearningTask:
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> Self:
-        """Return the task of which :meth:`as_json` made these values."""
+        """What :meth:`as_json` made these values of."""
         return cls(**{key: value for key, value in values.items() if key != "name"})
 
     def as_json(self) -> dict[str, Any]:
@@ -277,6 +264,15 @@ class LearningTask:
     def decided_by_threshold(self) -> str:
         """Why no threshold can be chosen, after "found"; empty: one can."""
         return self.reads
+
+    @property
+    def weighed_by(self) -> tuple[str, ...]:
+        """Figures by which columns are weighed; all are larger where predictions are better, and the last decides."""
+        return (self.figure.key,)
+
+    def responses(self, decision: np.ndarray) -> dict[str, np.ndarray]:  # noqa: ARG002
+        """What a learner says of each row, by names for people."""
+        return {}
 
     @property
     def most_evidence(self) -> int | None:

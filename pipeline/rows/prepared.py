@@ -184,11 +184,8 @@ class PreparedRows:
 
     def keys(self, division: Division, rows: np.ndarray) -> np.ndarray:
         """By what rows, by ascending number, are divided: their time, group or target."""
-        part_of = np.searchsorted(self._begin, rows, side="right") - 1
-        found = []
-        for p in np.unique(part_of).tolist():
-            of_part = keys_of(division, self.store, self._parts[p].name, self.preparation.task)
-            found.append(of_part[self._of_part(p)[rows[part_of == p] - self._begin[p]]])
+        task = self.preparation.task
+        found = [keys_of(division, self.store, part.name, task)[inside] for part, inside in self.within_parts(rows)]
         return np.concatenate(found)
 
     @property
@@ -218,8 +215,14 @@ class PreparedRows:
         part = self._parts[p]
         numbers = self._of_part(p)
         X, y = read_part(self.store, part.name, 0, part.rows, self.preparation)
-        table = RawTable(np.asarray(X)[numbers], _read_levels(self.store, part.name, X.shape[1]))
+        table = RawTable(np.asarray(X)[numbers], read_levels(self.store, part.name, X.shape[1]))
         return int(self._begin[p]), self._first[p] + numbers, table, y[numbers]
+
+    def within_parts(self, rows: np.ndarray) -> Iterator[tuple[Part, np.ndarray]]:
+        """Yield each part that has some of these rows, by ascending number, and their numbers in it."""
+        part_of = np.searchsorted(self._begin, rows, side="right") - 1
+        for p in np.unique(part_of).tolist():
+            yield self._parts[p], self._of_part(p)[rows[part_of == p] - self._begin[p]]
 
     def take(self, rows: np.ndarray) -> Block:
         """Rows by ascending number: features, targets and these numbers. One part is in memory at a time."""
@@ -234,7 +237,7 @@ class PreparedRows:
             if numbers.size != y.size:
                 X, y = X[numbers - numbers[0]], y[numbers - numbers[0]]
             if self._encoder is not None:
-                table = RawTable(np.asarray(X), _read_levels(self.store, part.name, X.shape[1]))
+                table = RawTable(np.asarray(X), read_levels(self.store, part.name, X.shape[1]))
                 X = self._encoder.features(table, self._first[p] + numbers if self._trains else None)
             features.append(self.preparation.features(X, self._scaling))
             targets.append(y)
@@ -326,7 +329,7 @@ def _values(arrays: Mapping[str, np.ndarray], start: int, stop: int, preparation
     return sp.csr_array(parts, shape=(stop - start, preparation.n_columns))
 
 
-def _read_levels(store: Store, name: str, columns: int) -> Levels:
+def read_levels(store: Store, name: str, columns: int) -> Levels:
     return levels_of(_arrays_of_part(store, name).get(LEVELS), columns)
 
 

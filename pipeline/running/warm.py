@@ -34,6 +34,7 @@ MODULES = (
     "pipeline.streams.take_initial",
     "pipeline.stages.calibrate",
     "pipeline.stages.evaluate",
+    "pipeline.stages.importance",
     "pipeline.runs.score",
     "pipeline.runs.study",
 )

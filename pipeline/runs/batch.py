@@ -26,6 +26,7 @@ from pipeline.runs.plan import DataSizes, largest_of, largest_value, least_plan,
 from pipeline.stages.calibrate import calibrate, is_asked, refuse_readings
 from pipeline.stages.cells import cells, explain
 from pipeline.stages.evaluate import evaluate
+from pipeline.stages.importance import importance, refuse_importance
 from pipeline.stages.ingest import ingest
 from pipeline.stages.partition import cores_of_a_host, partition
 from pipeline.stages.select import searches, select
@@ -75,7 +76,8 @@ def run_batch(
 
     ingested, mapped, selection, learners = found
     # Learners side by side end in any order; each is shown whole.
-    steps = ("train", *(["calibrate"] if is_asked(context.params) else []), "evaluate")
+    steps = ["train", *(["calibrate"] if is_asked(context.params) else []), "evaluate"]
+    steps += ["importance"] if context.params.importance else []
     last = [f"{what}:{name}" for name in learners for what in steps]
     stages = records_of_stages(run, done_before, last)
     seconds = {record["name"]: record["seconds"] for record in stages}
@@ -127,6 +129,7 @@ def _stages(
     compile_words(context, {source.format for source in data.sources if source})
     ingested = step("ingest", partial(ingest, context, data))
     refuse_readings(params, PreparedRows(context.store, "train"))
+    refuse_importance(params, PreparedRows(context.store, "train"))
     selection = None
     if searches(params):
         check_largest(context, ingested, invocation)
@@ -163,7 +166,10 @@ def _stages(
             read = step(f"calibrate:{name}", partial(calibrate, asked, name, of, values.get(name), threads))
         hashes = trained["content_hash"], read.get("reading_hash")
         tested = step(f"evaluate:{name}", partial(evaluate, context, name, of, *hashes))
-        return {**tested, **trained, **read}
+        weighed: Result = {}
+        if params.importance:
+            weighed = step(f"importance:{name}", partial(importance, context, name, of, *hashes))
+        return {**tested, **trained, **read, **weighed}
 
     chains = {name: partial(learn, name) for name in params.learners}
     learners = side_by_side(chains) if apart else {name: chain() for name, chain in chains.items()}

@@ -1,7 +1,7 @@
 """Calibrate: decision values of training rows that were not learned from say how a learner's decisions are read.
 
 Each fold is a task: it trains the learner on the other training rows, in memory, and counts the decision values of the
-rows held out. Where training rows are many, one fold holds out enough of them, and no more are asked for.
+rows held out. Where training rows are many, the last fold holds out enough of them, and no more are asked for.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from pipeline.training.in_memory import train_in_memory
 READINGS = "readings"
 """Where it stands in the store how the decisions of each learner are read."""
 ENOUGH_ROWS = 50_000
-"""So many held-out rows, or the first fold that has them, are enough."""
+"""So many held-out rows, or the last fold that has them, are enough."""
 FIT_BYTES = 256 << 20
 """Of rows, or packed cells, that a fold is learned from; of more a seeded sample is taken."""
 STREAM = 2_000_005
@@ -78,12 +78,14 @@ def calibrate(
     rows = PreparedRows(store, "train")
     n, task = rows.n_rows, rows.preparation.task
     folds = folds_of(rows, np.arange(n), params)
-    held_out = np.cumsum([held.size for _, held in folds])
-    used = min(len(folds), 1 + int(np.searchsorted(held_out, ENOUGH_ROWS)))
-    most = most_rows(rows, fitted, store)
+    # The last folds first: in order of time they are nearest to what is to come.
+    order = range(len(folds))[::-1]
+    held_out = np.cumsum([folds[k][1].size for k in order])
+    used = order[: 1 + int(np.searchsorted(held_out, ENOUGH_ROWS))]
+    learned = int(min(most_rows(rows, fitted, store), folds[used[0]][0].size))
     of = (store, params, learner, fitted, value)
-    stage = Stage(context, f"calibrate:{learner}", used)
-    records = stage.run(decide_fold, [Task(f"fold-{k}", (*of, k, n_threads)) for k in range(used)])
+    stage = Stage(context, f"calibrate:{learner}", len(used))
+    records = stage.run(decide_fold, [Task(f"fold-{k}", (*of, k, n_threads)) for k in used])
     known = [record for record in records if record["evidence"] is not None]
     if not known:
         raise InputError(
@@ -101,10 +103,10 @@ def calibrate(
             f"{learner}: no threshold reaches {params.threshold} on rows that were not learned from; the one with the "
             f"highest precision there ({reading.chosen['precision']:.4f}) is taken"
         )
-    about = {"how": how, "rows": evidence.rows, "folds": used, "rows_learned": int(min(most, folds[0][0].size))}
-    if about["rows_learned"] < folds[0][0].size:
+    about = {"how": how, "rows": evidence.rows, "folds": len(used), "rows_learned": learned}
+    if learned < folds[used[0]][0].size:
         context.events.message(
-            f"calibrate:{learner}: each fold learns from {about['rows_learned']:,} of {folds[0][0].size:,} rows"
+            f"calibrate:{learner}: each fold learns from {learned:,} of {folds[used[0]][0].size:,} rows"
         )
     name = f"{READINGS}/{learner}"
     return stage.finish(
