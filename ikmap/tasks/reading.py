@@ -14,6 +14,7 @@ K. Q. Weinberger, "On calibration of modern neural networks", ICML 2017.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -209,13 +210,22 @@ def isotonic(values: np.ndarray, others: np.ndarray, own: np.ndarray) -> tuple[n
     Each pool of rows has one row more, of the share that the class has of all rows: so no probability is 0 or 1.
     """
     share = (float(own.sum()) + 1) / (float(own.sum() + others.sum()) + 2)
-    pools: list[list[float]] = []  # first value, last value, rows, rows of the class
-    for value, n, hits in zip(values.tolist(), (others + own).tolist(), own.tolist(), strict=True):
-        pools.append([value, value, n, hits])
+    counts = zip(values.tolist(), (others + own).tolist(), own.tolist(), strict=True)
+    pools = _pooled([value, value, n, hits] for value, n, hits in counts)
+    # With that row more, pools of few rows may come out of order: they are pooled once more.
+    pools = _pooled([first, last, n + 1, hits + share] for first, last, n, hits in pools)
+    found = np.array(pools, dtype=np.float64).reshape(-1, 4)
+    level = found[:, 3] / found[:, 2]
+    knots, at = np.unique(found[:, :2].ravel(), return_index=True)
+    return knots, np.repeat(level, 2)[at]
+
+
+def _pooled(entries: Iterable[list[float]]) -> list[list[float]]:
+    """Neighbours (first value, last value, rows, rows of the class) joined until their shares ascend."""
+    pools: list[list[float]] = []
+    for entry in entries:
+        pools.append(entry)
         while len(pools) > 1 and pools[-2][3] * pools[-1][2] >= pools[-1][3] * pools[-2][2]:
             _, last, rows, true = pools.pop()
             pools[-1] = [pools[-1][0], last, pools[-1][2] + rows, pools[-1][3] + true]
-    found = np.array(pools, dtype=np.float64).reshape(-1, 4)
-    level = np.maximum.accumulate((found[:, 3] + share) / (found[:, 2] + 1))
-    knots, at = np.unique(found[:, :2].ravel(), return_index=True)
-    return knots, np.repeat(level, 2)[at]
+    return pools

@@ -45,6 +45,11 @@ class Division:
             raise ValueError(f"found {word!r}, expected {EXPECTED}")
         return cls(rule, column, seed)
 
+    @property
+    def test_rows(self) -> str:
+        """What the test rows are, in the word that ``metrics.json`` has for it."""
+        return {TIME: "later", GROUP: "groups"}.get(self.rule, self.rule)
+
     def refuse(self, task: LearningTask, inliers: Sequence[str] | None = None) -> None:
         """Refuse to divide by the classes of targets that are none, and to leave out rows besides.
 

@@ -144,9 +144,9 @@ def decide_fold(
         fit = np.sort(generator(params.seed, STREAM, fold).choice(fit, most, replace=False, shuffle=False))
     block = take(rows, fitted, store, fit)
     size = block.rows.codes.nbytes if isinstance(block.rows, Cells) else fit.size * rows.row_bytes
-    evidence = None
+    evidence, asked = None, with_loss_of(params, learner, rows.n_rows / fit.size)
     if not task.lacking(block.y):
-        model = train_in_memory(params, learner, value, task, block, n_threads)
+        model = train_in_memory(asked, learner, value, task, block, n_threads)
         del block
         found: Any = task.evidence_from([])
         step = max(1, READ_BYTES // (8 * task.outputs + (4 * params.t if fitted else rows.row_bytes)))
@@ -155,6 +155,12 @@ def decide_fold(
             found = found + task.evidence(tested.y, model.decision_function(tested.rows))
         evidence = found.as_json()
     return {"rows": int(held.size), "bytes_read": int(size), "bytes_written": 0, "evidence": evidence}
+
+
+def with_loss_of(params: Params, learner: str, times: float) -> Params:
+    """With a C so many times larger: then the loss of fewer rows weighs as much as that of all in the run's model."""
+    C = params.methods[learner].get("C")
+    return params.setting(learner, C=C * times) if isinstance(C, float | int) else params
 
 
 def take(rows: PreparedRows, fitted: Fitted | None, store: Store, numbers: np.ndarray) -> Block:

@@ -167,7 +167,7 @@ def ingest(context: Context, data: ResolvedDataset, *, every: bool = False) -> d
         **about_task(preparation.task),
         **left_out,
         **table,
-        test=data.test_rows,
+        test=data.test_rows if division is None or test is not None else division.test_rows,
         outputs=[DATA, *([ENCODING] if is_encoded else []), *([SCALE] if params.scale == "minmax" else [])],
     )
 

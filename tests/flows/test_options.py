@@ -52,7 +52,8 @@ def test_methods_cannot_have_options_with_names_of_the_commands_own() -> None:
 BATCH = BatchOptions(
     input="s3://bucket/my data.csv", test_input="-odd.csv", format="csv", label="it's", columns=7,
     scale="minmax", task="binary", data_dir="data", partitioner="iforest", max_depth="log2", t=17, psi=64,
-    cv_rows=500, search="full", budget=60.0, select_by="roc_auc", calibration="isotonic", threshold="cost:5:1",
+    cv_rows=500, search="full", budget=60.0, select_by="roc_auc", calibration="isotonic",
+    threshold="cost:5:1", split_by="time:day", importance=True,
     learner=("ogd", "logistic", "svm", "nogd", "adaraker", "chi2-linear", "idk"), C=0.25, loss="hinge",
     tol=1e-2, eta=2.0, feature_scale="raw", order="file", kernel="gaussian", gamma="auto", b=50, rank=7,
     points="violators", average=True, features=9, decay=0.5, flavour="script", online_loss="logistic", sigma_is="width",

@@ -143,6 +143,13 @@ def test_isotonic_regression_is_that_of_scikit_learn_but_never_sure() -> None:
     assert levels.max() < 1
     peer = IsotonicRegression(out_of_bounds="clip").fit(values, own).predict(values)
     assert np.abs(np.interp(values, knots, levels) - peer).mean() < 0.02
+    # One row of the other class at the end is no reason to lift all that follow.
+    values = np.arange(101.0)
+    own = (values > 60).astype(np.int64)
+    counts = np.where(values == 0, 1, 50)
+    knots, levels = isotonic(values, counts * (1 - own), counts * own)
+    assert levels[0] < 0.01
+    assert levels[-1] > 0.99
 
 
 @pytest.mark.parametrize("how", ["platt", "isotonic"])
