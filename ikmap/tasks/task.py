@@ -284,7 +284,7 @@ class LearningTask:
         return [], 1.0
 
     def encoding_targets(self, targets: np.ndarray) -> np.ndarray:
-        """Whole numbers by whose means words are encoded, int64 (n, K), if :meth:`encoding_outputs` names K."""
+        """Whole numbers by whose means words are encoded, int64 (n, K), where :meth:`encoding_outputs` names K."""
         raise NotImplementedError
 
     @classmethod
