@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 RESERVED = frozenset({
-    "above", "as_json", "at_default", "block_rows", "budget", "category", "check_together", "cluster",
+    "above", "alerts", "as_json", "at_default", "block_rows", "budget", "category", "check_together", "cluster",
     "cluster_option", "columns", "columns_plan", "command", "config", "cv_rows", "data_dir", "dataset",
     "dataset_file", "datasets", "debug", "defaults_of_site", "device", "directory", "drop", "encode_categories",
     "encode_numbers", "encode_times", "experiments", "explain", "figure", "format", "fresh", "from_json",
@@ -13,7 +13,7 @@ RESERVED = frozenset({
     "limit_seconds", "map", "memory_limit", "missing", "model", "no_dask_report", "of_record", "order", "output",
     "paper", "parse", "parser", "partitioner", "quiet", "readings", "replace", "run_dir", "scale", "scoped",
     "search", "section", "seed", "shard_rows", "specs", "systems", "table", "task", "test_input", "test_size",
-    "the_paper", "to_dict", "to_json", "to_toml", "unused", "workers",
+    "the_paper", "to_dict", "to_json", "to_toml", "unused", "warm_up", "workers",
 })  # fmt: skip
 
 

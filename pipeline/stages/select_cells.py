@@ -104,6 +104,7 @@ def score_cells(
 def _learner(name: str, params: Params, task: LearningTask, n_Cs: int) -> Learner:
     """The learner of the run, on rows in memory."""
     learner, classes, weigh = LEARNERS[name], task.classes, weigher(params, name, task)
+    task = params.judged(name, task)
 
     def stream(cells: Cells, y: np.ndarray) -> Predictor:
         assert isinstance(learner, StreamLearner)
@@ -121,7 +122,7 @@ def _learner(name: str, params: Params, task: LearningTask, n_Cs: int) -> Learne
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="duality gap")  # ConvergenceWarning: slow to import
             fit = fit_linear_svm([Block(cells, y, weigh(y))], len(classes), asked)
-        return predictor(task, svm_model(fit, classes, asked, divisor=math.sqrt(params.t)))
+        return predictor(task, svm_model(fit, classes, asked, divisor=math.sqrt(cells.n_partitions)))
 
     def path(cells: Cells, y: np.ndarray) -> Iterator[Predictor]:
         # From the smallest C on, whichever are still of interest: each solution depends on where it started.
@@ -131,7 +132,7 @@ def _learner(name: str, params: Params, task: LearningTask, n_Cs: int) -> Learne
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="duality gap")
             for fit in fit_linear_svm_path([Block(cells, y, weigh(y))], len(classes), asked, Cs):
-                yield predictor(task, svm_model(fit, classes, asked, divisor=math.sqrt(params.t)))
+                yield predictor(task, svm_model(fit, classes, asked, divisor=math.sqrt(cells.n_partitions)))
                 del fit  # Nobody needs the weights of two C at a time.
 
     def whole(cells: Cells, y: np.ndarray) -> Predictor:

@@ -19,7 +19,8 @@ import pytest
 
 from flows.cli import run_command
 from flows.options import page as options_page
-from flows.options.batch import BatchOptions, OnlineOptions
+from flows.options.batch import BatchOptions
+from flows.options.online import OnlineOptions
 from flows.options.reproduce import ReproduceOptions
 from flows.options.score import ScoreOptions
 from flows.runs.batch import batch_params
@@ -69,6 +70,7 @@ DATASET = BatchOptions(
     test_size=0.5,
     partitioner="gcws",
     p=2.0,
+    bits=512,
     code="0-bit",
     learner=("svr", "kernel-svm"),
     epsilon=0.25,
@@ -76,9 +78,19 @@ DATASET = BatchOptions(
     kernel="egmm",
     le=2.0,
 )
-TREES = BatchOptions(dataset="a9a", partitioner="mondrian", lifetime=2.5)
+TREES = BatchOptions(
+    dataset="a9a", partitioner="mondrian", lifetime=2.5, learner=("quantile",), quantiles="0.1,0.9", task="regression"
+)
 ONLINE = OnlineOptions(
-    input="x.csv", label="y", learner=("nogd",), initial=10, block_rows=7, limit_seconds=2.5, order="file"
+    input="x.csv",
+    label="y",
+    learner=("idk",),
+    initial=10,
+    block_rows=7,
+    limit_seconds=2.5,
+    order="file",
+    alerts="-",
+    warm_up=5,
 )
 SCORE = ScoreOptions(
     model="runs/x", learner="svm", input="new.npy", format="npy", label="y", output="out.parquet",
@@ -256,10 +268,10 @@ GIVEN: dict[str, dict[str, object]] = {
     "gamma": {"gamma": 0.5}, "b": {"b": 50}, "rank": {"rank": 5}, "points": {"points": "violators"},
     "average": {"average": True}, "features": {"features": 9}, "decay": {"decay": 0.1},
     "flavour": {"flavour": "script"}, "online_loss": {"online_loss": "logistic"}, "sigma_is": {"sigma_is": "width"},
-    "code": {"partitioner": "gcws", "code": "0-bit"},
+    "code": {"partitioner": "gcws", "code": "0-bit"}, "bits": {"partitioner": "gcws", "bits": 300},
     "chi2_order": {"chi2_order": 2}, "alert_rate": {"alert_rate": 0.1}, "half_life": {"half_life": 100.0},
     "lifetime": {"partitioner": "mondrian", "lifetime": 0.5},
-    "p": {"partitioner": "gcws", "p": 1.0}, "le": {"kernel": "egmm", "le": 2.0},
+    "quantiles": {"quantiles": "0.1,0.9"}, "p": {"partitioner": "gcws", "p": 1.0}, "le": {"kernel": "egmm", "le": 2.0},
 }  # fmt: skip
 
 
@@ -370,7 +382,7 @@ def test_bad_value_in_python_is_refused_too():
         BatchOptions(t=None)
 
 
-@pytest.mark.parametrize("name", ["p.csv", "P.CSV", "s3://bucket/p.json", "p.npy", "p.parquet.gz"])
+@pytest.mark.parametrize("name", ["p.tsv", "P.TXT", "s3://bucket/p.json", "p.npy", "p.parquet.gz"])
 def test_scores_are_not_written_under_the_name_of_another_format(name):
     said = refused(["--model", "runs/a", "--input", "b.csv", "--output", name], ScoreOptions)
     assert said.startswith(f"--output {name}: found the name of another format, expected one in .parquet")

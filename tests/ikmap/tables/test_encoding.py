@@ -39,9 +39,12 @@ def statistics(cuts: list[int]) -> Statistics:
     drawn = np.zeros(N, dtype=np.bool_)
     drawn[drawn_rows(N, 0)] = True
     parts = [slice(a, b) for a, b in zip([0, *cuts], [*cuts, N], strict=True)]
-    return Statistics.total([
-        Statistics.of(table(rows), KINDS, fold_of(np.arange(N), 7)[rows], y[rows, None], drawn[rows]) for rows in parts
-    ])
+    return Statistics.total(
+        [
+            Statistics.of(table(rows), KINDS, fold_of(np.arange(N), 7)[rows], y[rows, None], drawn[rows])
+            for rows in parts
+        ]
+    )
 
 
 @pytest.mark.parametrize("categories", ["onehot", "target", "count", "hash"])

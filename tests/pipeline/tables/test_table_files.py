@@ -35,10 +35,12 @@ def rows(source: TableSource) -> tuple[list[list[Any]], list[Any]]:
         for block in source.read(piece):
             levels = block.levels or (None,) * block.X.shape[1]
             for row in np.asarray(block.X).tolist():
-                found.append([
-                    None if v != v else words[int(v)] if words is not None else v
-                    for v, words in zip(row, levels, strict=True)
-                ])
+                found.append(
+                    [
+                        None if v != v else words[int(v)] if words is not None else v
+                        for v, words in zip(row, levels, strict=True)
+                    ]
+                )
             labels += [] if block.y is None else block.y.tolist()
     return found, labels
 
@@ -63,13 +65,15 @@ def test_csv_delimiter_header_quotes_and_encoding_are_found(encoding: str, packe
 
 def typed() -> pa.Table:
     when = [FIRST, datetime.datetime(2001, 5, 31), None]
-    return pa.table({
-        "name": ["a", "b", "c"],
-        "size": pa.array([1.5, None, -2000]),
-        "when": pa.array(when, pa.timestamp("ns")),
-        "city": pa.array(["Köln", "a;b", None]).dictionary_encode(),
-        "label": ["yes", "no", "yes"],
-    })
+    return pa.table(
+        {
+            "name": ["a", "b", "c"],
+            "size": pa.array([1.5, None, -2000]),
+            "when": pa.array(when, pa.timestamp("ns")),
+            "city": pa.array(["Köln", "a;b", None]).dictionary_encode(),
+            "label": ["yes", "no", "yes"],
+        }
+    )
 
 
 @pytest.mark.parametrize("kind", ["parquet", "arrow", "zstd", "brotli"])
@@ -91,16 +95,20 @@ def test_typed_files_give_the_same(kind: str, tmp_path: Path) -> None:
 
 def test_types_of_numbers_and_times(tmp_path: Path) -> None:
     pq.write_table(
-        pa.table({
-            "b": [True, False, None],
-            "d": pa.array([decimal.Decimal("1.25"), None, decimal.Decimal("-3")]),
-            "i": pa.array([1, None, 3], pa.int8()),
-            "date": pa.array([datetime.date(1970, 1, 2), None, None]),
-            "time": pa.array([datetime.time(0, 1), None, None]),
-            "zoned": pa.array([datetime.datetime(1970, 1, 1, 12, tzinfo=datetime.UTC)] * 3, pa.timestamp("s", "UTC")),
-            "nan": [float("nan"), 1.0, 2.0],
-            "y": [True, False, True],
-        }),
+        pa.table(
+            {
+                "b": [True, False, None],
+                "d": pa.array([decimal.Decimal("1.25"), None, decimal.Decimal("-3")]),
+                "i": pa.array([1, None, 3], pa.int8()),
+                "date": pa.array([datetime.date(1970, 1, 2), None, None]),
+                "time": pa.array([datetime.time(0, 1), None, None]),
+                "zoned": pa.array(
+                    [datetime.datetime(1970, 1, 1, 12, tzinfo=datetime.UTC)] * 3, pa.timestamp("s", "UTC")
+                ),
+                "nan": [float("nan"), 1.0, 2.0],
+                "y": [True, False, True],
+            }
+        ),
         tmp_path / "t.parquet",
     )
     source = open_table(str(tmp_path / "t.parquet"), label="y")

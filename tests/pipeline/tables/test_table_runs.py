@@ -38,14 +38,16 @@ def table(seed: int = 0) -> pa.Table:
     size, town = rng.normal(size=N), rng.integers(0, 40, N)
     late = 10 * size + town + rng.normal(size=N)
     start = datetime.datetime(2001, 1, 1)
-    return pa.table({
-        "who": [f"r{k}" for k in range(N)],
-        "size": [None if k % 9 == 4 else float(v) for k, v in enumerate(size)],
-        "town": [None if k == 3 else f"t{k}" for k in town.tolist()],
-        "colour": np.array(["red", "green", "blue"])[rng.integers(0, 3, N)],
-        "when": [start + datetime.timedelta(hours=int(h)) for h in rng.integers(0, 4000, N)],
-        "delay": np.round(late, 2),
-    })
+    return pa.table(
+        {
+            "who": [f"r{k}" for k in range(N)],
+            "size": [None if k % 9 == 4 else float(v) for k, v in enumerate(size)],
+            "town": [None if k == 3 else f"t{k}" for k in town.tolist()],
+            "colour": np.array(["red", "green", "blue"])[rng.integers(0, 3, N)],
+            "when": [start + datetime.timedelta(hours=int(h)) for h in rng.integers(0, 4000, N)],
+            "delay": np.round(late, 2),
+        }
+    )
 
 
 @pytest.fixture(scope="module")
@@ -137,7 +139,9 @@ def test_rows_are_scored_by_name_with_their_ids(run: Path, folder: Path, tmp_pat
     pq.write_table(turned, tmp_path / "turned.parquet")
     pa.csv.write_csv(turned.drop_columns(["delay"]), tmp_path / "turned.csv")
     common: dict[str, Any] = {"model": str(run)}
-    said = score_file(ScoreOptions(**common, input=str(tmp_path / "turned.parquet"), output=str(tmp_path / "a.parquet")))
+    said = score_file(
+        ScoreOptions(**common, input=str(tmp_path / "turned.parquet"), output=str(tmp_path / "a.parquet"))
+    )
     assert said["rows_labelled"] == N
     first = pq.read_table(tmp_path / "a.parquet")
     assert first.column_names == ["row", "who", "prediction", "score", "label"]
