@@ -1,9 +1,8 @@
 """What is learned from labels: what a label becomes, what a decision means, how good it is, and how that is said.
 
 A run asks its task for everything that has to do with labels, and knows none by name. A task has two sides: the class
-says what holds before a label was seen; an object of it holds what the labels have turned out to be (such as the
-classes), is small, and travels with what is prepared from the data. Nothing heavy is imported before it is used, so
-that ``--help`` answers at once.
+says what holds before a label was seen; an object of it holds what the labels have turned out to be (the classes), is
+small, and travels with what is prepared from the data. Nothing heavy is imported before it is used, for ``--help``.
 """
 
 from __future__ import annotations
@@ -12,6 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Self
+
+from ikmap.tasks.encodes_words import EncodesWords
 
 if TYPE_CHECKING:
     import numpy as np
@@ -112,7 +113,7 @@ class Tally(Protocol):
 
 
 @dataclass(frozen=True)
-class LearningTask:
+class LearningTask(EncodesWords):
     """Base of all tasks.
 
     Attributes
@@ -282,14 +283,6 @@ class LearningTask:
         """
         return None
 
-    def encoding_outputs(self) -> tuple[list[str], float]:
-        """What tells the columns of :meth:`encoding_targets` apart, for names; and what a 1 in them stands for."""
-        return [], 1.0
-
-    def encoding_targets(self, targets: np.ndarray) -> np.ndarray:
-        """Whole numbers by whose means words are encoded, int64 (n, K), where :meth:`encoding_outputs` names K."""
-        raise NotImplementedError
-
     @classmethod
     def has_weights(cls) -> bool:
         """Whether rows may weigh differently, as far as can be said before a label was seen: it has :meth:`weights`."""
@@ -404,5 +397,4 @@ def plain_label(value: Any) -> Any:
     """Return a label as a JSON value: 3.0 is 3."""
     if isinstance(value, str):
         return value
-    number = float(value)
-    return int(number) if number.is_integer() else number
+    return int(value) if float(value).is_integer() else float(value)

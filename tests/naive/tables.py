@@ -9,7 +9,7 @@ from fractions import Fraction
 def mean_targets(
     words: Sequence[str | None], targets: Sequence[int], folds: Sequence[int], smooth: float
 ) -> tuple[list[float], dict[str | None, float]]:
-    """For each training row the mean target of its word in the other folds, drawn to the mean of all; of each word all."""
+    """The mean target of each training row's word in the other folds, drawn to that of all; and of each word."""
     prior = Fraction(sum(targets), len(targets))
 
     def mean(pairs: list[tuple[str | None, int]]) -> float:
