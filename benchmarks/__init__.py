@@ -4,7 +4,7 @@ A benchmark is a module with ``TITLE``, ``ABOUT`` and ``cases(options)``; see `b
 and docs/benchmarks.md for what is compared and how fairly.
 """
 
-#: Names of the benchmarks, in the order in which they are run and shown. "frontier" takes long and is only run by name.
+#: Names of the benchmarks, in the order in which they are run and shown. The last ones, LONG, are only run by name.
 NAMES = (
     "voronoi",
     "iforest",
@@ -20,6 +20,8 @@ NAMES = (
     "selection",
     "novelty",
     "regression",
+    "lifetimes",
+    "sweep",
     "composition",
     "scaling",
     "solvers",
@@ -29,4 +31,6 @@ NAMES = (
     "durability",
     "gpu",
     "frontier",
+    "tabular",
 )
+LONG = ("frontier", "tabular")

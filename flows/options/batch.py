@@ -1,4 +1,4 @@
-"""The options of ``python -m flows.batch`` and ``flows.online``."""
+"""The options of ``python -m flows.batch``."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
-from flows.options.common import CLUSTER, DATA, OUTPUT, RUN, STREAM, CommonOptions
+from flows.options.common import CLUSTER, DATA, OUTPUT, RUN, CommonOptions
 from flows.options.methods import with_options_of
 from flows.options.table import TableOptions
 from ikmap.methods import LEARNERS, MAPS, OptionError, methods, option
 from ikmap.methods.kinds import Choice, Flag, Integer, Names, OneOrMore, Real, Several, Text
-from ikmap.methods.options import BASELINES, FEATURES, LEARNING
+from ikmap.methods.options import FEATURES, LEARNING
 from ikmap.methods.registry import FAULTS, names_of
-from ikmap.methods.sharing import Program, chosen, map_for, refuse_growth, searches_anything, shared_out
+from ikmap.methods.sharing import Program, chosen, map_for, searches_anything, shared_out
 from ikmap.tasks import AUTO, criteria, task_words
 from ikmap.tasks.threshold import Threshold
 from pipeline.errors import InputError
@@ -23,7 +23,6 @@ from pipeline.rows.divided_by import Division
 FORMATS = Choice(("auto", "libsvm", "csv", "parquet", "npy", "arrow"))
 NAMES = tuple(LEARNERS)
 LEARNER = Choice(NAMES)
-ONLINE_LEARNER = Choice(tuple(name for name, learner in LEARNERS.items() if learner.way == "online"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -160,7 +159,7 @@ class BatchOptions(TableOptions, CommonOptions):
         help="turn decision values into probabilities, by a curve fitted to training rows that were not learned from; "
         "those of logistic are probabilities anyway",
     )
-    threshold: str | None = option(
+    threshold_for: str | None = option(
         None,
         Text("GOAL"),
         group=LEARNING,
@@ -274,7 +273,7 @@ class BatchOptions(TableOptions, CommonOptions):
         online = [name for name, learner in LEARNERS.items() if learner.way == "online"]
         if "order" not in self.at_default and not set(online) & set(self.learner):
             raise InputError(f"--order {self.order}: {found}, expected one of {', '.join(online)}")
-        parses: dict[str, Callable[[str], object]] = {"threshold": Threshold.parse, "split_by": Division.parse}
+        parses: dict[str, Callable[[str], object]] = {"threshold_for": Threshold.parse, "split_by": Division.parse}
         for name, parse in parses.items():
             if (word := getattr(self, name)) is not None:
                 try:
@@ -294,79 +293,3 @@ class BatchOptions(TableOptions, CommonOptions):
         kind = cls.specs()["learner"].kind
         assert isinstance(kind, Several)
         return kind.choice.known
-
-
-@dataclass(frozen=True, kw_only=True)
-class OnlineOptions(BatchOptions):
-    """Options of ``python -m flows.online``: a stream, every block predicted before it is learned from.
-
-    Raises
-    ------
-    InputError
-        As `BatchOptions`.
-    """
-
-    PROGRAM: ClassVar[str] = "flows.online"
-    DESCRIPTION: ClassVar[str] = (
-        "Predict and then learn from one block of rows after the other, with several learners on one stream. "
-        "The first rows choose parameters and the map, which stays as it is unless it grows."
-    )
-
-    learner: tuple[str, ...] = option(
-        ("ogd",),
-        Several(ONLINE_LEARNER),
-        group=LEARNING,
-        common=True,
-        help=f"what learns: any of {', '.join(ONLINE_LEARNER.known)}",
-    )
-    initial: int | None = option(
-        None,
-        Integer(2),
-        group=STREAM,
-        common=True,
-        help="rows of the initial set (default: as many as there are training rows)",
-    )
-    block_rows: int = option(
-        1000, Integer(1), group=STREAM, common=True, help="rows that are predicted, then learned from, together"
-    )
-    input: str | None = option(
-        None,
-        Text("PATH|URL|-"),
-        group=DATA,
-        common=True,
-        help="rows of the stream: a file, a URL that fsspec can open, - for standard input, or a directory to which "
-        "Parquet files are added",
-    )
-    order: str = option(
-        "auto",
-        Choice(("auto", "shuffled", "file")),
-        group=STREAM,
-        help="order of the stream; file: training before test file; auto: shuffled, where the stream has an end",
-    )
-    idle_seconds: float | None = option(
-        None,
-        Real(0),
-        group=STREAM,
-        help="a directory has come to its end when no file was added for so long (default: 60)",
-    )
-    limit_seconds: float | None = option(
-        None, Real(0), group=STREAM, help="stop a learner that has predicted and learned for so long"
-    )
-    GROUPS: ClassVar[tuple[str, ...]] = (DATA, STREAM, FEATURES, LEARNING, BASELINES, RUN, CLUSTER, OUTPUT)
-
-    def check_together(self) -> None:
-        """Refuse options that exclude each other."""
-        super().check_together()
-        for name in ("calibration", "threshold", "split_by", "importance"):
-            if name not in self.at_default:
-                words = shlex.join(self.specs()[name].words(getattr(self, name)))
-                raise InputError(
-                    f"{words}: found a stream, of which every row is predicted "
-                    "before it is learned from; expected flows.batch"
-                )
-        if self.initial is not None and self.test_size != self.specs()["test_size"].default:
-            raise InputError("--initial and --test-size: found both, expected one of them")
-        try:
-            refuse_growth(chosen(self.map, self.learner), self.methods)
-        except OptionError as error:
-            raise InputError(str(error)) from None

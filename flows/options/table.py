@@ -22,7 +22,7 @@ class TableOptions(Options):
         Real(-math.inf),
         group=DATA,
         common=True,
-        help="make classes of a label that is a number: 1 above this one, 0 up to it",
+        help="make two classes of labels that are numbers: 1 above this one, else 0",
     )
     drop: tuple[str, ...] | None = option(None, Names(), group=DATA, help="columns of a table that are no features")
     id: str | None = option(

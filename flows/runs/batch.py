@@ -227,7 +227,7 @@ def batch_params(options: BatchOptions) -> Params:
         scale=options.scale,
         select_by=options.select_by,
         calibration=options.calibration,
-        threshold=options.threshold,
+        threshold_for=options.threshold_for,
         split_by=options.split_by,
         importance=options.importance,
         seed=options.seed,

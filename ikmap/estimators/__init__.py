@@ -7,6 +7,7 @@ from ikmap.estimators.mondrian import MondrianMap, MondrianRegressor
 from ikmap.estimators.novelty import IDKDetector
 from ikmap.estimators.online import CellOGDClassifier
 from ikmap.estimators.online_regressor import CellOGDRegressor
+from ikmap.estimators.quantiles import IsolationQuantileRegressor
 from ikmap.estimators.regressors import CellRidge
 from ikmap.estimators.svr import CellSVR
 from ikmap.estimators.table_encoder import TableEncoder
@@ -21,6 +22,7 @@ __all__ = [
     "GCWSMap",
     "IDKDetector",
     "IsolationKernelMap",
+    "IsolationQuantileRegressor",
     "MondrianMap",
     "MondrianRegressor",
     "TableEncoder",

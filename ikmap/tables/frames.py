@@ -28,8 +28,8 @@ def column_of(X: Any, name: str) -> np.ndarray:
     """A column of a table: numbers, datetime64, or objects of which None and NaN are missing."""
     if hasattr(X, "column_names"):  # Arrow
         column = X.column(name)
-        kind = str(column.type)
-        if kind.startswith(("dictionary", "decimal", "date", "time32", "time64", "bool")):
+        type_of = str(column.type)
+        if type_of.startswith(("dictionary", "decimal", "date", "time32", "time64", "bool")):
             return _objects(column.to_pylist())
         return np.asarray(column.to_numpy() if hasattr(column, "chunks") else column.to_numpy(zero_copy_only=False))
     column = X[name]

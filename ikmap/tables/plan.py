@@ -218,7 +218,8 @@ def _of_words(
         return OneHot(counts.words, hashed_numbers(counts.words), shown)
     rare = rows < min(RARE, statistics.rows / RARE_SHARE)
     together = int(rare.sum()) > 1
-    columns, shown_words = np.zeros(len(counts.words), dtype=np.int64), []
+    columns = np.zeros(len(counts.words), dtype=np.int64)
+    shown_words: list[str] = []
     for k, word in enumerate(counts.words):
         if together and rare[k]:
             continue

@@ -150,10 +150,10 @@ def _count(codes: np.ndarray, words: Sequence[str], folds: np.ndarray, targets: 
     sums = np.zeros((size, targets.shape[1]), dtype=np.int64)
     for k in range(targets.shape[1]):
         np.add.at(sums[:, k], cells, targets[:, k])
-    sums = sums.reshape(n + 1, FOLDS, targets.shape[1])
+    by_word = sums.reshape(n + 1, FOLDS, targets.shape[1])
     named = (*words, MISSING)
     there = [k for k in sorted(range(n + 1), key=named.__getitem__) if rows[k].any()]
-    return LevelCounts(tuple(named[k] for k in there), rows[there].astype(np.int64), sums[there])
+    return LevelCounts(tuple(named[k] for k in there), rows[there].astype(np.int64), by_word[there])
 
 
 def fold_of(numbers: np.ndarray, seed: int) -> np.ndarray:

@@ -1,9 +1,8 @@
 """What is learned from labels: what a label becomes, what a decision means, how good it is, and how that is said.
 
 A run asks its task for everything that has to do with labels, and knows none by name. A task has two sides: the class
-says what holds before a label was seen; an object of it holds what the labels have turned out to be (such as the
-classes), is small, and travels with what is prepared from the data. Nothing heavy is imported before it is used, so
-that ``--help`` answers at once.
+says what holds before a label was seen; an object of it holds what the labels have turned out to be (the classes), is
+small, and travels with what is prepared from the data. Nothing heavy is imported before it is used, for ``--help``.
 """
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ from dataclasses import asdict, dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
+from ikmap.tasks.encodes_words import EncodesWords
 from ikmap.tasks.figure import Figure, Judge, Tally
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class LearningTask:
+class LearningTask(EncodesWords):
     """Base of all tasks.
 
     Attributes
@@ -66,6 +66,8 @@ class LearningTask:
         Whether labels of normal rows can be named (:attr:`Asked.inliers`).
     tallies_streams : bool
         Whether a stream counts all that :meth:`figures` says of its rows, beside the sums of their scores.
+    alerts : bool
+        Whether rows may be such that somebody is to be told at once (:meth:`alerted`).
     by_labels : bool
         Whether ``--task auto`` may choose it, by the labels (:mod:`ikmap.tasks.by_labels`).
     undecided : bool
@@ -87,6 +89,7 @@ class LearningTask:
     needs_labels: ClassVar[bool] = True
     takes_inliers: ClassVar[bool] = False
     tallies_streams: ClassVar[bool] = False
+    alerts: ClassVar[bool] = False
     by_labels: ClassVar[bool] = False
     undecided: ClassVar[bool] = False
     criteria: ClassVar[tuple[str, ...]] = ()
@@ -217,14 +220,6 @@ class LearningTask:
         """
         return None
 
-    def encoding_outputs(self) -> tuple[list[str], float]:
-        """What tells the columns of :meth:`encoding_targets` apart, for names; and what a 1 in them stands for."""
-        return [], 1.0
-
-    def encoding_targets(self, targets: np.ndarray) -> np.ndarray:
-        """Whole numbers by whose means words are encoded, int64 (n, K), if :meth:`encoding_outputs` names K."""
-        raise NotImplementedError
-
     @classmethod
     def has_weights(cls) -> bool:
         """Whether rows may weigh differently, as far as can be said before a label was seen: it has :meth:`weights`."""
@@ -253,6 +248,10 @@ class LearningTask:
     def values(self, decision: np.ndarray) -> dict[str, np.ndarray]:
         """What these columns hold."""
         return {"prediction": self.decode(self.predict(decision))}
+
+    def alerted(self, decision: np.ndarray) -> np.ndarray | None:  # noqa: ARG002
+        """Mask of the rows to alert of, by decisions whose first column says how far they are from it; None: none."""
+        return None
 
     # How decisions are read: as probabilities, and by which threshold.
 
@@ -386,5 +385,4 @@ def plain_label(value: Any) -> Any:
     """Return a label as a JSON value: 3.0 is 3."""
     if isinstance(value, str):
         return value
-    number = float(value)
-    return int(number) if number.is_integer() else number
+    return int(value) if float(value).is_integer() else float(value)

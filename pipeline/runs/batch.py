@@ -145,7 +145,7 @@ def _stages(
     fitted: dict[Value, Fitted] = {}
     if on_cells:
         partitioned = step("partition", partial(partition, context, list(on_cells.values())))
-        fitted = {model.value: model for model in (Fitted(**of) for of in partitioned["fitted"])}
+        fitted = {model.value: model for model in (Fitted.of(of, params.t) for of in partitioned["fitted"])}
         if invocation.explain:
             explain(context, fitted.values())
         mapped = step("cells", partial(cells, context, list(fitted.values())))

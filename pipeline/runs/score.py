@@ -77,7 +77,7 @@ def score(client: Client, model: TrainedModel, data: NewData, output: Output, ev
             records[task.name] = record
             events.task_done(STAGE, record)
     ordered = [records[task.name] for task in tasks]
-    learned = model.preparation().task
+    learned = model.task()
     figure, tally = learned.figure, learned.total([record["tally"] for record in ordered])
     value = learned.figures(tally)[figure.key] if tally.rows else None
     labelled = sum(record["rows_labelled"] for record in ordered)
@@ -109,7 +109,7 @@ def score(client: Client, model: TrainedModel, data: NewData, output: Output, ev
 def score_piece(model: TrainedModel, data: NewData, piece: Piece, url: str) -> Record:
     """Task: predict the rows of one piece and write them as a Parquet file, one row group per block."""
     preparation = model.preparation()
-    task = preparation.task
+    task = model.task()
     tally, schema = task.tally_from(None), _schema(task, ids=ids_of(data.source))
     counts = dict.fromkeys(("rows", "bytes_read", "rows_labelled"), 0)
     fs, path = url_to_fs(url)

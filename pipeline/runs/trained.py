@@ -34,7 +34,7 @@ class RunModel:
     def __init__(self, model: TrainedModel) -> None:
         self._model, self._preparation = model, model.preparation()
         self.learner = model.learner
-        self.task = self._preparation.task
+        self.task = model.task()
         self.classes_ = self.task.decode(np.arange(len(self.task.classes)))
         self._columns = model.columns()
         self.n_features_in_ = self._preparation.n_columns if self._columns is None else len(self._columns)

@@ -17,6 +17,7 @@ from ikmap.partitioners import Partitions
 from ikmap.rows import Rows, as_csr, as_rows
 from ikmap.tables import NUMBER, ColumnPlan, RawTable
 from ikmap.tables.raw import Levels
+from ikmap.tasks import LearningTask
 from ikmap.tasks.reading import LOG_ODDS, Reading, read_as
 from pipeline.datasets.spec import CSV_KEYS
 from pipeline.errors import Damaged, InputError
@@ -53,6 +54,8 @@ class TrainedModel:
         (:attr:`~pipeline.datasets.registry.ResolvedDataset.csv`).
     loops : frozenset of str
         Words of the loops that mapping and predicting need.
+    options : mapping
+        Of the learner.
     table : TableAsked
         What the run was asked of its table.
     reading : Reading or None
@@ -68,6 +71,7 @@ class TrainedModel:
     again: str = ""
     csv: tuple[tuple[str, Any], ...] = ()
     loops: frozenset[str] = frozenset()
+    options: Mapping[str, Any] = field(default_factory=dict)
     table: TableAsked = field(default_factory=TableAsked)
     reading: Reading | None = None
 
@@ -102,6 +106,11 @@ class TrainedModel:
             name = repr(about.column_names[column]) if about.column_names else str(column + 1)
             raise InputError(f"{where(row)}, column {name}: found a missing value, of which the training data had none")
         return about.features(X, load_scaling(self.store) if about.scale == "minmax" else None)
+
+    def task(self) -> LearningTask:
+        """What it predicts, as its decisions are to be read."""
+        task, of = self.preparation().task, LEARNERS.get(self.learner)
+        return task if of is None else of.judged(of.Options.of_record(self.options), task)
 
     def load(self) -> tuple[Partitions | None, Any]:
         """The models, from this process's cache or the store."""
@@ -141,7 +150,8 @@ def open_run(folder: str, learner: str | None = None) -> TrainedModel:
     if "cells" in trained:
         # A map that grew with its stream is the one of its end.
         grown = stages["stream"]["result"].get("grown", []) if online else []
-        models = [Fitted(**model) for model in (*grown, *stages["partition"]["result"]["fitted"])]
+        stored = (*grown, *stages["partition"]["result"]["fitted"])
+        models = [Fitted.of(model, t=0) for model in stored]  # the model itself knows t
         fitted = next(model for model in models if model.label == trained["cells"])
     store = Store(path / "store.zarr")
     again = f"{again} --fresh" if online else again
@@ -153,8 +163,8 @@ def open_run(folder: str, learner: str | None = None) -> TrainedModel:
     csv = tuple((key, data[key]) for key in CSV_KEYS if key in data)
     return TrainedModel(
         store, learner, trained["content_hash"], fitted, data["label"], partitioner, again, csv,
-        _loops(identity["params"], learner, fitted), TableAsked.from_json(data.get("table", {})),
-        _reading(store, identity["params"], stages, learner, again),
+        _loops(identity["params"], learner, fitted), identity["params"].get("methods", {}).get(learner, {}),
+        TableAsked.from_json(data.get("table", {})), _reading(store, identity["params"], stages, learner, again),
     )  # fmt: skip
 
 
@@ -214,7 +224,7 @@ def decisions(
     partitions, predictor = model.load()
     n = X.shape[0]
     X = X if preparation.dense else as_csr(X)
-    outputs = preparation.task.outputs
+    outputs = model.task().outputs
     width = max(8 * min(preparation.n_columns, 4096), 4 * partitions.n_partitions if partitions else 0, 8 * outputs)
     step = max(1, READ_BYTES // width)
     for begin in range(0, n, step):

@@ -41,7 +41,7 @@ STREAM = 2_000_005
 
 def is_asked(params: Params) -> bool:
     """Whether the run has the stage."""
-    return params.calibration != NONE or bool(params.threshold)
+    return params.calibration != NONE or bool(params.threshold_for)
 
 
 def refuse_readings(params: Params, rows: PreparedRows) -> None:
@@ -54,8 +54,8 @@ def refuse_readings(params: Params, rows: PreparedRows) -> None:
     task = rows.preparation.task
     if params.calibration != NONE and (why := task.reads):
         raise InputError(f"--calibration {params.calibration}: found {why}, expected classes")
-    if params.threshold and (why := task.decided_by_threshold()):
-        raise InputError(f"--threshold {params.threshold}: found {why}, expected two classes")
+    if params.threshold_for and (why := task.decided_by_threshold()):
+        raise InputError(f"--threshold-for {params.threshold_for}: found {why}, expected two classes")
 
 
 def calibrate(
@@ -90,18 +90,18 @@ def calibrate(
     if not known:
         raise InputError(
             f"--calibration {params.calibration}: found no fold whose other rows have every class, expected more rows "
-            "of the rarest one; leave --calibration and --threshold out"
+            "of the rarest one; leave --calibration and --threshold-for out"
         )
     evidence: Any = task.evidence_from([record["evidence"] for record in known])
-    threshold = Threshold.parse(params.threshold) if params.threshold else None
+    threshold = Threshold.parse(params.threshold_for) if params.threshold_for else None
     how = params.calibration
     if how == NONE and LEARNERS[learner].log_odds(params.of(learner)):
         how = LOG_ODDS
     reading = read_as(how, evidence, threshold)
     if threshold is not None and not reading.chosen["reached"]:
         context.events.message(
-            f"{learner}: no threshold reaches {params.threshold} on rows that were not learned from; the one with the "
-            f"highest precision there ({reading.chosen['precision']:.4f}) is taken"
+            f"{learner}: no threshold reaches {params.threshold_for} on rows that were not learned from; the one with "
+            f"the highest precision there ({reading.chosen['precision']:.4f}) is taken"
         )
     about = {"how": how, "rows": evidence.rows, "folds": len(used), "rows_learned": learned}
     if learned < folds[used[0]][0].size:
@@ -143,13 +143,15 @@ def decide_fold(
     if fit.size > most:
         fit = np.sort(generator(params.seed, STREAM, fold).choice(fit, most, replace=False, shuffle=False))
     block = take(rows, fitted, store, fit)
-    size = block.rows.codes.nbytes if isinstance(block.rows, Cells) else fit.size * rows.row_bytes
+    of_cells = isinstance(block.rows, Cells)
+    size = block.rows.codes.nbytes if of_cells else fit.size * rows.row_bytes  # type: ignore[union-attr]
+    width = 4 * block.rows.codes.shape[1] if of_cells else rows.row_bytes  # type: ignore[union-attr]
     evidence, asked = None, with_loss_of(params, learner, rows.n_rows / fit.size)
     if not task.lacking(block.y):
         model = train_in_memory(asked, learner, value, task, block, n_threads)
         del block
         found: Any = task.evidence_from([])
-        step = max(1, READ_BYTES // (8 * task.outputs + (4 * params.t if fitted else rows.row_bytes)))
+        step = max(1, READ_BYTES // (8 * task.outputs + width))
         for start in range(0, held.size, step):
             tested = take(rows, fitted, store, held[start : start + step])
             found = found + task.evidence(tested.y, model.decision_function(tested.rows))

@@ -8,7 +8,7 @@ from ikmap.cells import Cells
 from ikmap.learners.rows import Block
 from ikmap.model import Model
 from ikmap.rows import nbytes_of
-from ikmap.tasks.reading import Reading
+from ikmap.tasks import LearningTask
 from pipeline.rows.prepared import PreparedRows
 from pipeline.rows.values import check_values, kernel_in
 from pipeline.running.dispatch import Task
@@ -39,11 +39,11 @@ def evaluate(
         The figures of the task (:meth:`~ikmap.tasks.LearningTask.figures`).
     """
     store = context.store
-    task = PreparedRows(store, "test").preparation.task
-    n, step = _tasks_of(store, fitted)
     reading = reading_of(store, context.params, learner, reading_hash)
+    task = context.params.judged(learner, PreparedRows(store, "test").preparation.task).read_by(reading)
+    n, step = _tasks_of(store, fitted)
     tasks = [
-        Task(f"test-{start:09d}", (store, learner, fitted, content_hash, start, min(start + step, n), reading))
+        Task(f"test-{start:09d}", (store, learner, fitted, content_hash, start, min(start + step, n), task))
         for start in range(0, n, step)
     ]
     stage = Stage(context, f"evaluate:{learner}", len(tasks))
@@ -69,7 +69,7 @@ def tally_of_rows(
     content_hash: str,
     start: int,
     stop: int,
-    reading: Reading | None = None,
+    task: LearningTask,
 ) -> Record:
     """Task: predict some test rows and count what the task counts, such as right and wrong ones."""
     model: Any = load_model(store, f"{MODELS}/{learner}", Model, content_hash)
@@ -85,7 +85,7 @@ def tally_of_rows(
         size = codes.nbytes
         block = Block(Cells(codes, fitted.offsets(store)).packed(), targets)
     decision = model.decision_function(block.rows)
-    tally = test.preparation.task.read_by(reading).tally_at(block.y, decision, test.numbers(start, stop))
+    tally = task.tally_at(block.y, decision, test.numbers(start, stop))
     return {
         "rows": stop - start,
         "bytes_read": int(size) + block.y.nbytes,

@@ -108,7 +108,7 @@ class Judged:
         reading: Reading | None, most: int,
     ) -> None:  # fmt: skip
         self.test = PreparedRows(store, "test")
-        self.params, self.task = params, self.test.preparation.task.read_by(reading)
+        self.task = params.judged(learner, self.test.preparation.task).read_by(reading)
         self.numbers = drawn(self.test, params, most)
         block: Any = self.test.take(self.numbers)
         self.X, self.y = as_dense(block.rows), block.y

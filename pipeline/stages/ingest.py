@@ -34,9 +34,12 @@ from pipeline.running.dispatch import Task
 from pipeline.running.stage import Context, Record, Stage
 from pipeline.stages.divide import KeptValues, divide_rows, divided_sides, division_of, kept_values
 from pipeline.stages.encode import fit_encoding
+from pipeline.storage.durable import write_text
 from pipeline.storage.store import Store
 from pipeline.tables import TableSource
 from pipeline.tables.encoding import ENCODING
+from pipeline.tables.plan_file import NAME as PLAN_FILE
+from pipeline.tables.plan_file import plan_text
 
 DENSE_SHARE = 0.25
 DENSE_COLUMNS = 8192
@@ -68,6 +71,8 @@ def ingest(context: Context, data: ResolvedDataset, *, every: bool = False) -> d
     kind = asked_task(params, data)  # before a row is read
     leaves_out = data.inliers is not None and not every
     train, test = data.sources
+    for line in train.said() if isinstance(train, TableSource) else ():
+        context.events.message(line)
     n_tasks = len(train.pieces()) + (len(test.pieces()) if test else 0)
     # How many tasks finding the ranges takes is known when the rows are counted, those by labels when these are known.
     stage = Stage(context, "ingest", None if params.scale == "minmax" or leaves_out else n_tasks)
@@ -155,6 +160,7 @@ def ingest(context: Context, data: ResolvedDataset, *, every: bool = False) -> d
         for line in encoder.lines():
             context.events.message(line)
         table["columns_plan"] = [column.as_json() for column in encoder.columns]
+        write_text(context.run.path / PLAN_FILE, plan_text(encoder.columns))
     if params.scale == "minmax":
         fit_scaling(stage, preparation)
         scaled = replace(preparation, scale="minmax")

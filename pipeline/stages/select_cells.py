@@ -105,6 +105,7 @@ def score_cells(
 def _learner(name: str, params: Params, task: LearningTask, n_Cs: int) -> Learner:
     """The learner of the run, on rows in memory."""
     learner, classes, weigh = LEARNERS[name], task.classes, weigher(params, name, task)
+    task = params.judged(name, task)
     judge = judge_of(params, task)
 
     def stream(cells: Cells, y: np.ndarray) -> Predictor:
@@ -121,7 +122,7 @@ def _learner(name: str, params: Params, task: LearningTask, n_Cs: int) -> Learne
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="duality gap")
             for fit in fit_linear_svm_path([Block(cells, y, weigh(y))], len(classes), asked, Cs):
-                yield predictor(judge, svm_model(fit, classes, asked, divisor=math.sqrt(params.t)))
+                yield predictor(judge, svm_model(fit, classes, asked, divisor=math.sqrt(cells.n_partitions)))
                 del fit  # Nobody needs the weights of two C at a time.
 
     def whole(cells: Cells, y: np.ndarray) -> Predictor:

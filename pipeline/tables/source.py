@@ -107,7 +107,9 @@ class TableSource(Source):
         """How it is read, for people."""
         how = self.files[0].said()
         several = [f"{self.given}: {len(self.files)} files"] if len(self.files) > 1 else []
-        return [*several, *([f"{self.files[0].file.url}: {how}"] if how else [])]
+        above = self.asked.above
+        rule = [] if above is None else [f"label: 1 where {self.label} is above {above:g}, else 0"]
+        return [*several, *([f"{self.files[0].file.url}: {how}"] if how else []), *rule]
 
     def pieces(self) -> list[Piece]:
         found: list[Piece] = []

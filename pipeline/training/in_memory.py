@@ -65,8 +65,9 @@ def stream_model(params: Params, learner: str, value: Any, task: LearningTask, b
 
 def dual_model(params: Params, learner: str, task: LearningTask, block: Block, n_threads: int | None = None) -> Any:
     """The solution of the linear problems on cells."""
-    asked, classes = svm_params(params, learner), task.classes
+    cells, asked, classes = block.rows, svm_params(params, learner), task.classes
+    assert isinstance(cells, Cells)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="duality gap")  # ConvergenceWarning: slow to import
         fit = fit_linear_svm([block], len(classes), asked, n_threads=n_threads)
-    return svm_model(fit, classes, asked, divisor=math.sqrt(params.t))
+    return svm_model(fit, classes, asked, divisor=math.sqrt(cells.n_partitions))

@@ -12,7 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from flows.options.batch import BatchOptions, OnlineOptions
+from flows.options.batch import BatchOptions
+from flows.options.online import OnlineOptions
 from pipeline.errors import InputError
 from pipeline.params import Params
 from pipeline.rows import folds as folding

@@ -10,7 +10,8 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from flows.options.batch import BatchOptions, OnlineOptions
+from flows.options.batch import BatchOptions
+from flows.options.online import OnlineOptions
 from flows.options.score import ScoreOptions
 from pipeline.errors import InputError
 from pipeline.rows.folds import folds_of
@@ -40,7 +41,8 @@ def command(path: Path, words: str) -> Command:
 
 @pytest.mark.parametrize("how", ["platt", "isotonic"])
 def test_every_learner_has_probabilities(two_classes: Path, tmp_path: Path, how: str) -> None:
-    words = f"--learner svm,ogd,kernel-ogd,kernel-svm --kernel gaussian --gamma 1 --calibration {how} --threshold f1"
+    learners = "--learner svm,ogd,kernel-ogd,kernel-svm --kernel gaussian --gamma 1"
+    words = f"{learners} --calibration {how} --threshold-for f1"
     with one_process():
         metrics = command(two_classes, words).run(tmp_path / "run")
         for name, learner in metrics["learners"].items():
@@ -135,7 +137,7 @@ def test_log_odds_need_no_calibration(two_classes: Path, tmp_path: Path) -> None
     ("words", "message"),
     [
         ("--calibration platt --task regression --learner ridge", "--calibration platt: found --task regression"),
-        ("--threshold cost:2:1", "--threshold cost:2:1: found 3 classes, expected two"),
+        ("--threshold-for cost:2:1", "--threshold-for cost:2:1: found 3 classes, expected two"),
         ("--select-by r2 --psi auto", "--select-by r2: found --task classification, expected one of accuracy"),
     ],
 )
@@ -145,8 +147,8 @@ def test_what_a_task_cannot_have_is_refused(tmp_path: Path, words: str, message:
 
 
 def test_options_that_cannot_be() -> None:
-    with pytest.raises(InputError, match=r"--threshold: found 'best', expected cost:MISSED:FALSE"):
-        BatchOptions(threshold="best")
+    with pytest.raises(InputError, match=r"--threshold-for: found 'best', expected cost:MISSED:FALSE"):
+        BatchOptions(threshold_for="best")
     with pytest.raises(InputError, match="--calibration platt: found a stream"):
         OnlineOptions(calibration="platt")
     with pytest.raises(InputError, match="--select-by roc_auc: found nothing to choose"):
