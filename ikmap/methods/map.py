@@ -173,6 +173,20 @@ class Map:
         """The partitionings, the same for any number of threads."""
         raise NotImplementedError
 
+    def in_parts(self, options: Any) -> bool:
+        """Whether partitionings are fitted on all rows, each by itself: tasks may then fit some (:meth:`fit_part`)."""
+        return False
+
+    def fit_part(
+        self, options: Any, value: Value, rows: Rows, seed: int, start: int, stop: int, n_threads: int = 1
+    ) -> Partitions:
+        """Partitionings ``start .. stop - 1`` of those that :meth:`fit` makes of a sample of these rows."""
+        raise NotImplementedError
+
+    def joined(self, options: Any, parts: Sequence[Any]) -> Partitions:
+        """What :meth:`fit` makes, of its parts in order."""
+        raise NotImplementedError
+
     def cell_tables(self, options: Any, model: Any, sample: Sample) -> Mapping[str, np.ndarray]:
         """What it knows of the cells of a model, fitted on this sample: by name a number for each feature column."""
         return {}
@@ -235,6 +249,14 @@ class Map:
         ----------
         limit : int or float
             The last value of :meth:`search`.
+        """
+        raise NotImplementedError
+
+    def splits(
+        self, options: Any, model: Any, map_rows: Sequence[Rows], n_threads: int = 1
+    ) -> tuple[list[Cells], Iterator[CellSplit]]:
+        """The same of what :meth:`fit` has made for the limit: of a map with :meth:`in_parts`, which may then be swept
+        over more rows than fit in memory. The rows that it was fitted on have a cell in every partitioning.
         """
         raise NotImplementedError
 

@@ -32,6 +32,21 @@ class _Mondrian(LaplaceMap):
         rows = sample.take(np.arange(sample.n_rows))
         return fit_mondrian(rows, options.t, float(value), sample.seed, n_threads=n_threads)
 
+    def in_parts(self, options: Any) -> bool:
+        return True
+
+    def fit_part(
+        self, options: Any, value: Value, rows: Rows, seed: int, start: int, stop: int, n_threads: int = 1
+    ) -> Partitions:
+        from ikmap.partitioners.mondrian import fit_mondrian
+
+        return fit_mondrian(rows, stop - start, float(value), seed, first=start, n_threads=n_threads)
+
+    def joined(self, options: Any, parts: Sequence[Any]) -> Partitions:
+        from ikmap.partitioners.mondrian import joined_trees
+
+        return joined_trees(parts)
+
     def path(
         self,
         options: Any,
@@ -69,10 +84,16 @@ class _Mondrian(LaplaceMap):
         n_threads: int = 1,
     ) -> tuple[list[Cells], Iterator[CellSplit]]:
         from ikmap.partitioners.mondrian import fit_mondrian
-        from ikmap.partitioners.mondrian_splits import mondrian_splits
 
         grown = fit_mondrian(fit_rows, options.t, float(limit), seed, n_threads=n_threads)
-        return mondrian_splits(grown, map_rows, n_threads)
+        return self.splits(options, grown, map_rows, n_threads)
+
+    def splits(
+        self, options: Any, model: Any, map_rows: Sequence[Rows], n_threads: int = 1
+    ) -> tuple[list[Cells], Iterator[CellSplit]]:
+        from ikmap.partitioners.mondrian_splits import mondrian_splits
+
+        return mondrian_splits(model, map_rows, n_threads)
 
     def needed_bytes(self, options: Any, value: Value, shape: MapShape) -> tuple[float, float]:
         # Boxes of all nodes, and dense rows to grow on.

@@ -196,7 +196,7 @@ def cut_off(X, i, own, root, times, features, thresholds, children, boxes, keys)
 def trace(X, own, root, times, features, thresholds, children, boxes, keys, last, until):
     """Follow rows down the tree with this root, which stays as it is: for each what :func:`cut_off` says.
 
-    Nodes are counted from the root. (Arrays are indexed, as slices of them and calls with them cost more than the rest.)
+    Nodes are counted from the root. (Arrays are indexed: slices and calls cost more than the rest.)
     """
     for i in range(X.shape[0]):
         node = root

@@ -212,7 +212,7 @@ def words(rows: np.ndarray) -> np.ndarray:
 
 
 def fit_mondrian(
-    X: Rows, n_trees: int, lifetime: float, seed: int, *, n_threads: int | None = None
+    X: Rows, n_trees: int, lifetime: float, seed: int, *, first: int = 0, n_threads: int | None = None
 ) -> MondrianPartitions:
     """Grow Mondrian trees on the boxes of the data.
 
@@ -224,6 +224,9 @@ def fit_mondrian(
     lifetime : float
         Inverse width of the Laplace kernel, >= 0, in one over the unit of the columns.
     seed : int
+    first : int
+        Number of the first tree: trees are drawn by their numbers, so some of many may be grown by themselves
+        (:func:`joined_trees`).
     n_threads : int, optional
         At most this many threads, a tree each; default: all usable cores.
 
@@ -243,7 +246,7 @@ def fit_mondrian(
 
     def work(start: int, stop: int) -> None:
         for m in range(start, stop):
-            key = generator(seed, m).integers(2**64, dtype=np.uint64)
+            key = generator(seed, first + m).integers(2**64, dtype=np.uint64)
             count, room = 0, FIRST_NODES
             while count == 0:  # draws belong to nodes, so a tree that needs more room is the same when grown again
                 arrays: list[Any] = [
@@ -256,6 +259,17 @@ def fit_mondrian(
 
     for_each_block(work, n_trees, 1, n_threads)
     return _together(trees, n_cells, float(lifetime))
+
+
+def joined_trees(parts: Sequence[MondrianPartitions]) -> MondrianPartitions:
+    """The trees of several models of one lifetime, one model after the other."""
+    trees = [
+        [getattr(part, name)[part.roots[m] : part.roots[m + 1]] for name in OF_NODES]
+        for part in parts
+        for m in range(part.n_partitions)
+    ]
+    n_cells = np.concatenate([np.diff(part.offsets_) for part in parts])
+    return _together(trees, n_cells, parts[0].lifetime)
 
 
 def _together(trees: Sequence[Sequence[np.ndarray]], n_cells: np.ndarray, lifetime: float) -> MondrianPartitions:

@@ -90,9 +90,7 @@ class Columns:
         return offsets, np.array(order, dtype=np.int64)
 
 
-def to_checkpoints(
-    splits: Iterable[CellSplit], n_columns: int, growth: float = GROWTH
-) -> Iterator[list[CellSplit]]:
+def to_checkpoints(splits: Iterable[CellSplit], n_columns: int, growth: float = GROWTH) -> Iterator[list[CellSplit]]:
     """Splits until the number of columns, which is `n_columns` now, has grown by a share, and so on.
 
     Splits of one value stay together.
