@@ -165,6 +165,10 @@ class Map:
         """What is wrong with a value for so many training rows, in a line that says what was found and expected."""
         return None
 
+    def too_large(self, options: Any, value: Value, rows: Rows, seed: int, room: float) -> str | None:
+        """What is wrong with a value whose model, fitted on these rows, does not fit into so many bytes, in a line."""
+        return None
+
     def n_cells(self, options: Any, value: Value) -> int:
         """The most cells that a partitioning will have, about: by it, plans are made."""
         raise NotImplementedError
@@ -249,6 +253,15 @@ class Map:
         ----------
         limit : int or float
             The last value of :meth:`search`.
+        """
+        raise NotImplementedError
+
+    def lineage(self, options: Any, model: Any) -> tuple[np.ndarray, np.ndarray]:
+        """What all :meth:`splits` of a model amount to, of columns that are numbered as they come to be.
+
+        The first columns are those before any split. Of the two that a split makes, one keeps the column of what is
+        split; the other has the next. The first array has, for each column, the one that it was split from, or itself;
+        the second the column of each feature of the model.
         """
         raise NotImplementedError
 

@@ -9,10 +9,12 @@ import numpy as np
 
 from ikmap.methods.map import Value
 from ikmap.partitioners import Partitions
+from pipeline.errors import DoesNotFit
 from pipeline.params import Params
 from pipeline.rows.prepared import PreparedRows
 from pipeline.running.dispatch import Task
 from pipeline.running.stage import Record
+from pipeline.running.worker_memory import room, worker_limit
 from pipeline.stages.select_rows import swept_rows
 from pipeline.storage.models import load_model, save_model
 from pipeline.storage.store import Store
@@ -23,6 +25,11 @@ TOGETHER = 8
 """Partitionings of a part."""
 PARTS = "parts"
 """Where parts stand in the store until they are put together."""
+
+
+def is_in_parts(params: Params, n_rows: int) -> bool:
+    """Whether the map of a run is fitted on so many rows in parts; never by what workers there are."""
+    return n_rows > MANY_ROWS and params.map.in_parts(params.map_options)
 
 
 def part_tasks(store: Store, params: Params, name: str, value: Value, swept: int | None = None) -> list[Task]:
@@ -45,6 +52,7 @@ def fit_part(store: Store, params: Params, name: str, value: Value, start: int, 
     train = PreparedRows(store, "train")
     numbers = np.arange(train.n_rows) if swept is None else swept_rows(train.n_rows, swept, params.seed)[0]
     rows: Any = train.take(numbers).rows
+    refuse_too_large(params, value, rows)
     model = params.map.fit_part(params.map_options, value, rows, params.seed, start, stop)
     del rows
     save_model(store, part_name(name, start), model)
@@ -53,6 +61,19 @@ def fit_part(store: Store, params: Params, name: str, value: Value, start: int, 
         "outputs": [part_name(name, start)],
         "temporary": True,
     }
+
+
+def refuse_too_large(params: Params, value: Value, rows: Any) -> None:
+    """Refuse a value whose model this worker has no room for.
+
+    Raises
+    ------
+    DoesNotFit
+    """
+    if worker_limit() is not None and (
+        said := params.map.too_large(params.map_options, value, rows, params.seed, room())
+    ):
+        raise DoesNotFit(said)
 
 
 def part_name(name: str, start: int) -> str:
@@ -68,9 +89,9 @@ def join_parts(store: Store, params: Params, name: str, temporary: bool = False)
     model = params.map.joined(params.map_options, parts)
     content_hash = save_model(store, name, model, offsets=model.offsets.tolist())
     return {
+        **({"temporary": True} if temporary else {"rows": PreparedRows(store, "train").n_rows}),
         "bytes_written": model.nbytes,
         "outputs": [name],
-        "temporary": temporary,
         "most_cells": int(np.diff(model.offsets).max()),
         "content_hash": content_hash,
     }

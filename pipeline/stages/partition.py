@@ -17,7 +17,7 @@ from pipeline.params import Params
 from pipeline.rows.prepared import PreparedRows
 from pipeline.running.dispatch import Task
 from pipeline.running.stage import Context, Record, Stage
-from pipeline.stages.fit_parts import MANY_ROWS, PARTS, fit_part, join_parts, part_tasks
+from pipeline.stages.fit_parts import PARTS, fit_part, is_in_parts, join_parts, part_tasks, refuse_too_large
 from pipeline.storage.fitted import Fitted, label_of
 from pipeline.storage.models import save_model
 from pipeline.storage.store import Store
@@ -41,8 +41,8 @@ def partition(context: Context, values: Sequence[Value]) -> dict[str, Any]:
     for value in reversed(values):
         if refused := params.map.refused(params.map_options, value, n):
             raise InputError(refused)
-    parameter, in_parts = params.map.parameter(params.map_options), params.map.in_parts(params.map_options)
-    if in_parts and n > MANY_ROWS:
+    parameter, in_parts = params.map.parameter(params.map_options), is_in_parts(params, n)
+    if in_parts:
         names = [f"partitions/{label_of(params.partitioner, parameter, value)}" for value in values]
         parts = [
             task
@@ -84,6 +84,8 @@ def fit(store: Store, params: Params, value: Value, n_threads: int = 1) -> Recor
     train = PreparedRows(store, "train")
     seen = _Seen(train)
     sample = replace(train.sample(params.seed), take=seen.take)
+    if params.map.in_parts(params.map_options):
+        refuse_too_large(params, value, train.read(0, train.n_rows).rows)
     model = params.map.fit(params.map_options, value, sample, n_threads)
     label = label_of(params.partitioner, params.map.parameter(params.map_options), value)
     content_hash = save_model(store, f"partitions/{label}", model, offsets=model.offsets.tolist())

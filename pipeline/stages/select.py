@@ -16,12 +16,13 @@ from pipeline.params import Params
 from pipeline.rows.prepared import PreparedRows
 from pipeline.running.dispatch import Task
 from pipeline.running.stage import Context, Record, Stage
+from pipeline.stages.fit_parts import is_in_parts
 from pipeline.stages.select_cells import cell_learners, cell_values, groups_of, score_cells
 from pipeline.stages.select_costs import Costs
 from pipeline.stages.select_race import Entrant, listed
 from pipeline.stages.select_rows import score_rows, searches_of_rows, unpacked_rows
 from pipeline.stages.select_sweeps import found_by_sweeps, limit_of, sweep_cells, sweeping_learners
-from pipeline.stages.sweep_stored import forget, is_stored, prepare
+from pipeline.stages.sweep_stored import forget, prepare
 from pipeline.storage.store import Store
 
 ROUNDS = ((0,), (1, 2), (3, 4))
@@ -186,7 +187,7 @@ class Search:
         for number, these in enumerate(rounds):
             # Sweeps first: they are long, and no round waits for what they find.
             first = not number and not self.races
-            if first and self.swept and is_stored(self.params, self.used):
+            if first and self.swept and is_in_parts(self.params, self.used):
                 prepare(self.stage, self.limit, self.used)
             sweeps = [Unit(SWEEP, 0, {key: {key[0]: 1}}, limit=self.limit) for key in self.swept] if first else []
             units = [*sweeps, *(unit for fold in these for unit in self._units(fold))]

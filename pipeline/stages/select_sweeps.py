@@ -18,8 +18,9 @@ from pipeline.errors import InputError
 from pipeline.params import Params
 from pipeline.rows.row_weights import weigher
 from pipeline.running.stage import Record
+from pipeline.stages.fit_parts import is_in_parts
 from pipeline.stages.select_rows import cv_sample
-from pipeline.stages.sweep_stored import is_stored, stored_sweep
+from pipeline.stages.sweep_stored import stored_sweep
 from pipeline.storage.store import Store
 
 POINTS = 200
@@ -56,7 +57,7 @@ def sweep_cells(store: Store, params: Params, name: str, C: float | None, limit:
         Of :func:`limit_of`.
     """
     read = 0
-    if is_stored(params, n_rows):
+    if is_in_parts(params, n_rows):
         training, held_out, splits = stored_sweep(store, params, name, n_rows)
     else:
         task, X, y = cv_sample(store, params, n_rows)

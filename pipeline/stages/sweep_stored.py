@@ -20,7 +20,7 @@ from pipeline.rows.row_weights import weigher
 from pipeline.running.dispatch import Task
 from pipeline.running.stage import Record, Stage
 from pipeline.stages.cells import create_cells
-from pipeline.stages.fit_parts import MANY_ROWS, PARTS, fit_part, join_parts, part_tasks
+from pipeline.stages.fit_parts import PARTS, fit_part, join_parts, part_tasks
 from pipeline.stages.select_rows import some_of, swept_rows
 from pipeline.storage.models import load_model
 from pipeline.storage.store import Store
@@ -29,11 +29,6 @@ HELD_OUT = 50_000
 """At most so many rows tell how good a value is: they are in memory."""
 FOLDER = "sweep"
 MODEL, CELLS = f"{FOLDER}/model", f"{FOLDER}/cells"
-
-
-def is_stored(params: Params, n_rows: int) -> bool:
-    """Whether a sweep over so many rows reads their cells from the store; never by what workers there are."""
-    return n_rows > MANY_ROWS and params.map.in_parts(params.map_options)
 
 
 def prepare(stage: Stage, limit: Value, n_rows: int) -> None:
@@ -92,13 +87,12 @@ def stored_sweep(store: Store, params: Params, name: str, n_rows: int) -> tuple[
     held: Any = train.take(some_of(outside, HELD_OUT))
     model = load_model(store, MODEL, Partitions, store.need(MODEL)["content_hash"])
     nobody = held.rows[:0]
-    (start,), all_splits = params.map.splits(params.map_options, model, [nobody])
     offsets = model.offsets
     blocks = learning_blocks(fit.size, packed_row_bytes(offsets), params.seed)
     spooled = SpooledBlocks(
         CellBlocks(store, CELLS, offsets, blocks, weigher(params, name, task)), offsets, visit_rows=None
     )
-    rows: Any = StoredRows(spooled, fit.size, start, all_splits)
     sets, splits = params.map.splits(params.map_options, model, [nobody, held.rows])
+    rows: Any = StoredRows(spooled, fit.size, sets[0], *params.map.lineage(params.map_options, model))
     training = Training(Block(rows, held.y[:0]), task.classes, params.seed, task=task)
     return training, Block(sets[1], held.y), splits

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,9 +10,7 @@ import numpy as np
 from ikmap.cells import Cells
 from ikmap.learners.rows import Blocks
 from ikmap.learners.sweeps._counts_loops import earlier, renumber
-from ikmap.learners.sweeps.columns import Columns
 from ikmap.seeds import generator
-from ikmap.splits import CellSplit
 
 SOME = 8192
 """Rows whose columns are in memory at once."""
@@ -36,8 +34,8 @@ class StoredRows:
     n_rows : int
     start : Cells
         Of no rows: how cells are numbered before the first split.
-    splits : iterable of CellSplit
-        All of them.
+    origin, column_of : ndarrays of int64, shape (number of columns,)
+        What all splits amount to: see :meth:`ikmap.methods.Map.lineage`.
 
     Attributes
     ----------
@@ -45,14 +43,9 @@ class StoredRows:
     n_rows : int
     """
 
-    def __init__(self, blocks: Blocks, n_rows: int, start: Cells, splits: Iterable[CellSplit]) -> None:
+    def __init__(self, blocks: Blocks, n_rows: int, start: Cells, origin: np.ndarray, column_of: np.ndarray) -> None:
         self.blocks, self.n_rows, self.start = blocks, n_rows, start
-        columns = Columns([start])
-        origin = list(range(columns.n))
-        for split in splits:
-            origin.append(columns.apply(split).left)
-        self._origin = np.array(origin, dtype=np.int64)
-        self._offsets, self._order = columns.offsets_and_order()
+        self._origin, self._column_of = origin, column_of
 
     def mean(self) -> float:
         """Of the targets, weighted."""
@@ -77,7 +70,7 @@ class StoredRows:
         """
         table = np.empty(self._origin.size, dtype=np.int32)
         earlier(self._origin, n_columns, table)
-        table = table[self._order]
+        table = table[self._column_of]
         for k in generator(seed, number).permutation(len(self.blocks)):
             rows, y, weight, _ = self.blocks[k]
             assert isinstance(rows, Cells)
@@ -86,6 +79,6 @@ class StoredRows:
                 some = order[begin : begin + SOME]
                 codes = rows.codes[some].astype(np.int32)
                 columns = np.empty_like(codes)
-                renumber(codes, self._offsets, table, columns)
+                renumber(codes, rows.offsets, table, columns)
                 of_weight: Any = np.empty(0) if weight is None else np.ascontiguousarray(weight[some])
                 yield Some(columns, np.ascontiguousarray(targets(y[some]), dtype=np.float64), of_weight)
