@@ -20,6 +20,8 @@ NAMES = (
     "selection",
     "novelty",
     "regression",
+    "lifetimes",
+    "sweep",
     "composition",
     "scaling",
     "solvers",

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from ikmap.estimators.novelty import IDKDetector
     from ikmap.estimators.online import CellOGDClassifier
     from ikmap.estimators.online_regressor import CellOGDRegressor
+    from ikmap.estimators.quantiles import IsolationQuantileRegressor
     from ikmap.estimators.regressors import CellRidge
     from ikmap.estimators.svr import CellSVR
 
@@ -26,6 +27,7 @@ __all__ = [
     "GCWSMap",
     "IDKDetector",
     "IsolationKernelMap",
+    "IsolationQuantileRegressor",
     "MondrianMap",
     "MondrianRegressor",
 ]

@@ -10,6 +10,7 @@ from ikmap.methods import LEARNERS, Learner, Map, Method, OptionError, method
 from ikmap.methods.map import Value
 from ikmap.methods.registry import known
 from ikmap.methods.sharing import chosen, options_of, refuse_unknown_tables, refuse_unknown_unit, shared_out
+from ikmap.tasks import LearningTask
 from pipeline.errors import InputError
 
 
@@ -67,7 +68,7 @@ class Params:
         searching = self.partitioner in found and self.map.given(found[self.partitioner]) is None
         for name, one in of.items():
             if isinstance(one, Learner):
-                found[name] = one.resolved(found[name], searching=searching)
+                found[name] = one.resolved(one.for_task(found[name], self.task), searching=searching)
         try:
             refuse_unknown_unit(of, found)
             refuse_unknown_tables(of)
@@ -150,10 +151,20 @@ class Params:
         """The value of the map for a learner on cells; None: cross-validation chooses it."""
         return LEARNERS[learner].width(self.of(learner), self.map, self.map_options, n_rows)
 
+    def searches_for(self, learner: str, n_rows: int) -> bool:
+        """Whether cross-validation chooses anything for a learner, or for the map for it."""
+        one, options = LEARNERS[learner], self.of(learner)
+        of_map = one.on == "cells" and self.width(learner, n_rows) is None
+        return of_map or one.searches_C(options) or one.search(options, n_rows) is not None
+
     def searches_width(self, n_rows: int) -> bool:
         """Whether cross-validation chooses the value of the map for any learner."""
         on_cells = [name for name in self.learners if LEARNERS[name].on == "cells"]
         return any(self.width(name, n_rows) is None for name in on_cells)
+
+    def judged(self, learner: str, task: LearningTask) -> LearningTask:
+        """The task as the decisions of a learner are to be read."""
+        return LEARNERS[learner].judged(self.of(learner), task)
 
     @property
     def t(self) -> int:

@@ -1,4 +1,4 @@
-"""The options of ``python -m flows.batch`` and ``flows.online``, and those that all commands share."""
+"""The options of ``python -m flows.batch``, and those that all commands share."""
 
 from __future__ import annotations
 
@@ -16,16 +16,15 @@ from ikmap.methods import LEARNERS, MAPS, OptionError, methods, option
 from ikmap.methods.kinds import Choice, Flag, Integer, Names, OneOrMore, Real, Several, Text
 from ikmap.methods.options import BASELINES, FEATURES, LEARNING
 from ikmap.methods.registry import FAULTS, names_of
-from ikmap.methods.sharing import Program, chosen, map_for, refuse_growth, searches_anything, shared_out
+from ikmap.methods.sharing import Program, chosen, map_for, searches_anything, shared_out
 from ikmap.tasks import AUTO, task_words
 from pipeline.errors import InputError
 
-DATA, STREAM, RUN, CLUSTER, OUTPUT = "Data", "Stream", "Run", "Cluster", "Output"
+DATA, RUN, CLUSTER, OUTPUT = "Data", "Run", "Cluster", "Output"
 
 FORMATS = Choice(("auto", "libsvm", "csv", "parquet", "npy"))
 NAMES = tuple(LEARNERS)
 LEARNER = Choice(NAMES)
-ONLINE_LEARNER = Choice(tuple(name for name, learner in LEARNERS.items() if learner.way == "online"))
 CLUSTERS = Choice(KINDS)
 
 
@@ -308,72 +307,3 @@ class BatchOptions(CommonOptions):
         kind = cls.specs()["learner"].kind
         assert isinstance(kind, Several)
         return kind.choice.known
-
-
-@dataclass(frozen=True, kw_only=True)
-class OnlineOptions(BatchOptions):
-    """Options of ``python -m flows.online``: a stream, every block predicted before it is learned from.
-
-    Raises
-    ------
-    InputError
-        As `BatchOptions`.
-    """
-
-    PROGRAM: ClassVar[str] = "flows.online"
-    DESCRIPTION: ClassVar[str] = (
-        "Predict and then learn from one block of rows after the other, with several learners on one stream. "
-        "The first rows choose parameters and the map, which stays as it is unless it grows."
-    )
-
-    learner: tuple[str, ...] = option(
-        ("ogd",),
-        Several(ONLINE_LEARNER),
-        group=LEARNING,
-        common=True,
-        help=f"what learns: any of {', '.join(ONLINE_LEARNER.known)}",
-    )
-    initial: int | None = option(
-        None,
-        Integer(2),
-        group=STREAM,
-        common=True,
-        help="rows of the initial set (default: as many as there are training rows)",
-    )
-    block_rows: int = option(
-        1000, Integer(1), group=STREAM, common=True, help="rows that are predicted, then learned from, together"
-    )
-    input: str | None = option(
-        None,
-        Text("PATH|URL|-"),
-        group=DATA,
-        common=True,
-        help="rows of the stream: a file, a URL that fsspec can open, - for standard input, or a directory to which "
-        "Parquet files are added",
-    )
-    order: str = option(
-        "auto",
-        Choice(("auto", "shuffled", "file")),
-        group=STREAM,
-        help="order of the stream; file: training before test file; auto: shuffled, where the stream has an end",
-    )
-    idle_seconds: float | None = option(
-        None,
-        Real(0),
-        group=STREAM,
-        help="a directory has come to its end when no file was added for so long (default: 60)",
-    )
-    limit_seconds: float | None = option(
-        None, Real(0), group=STREAM, help="stop a learner that has predicted and learned for so long"
-    )
-    GROUPS: ClassVar[tuple[str, ...]] = (DATA, STREAM, FEATURES, LEARNING, BASELINES, RUN, CLUSTER, OUTPUT)
-
-    def check_together(self) -> None:
-        """Refuse options that exclude each other."""
-        super().check_together()
-        if self.initial is not None and self.test_size != self.specs()["test_size"].default:
-            raise InputError("--initial and --test-size: found both, expected one of them")
-        try:
-            refuse_growth(chosen(self.map, self.learner), self.methods)
-        except OptionError as error:
-            raise InputError(str(error)) from None

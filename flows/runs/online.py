@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from flows.options.batch import OnlineOptions
+from flows.options.online import OnlineOptions
 from flows.runs.batch import run_pipeline, starting
 from ikmap.tasks import task_named
 from pipeline.errors import InputError
@@ -29,7 +29,7 @@ def run(options: OnlineOptions, **how: Any) -> dict[str, Any]:
     from pipeline.runs.online import run_online
 
     asked = online_params(options)
-    pipeline: Any = partial(run_online, online=asked)
+    pipeline: Any = partial(run_online, online=asked, alerts=options.alerts)
     sources = None
     if is_unbounded(options):
         check_unbounded(options)
@@ -38,7 +38,7 @@ def run(options: OnlineOptions, **how: Any) -> dict[str, Any]:
 
         def pipeline(context: Any, data: Any, invocation: Any, *, call: Any) -> dict[str, Any]:
             feed = open_feed(options, context.events.message)
-            return run_online(context, data, invocation, asked, feed=feed, call=call)
+            return run_online(context, data, invocation, asked, feed=feed, alerts=options.alerts, call=call)
 
     elif options.idle_seconds is not None:
         where = f"--input {options.input}" if options.input else "a data set"
@@ -51,12 +51,18 @@ def online_params(options: OnlineOptions) -> OnlineParams:
     """Return the parameters of a stream that decide the result."""
     from pipeline.runs.online import OnlineParams
 
-    return OnlineParams(options.initial, options.block_rows, options.limit_seconds)
+    return OnlineParams(
+        options.initial,
+        options.block_rows,
+        options.limit_seconds,
+        alerts=options.alerts is not None,
+        warm_up=options.warm_up,
+    )
 
 
 def online_identity(options: OnlineOptions) -> dict[str, Any]:
     """What identifies a run on a stream, in addition to what identifies a batch run."""
-    return {"online": asdict(online_params(options))}
+    return {"online": online_params(options).identity()}
 
 
 def is_unbounded(options: OnlineOptions) -> bool:

@@ -7,6 +7,7 @@ from ikmap.estimators.mondrian import MondrianMap, MondrianRegressor
 from ikmap.estimators.novelty import IDKDetector
 from ikmap.estimators.online import CellOGDClassifier
 from ikmap.estimators.online_regressor import CellOGDRegressor
+from ikmap.estimators.quantiles import IsolationQuantileRegressor
 from ikmap.estimators.regressors import CellRidge
 from ikmap.estimators.svr import CellSVR
 
@@ -20,6 +21,7 @@ __all__ = [
     "GCWSMap",
     "IDKDetector",
     "IsolationKernelMap",
+    "IsolationQuantileRegressor",
     "MondrianMap",
     "MondrianRegressor",
 ]

@@ -9,8 +9,10 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from difflib import get_close_matches
-from typing import Any, NoReturn
+from itertools import pairwise
+from typing import Any, ClassVar, NoReturn
 
 _PASSWORD = re.compile(r"^[A-Za-z][\w+.-]*://[^/?#]*:[^/?#]*@")
 LONGEST = 60
@@ -111,6 +113,9 @@ class Real(Kind):
     """What to do instead, told to those who give infinity."""
     instead: str = field(default="", compare=False)
     """What to type instead, told to those who give something else."""
+    with_low: bool = False
+    with_high: bool = False
+    """Whether the ends of the interval are in it."""
 
     @property
     def metavar(self) -> str:
@@ -118,13 +123,18 @@ class Real(Kind):
 
     @property
     def expected(self) -> str:
-        limits = f"a number > {self.low:g}" + (f" and < {self.high:g}" if math.isfinite(self.high) else "")
+        limits = f"a number {'>=' if self.with_low else '>'} {self.low:g}"
+        limits += f" and {'<=' if self.with_high else '<'} {self.high:g}" if math.isfinite(self.high) else ""
         return " or ".join((limits + "," * bool(self.words), *map(repr, self.words)))
 
     @property
     def schema(self) -> dict[str, Any]:
-        limits = {"exclusiveMinimum": self.low} if math.isfinite(self.low) else {}
-        limits |= {"exclusiveMaximum": self.high} if math.isfinite(self.high) else {}
+        low, high = (
+            ("minimum", "exclusiveMinimum")[not self.with_low],
+            ("maximum", "exclusiveMaximum")[not self.with_high],
+        )
+        limits = {low: self.low} if math.isfinite(self.low) else {}
+        limits |= {high: self.high} if math.isfinite(self.high) else {}
         return or_words({"type": "number", **limits}, self.words)
 
     def parse(self, text: str) -> float | str:
@@ -142,7 +152,8 @@ class Real(Kind):
         if not math.isfinite(value):
             instead = self.endless if self.endless and value == math.inf else self.instead
             refuse(value, self.expected.replace("a number", "a finite number", 1), instead)
-        if not self.low < value < self.high:
+        inside = self.low < value < self.high
+        if not inside and not (self.with_low and value == self.low) and not (self.with_high and value == self.high):
             refuse(value, self.expected, self.instead)
         return float(value)
 
@@ -212,6 +223,38 @@ class OneOrMore(Choice):
             if name in self.alone and len(found) > 1:
                 raise ValueError(f"found {name!r} with others, expected it alone")
         return ",".join(found)
+
+
+@dataclass(frozen=True)
+class Levels(Kind):
+    """Ascending numbers in (0, 1) with commas between (in TOML also an array), as a text: "0.05,0.5,0.95"."""
+
+    PATTERN: ClassVar[str] = r"^\s*0?\.\d+\s*(,\s*0?\.\d+\s*)*$"
+
+    @property
+    def metavar(self) -> str:
+        return "Q,..."
+
+    @property
+    def expected(self) -> str:
+        return "ascending numbers > 0 and < 1 with commas between, such as 0.05,0.5,0.95"
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        return {"type": "string", "pattern": self.PATTERN}
+
+    def check(self, value: Any) -> str:
+        words = value.split(",") if isinstance(value, str) else value
+        if not isinstance(words, list | tuple) or not words:
+            refuse(value, self.expected)
+        try:
+            numbers = [float(word) for word in words]
+        except (TypeError, ValueError):
+            refuse(value, self.expected)
+        ascending = all(low < high for low, high in pairwise(numbers))
+        if not ascending or not all(0.0 < number < 1.0 for number in numbers):
+            refuse(value, self.expected)
+        return ",".join(format(Decimal(repr(number)), "f") for number in numbers)
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ WHEN, WHICH, WHERE = np.uint64(1), np.uint64(2), np.uint64(3)
 """What a draw of a node is for: the time of its cut, the attribute, and the place."""
 LEFT, RIGHT = np.uint64(5), np.uint64(7)
 WORD_53 = 2.0**-53
+NEAR_ONE = 0.999
 
 
 @compiled
@@ -142,49 +143,72 @@ def row_key(row):
     return key
 
 
+@compiled({"mondrian": "f8[:, ::1], u8[::1]"})
+def row_keys(X, found):
+    """The word of each row."""
+    for i in range(X.shape[0]):
+        found[i] = row_key(X[i])
+
+
 @compiled
-def outside(row, box):
-    """Sum over the attributes of how far a row lies outside a box."""
+def outside(X, i, boxes, node):
+    """Sum over the attributes of how far row i lies outside the box of a node."""
     found = 0
-    for j in range(row.size):  # of all rows that the tree knows, and most others, nothing is: vectors tell it
-        found |= (row[j] < box[0, j]) | (row[j] > box[1, j])
+    for j in range(X.shape[1]):  # of all rows that the tree knows, and most others, nothing is: vectors tell it
+        found |= (X[i, j] < boxes[node, 0, j]) | (X[i, j] > boxes[node, 1, j])
     far = 0.0
     if found:
-        for j in range(row.size):
-            far += max(box[0, j] - row[j], 0.0) + max(row[j] - box[1, j], 0.0)
+        for j in range(X.shape[1]):
+            far += max(boxes[node, 0, j] - X[i, j], 0.0) + max(X[i, j] - boxes[node, 1, j], 0.0)
     return far
+
+
+@compiled(error_model="numpy")
+def cut_off(X, i, own, root, times, features, thresholds, children, boxes, keys):
+    """The last node of row i in the tree with this root, and when the row is cut off from it, or infinity.
+
+    Outside the box of a node a cut may have come before that of the node, or its end: whether it has is drawn, by the
+    node's key and the word of the row, `own`.
+    """
+    node, begin = root, 0.0
+    while True:
+        rate = outside(X, i, boxes, node)
+        if rate > 0.0:
+            draw = uniform(keys[node] ^ own, WHEN)
+            # -ln u is at least 1 - u, by more than rounding where u is not near to 1: most logarithms are spared.
+            if draw > NEAR_ONE or begin + (1.0 - draw) / rate < times[node]:
+                cut = begin - logarithm(draw) / rate
+                if cut < times[node]:
+                    return node, cut
+        if features[node] < 0:
+            return node, np.inf
+        begin = times[node]
+        node = root + children[node, 0 if X[i, features[node]] <= thresholds[node] else 1]
 
 
 @compiled(
     {
-        "mondrian": "f8[:, ::1], f8[::1], i4[::1], f8[::1], i4[:, ::1], f8[:, :, ::1], u8[::1], i4[::1], i4[::1], "
+        "mondrian": "f8[:, ::1], u8[::1], i8, f8[::1], i4[::1], f8[::1], i4[:, ::1], f8[:, :, ::1], u8[::1], i4[::1], "
         "f8[::1]"
     },
     error_model="numpy",
 )
-def trace(X, times, features, thresholds, children, boxes, keys, last, until):
-    """Follow rows down a tree that stays as it is: the last node of each, and when it is cut off from it, or infinity.
+def trace(X, own, root, times, features, thresholds, children, boxes, keys, last, until):
+    """Follow rows down the tree with this root, which stays as it is: for each what :func:`cut_off` says.
 
-    Outside the box of a node a cut may have come before that of the node, or its end: whether it has is drawn, by the
-    node's key and the values of the row.
+    Nodes are counted from the root. (Arrays are indexed, as slices of them and calls with them cost more than the rest.)
     """
     for i in range(X.shape[0]):
-        node, begin, own, known = 0, 0.0, np.uint64(0), False
+        node = root
+        while features[node] >= 0:
+            node = root + children[node, 0 if X[i, features[node]] <= thresholds[node] else 1]
         until[i] = np.inf
-        while True:
-            rate = outside(X[i], boxes[node])
-            if rate > 0.0:
-                if not known:
-                    own, known = row_key(X[i]), True
-                cut = begin - logarithm(uniform(keys[node] ^ own, WHEN)) / rate
-                if cut < times[node]:
-                    until[i] = cut
-                    break
-            if features[node] < 0:
-                break
-            begin = times[node]
-            node = children[node, 0 if X[i, features[node]] <= thresholds[node] else 1]
-        last[i] = node
+        found = 0
+        for j in range(X.shape[1]):
+            found |= (X[i, j] < boxes[node, 0, j]) | (X[i, j] > boxes[node, 1, j])
+        if found:  # else the row is in all boxes on the way, as they lie in each other
+            node, until[i] = cut_off(X, i, own[i], root, times, features, thresholds, children, boxes, keys)
+        last[i] = node - root
 
 
 @compiled
@@ -215,7 +239,7 @@ def insert(X, lifetime, times, features, thresholds, children, boxes, keys, cell
         node, begin, own, known = 0, 0.0, np.uint64(0), False
         while True:
             box = boxes[node]
-            rate = outside(X[i], box)
+            rate = outside(X, i, boxes, node)
             if rate > 0.0:
                 if not known:
                     own, known = row_key(X[i]), True

@@ -10,7 +10,7 @@ import numpy as np
 
 from ikmap._threads import for_each_block
 from ikmap.cells import Cells
-from ikmap.partitioners._mondrian_loops import LEAF, grow, insert, trace
+from ikmap.partitioners._mondrian_loops import LEAF, grow, insert, row_keys, trace
 from ikmap.partitioners.base import Partitions
 from ikmap.rows import Rows, as_dense, as_rows
 from ikmap.seeds import generator
@@ -103,9 +103,11 @@ class MondrianPartitions(Partitions):
 
         def work(start: int, stop: int) -> None:
             rows = np.ascontiguousarray(as_dense(as_rows(X[start:stop])))
+            own = words(rows)
             for m in range(self.n_partitions):
-                last, until = self.traced(rows, m)
-                codes[start:stop, m] = np.where(until < np.inf, -1, self.numbers[self.roots[m] + last])
+                last, until = self.traced(rows, own, m)
+                last += np.int32(self.roots[m])
+                codes[start:stop, m] = np.where(until < np.inf, -1, self.numbers[last])
 
         for_each_block(work, n, WALK_BLOCK, n_threads)
         return Cells(codes, self.offsets)
@@ -187,8 +189,8 @@ class MondrianPartitions(Partitions):
         grown = _together(trees, n_cells, self.lifetime)
         return grown, Cells(codes, grown.offsets)
 
-    def traced(self, rows: np.ndarray, m: int) -> tuple[np.ndarray, np.ndarray]:
-        """Follow rows, a float64 array in C order, down tree m.
+    def traced(self, rows: np.ndarray, own: np.ndarray, m: int) -> tuple[np.ndarray, np.ndarray]:
+        """Follow rows, a float64 array in C order, with their :func:`words` down tree m.
 
         Returns
         -------
@@ -197,10 +199,16 @@ class MondrianPartitions(Partitions):
         until : ndarray of float64, shape (n,)
             When the row is cut off from all that the tree knows; infinity where it is in a leaf.
         """
-        own = slice(self.roots[m], self.roots[m + 1])
         last, until = np.empty(len(rows), dtype=np.int32), np.empty(len(rows))
-        trace(rows, *(getattr(self, name)[own] for name in OF_NODES[:-1]), last, until)
+        trace(rows, own, int(self.roots[m]), *(getattr(self, name) for name in OF_NODES[:-1]), last, until)
         return last, until
+
+
+def words(rows: np.ndarray) -> np.ndarray:
+    """A word for each row, a float64 array in C order, that is made of its values: uint64, shape (n,)."""
+    found = np.empty(len(rows), dtype=np.uint64)
+    row_keys(rows, found)
+    return found
 
 
 def fit_mondrian(

@@ -10,7 +10,7 @@ import numpy as np
 from ikmap._threads import for_each_block
 from ikmap.cells import Cells
 from ikmap.partitioners._mondrian_loops import ends
-from ikmap.partitioners.mondrian import MondrianPartitions
+from ikmap.partitioners.mondrian import MondrianPartitions, words
 from ikmap.rows import Rows, as_dense
 from ikmap.splits import CellSplit
 
@@ -72,13 +72,13 @@ class _Followed:
 
     def __init__(self, model: MondrianPartitions, rows: Rows, n_threads: int | None) -> None:
         dense = np.ascontiguousarray(as_dense(rows))
-        self.n_rows = len(dense)
+        self.n_rows, own = len(dense), words(dense)
         self._trees: list[_Tree] = [None] * model.n_partitions  # type: ignore[list-item]
         lost: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = [None] * model.n_partitions  # type: ignore[list-item]
 
         def work(start: int, stop: int) -> None:
             for m in range(start, stop):
-                last, until = model.traced(dense, m)
+                last, until = model.traced(dense, own, m)
                 children = model.children[model.roots[m] : model.roots[m + 1]]
                 end = np.empty(len(children), dtype=np.int32)
                 ends(children, end)

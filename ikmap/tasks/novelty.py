@@ -74,6 +74,7 @@ class Novelty(LearningTask):
     needs_labels: ClassVar[bool] = False
     takes_inliers: ClassVar[bool] = True
     tallies_streams: ClassVar[bool] = True
+    alerts: ClassVar[bool] = True
     figure: ClassVar[Figure] = Figure(
         key="alert_rate",
         unit="share",
@@ -255,6 +256,9 @@ class Novelty(LearningTask):
         import numpy as np
 
         return (decision[:, 0] > 0).astype(np.int32)
+
+    def alerted(self, decision: np.ndarray) -> np.ndarray:
+        return self.predict(decision) == NOVEL
 
     def decode(self, predictions: np.ndarray) -> np.ndarray:
         return predictions == NOVEL

@@ -247,20 +247,26 @@ class Regression(LearningTask):
 
     @classmethod
     def facts(cls, figures: Mapping[str, Any]) -> Sequence[tuple[str, Any, str]]:
+        from ikmap.tasks.quantiles import interval_facts
+
         return [
             ("root of the mean squared error", figures.get("rmse"), "number"),
             ("mean absolute error", figures.get("mae"), "number"),
+            *interval_facts(figures),
         ]
 
     @classmethod
     def more(cls, figures: Mapping[str, Any]) -> str:
         """How far off the predictions are, in the unit of the target."""
+        from ikmap.tasks.quantiles import interval_sentence
+
         rmse, mae = figures.get("rmse"), figures.get("mae")
         if not isinstance(rmse, int | float):
             return ""
         if not isinstance(mae, int | float):
             return f"The root of the mean squared error (RMSE) is {rmse:.4g}."
-        return f"Its predictions are off by {mae:.4g} on average, by {rmse:.4g} as the root of the mean square (RMSE)."
+        off = f"Its predictions are off by {mae:.4g} on average, by {rmse:.4g} as the root of the mean square (RMSE)."
+        return f"{off} {interval_sentence(figures)}".rstrip()
 
     @classmethod
     def sections(cls, metrics: Mapping[str, Any]) -> Sequence[Section]:
@@ -273,7 +279,10 @@ class Regression(LearningTask):
         }
         if not known:
             return ()
+        from ikmap.tasks.quantiles import quantile_sections
+
         return [
+            *quantile_sections(known),
             Section("predicted", "Predicted and true values", _predicted(known)),
             Section("residuals", "Residuals", _residuals(known)),
         ]

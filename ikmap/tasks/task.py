@@ -131,6 +131,8 @@ class LearningTask:
         Whether labels of normal rows can be named (:attr:`Asked.inliers`).
     tallies_streams : bool
         Whether a stream counts all that :meth:`figures` says of its rows, beside the sums of their scores.
+    alerts : bool
+        Whether rows may be such that somebody is to be told at once (:meth:`alerted`).
     by_labels : bool
         Whether ``--task auto`` may choose it, by the labels (:mod:`ikmap.tasks.by_labels`).
     undecided : bool
@@ -150,6 +152,7 @@ class LearningTask:
     needs_labels: ClassVar[bool] = True
     takes_inliers: ClassVar[bool] = False
     tallies_streams: ClassVar[bool] = False
+    alerts: ClassVar[bool] = False
     by_labels: ClassVar[bool] = False
     undecided: ClassVar[bool] = False
     figure: ClassVar[Figure]
@@ -307,6 +310,10 @@ class LearningTask:
     def values(self, decision: np.ndarray) -> dict[str, np.ndarray]:
         """What these columns hold."""
         return {"prediction": self.decode(self.predict(decision))}
+
+    def alerted(self, decision: np.ndarray) -> np.ndarray | None:  # noqa: ARG002
+        """Mask of the rows to alert of, by decisions whose first column says how far they are from it; None: none."""
+        return None
 
     # How good they are.
 

@@ -66,6 +66,7 @@ def stream_section(metrics: Metrics) -> str:
         how += f"to {' and '.join(grown)} cells"
     elif rows:
         how += f". Settings and partitionings were chosen on {plural(rows, 'initial row')} and stay as they are"
+    how += alerts_in_words(online)
     how += f". Rows as they arrived: {source}" if (source := get_text(online, "source")) else ""
     picture = render("figure.html", title=f"{figure.title} so far", legend=legend, chart=chart, note=f"{how}.")
     lines = [(figure.words, [shown(get_value(learner, figure), figure.unit, 2) for learner in learners.values()])]
@@ -88,6 +89,21 @@ def stream_section(metrics: Metrics) -> str:
         figures=[[what, *cells] for what, cells in lines if any(cell != MISSING for cell in cells)],
         method=method_in_words(metrics),
     )
+
+
+def alerts_in_words(online: Metrics) -> str:
+    """How many alerts were sent, and of which rows none was; a sentence that begins with a full stop, or nothing."""
+    about = get_mapping(online, "alerts")
+    if not about:
+        return ""
+    sent = {str(name): number(value) or 0 for name, value in get_mapping(about, "sent").items()}
+    held = sum(number(value) or 0 for value in get_mapping(about, "held_back").values())
+    of = ", ".join(f"{name} {count(value)}" for name, value in sent.items())
+    file = get_text(about, "file")
+    said = f". Alerts sent to {'standard output' if file == '-' else file} while the stream ran: {of}"
+    if warm_up := get_number(online, "warm_up"):
+        said += f"; none of the first {plural(warm_up, 'row')}, in which {count(held)} would have been sent (--warm-up)"
+    return said
 
 
 def stream_lead(metrics: Metrics) -> Lead | str:

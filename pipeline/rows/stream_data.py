@@ -95,6 +95,10 @@ class Stream:
         places = np.arange(first, first + self.rows_of(k), dtype=np.int64)
         return places if self.shuffled is None else row_in_shuffle(places, *self.shuffled)
 
+    def first_of(self, k: int) -> int:
+        """Place in the stream, after the initial rows, of the first row of chunk k."""
+        return self._about(k, "first")
+
     def rows_of(self, k: int) -> int:
         """Number of rows of chunk k."""
         return self._about(k, "rows")

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any
 
 from ikmap.methods.map import Value
+from ikmap.tasks import TASKS
 from pipeline.datasets.registry import ResolvedDataset
 from pipeline.datasets.task import asked_task
+from pipeline.errors import InputError
 from pipeline.readers.feed import Feed
 from pipeline.rows.prepared import DATA, PreparedRows
 from pipeline.rows.stream_data import Stored, Stream
@@ -40,6 +43,7 @@ from pipeline.stages.select import searches, select
 from pipeline.stages.shuffle import shuffle
 from pipeline.storage.durable import write_text
 from pipeline.storage.fitted import Fitted
+from pipeline.streams.alerts import Alerts
 from pipeline.streams.intake import Intake
 from pipeline.streams.schedule import Arrivals, Schedule, chunks_in_records
 from pipeline.streams.stream import Participant
@@ -60,11 +64,23 @@ class OnlineParams:
     block_rows : int
     limit_seconds : float or None
         A learner that has predicted and learned for so long is stopped, and said to have been.
+    alerts : bool
+        Whether alerts are sent while the stream runs (:mod:`pipeline.streams.alerts`).
+    warm_up : int
+        No alert is sent of the first rows of the stream, so many.
     """
 
     initial: int | None = None
     block_rows: int = 1000
     limit_seconds: float | None = None
+    alerts: bool = False
+    warm_up: int = 0
+
+    def identity(self) -> dict[str, Any]:
+        """What identifies a run: what is new since there were runs is there only where it is asked for."""
+        given, usual = asdict(self), asdict(type(self)())
+        always = ("initial", "block_rows", "limit_seconds")
+        return {name: value for name, value in given.items() if name in always or value != usual[name]}
 
 
 def in_file_order(data: ResolvedDataset) -> ResolvedDataset:
@@ -79,6 +95,7 @@ def run_online(
     online: OnlineParams,
     *,
     feed: Feed | None = None,
+    alerts: str | None = None,
     call: Call = call_directly,
 ) -> dict[str, Any]:
     """Run every stage that is not finished yet and write the run's files.
@@ -89,6 +106,8 @@ def run_online(
         Files that hold the whole stream; with a feed, what is to be known of its rows.
     feed : Feed, optional
         The stream, where it has no end yet.
+    alerts : str, optional
+        The file that alerts go to, or "-".
 
     Returns
     -------
@@ -118,15 +137,14 @@ def run_online(
             intake.promised = chunks_in_records(run.records("stream"))
             begin = partial(_from_feed, context, data, invocation, online, step, intake)
             cannot = partial(_cannot_come_again, feed)
-        work = partial(_stages, context, invocation, online, begin, step)
+        work = partial(_stages, context, invocation, online, begin, step, alerts)
         ingested, taken, selection, streamed = until_whole(context, work, cannot)
     shutil.rmtree(run.path / "checkpoints", ignore_errors=True)  # the models stand in the store
 
     if feed is not None:
         ingested = {**ingested, "rows_test": streamed["rows_stream"], "nnz": ingested["nnz"] + streamed["nnz"]}
         taken |= {"rows_stream": streamed["rows_stream"], "chunks": streamed["chunks"]}
-    if "cells_grown" in streamed:
-        taken = {**taken, "cells_grown": streamed["cells_grown"]}
+    taken = {**taken, **{name: streamed[name] for name in ("cells_grown", "alerts") if name in streamed}}
     sources = [dict(source) for source in invocation.sources] if feed is None else []
     return finish_run(
         context,
@@ -137,12 +155,17 @@ def run_online(
         selection=selection,
         learners=streamed["learners"],
         gpu=streamed,
-        online={**asdict(online), **taken},
+        online={**online.identity(), **taken},
     )
 
 
 def _stages(
-    context: Context, invocation: Invocation, online: OnlineParams, begin: Callable[[], _Begun], step: Any
+    context: Context,
+    invocation: Invocation,
+    online: OnlineParams,
+    begin: Callable[[], _Begun],
+    step: Any,
+    alerts: str | None,
 ) -> tuple[Result, Result, Result | None, Result]:
     """All stages: what taking in, cross-validation and the stream have found."""
     run, params = context.run, context.params
@@ -161,6 +184,9 @@ def _stages(
         if invocation.explain:
             explain(context, fitted.values())
     task = PreparedRows(context.store, "train").preparation.task
+    if alerts is not None and not task.alerts:
+        able = " or ".join(f"--task {one.name}" for one in TASKS.values() if one.alerts)
+        raise InputError(f"--alerts {alerts}: found {task.name}, which alerts of no rows, expected {able}")
     participants = [
         Participant(
             name,
@@ -169,10 +195,11 @@ def _stages(
             str((run.path / "predictions" / f"{name}.{task.predicted}").absolute()),
             str((run.path / "checkpoints" / f"{name}.npz").absolute()),
             run.manifest["id"],
+            online.alerts,
         )
         for name in params.learners
     ]
-    streamed = step("stream", partial(_stream, context, online, arrivals, participants, taken))
+    streamed = step("stream", partial(_stream, context, online, arrivals, participants, taken, alerts))
     return ingested, taken, selection, streamed
 
 
@@ -215,7 +242,12 @@ def _from_feed(
 
 
 def _stream(
-    context: Context, online: OnlineParams, arrivals: Arrivals, participants: list[Participant], taken: Result
+    context: Context,
+    online: OnlineParams,
+    arrivals: Arrivals,
+    participants: list[Participant],
+    taken: Result,
+    to: str | None,
 ) -> dict[str, Any]:
     """Stage: all learners through all chunks, cells made a few chunks ahead of the slowest."""
     # How many rows there will be is not known of a stream without an end; but tasks share them.
@@ -233,9 +265,11 @@ def _stream(
         context.events.task_done(stage.name, {**size, "rows": rows, "skipped": skipped, "note": schedule.standing()})
         done = schedule.rows
 
-    with arrivals:
+    names = [participant.learner for participant in participants]
+    sending = nullcontext() if to is None else Alerts(context.run, to, names, online.warm_up)
+    with sending as alerts, arrivals:
         arrivals.start()
-        schedule = Schedule(context, stream, arrivals, participants, online.limit_seconds, threads)
+        schedule = Schedule(context, stream, arrivals, participants, online.limit_seconds, threads, alerts)
         for record in schedule.resume():
             stage.skipped += 1
             stage.records.append(record)
@@ -251,6 +285,7 @@ def _stream(
             limit = f"--limit-seconds {online.limit_seconds:g}"
             context.events.message(f"{participant.learner}: stopped early, at {limit}")
     stage.rows = arrivals.rows
+    of_alerts: Result = {} if alerts is None else {"alerts": alerts.about()}
     gpu = evidence_of([record for record in stage.records if "map_seconds" in record])
     if warning := warning_of(gpu.get("gpu", {})):
         context.events.message(warning)
@@ -260,5 +295,6 @@ def _stream(
         chunks=arrivals.chunks,
         nnz=arrivals.nnz,
         **schedule.grown(),
+        **of_alerts,
         learners={participant.learner: schedule.result(participant) for participant in participants},
     )

@@ -79,7 +79,7 @@ def score(client: Client, model: TrainedModel, data: NewData, output: Output, ev
             records[task.name] = record
             events.task_done(STAGE, record)
     ordered = [records[task.name] for task in tasks]
-    learned = model.preparation().task
+    learned = model.task()
     figure, tally = learned.figure, learned.total([record["tally"] for record in ordered])
     value = learned.figures(tally)[figure.key] if tally.rows else None
     labelled = sum(record["rows_labelled"] for record in ordered)
@@ -112,7 +112,7 @@ def score_piece(model: TrainedModel, data: NewData, piece: Piece, url: str) -> R
     """Task: predict the rows of one piece and write them as a Parquet file, one row group per block."""
     preparation = model.preparation()
     scaling = load_scaling(model.store) if preparation.scale == "minmax" else None
-    task = preparation.task
+    task = model.task()
     tally, schema = task.tally_from(None), _schema(task)
     counts = dict.fromkeys(("rows", "bytes_read", "rows_labelled"), 0)
     fs, path = url_to_fs(url)

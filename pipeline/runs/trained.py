@@ -34,7 +34,7 @@ class RunModel:
         self._model, self._preparation = model, model.preparation()
         self._scaling = load_scaling(model.store) if self._preparation.scale == "minmax" else None
         self.learner = model.learner
-        self.task = self._preparation.task
+        self.task = model.task()
         self.classes_ = self.task.decode(np.arange(len(self.task.classes)))
         self.n_features_in_ = self._preparation.n_columns
         self.feature_names_in_ = self._preparation.column_names

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from ikmap.methods.registry import known
 from ikmap.model import Model
 from ikmap.partitioners import Partitions
 from ikmap.rows import Rows, as_csr, as_rows
+from ikmap.tasks import LearningTask
 from pipeline.datasets.spec import CSV_KEYS
 from pipeline.errors import Damaged, InputError
 from pipeline.rows.prepared import DATA, READ_BYTES, STREAM_DATA, Preparation
@@ -47,6 +48,8 @@ class TrainedModel:
         (:attr:`~pipeline.datasets.registry.ResolvedDataset.csv`).
     loops : frozenset of str
         Words of the loops that mapping and predicting need.
+    options : mapping
+        Of the learner.
     """
 
     store: Store
@@ -58,6 +61,7 @@ class TrainedModel:
     again: str = ""
     csv: tuple[tuple[str, Any], ...] = ()
     loops: frozenset[str] = frozenset()
+    options: Mapping[str, Any] = field(default_factory=dict)
 
     def preparation(self) -> Preparation:
         """How values and labels become features and targets."""
@@ -65,6 +69,11 @@ class TrainedModel:
         # A stream is stored as prepared, but for the scale: that is found last, by its initial rows.
         scale = (self.store.attributes(STREAM_DATA) or attributes)["preparation"]["scale"]
         return Preparation.from_json({**attributes["preparation"], "scale": scale})
+
+    def task(self) -> LearningTask:
+        """What it predicts, as its decisions are to be read."""
+        task, of = self.preparation().task, LEARNERS.get(self.learner)
+        return task if of is None else of.judged(of.Options.of_record(self.options), task)
 
     def load(self) -> tuple[Partitions | None, Any]:
         """The models, from this process's cache or the store."""
@@ -116,7 +125,7 @@ def open_run(folder: str, learner: str | None = None) -> TrainedModel:
     csv = tuple((key, data[key]) for key in CSV_KEYS if key in data)
     return TrainedModel(
         store, learner, trained["content_hash"], fitted, data["label"], partitioner, again, csv,
-        _loops(identity["params"], learner, fitted),
+        _loops(identity["params"], learner, fitted), identity["params"].get("methods", {}).get(learner, {}),
     )  # fmt: skip
 
 
@@ -163,7 +172,7 @@ def decisions(
     partitions, predictor = model.load()
     n = X.shape[0]
     X = X if preparation.dense else as_csr(X)
-    outputs = preparation.task.outputs
+    outputs = model.task().outputs
     width = max(8 * min(preparation.n_columns, 4096), 4 * partitions.n_partitions if partitions else 0, 8 * outputs)
     step = max(1, READ_BYTES // width)
     for begin in range(0, n, step):

@@ -104,6 +104,7 @@ def score_cells(
 def _learner(name: str, params: Params, task: LearningTask, n_Cs: int) -> Learner:
     """The learner of the run, on rows in memory."""
     learner, classes, weigh = LEARNERS[name], task.classes, weigher(params, name, task)
+    task = params.judged(name, task)
 
     def stream(cells: Cells, y: np.ndarray) -> Predictor:
         assert isinstance(learner, StreamLearner)

@@ -16,6 +16,7 @@ from pipeline.running.dispatch import Task
 from pipeline.running.stage import Context, Record
 from pipeline.storage.fitted import Fitted
 from pipeline.storage.whole import is_whole
+from pipeline.streams.alerts import Alerts
 from pipeline.streams.grow import Growing, map_and_grow, save_grown
 from pipeline.streams.stream import Participant, learn_chunk, learn_initial, map_chunk, save_state
 from pipeline.training.traces import as_result
@@ -73,6 +74,8 @@ class Schedule:
         Of predicting and learning, for each.
     n_threads : int
         Of a learner.
+    alerts : Alerts, optional
+        Told of those that records speak of.
     """
 
     def __init__(
@@ -83,7 +86,9 @@ class Schedule:
         participants: list[Participant],
         limit_seconds: float | None,
         n_threads: int,
+        alerts: Alerts | None = None,
     ) -> None:
+        self.alerts = alerts
         self.context, self.stream, self.arrivals, self.participants = context, stream, arrivals, participants
         self.limit_seconds, self.n_threads, self.task = limit_seconds, n_threads, stream.task()
         self.fitted = list({c.fitted.label: c.fitted for c in participants if c.fitted is not None}.values())
@@ -254,10 +259,14 @@ class Schedule:
         left = not self.arrivals.ended or self.next(learner) < self.arrivals.chunks
         if left and self.limit_seconds is not None and self._spent[learner] > self.limit_seconds:
             self.stopped.add(learner)
+        if self.alerts is not None:
+            self.alerts.note(learner, record.pop("alerts", ()))
 
     def _tell(self) -> None:
         racing = [self.next(name) for name in self._learned if name not in self.stopped]
         self.arrivals.learned(min(racing, default=self.arrivals.chunks))
+        if self.alerts is not None:
+            self.alerts.send(self.rows)
 
     def next(self, learner: str) -> int:
         """Chunk that a learner is at; -1: the initial rows."""
@@ -296,7 +305,7 @@ class Schedule:
         figure = float(self.task.score(scored[-1], n_seen)) if n_seen else None
         return {
             **parameter,
-            **({} if figure is None else self.task.implied(figure) | self._figures(records)),
+            **({} if figure is None else self.task.implied(figure) | self._figures(name, records)),
             key: figure,
             "rows": n_seen,
             "stopped_early": participant.learner in self.stopped,
@@ -315,11 +324,12 @@ class Schedule:
             **as_result(name, blocks[:, 5:]),
         }
 
-    def _figures(self, records: list[Record]) -> dict[str, Any]:
+    def _figures(self, learner: str, records: list[Record]) -> dict[str, Any]:
         """What the task says of all rows that were predicted, if it counts more than their scores."""
         if not self.task.tallies_streams:
             return {}
-        return self.task.figures(self.task.total([record["tally"] for record in records]))
+        task = self.context.params.judged(learner, self.task)
+        return task.figures(task.total([record["tally"] for record in records]))
 
 
 def _map_name(k: int) -> str:

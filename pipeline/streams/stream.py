@@ -24,6 +24,7 @@ from pipeline.storage.durable import read_arrays, write_arrays
 from pipeline.storage.fitted import Fitted
 from pipeline.storage.kept import PROCESS, Kept
 from pipeline.storage.models import MODELS, save_model
+from pipeline.streams.alerts import Alert, alerts_in
 from pipeline.streams.grow import cells_of_chunk
 from pipeline.training.traces import traces_of
 
@@ -46,6 +47,8 @@ class Participant:
         Its files.
     run : str
         Which run it is in.
+    alerts : bool
+        Whether records say which rows it alerts of (:mod:`pipeline.streams.alerts`).
     """
 
     learner: str
@@ -54,6 +57,7 @@ class Participant:
     predictions: str
     checkpoint: str
     run: str = ""
+    alerts: bool = False
 
 
 def map_chunk(stream: Stream, fitted: list[Fitted], k: int, device: str = "auto") -> Record:
@@ -99,8 +103,10 @@ def learn_chunk(stream: Stream, params: Params, participant: Participant, k: int
         _keep(participant, k + 1, state)
         return _record(stream, participant, k, done)
     rows, labels = _rows(stream, participant, k), stream.labels(k, participant.predictions)
-    n, task = stream.rows_of(k), stream.task()
+    n, task = stream.rows_of(k), params.judged(participant.learner, stream.task())
     decisions, targets, blocks = [], [], []
+    numbers, first = stream.numbers(k), stream.first_of(k)
+    alerts: list[Alert] = []
     for start in range(0, n, stream.block_rows):
         stop = min(start + stream.block_rows, n)
         block = rows.block(state, start, stop)
@@ -108,6 +114,10 @@ def learn_chunk(stream: Stream, params: Params, participant: Participant, k: int
         decision = state.decision_function(block)
         predicted = task.predict(decision)
         between = working_clock()
+        if participant.alerts:
+            place = first + start
+            known, block_number = getattr(state, "threshold", None), place // stream.block_rows
+            alerts += alerts_in(task, decision, place, numbers[start:stop], known, block_number)
         y = labels.reveal(start, stop, predicted)
         shown = working_clock()
         _learn(state, task, block, y)
@@ -118,9 +128,8 @@ def learn_chunk(stream: Stream, params: Params, participant: Participant, k: int
         seconds = (round(between - began, 6), round(end - shown, 6))
         blocks.append([stop - start, scored, *seconds, int(state.n_support), *traces_of(participant.learner, state)])
     spent = sum(block[2] + block[3] for block in blocks)
-    told = {"blocks": blocks}
+    told: dict[str, Any] = {"blocks": blocks, **({"alerts": alerts} if participant.alerts else {})}
     if task.tallies_streams:
-        numbers = stream.numbers(k)
         told["tally"] = task.tally_at(np.concatenate(targets), np.concatenate(decisions), numbers).as_json()
     saved = _checkpoint_if_due(participant, k + 1, state, told, spent, saved)
     _keep(participant, k + 1, state, saved)

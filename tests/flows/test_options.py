@@ -19,7 +19,8 @@ import pytest
 
 from flows.cli import run_command
 from flows.options import page as options_page
-from flows.options.batch import BatchOptions, OnlineOptions
+from flows.options.batch import BatchOptions
+from flows.options.online import OnlineOptions
 from flows.options.reproduce import ReproduceOptions
 from flows.options.score import ScoreOptions
 from flows.runs.batch import batch_params
@@ -75,9 +76,19 @@ DATASET = BatchOptions(
     kernel="egmm",
     le=2.0,
 )
-TREES = BatchOptions(dataset="a9a", partitioner="mondrian", lifetime=2.5)
+TREES = BatchOptions(
+    dataset="a9a", partitioner="mondrian", lifetime=2.5, learner=("quantile",), quantiles="0.1,0.9", task="regression"
+)
 ONLINE = OnlineOptions(
-    input="x.csv", label="y", learner=("nogd",), initial=10, block_rows=7, limit_seconds=2.5, order="file"
+    input="x.csv",
+    label="y",
+    learner=("idk",),
+    initial=10,
+    block_rows=7,
+    limit_seconds=2.5,
+    order="file",
+    alerts="-",
+    warm_up=5,
 )
 SCORE = ScoreOptions(
     model="runs/x", learner="svm", input="new.npy", format="npy", label="y", output="out.parquet",
@@ -258,7 +269,7 @@ GIVEN: dict[str, dict[str, object]] = {
     "code": {"partitioner": "gcws", "code": "0-bit"}, "bits": {"partitioner": "gcws", "bits": 300},
     "chi2_order": {"chi2_order": 2}, "alert_rate": {"alert_rate": 0.1}, "half_life": {"half_life": 100.0},
     "lifetime": {"partitioner": "mondrian", "lifetime": 0.5},
-    "p": {"partitioner": "gcws", "p": 1.0}, "le": {"kernel": "egmm", "le": 2.0},
+    "quantiles": {"quantiles": "0.1,0.9"}, "p": {"partitioner": "gcws", "p": 1.0}, "le": {"kernel": "egmm", "le": 2.0},
 }  # fmt: skip
 
 

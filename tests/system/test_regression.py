@@ -12,7 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 from sklearn.metrics import r2_score
 
-from flows.options.batch import BatchOptions, OnlineOptions
+from flows.options.batch import BatchOptions
+from flows.options.online import OnlineOptions
 from flows.options.score import ScoreOptions
 from flows.score import result_lines
 from ikmap.learners.ridge import sums

@@ -55,17 +55,33 @@ class Columns:
         return len(self._column_of)
 
     def apply(self, split: CellSplit) -> ColumnSplit:
-        """Move the rows of a split to their columns."""
+        """Move the rows of a split to their columns: of the sets that are held here, the first ones that it has."""
         numbers, m = self._column_of[split.partitioning], split.partitioning
         left, right = numbers.pop(split.parent), self.n
         numbers[split.left], numbers[split.right] = left, right
         self.n += 1
         self.value = split.value
         for columns, (rows, partitionings) in zip(self.of, split.lost, strict=False):
-            columns[rows, partitionings] = -1
-        for columns, (_, gone) in zip(self.of, split.rows, strict=True):
+            if rows.size:
+                columns[rows, partitionings] = -1
+        for columns, (_, gone) in zip(self.of, split.rows, strict=False):
             columns[gone, m] = right
         return ColumnSplit(left, right, split.rows)
+
+    def split_by(self, splits: Iterable[CellSplit]) -> np.ndarray:
+        """Which of the columns that there are these splits, which are the next ones, will split: ascending."""
+        number_of: dict[tuple[int, int], int] = {}
+        n, found = self.n, set()
+        for split in splits:
+            m = split.partitioning
+            column = number_of.pop((m, split.parent), None)
+            if column is None:
+                column = self._column_of[m][split.parent]
+            number_of[m, split.left], number_of[m, split.right] = column, n
+            n += 1
+            if column < self.n:
+                found.add(column)
+        return np.array(sorted(found), dtype=np.int64)
 
     def offsets_and_order(self) -> tuple[np.ndarray, np.ndarray]:
         """Offsets of the cells as they are now, and for each feature column of theirs the column here."""
@@ -75,28 +91,24 @@ class Columns:
 
 
 def to_checkpoints(
-    splits: Iterable[CellSplit], columns: Columns, growth: float = GROWTH
-) -> Iterator[list[ColumnSplit]]:
-    """Apply splits, and stop whenever the number of columns has grown by a share, and at the end.
+    splits: Iterable[CellSplit], n_columns: int, growth: float = GROWTH
+) -> Iterator[list[CellSplit]]:
+    """Splits until the number of columns, which is `n_columns` now, has grown by a share, and so on.
 
-    Splits of one value stay together. ``columns.value`` is then the value of the last.
+    Splits of one value stay together.
 
     Parameters
     ----------
     growth : float
-        0 to stop at every value.
-
-    Yields
-    ------
-    list of ColumnSplit
-        The splits since the stop before.
+        0 for a checkpoint at every value.
     """
-    done: list[ColumnSplit] = []
-    wanted = columns.n * (1 + growth)
+    done: list[CellSplit] = []
+    wanted = n_columns * (1 + growth)
     for split in splits:
-        if done and columns.n >= wanted and split.value > columns.value:
+        if done and n_columns >= wanted and split.value > done[-1].value:
             yield done
-            done, wanted = [], columns.n * (1 + growth)
-        done.append(columns.apply(split))
+            done, wanted = [], n_columns * (1 + growth)
+        done.append(split)
+        n_columns += 1
     if done:
         yield done

@@ -75,7 +75,7 @@ class GradientSweep:
         self._targets = np.ascontiguousarray(targets, dtype=np.float64)
         self._row_weight = np.empty(0) if weight is None else weight
         self._value = 1 / math.sqrt(self.columns.n_partitions)
-        self._v = np.zeros((2 * self.columns.n, self._targets.shape[1]))
+        self._v = np.zeros((2 * self.columns.n + 1, self._targets.shape[1]))  # the last for rows without a cell
         self._scale, self._epochs = 1.0, 0
 
     @property
@@ -86,11 +86,12 @@ class GradientSweep:
 
     def follow(self, splits: Iterable[CellSplit]) -> Iterator[float]:
         """Apply splits; at each checkpoint learn, and yield the value of the map's option there."""
-        for done in to_checkpoints(splits, self.columns, self.settings.growth):
-            while self.columns.n > len(self._v):
-                self._v = np.concatenate([self._v, np.zeros_like(self._v)])
+        for done in to_checkpoints(splits, self.columns.n, self.settings.growth):
             for split in done:
-                self._v[split.right] = self._v[split.left]
+                of = self.columns.apply(split)
+                if self.columns.n >= len(self._v):
+                    self._v = np.concatenate([self._v, np.zeros_like(self._v)])
+                self._v[of.right] = self._v[of.left]
             self.learn(self.settings.epochs)
             yield self.columns.value
 

@@ -7,22 +7,26 @@ exact however many cells have split.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import scipy.linalg as sl
-import scipy.sparse as sp
 
+from ikmap.cells import Cells
 from ikmap.learners.sweeps._counts_loops import add_counts
-from ikmap.learners.sweeps.columns import Columns, ColumnSplit
+from ikmap.learners.sweeps.columns import Columns
+from ikmap.splits import CellSplit
 
-RESIDUAL = 1e-8
-"""An inverse that was updated is computed anew where the residual of the weights is larger than this share of b."""
-REBUILD = 200
-"""It is computed anew after so many splits in any case."""
-WORTH = 30
-"""Updates of the inverse take 10 C^2 operations a split, a Cholesky factor C^3 / 3: fewer splits than C / 30 are
-better put into the inverse that there is."""
+BLOCK = 1 / 20
+"""One Cholesky factor serves so many splits, as a share of the columns."""
+
+
+class Solved(NamedTuple):
+    """Weights by column, and the log determinant of A."""
+
+    weights: np.ndarray
+    log_determinant: float
 
 
 def factor_of(matrix: np.ndarray, alpha: float) -> np.ndarray:
@@ -40,134 +44,136 @@ def factor_of(matrix: np.ndarray, alpha: float) -> np.ndarray:
     return found
 
 
-def as_features(columns: np.ndarray, n_columns: int) -> sp.csr_array:
-    """Rows with a 1 for each of their columns."""
-    inside = columns >= 0
-    starts = np.concatenate([[0], np.cumsum(inside.sum(axis=1))])
-    return sp.csr_array((np.ones(int(starts[-1])), columns[inside], starts), shape=(len(columns), n_columns))
-
-
 class NormalEquations:
-    """Weights by column, and the log determinant of A.
+    """The equations of one set of rows, for checkpoint after checkpoint.
+
+    Parameters
+    ----------
+    start : Cells
+        Before the first split.
+    y : ndarray, shape (n,)
+    alpha : float
 
     Attributes
     ----------
-    updates, factors : int
-        How often the inverse was updated, and how often A was factored.
+    factors : int
+        How often all of A was factored.
     """
 
-    def __init__(self, columns: Columns, y: np.ndarray, alpha: float) -> None:
-        self._columns, self._y, self._alpha = columns, y, alpha
-        self._inverse, self._n_inverse, self._since = np.zeros((0, 0)), 0, 0
-        self._log_determinant = 0.0
-        self.updates = self.factors = 0
-        features = as_features(columns.of[0], columns.n)
-        self._shared: np.ndarray = (features.T @ features).toarray()
-        self._b: np.ndarray = features.T @ y
-        self._changed = set(range(columns.n))
-
-    def split(self, done: Sequence[ColumnSplit]) -> None:
-        """Take in splits, which have been applied to the columns of the rows."""
-        members: dict[int, np.ndarray] = {}
-        for split in done:
-            members[split.left], members[split.right] = split.rows[0]
-        self._since += len(done)
-        n = self._columns.n
-        if n > len(self._b):
-            more = 2 * n - len(self._b)
-            self._shared, self._b = np.pad(self._shared, (0, more)), np.pad(self._b, (0, more))
-        for c, rows in members.items():
-            counts = np.zeros(len(self._b))
-            add_counts(self._columns.of[0], rows, counts)
-            self._shared[c], self._shared[:, c] = counts, counts
-            self._b[c] = self._y[rows].sum()
-        self._changed.update(members)
+    def __init__(self, start: Cells, y: np.ndarray, alpha: float) -> None:
+        self._columns, self._y, self._alpha, self.factors = Columns([start]), y, alpha, 0
+        self._shared, self._b = np.zeros((0, 0)), np.zeros(0)
+        self._make_room()
+        of = self._columns.of[0]
+        for m in range(of.shape[1]):
+            order = np.argsort(of[:, m], kind="stable").astype(np.int32)
+            found, begins = np.unique(of[order, m], return_index=True)
+            for c, rows in zip(found, np.split(order, begins[1:]), strict=True):
+                if c >= 0:
+                    add_counts(of, rows, self._shared[c])
+                    self._b[c] = y[rows].sum()
 
     @property
-    def matrix(self) -> np.ndarray:
-        """A, shape (C, C)."""
-        n = self._columns.n
-        found: np.ndarray = self._shared[:n, :n] / self._columns.n_partitions
-        found[np.diag_indices(n)] += self._alpha
-        return found
+    def n(self) -> int:
+        """Number of columns."""
+        return self._columns.n
 
-    def solve(self) -> tuple[np.ndarray, float]:
-        """Weights of the columns, and the log determinant of A."""
-        n = self._columns.n
-        b = self._b[:n] / math.sqrt(self._columns.n_partitions)
-        updated = self._from_inverse(b)
-        return self._factor(b) if updated is None else (updated, self._log_determinant)
+    def solve(self) -> Solved:
+        """Weights of the columns, and the log determinant of A, as they are."""
+        factor = self._factor(np.arange(self.n))
+        return self._solved(factor, self._b[: self.n] / math.sqrt(self._columns.n_partitions))
 
-    def _from_inverse(self, b: np.ndarray) -> np.ndarray | None:
-        """By updating the inverse that there is; None where that is too old, too little of it is left, or it is off."""
-        n = self._columns.n
-        if self._n_inverse == 0 or self._since > REBUILD or len(self._changed) * WORTH > n:
-            return None
-        try:
-            self._update()
-        except sl.LinAlgError:
-            return None
-        inverse = self._inverse[:n, :n]
-        w: np.ndarray = inverse @ b
-        residual = b - self._times(w)
-        if not np.linalg.norm(residual) <= RESIDUAL * np.linalg.norm(b):
-            return None
-        self.updates += 1
-        w += inverse @ residual
-        return w
+    def after(self, checkpoints: Sequence[Sequence[CellSplit]]) -> list[Solved]:
+        """The same after the splits of each checkpoint: see :func:`blocks` for how many to take together.
 
-    def _times(self, w: np.ndarray) -> np.ndarray:
-        """A w, from the counts."""
-        n = len(w)
-        found: np.ndarray = (self._shared[:n, :n] @ w) / self._columns.n_partitions + self._alpha * w
-        return found
-
-    def _factor(self, b: np.ndarray) -> tuple[np.ndarray, float]:
-        """Anew, by Cholesky; the inverse only where it will be updated."""
-        n = self._columns.n
-        factor = factor_of(self.matrix, self._alpha)
-        self.factors += 1
-        w = sl.cho_solve((factor, True), b, check_finite=False)
-        self._log_determinant = 2.0 * float(np.log(np.diag(factor)).sum())
-        self._n_inverse = 0
-        if len(self._changed) * WORTH <= n:  # as many may have changed at the next checkpoint
-            lower, _ = sl.lapack.dpotri(factor, lower=1, overwrite_c=1)
-            self._inverse = np.zeros_like(self._shared)
-            self._inverse[:n, :n] = np.tril(lower) + np.tril(lower, -1).T
-            self._n_inverse = n
-        self._changed.clear()
-        self._since = 0
-        return w, self._log_determinant
-
-    def _update(self) -> None:
-        """Take out of the inverse the columns that have changed, and put them in again as they are now.
-
-        With P the inverse, R what is taken out and N what is put in: P loses ``P_R P_RR^-1 P_R'``; of what is left,
-        ``T = P A_N`` and ``S = A_NN - A_N' T`` are those of the block inverse.
+        What is not split in any of them, K, is factored once: ``A_KK = L L'``. What is split, or comes to be, F, adds
+        ``Y = L^-1 A_KF``. At each checkpoint, those of F that there are then have the equations with ``A_FF - Y' Y``
+        and ``b_F - Y' L^-1 b_K``, which are few.
         """
-        n, before = self._columns.n, self._n_inverse
-        if len(self._inverse) < n:
-            self._inverse = np.pad(self._inverse, (0, len(self._b) - len(self._inverse)))
-        P = self._inverse[:n, :n]
-        new = np.array(sorted(self._changed))
-        old = new[new < before]
-        if old.size:
-            factor = sl.cholesky(P[np.ix_(old, old)], lower=True)
-            half = sl.solve_triangular(factor, P[old], lower=True)
-            P -= half.T @ half
-            P[old], P[:, old] = 0.0, 0.0
-            self._log_determinant += 2.0 * float(np.log(np.diag(factor)).sum())
-        t = self._columns.n_partitions
-        A_N = self._shared[:n, new] / t
-        T = P @ A_N
-        S = A_N[new] + self._alpha * np.eye(new.size) - A_N.T @ T
-        factor = sl.cholesky((S + S.T) / 2, lower=True)
-        self._log_determinant += 2.0 * float(np.log(np.diag(factor)).sum())
-        half = sl.solve_triangular(factor, T.T, lower=True)
-        P += half.T @ half
-        middle = sl.cho_solve((factor, True), np.eye(new.size))
-        P[new] = -middle @ T.T
-        P[:, new] = P[new].T
-        P[np.ix_(new, new)] = middle
-        self._n_inverse = n
-        self._changed.clear()
+        if len(checkpoints) == 1:
+            for split in checkpoints[0]:
+                self._apply(split)
+            return [self.solve()]
+        t, before = self._columns.n_partitions, self.n
+        split_here = self._columns.split_by(split for done in checkpoints for split in done)
+        kept = np.setdiff1d(np.arange(before), split_here)
+        # The columns of F, as they are at some time: of each, what it shares with K; and which it is now.
+        contents = [self._shared[c, kept] for c in split_here]
+        now = {int(c): k for k, c in enumerate(split_here)}
+        moments = []
+        for done in checkpoints:
+            for split in done:
+                for c in self._apply(split):
+                    now[c] = len(contents)
+                    contents.append(self._shared[c, kept])
+            of = np.array(list(now))
+            inside = self._shared[np.ix_(of, of)] / t
+            inside[np.diag_indices(len(of))] += self._alpha
+            moments.append((of, np.array(list(now.values())), inside, self._b[of] / math.sqrt(t)))
+        factor = self._factor(kept)
+        c_K = sl.solve_triangular(factor, self._b[kept] / math.sqrt(t), lower=True, check_finite=False)
+        Y = np.array(contents, order="C").T / t
+        Y = sl.solve_triangular(factor, Y, lower=True, overwrite_b=True, check_finite=False)
+        between, explained = Y.T @ Y, Y.T @ c_K
+        outer = 2.0 * float(np.log(np.diag(factor)).sum())
+        of_F, found = np.zeros((len(contents), len(moments))), []
+        for k, (of, which, inside, b) in enumerate(moments):
+            small = factor_of(inside - between[np.ix_(which, which)], self._alpha)
+            part = self._solved(small, b - explained[which])
+            of_F[which, k] = part.weights
+            weights = np.empty(before + (len(of) - len(split_here)))
+            weights[of] = part.weights
+            found.append(Solved(weights, outer + part.log_determinant))
+        of_K = sl.solve_triangular(factor, c_K[:, None] - Y @ of_F, lower=True, trans=1, check_finite=False)
+        for k, solved in enumerate(found):
+            solved.weights[kept] = of_K[:, k]
+        return found
+
+    def _apply(self, split: CellSplit) -> tuple[int, int]:
+        """Move the rows of a split, and count what its parts share with all other columns."""
+        of_columns = self._columns.apply(split)
+        self._make_room()
+        parts, columns = split.rows[0], (of_columns.left, of_columns.right)
+        few = int(len(parts[0]) > len(parts[1]))
+        counts = np.zeros(len(self._b))
+        add_counts(self._columns.of[0], parts[few], counts)
+        rest = self._shared[of_columns.left] - counts  # the larger part has what the smaller has not
+        rest[list(columns)] = 0.0
+        rest[columns[1 - few]] = len(parts[1 - few])
+        for c, of, rows in ((columns[few], counts, parts[few]), (columns[1 - few], rest, parts[1 - few])):
+            self._shared[c], self._shared[:, c] = of, of
+            self._b[c] = self._y[rows].sum()
+        return columns
+
+    def _make_room(self) -> None:
+        n = self._columns.n
+        if n > len(self._b):
+            more = n + n // 4 - len(self._b)
+            self._shared, self._b = np.pad(self._shared, (0, more)), np.pad(self._b, (0, more))
+
+    def _factor(self, of: np.ndarray) -> np.ndarray:
+        """Cholesky's factor of A, of some columns."""
+        matrix = self._shared[np.ix_(of, of)]
+        matrix /= self._columns.n_partitions
+        matrix[np.diag_indices(len(of))] += self._alpha
+        self.factors += 1
+        return factor_of(matrix, self._alpha)
+
+    @staticmethod
+    def _solved(factor: np.ndarray, b: np.ndarray) -> Solved:
+        weights = sl.cho_solve((factor, True), b, check_finite=False)
+        return Solved(weights, 2.0 * float(np.log(np.diag(factor)).sum()))
+
+
+def blocks(checkpoints: Iterable[list[CellSplit]], n_columns: int) -> Iterator[list[list[CellSplit]]]:
+    """Checkpoints that :meth:`NormalEquations.after` should take together: one, or as many as split few columns."""
+    block: list[list[CellSplit]] = []
+    n_splits = 0
+    for done in checkpoints:
+        if block and n_splits + len(done) > BLOCK * n_columns:
+            yield block
+            n_columns, n_splits, block = n_columns + n_splits, 0, []
+        block.append(done)
+        n_splits += len(done)
+    if block:
+        yield block

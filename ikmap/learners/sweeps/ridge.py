@@ -23,8 +23,8 @@ from ikmap.cells import Cells
 from ikmap.kernels.isolation import IsolationKernel
 from ikmap.learners.sweeps._counts_loops import part
 from ikmap.learners.sweeps._gradient_loops import decide
-from ikmap.learners.sweeps.columns import GROWTH, Columns, ColumnSplit, to_checkpoints
-from ikmap.learners.sweeps.normal_equations import NormalEquations, factor_of
+from ikmap.learners.sweeps.columns import GROWTH, Columns, to_checkpoints
+from ikmap.learners.sweeps.normal_equations import NormalEquations, Solved, blocks, factor_of
 from ikmap.splits import CellSplit
 
 
@@ -64,27 +64,38 @@ class RidgeSweep:
     def __init__(self, start: Sequence[Cells], y: np.ndarray, alpha: float, growth: float = GROWTH) -> None:
         self.columns, self._y, self._alpha, self._growth = Columns(start), y, alpha, growth
         few = self.columns.n <= len(y)
-        self._primal: NormalEquations | None = NormalEquations(self.columns, y, alpha) if few else None
+        self._primal: NormalEquations | None = NormalEquations(start[0], y, alpha) if few else None
         self._shared: np.ndarray | None = None
-        self._square = float(y @ y)
 
     def follow(self, splits: Iterable[CellSplit]) -> Iterator[RidgePoint]:
         """Apply splits, and solve at each checkpoint."""
-        for done in to_checkpoints(splits, self.columns, self._growth):
-            with single_threaded_blas:
-                point = self._point(done)
-            yield point
+        checkpoints = to_checkpoints(splits, self.columns.n, self._growth)
+        for block in blocks(checkpoints, self.columns.n):
+            n_after = self.columns.n + sum(map(len, block))
+            if self._primal is not None and n_after <= len(self._y):
+                with single_threaded_blas:
+                    solved = self._primal.after(block)
+                for done, of in zip(block, solved, strict=True):
+                    self._apply(done)
+                    yield self._point(of)
+                continue
+            self._primal = None
+            for done in block:
+                self._apply(done)
+                with single_threaded_blas:
+                    of = self._dual()
+                yield self._point(of)
 
     def solved(self) -> RidgePoint:
         """The solution where the sweep stands, without a split."""
         with single_threaded_blas:
-            return self._point([])
+            return self._point(self._dual() if self._primal is None else self._primal.solve())
 
     def decisions(self, point: RidgePoint, which: int = 1) -> np.ndarray:
         """Predictions for the rows of one set, at the point that was yielded last: shape (n,)."""
         columns = self.columns.of[which]
         found = np.empty((len(columns), 1))
-        decide(columns, np.ascontiguousarray(point.weights[:, None]), 1 / math.sqrt(columns.shape[1]), found)
+        decide(columns, np.append(point.weights, 0.0)[:, None], 1 / math.sqrt(columns.shape[1]), found)
         return found[:, 0]
 
     def variances(self, which: int = 1) -> np.ndarray:
@@ -98,18 +109,14 @@ class RidgeSweep:
             found: np.ndarray = own - (half**2).sum(axis=0)
         return found
 
-    def _point(self, done: list[ColumnSplit]) -> RidgePoint:
-        if self._primal is not None and self.columns.n <= len(self._y):
-            self._primal.split(done)
-            w, log_determinant = self._primal.solve()
-        else:
-            self._primal = None
-            if self._shared is None:
-                self._shared = shared_rows(self.columns.of[0], self.columns.of[0])
-            else:
-                for split in done:
-                    part(self._shared, *split.rows[0])
-            w, log_determinant = self._dual()
+    def _apply(self, done: Sequence[CellSplit]) -> None:
+        for split in done:
+            self.columns.apply(split)
+            if self._shared is not None:
+                part(self._shared, *split.rows[0])
+
+    def _point(self, solved: Solved) -> RidgePoint:
+        w, log_determinant = solved
         N, C, alpha = len(self._y), self.columns.n, self._alpha
         fitted = self.decisions(RidgePoint(0.0, w, 0.0), 0)
         error = float(((self._y - fitted) ** 2).sum())
@@ -123,8 +130,10 @@ class RidgeSweep:
         found: np.ndarray = shared / self.columns.n_partitions
         return found
 
-    def _dual(self) -> tuple[np.ndarray, float]:
-        """Weights, and the log determinant of A, from the kernel matrix of the rows."""
+    def _dual(self) -> Solved:
+        """From the kernel matrix of the rows, which is kept from then on."""
+        if self._shared is None:
+            self._shared = shared_rows(self.columns.of[0], self.columns.of[0])
         N, C, t = len(self._y), self.columns.n, self.columns.n_partitions
         K = self._kernel()
         K[np.diag_indices(N)] += self._alpha
@@ -136,7 +145,7 @@ class RidgeSweep:
             inside = of[:, m] >= 0
             w += np.bincount(of[inside, m], weights=dual[inside], minlength=C)
         log_determinant = 2.0 * float(np.log(np.diag(factor)).sum()) + (C - N) * math.log(self._alpha)
-        return w / math.sqrt(t), log_determinant
+        return Solved(w / math.sqrt(t), log_determinant)
 
 
 def shared_rows(a: np.ndarray, b: np.ndarray) -> np.ndarray:
