@@ -83,6 +83,19 @@ class OnlineOptions(BatchOptions):
     warm_up: int = option(
         0, Integer(0), group=STREAM, help="no alert is sent of so many rows that follow the initial ones"
     )
+    labels_input: str | None = option(
+        None,
+        Text("FILE"),
+        group=STREAM,
+        help="labels that come after their rows, where these have none: a file of lines ROW,LABEL that grows; rows are "
+        "counted from 0 as they come",
+    )
+    label_limit: int | None = option(
+        None,
+        Integer(1),
+        group=STREAM,
+        help="the last rows that wait for their label; labels of rows before them are left out (default: 100000)",
+    )
     GROUPS: ClassVar[tuple[str, ...]] = (DATA, STREAM, FEATURES, LEARNING, BASELINES, RUN, CLUSTER, OUTPUT)
 
     def check_together(self) -> None:
@@ -91,6 +104,10 @@ class OnlineOptions(BatchOptions):
         if self.initial is not None and self.test_size != self.specs()["test_size"].default:
             raise InputError("--initial and --test-size: found both, expected one of them")
         self._check_alerts()
+        if self.label_limit is not None and self.labels_input is None:
+            raise InputError(f"--label-limit {self.label_limit}: found no --labels-input, expected a file of labels")
+        if self.labels_input is not None and self.label is not None:
+            raise InputError("--label and --labels-input: found both, expected one of them")
         try:
             refuse_growth(chosen(self.map, self.learner), self.methods)
         except OptionError as error:

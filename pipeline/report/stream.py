@@ -66,7 +66,7 @@ def stream_section(metrics: Metrics) -> str:
         how += f"to {' and '.join(grown)} cells"
     elif rows:
         how += f". Settings and partitionings were chosen on {plural(rows, 'initial row')} and stay as they are"
-    how += alerts_in_words(online)
+    how += alerts_in_words(online) + labels_in_words(online)
     how += f". Rows as they arrived: {source}" if (source := get_text(online, "source")) else ""
     picture = render("figure.html", title=f"{figure.title} so far", legend=legend, chart=chart, note=f"{how}.")
     lines = [(figure.words, [shown(get_value(learner, figure), figure.unit, 2) for learner in learners.values()])]
@@ -104,6 +104,22 @@ def alerts_in_words(online: Metrics) -> str:
     if warm_up := get_number(online, "warm_up"):
         said += f"; none of the first {plural(warm_up, 'row')}, in which {count(held)} would have been sent (--warm-up)"
     return said
+
+
+def labels_in_words(online: Metrics) -> str:
+    """What became of labels that came after their rows; a sentence that begins with a full stop, or nothing."""
+    about = get_mapping(online, "labels")
+    if not about:
+        return ""
+    said = f". Labels came after their rows: {count(get_number(about, 'learned'))} were learned from as they came"
+    others = (
+        ("again", "of rows that had one already"),
+        ("expired", f"of rows that had waited for more than {plural(get_number(about, 'limit') or 0, 'row')}"),
+        ("unknown", "of rows that never came"),
+    )
+    left = [f"{count(n)} {what}" for key, what in others if (n := get_number(about, key))]
+    said += f"; left out were {', '.join(left)}" if left else ""
+    return said + f"; {plural(get_number(about, 'without') or 0, 'row')} got none and judge nothing"
 
 
 def stream_lead(metrics: Metrics) -> Lead | str:

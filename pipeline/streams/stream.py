@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from pipeline.storage.kept import PROCESS, Kept
 from pipeline.storage.models import MODELS, save_model
 from pipeline.streams.alerts import Alert, alerts_in
 from pipeline.streams.grow import cells_of_chunk
+from pipeline.streams.late_rows import Answers, LateRows, Predicted
 from pipeline.training.traces import traces_of
 
 CHECKPOINT_SHARE = 0.05
@@ -104,11 +106,18 @@ def learn_chunk(stream: Stream, params: Params, participant: Participant, k: int
         return _record(stream, participant, k, done)
     rows, labels = _rows(stream, participant, k), stream.labels(k, participant.predictions)
     n, task = stream.rows_of(k), params.judged(participant.learner, stream.task())
-    decisions, targets, blocks = [], [], []
+    late = _late_rows(stream, participant, task, k) if stream.late else None
     numbers, first = stream.numbers(k), stream.first_of(k)
+    blocks, labelled = [], []
+    answered: list[Answers] = []
     alerts: list[Alert] = []
-    for start in range(0, n, stream.block_rows):
+    for number, start in enumerate(range(0, n, stream.block_rows)):
         stop = min(start + stream.block_rows, n)
+        waiting = working_clock()
+        answers: list[Answers] = []
+        if late is not None and number == 0:
+            answers = late.learn(state, task, 0, rows.known(0, stream, participant))
+        learned = working_clock() - waiting
         block = rows.block(state, start, stop)
         began = working_clock()
         decision = state.decision_function(block)
@@ -118,29 +127,52 @@ def learn_chunk(stream: Stream, params: Params, participant: Participant, k: int
             place = first + start
             known, block_number = getattr(state, "threshold", None), place // stream.block_rows
             alerts += alerts_in(task, decision, place, numbers[start:stop], known, block_number)
-        y = labels.reveal(start, stop, predicted)
-        shown = working_clock()
-        _learn(state, task, block, y)
+        if late is None:
+            y = labels.reveal(start, stop, predicted)
+            shown = working_clock()
+            _learn(state, task, block, y)
+            answers = [Answers(y, predicted, decision, numbers[start:stop])]
+        else:
+            Predicted(participant.predictions, task).keep(first + start, predicted, decision)
+            shown = working_clock()
+            answers += late.learn(state, task, number + 1, rows.known(number + 1, stream, participant))
         end = working_clock()
-        decisions.append(decision)
-        targets.append(y)
-        scored = task.row_scores(y, predicted).sum().item()
-        seconds = (round(between - began, 6), round(end - shown, 6))
+        answered += answers
+        labelled.append(sum(one.targets.size for one in answers))
+        scored = sum(task.row_scores(one.targets, one.predicted).sum().item() for one in answers)
+        seconds = (round(between - began, 6), round(learned + end - shown, 6))
         blocks.append([stop - start, scored, *seconds, int(state.n_support), *traces_of(participant.learner, state)])
     spent = sum(block[2] + block[3] for block in blocks)
     told: dict[str, Any] = {"blocks": blocks, **({"alerts": alerts} if participant.alerts else {})}
-    if task.tallies_streams:
-        told["tally"] = task.tally_at(np.concatenate(targets), np.concatenate(decisions), numbers).as_json()
+    told |= {"labelled": labelled} if stream.late else {}
+    told |= _tally(task, answered)
     saved = _checkpoint_if_due(participant, k + 1, state, told, spent, saved)
     _keep(participant, k + 1, state, saved)
     return _record(stream, participant, k, told)
 
 
 def save_state(
-    stream: Stream, params: Params, participant: Participant, k: int, n_threads: int = 1, grown: Fitted | None = None
+    stream: Stream,
+    params: Params,
+    participant: Participant,
+    k: int,
+    n_threads: int = 1,
+    grown: Fitted | None = None,
+    ended: bool = True,
 ) -> Record:
-    """Task: save what a learner is after k chunks, as a model to score with; on cells of a map that has grown."""
+    """Task: save what a learner is after k chunks, as a model to score with; on cells of a map that has grown.
+
+    Where the stream has `ended` there, it learns first from the labels that came after the last chunk.
+    """
     state, _, _ = _state_before(stream, params, participant, k, n_threads)
+    at_end: dict[str, Any] = {}
+    if stream.late and ended and k:
+        task = params.judged(participant.learner, stream.task())
+        late = _late_rows(stream, participant, task, None, k - 1)
+        answers = late.learn(state, task, 0, _rows(stream, participant, k - 1).known(-1, stream, participant))
+        scored = sum(task.row_scores(one.targets, one.predicted).sum().item() for one in answers)
+        labelled = sum(one.targets.size for one in answers)
+        at_end = {"at_end": {"labelled": labelled, "scored": scored, **_tally(task, answers)}}
     if grown is not None:
         assert participant.fitted is not None
         known = _rows(stream, participant, k - 1).offsets[-1] if k else participant.fitted.offsets(stream.store)
@@ -149,7 +181,31 @@ def save_state(
     model = state.model(stream.task().classes, asked)
     output = f"{MODELS}/{participant.learner}"
     content_hash = save_model(stream.store, output, model)
-    return {"bytes_written": model.nbytes, "outputs": [output], "content_hash": content_hash}
+    return {"bytes_written": model.nbytes, "outputs": [output], "content_hash": content_hash, **at_end}
+
+
+def _late_rows(
+    stream: Stream, participant: Participant, task: LearningTask, k: int | None, last: int | None = None
+) -> LateRows:
+    """Rows whose labels came with chunk k; None: after chunk `last`, which is the last."""
+    fitted = participant.fitted
+    predicted, cells = (
+        Predicted(participant.predictions, task),
+        None if fitted is None else partial(cells_of_chunk, fitted),
+    )
+    return LateRows(stream, stream.labels_with(k), cells, predicted, k if last is None else last)
+
+
+def _tally(task: LearningTask, answered: list[Answers]) -> dict[str, Any]:
+    """What a record says of rows whose labels were shown, where the task counts more than their scores."""
+    if not task.tallies_streams:
+        return {}
+    if not answered:
+        return {"tally": task.tally_from(None).as_json()}
+    targets, decisions, numbers = (
+        np.concatenate([getattr(one, name) for one in answered]) for name in ("targets", "decisions", "numbers")
+    )
+    return {"tally": task.tally_at(targets, decisions, numbers).as_json()}
 
 
 def _learn(state: Any, task: LearningTask, rows: Any, y: np.ndarray) -> None:
@@ -184,6 +240,13 @@ class _Chunk:
     rows: Any
     block_rows: int
     offsets: np.ndarray
+
+    def known(self, block: int, stream: Stream, participant: Participant) -> np.ndarray | None:
+        """Offsets of the cells that there are before a block; -1: after the last. None: there are no cells."""
+        if self.offsets.size:
+            found: np.ndarray = self.offsets[block]
+            return found
+        return None if participant.fitted is None else participant.fitted.offsets(stream.store)
 
     def block(self, state: Any, start: int, stop: int) -> Any:
         """Rows of a block, once the learner has been told of all cells there are by then."""
@@ -280,16 +343,23 @@ def _state_before(
     if first == k + 1:
         return state, _Saved(), json.loads(told)
     task = stream.task()
+    judged = params.judged(participant.learner, task)
     for done in range(first, k):
         rows, labels = _rows(stream, participant, done), stream.labels(done, participant.predictions)
         n, predicted = stream.rows_of(done), stream.predicted(done, participant.predictions)
         if predicted.size != n:
             both = participant.predictions, participant.checkpoint
             raise Damaged(participant.predictions, "some of it is missing", *both)
-        for start in range(0, n, stream.block_rows):
+        late = _late_rows(stream, participant, judged, done) if stream.late else None
+        for number, start in enumerate(range(0, n, stream.block_rows)):
             stop = min(start + stream.block_rows, n)
-            block, y = rows.block(state, start, stop), labels.reveal(start, stop, predicted[start:stop])
-            _learn(state, task, block, y)
+            if late is not None and number == 0:
+                late.learn(state, judged, 0, rows.known(0, stream, participant))
+            block = rows.block(state, start, stop)
+            if late is None:
+                _learn(state, task, block, labels.reveal(start, stop, predicted[start:stop]))
+            else:
+                late.learn(state, judged, number + 1, rows.known(number + 1, stream, participant))
     return state, _Saved(), None
 
 
