@@ -67,6 +67,8 @@ def online_params(options: OnlineOptions) -> OnlineParams:
         warm_up=options.warm_up,
         late_labels=options.labels_input is not None,
         label_limit=options.label_limit or LABEL_LIMIT,
+        drift=options.drift,
+        drift_delta=options.drift_delta,
     )
 
 

@@ -7,7 +7,8 @@ from collections.abc import Iterable
 RESERVED = frozenset({
     "alerts", "as_json", "at_default", "block_rows", "budget", "check_together", "cluster", "cluster_option", "columns",
     "command", "config", "cv_rows", "data_dir", "dataset", "dataset_file", "datasets", "debug", "defaults_of_site",
-    "device", "directory", "experiments", "explain", "figure", "format", "fresh", "from_json", "from_toml", "help",
+    "device", "directory",
+    "drift", "drift_delta", "experiments", "explain", "figure", "format", "fresh", "from_json", "from_toml", "help",
     "help_all", "idle_seconds", "initial", "inliers", "input", "label", "label_limit", "labels_input",
     "learner", "limit_seconds", "map",
     "memory_limit", "model", "no_dask_report", "of_record", "order", "output", "paper", "parse", "parser",

@@ -73,6 +73,10 @@ class OnlineParams:
         Labels come after their rows (:mod:`pipeline.streams.late_labels`).
     label_limit : int
         The last rows that wait for theirs, so many.
+    drift : str
+        "none", or one of :data:`ikmap.drift.DETECTORS`, which watches the losses of each learner.
+    drift_delta : float or None
+        Its delta; None: the usual one.
     """
 
     initial: int | None = None
@@ -82,6 +86,8 @@ class OnlineParams:
     warm_up: int = 0
     late_labels: bool = False
     label_limit: int = LABEL_LIMIT
+    drift: str = "none"
+    drift_delta: float | None = None
 
     def identity(self) -> dict[str, Any]:
         """What identifies a run: what is new since there were runs is there only where it is asked for."""
@@ -212,6 +218,7 @@ def _stages(
             str((run.path / "checkpoints" / f"{name}.npz").absolute()),
             run.manifest["id"],
             online.alerts,
+            None if online.drift == "none" else (online.drift, online.drift_delta),
         )
         for name in params.learners
     ]

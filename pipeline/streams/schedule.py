@@ -255,6 +255,8 @@ class Schedule:
             self._grown[learner] = record
         else:
             self._note(learner, record)
+            for row in record.get("drifts", ()):
+                self.context.events.message(f"{learner}: drift alarm after row {row:,} of the stream")
         self._tell()
 
     def _note(self, learner: str, record: Record) -> None:
@@ -327,6 +329,7 @@ class Schedule:
             key: figure,
             "rows": n_seen,
             **({"rows_labelled": n_judged} if self.stream.late else {}),
+            **({"drifts": [at for record in records for at in record.get("drifts", ())]} if participant.drift else {}),
             "stopped_early": participant.learner in self.stopped,
             "content_hash": self._models[participant.learner]["content_hash"],
             "initial_seconds": initial["train_seconds"],

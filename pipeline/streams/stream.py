@@ -28,6 +28,7 @@ from pipeline.storage.models import MODELS, save_model
 from pipeline.streams.alerts import Alert, alerts_in
 from pipeline.streams.grow import cells_of_chunk
 from pipeline.streams.late_rows import Answers, LateRows, Predicted
+from pipeline.streams.watched import Watched, alarms_of
 from pipeline.training.traces import traces_of
 
 CHECKPOINT_SHARE = 0.05
@@ -51,6 +52,8 @@ class Participant:
         Which run it is in.
     alerts : bool
         Whether records say which rows it alerts of (:mod:`pipeline.streams.alerts`).
+    drift : tuple of str and float or None, or None
+        What watches its losses (:mod:`ikmap.drift`), and its delta.
     """
 
     learner: str
@@ -60,6 +63,7 @@ class Participant:
     checkpoint: str
     run: str = ""
     alerts: bool = False
+    drift: tuple[str, float | None] | None = None
 
 
 def map_chunk(stream: Stream, fitted: list[Fitted], k: int, device: str = "auto") -> Record:
@@ -111,6 +115,7 @@ def learn_chunk(stream: Stream, params: Params, participant: Participant, k: int
     blocks, labelled = [], []
     answered: list[Answers] = []
     alerts: list[Alert] = []
+    drifts: list[int] = []
     for number, start in enumerate(range(0, n, stream.block_rows)):
         stop = min(start + stream.block_rows, n)
         waiting = working_clock()
@@ -138,6 +143,10 @@ def learn_chunk(stream: Stream, params: Params, participant: Participant, k: int
             answers += late.learn(state, task, number + 1, rows.known(number + 1, stream, participant))
         end = working_clock()
         answered += answers
+        for one in answers:
+            alarms = alarms_of(state, task, one.targets, one.predicted)
+            # Of a label that came late, the rows that had been predicted by then.
+            drifts += [first + (start + 1 + int(at) if late is None else stop) for at in alarms]
         labelled.append(sum(one.targets.size for one in answers))
         scored = sum(task.row_scores(one.targets, one.predicted).sum().item() for one in answers)
         seconds = (round(between - began, 6), round(learned + end - shown, 6))
@@ -145,6 +154,7 @@ def learn_chunk(stream: Stream, params: Params, participant: Participant, k: int
     spent = sum(block[2] + block[3] for block in blocks)
     told: dict[str, Any] = {"blocks": blocks, **({"alerts": alerts} if participant.alerts else {})}
     told |= {"labelled": labelled} if stream.late else {}
+    told |= {"drifts": drifts} if participant.drift else {}
     told |= _tally(task, answered)
     saved = _checkpoint_if_due(participant, k + 1, state, told, spent, saved)
     _keep(participant, k + 1, state, saved)
@@ -189,11 +199,10 @@ def _late_rows(
 ) -> LateRows:
     """Rows whose labels came with chunk k; None: after chunk `last`, which is the last."""
     fitted = participant.fitted
-    predicted, cells = (
-        Predicted(participant.predictions, task),
-        None if fitted is None else partial(cells_of_chunk, fitted),
-    )
-    return LateRows(stream, stream.labels_with(k), cells, predicted, k if last is None else last)
+    cells = None if fitted is None else partial(cells_of_chunk, fitted)
+    chunk = last if k is None else k
+    assert chunk is not None
+    return LateRows(stream, stream.labels_with(k), cells, Predicted(participant.predictions, task), chunk)
 
 
 def _tally(task: LearningTask, answered: list[Answers]) -> dict[str, Any]:
@@ -296,7 +305,8 @@ def _begin(
     """State before the first row."""
     reaches_all = participant.fitted is None or params.map.reaches_all
     learner, sample = participant.learner, train.sample(params.seed, offsets, reaches_all=reaches_all)
-    return stream_learner(learner).start(params.of(learner), participant.value, sample, n_threads)
+    state = stream_learner(learner).start(params.of(learner), participant.value, sample, n_threads)
+    return state if participant.drift is None else Watched(state, *participant.drift)
 
 
 def _save(participant: Participant, next_chunk: int, state: Any, told: dict[str, Any]) -> None:
@@ -353,13 +363,18 @@ def _state_before(
         late = _late_rows(stream, participant, judged, done) if stream.late else None
         for number, start in enumerate(range(0, n, stream.block_rows)):
             stop = min(start + stream.block_rows, n)
+            answers: list[Answers] = []
             if late is not None and number == 0:
-                late.learn(state, judged, 0, rows.known(0, stream, participant))
+                answers = late.learn(state, judged, 0, rows.known(0, stream, participant))
             block = rows.block(state, start, stop)
             if late is None:
-                _learn(state, task, block, labels.reveal(start, stop, predicted[start:stop]))
+                y, numbers = labels.reveal(start, stop, predicted[start:stop]), np.zeros(0, dtype=np.int64)
+                _learn(state, task, block, y)
+                answers = [Answers(y, predicted[start:stop], None, numbers)]
             else:
-                late.learn(state, judged, number + 1, rows.known(number + 1, stream, participant))
+                answers += late.learn(state, judged, number + 1, rows.known(number + 1, stream, participant))
+            for one in answers:
+                alarms_of(state, judged, one.targets, one.predicted)
     return state, _Saved(), None
 
 
