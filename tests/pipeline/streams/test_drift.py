@@ -76,5 +76,5 @@ def test_losses_are_between_0_and_1() -> None:
 
 
 def test_options_that_make_no_sense_together() -> None:
-    with pytest.raises(InputError, match="--drift-delta 0.1: found no --drift, expected adwin"):
+    with pytest.raises(InputError, match=r"--drift-delta 0.1: found no --drift, expected adwin"):
         OnlineOptions(input="x.csv", drift_delta=0.1)
