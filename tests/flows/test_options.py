@@ -96,6 +96,8 @@ ONLINE = OnlineOptions(
     order="file",
     alerts="-",
     warm_up=5,
+    drift="adwin",
+    drift_delta=0.1,
 )
 SCORE = ScoreOptions(
     model="runs/x", learner="svm", input="new.npy", format="npy", label="y", output="out.parquet",
