@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Self
 
@@ -19,7 +19,7 @@ from ikmap.tables.statistics import packed
 from ikmap.tasks import LearningTask, task_from
 from pipeline.errors import InputError
 from pipeline.rows.divided_by import Division
-from pipeline.rows.division import KEPT, WORDS, Divided, keys_of
+from pipeline.rows.division import KEPT, Divided, keys_of
 from pipeline.rows.side import Part, Side
 from pipeline.storage.arrays import read
 from pipeline.storage.kept import PROCESS, Kept
@@ -30,6 +30,8 @@ DATA = "data"
 STREAM_DATA = "stream"
 """Where a run on a stream says what its initial rows are; they then are the training rows."""
 SCALE = "data/scale"
+LATE = "late_"
+"""How names of arrays of a chunk begin that have labels of earlier rows (:mod:`pipeline.streams.late_labels`)."""
 READ_BYTES = 16 << 20
 """Rows are read in blocks of about this size."""
 
@@ -285,16 +287,14 @@ def write_part(
     found: Mapping[str, Any],
     more: Mapping[str, Any],
     levels: Levels | None = None,
-    kept: tuple[np.ndarray, Sequence[str] | None] | None = None,
+    beside: Mapping[str, np.ndarray] | None = None,
 ) -> int:
     """Store rows as they were found, with what the task stores for their labels, and the words of a table's columns.
 
-    `kept` are the values, and their words, by which rows are divided.
+    `beside`: arrays to be stored with them: :data:`~pipeline.rows.division.KEPT`, and those whose names begin with
+    :data:`LATE`.
     """
-    arrays: dict[str, np.ndarray] = {"labels": labels}
-    if kept is not None:
-        arrays[KEPT] = kept[0]
-        more = {**more, **({} if kept[1] is None else {WORDS: list(kept[1])})}
+    arrays: dict[str, np.ndarray] = {**(beside or {}), "labels": labels}
     if levels is not None:
         arrays[LEVELS] = packed(levels)
     if isinstance(X, np.ndarray):
@@ -315,7 +315,7 @@ def read_part(store: Store, name: str, start: int, stop: int, preparation: Prepa
 def read_values(store: Store, name: str, preparation: Preparation) -> Rows:
     """Read all rows of a part, as found, without their labels."""
     arrays = {key: read(array, slice(0, array.shape[0])) for key, array in store.open_arrays(name).items()
-              if key not in ("labels", LEVELS, KEPT)}  # fmt: skip
+              if key not in ("labels", LEVELS, KEPT) and not key.startswith(LATE)}  # fmt: skip
     n = arrays["indptr"].size - 1 if "indptr" in arrays else arrays["values"].shape[0]
     return _values(arrays, 0, n, preparation)
 

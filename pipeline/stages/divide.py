@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
-
-import numpy as np
 
 from ikmap.tasks import LearningTask
 from pipeline.errors import InputError
 from pipeline.params import Params
 from pipeline.readers.base import RawRows
 from pipeline.rows.divided_by import Division
-from pipeline.rows.division import checked, divide
+from pipeline.rows.division import KEPT, WORDS, checked, divide
 from pipeline.rows.prepared import Part, Side
 from pipeline.running.stage import Record
 from pipeline.storage.store import Store
-
-type KeptValues = tuple[np.ndarray, Sequence[str] | None] | None
 
 
 def division_of(params: Params) -> Division | None:
@@ -26,17 +22,18 @@ def division_of(params: Params) -> Division | None:
     return None if params.split_by is None else Division.parse(params.split_by, params.seed)
 
 
-def kept_values(division: Division | None, block: RawRows, where: Callable[[int], str]) -> KeptValues:
-    """Values by which the rows of a block are divided."""
+def kept_values(division: Division | None, block: RawRows, where: Callable[[int], str]) -> dict[str, Any]:
+    """Values by which the rows of a block are divided, and their words: arguments of ``store_block``."""
     if division is None or not division.column:
-        return None
+        return {}
     if block.kept is None:
         raise InputError(
             f"{where(0)}: found no table with names, expected CSV, Parquet or Arrow for --split-by {division.rule}:"
             f"{division.column}"
         )
     values, words = block.kept
-    return checked(division, values, words, where), words
+    kept = {KEPT: checked(division, values, words, where)}
+    return {"beside": kept, **({} if words is None else {WORDS: list(words)})}
 
 
 def divide_rows(

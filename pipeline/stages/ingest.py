@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from typing import Any
@@ -32,7 +32,7 @@ from pipeline.rows.prepared import (
 )
 from pipeline.running.dispatch import Task
 from pipeline.running.stage import Context, Record, Stage
-from pipeline.stages.divide import KeptValues, divide_rows, divided_sides, division_of, kept_values
+from pipeline.stages.divide import divide_rows, divided_sides, division_of, kept_values
 from pipeline.stages.encode import fit_encoding
 from pipeline.storage.durable import write_text
 from pipeline.storage.store import Store
@@ -226,7 +226,7 @@ def ingest_piece(
             kind,
             partial(place, source, block),
             block.levels,
-            kept=kept_values(division, block, partial(place, source, block)),
+            **kept_values(division, block, partial(place, source, block)),
         )
         written += size
         read += block.n_bytes
@@ -254,13 +254,13 @@ def store_block(
     kind: type[LearningTask],
     where: Callable[[int], str],
     levels: Levels | None = None,
-    kept: KeptValues = None,
+    beside: Mapping[str, np.ndarray] | None = None,
     **more: Any,
 ) -> tuple[Record, int]:
     """Store rows as they were found; return what is known of them, and the bytes written.
 
-    `where` says where one of them stands, from 0: file and line. `levels` are the words of a table's columns, `kept`
-    the values by which rows are divided.
+    `where` says where one of them stands, from 0: file and line. `levels` are the words of a table's columns; `beside`
+    is stored with them.
 
     Raises
     ------
@@ -281,7 +281,7 @@ def store_block(
         "found": dict(found),
         **({} if levels is None else {"missing": int(np.isnan(X).sum())}),
     }
-    return part, write_part(store, name, X, labels, found, {"part": part, **more}, levels, kept)
+    return part, write_part(store, name, X, labels, found, {"part": part, **more}, levels, beside)
 
 
 def _part_name(folder: str, piece: Piece, block: int) -> str:

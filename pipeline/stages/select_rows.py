@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import zlib
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ import numpy as np
 from ikmap.learners.rows import Block
 from ikmap.learners.rows import n_rows as count_rows
 from ikmap.methods import LEARNERS, Sample, Search, Training, WholeLearner, stream_learner
-from ikmap.model_selection import FOLDS
+from ikmap.model_selection import FOLDS, folds
 from ikmap.rows import Rows, nbytes_of
 from ikmap.seeds import generator
 from ikmap.tasks import LearningTask
@@ -36,6 +37,29 @@ def searches_of_rows(params: Params, n_rows: int) -> dict[str, Search]:
     return {name: search for name, search in found.items() if search is not None}
 
 
+def swept_rows(train: PreparedRows, params: Params, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
+    """Ascending numbers of the training rows that a sweep over so many learns from, and of those it is scored on."""
+    if params.split_by is None:
+        return _swept_rows(train.n_rows, n_rows, params.seed)
+    rows = cv_rows(train, params, n_rows)
+    fit, held_out = folds_of(train, rows, params)[0]
+    return rows[fit], rows[held_out]
+
+
+@lru_cache(maxsize=2)
+def _swept_rows(n_train: int, n_rows: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    rows = cv_numbers(n_train, n_rows, seed)
+    fit, held_out = folds(n_rows, seed)[0]
+    return rows[fit], rows[held_out]
+
+
+def cv_numbers(n_train: int, n_rows: int, seed: int) -> np.ndarray:
+    """Ascending numbers of the training rows that cross-validation on so many looks at: all, or a seeded sample."""
+    if n_rows >= n_train:
+        return np.arange(n_train)
+    return np.sort(generator(seed, STREAM).choice(n_train, n_rows, replace=False, shuffle=False))
+
+
 def cv_sample(store: Store, params: Params, n_rows: int) -> tuple[LearningTask, Rows, np.ndarray]:
     """The task, and the rows that cross-validation looks at: all, or a seeded sample in the order of the file."""
     train = PreparedRows(store, "train")
@@ -45,11 +69,7 @@ def cv_sample(store: Store, params: Params, n_rows: int) -> tuple[LearningTask, 
 
 def cv_rows(train: PreparedRows, params: Params, n_rows: int) -> np.ndarray:
     """Numbers of the training rows that cross-validation looks at, ascending."""
-    if n_rows >= train.n_rows:
-        return np.arange(train.n_rows)
-    drawn = generator(params.seed, STREAM).choice(train.n_rows, n_rows, replace=False, shuffle=False)
-    found: np.ndarray = np.sort(drawn)
-    return found
+    return cv_numbers(train.n_rows, n_rows, params.seed)
 
 
 def cv_folds(store: Store, params: Params, n_rows: int) -> list[tuple[np.ndarray, np.ndarray]]:
