@@ -66,10 +66,10 @@ class Params:
         except OptionError as error:
             raise InputError(str(error)) from None
         searching = self.partitioner in found and self.map.given(found[self.partitioner]) is None
-        for name, one in of.items():
-            if isinstance(one, Learner):
-                found[name] = one.resolved(one.for_task(found[name], self.task), searching=searching)
         try:
+            for name, one in of.items():
+                if isinstance(one, Learner):
+                    found[name] = one.resolved(one.for_task(found[name], self.task), searching=searching)
             refuse_unknown_unit(of, found)
             refuse_unknown_tables(of)
         except OptionError as error:

@@ -83,6 +83,32 @@ class OnlineOptions(BatchOptions):
     warm_up: int = option(
         0, Integer(0), group=STREAM, help="no alert is sent of so many rows that follow the initial ones"
     )
+    labels_input: str | None = option(
+        None,
+        Text("FILE"),
+        group=STREAM,
+        help="labels that come after their rows, where these have none: a file of lines ROW,LABEL that grows; rows are "
+        "counted from 0 as they come",
+    )
+    label_limit: int | None = option(
+        None,
+        Integer(1),
+        group=STREAM,
+        help="the last rows that wait for their label, others' labels are left out (default: 100000)",
+    )
+    drift: str = option(
+        "none",
+        Choice(("none", "adwin", "page-hinkley")),
+        group=STREAM,
+        help="what watches the losses of each learner and raises an alarm where they have risen",
+    )
+    drift_delta: float | None = option(
+        None,
+        Real(0, 1),
+        group=STREAM,
+        help="of adwin about the chance of a false alarm (default: 0.002); of page-hinkley how far losses may lie "
+        "above their mean (default: 0.005)",
+    )
     GROUPS: ClassVar[tuple[str, ...]] = (DATA, STREAM, FEATURES, LEARNING, BASELINES, RUN, CLUSTER, OUTPUT)
 
     def check_together(self) -> None:
@@ -91,6 +117,12 @@ class OnlineOptions(BatchOptions):
         if self.initial is not None and self.test_size != self.specs()["test_size"].default:
             raise InputError("--initial and --test-size: found both, expected one of them")
         self._check_alerts()
+        if self.drift_delta is not None and self.drift == "none":
+            raise InputError(f"--drift-delta {self.drift_delta:g}: found no --drift, expected adwin or page-hinkley")
+        if self.label_limit is not None and self.labels_input is None:
+            raise InputError(f"--label-limit {self.label_limit}: found no --labels-input, expected a file of labels")
+        if self.labels_input is not None and self.label is not None:
+            raise InputError("--label and --labels-input: found both, expected one of them")
         try:
             refuse_growth(chosen(self.map, self.learner), self.methods)
         except OptionError as error:

@@ -7,8 +7,10 @@ from collections.abc import Iterable
 RESERVED = frozenset({
     "alerts", "as_json", "at_default", "block_rows", "budget", "check_together", "cluster", "cluster_option", "columns",
     "command", "config", "cv_rows", "data_dir", "dataset", "dataset_file", "datasets", "debug", "defaults_of_site",
-    "device", "directory", "experiments", "explain", "figure", "format", "fresh", "from_json", "from_toml", "help",
-    "help_all", "idle_seconds", "initial", "inliers", "input", "label", "learner", "limit_seconds", "map",
+    "device", "directory",
+    "drift", "drift_delta", "experiments", "explain", "figure", "format", "fresh", "from_json", "from_toml", "help",
+    "help_all", "idle_seconds", "initial", "inliers", "input", "label", "label_limit", "labels_input",
+    "learner", "limit_seconds", "map",
     "memory_limit", "model", "no_dask_report", "of_record", "order", "output", "paper", "parse", "parser",
     "partitioner", "quiet", "readings", "replace", "run_dir", "scale", "scoped", "search", "section", "seed",
     "shard_rows", "specs", "systems", "table", "task", "test_input", "test_size", "the_paper", "to_dict", "to_json",

@@ -323,6 +323,10 @@ class Novelty(LearningTask):
         found: np.ndarray = predicted == NOVEL
         return found
 
+    def losses(self, target: np.ndarray, predicted: np.ndarray) -> np.ndarray:  # noqa: ARG002
+        """1 for novel rows: their share is watched."""
+        return (predicted == NOVEL).astype(float)
+
     def score(self, total: Any, rows: Any) -> Any:
         return total / rows
 

@@ -347,6 +347,17 @@ class LearningTask:
         """
         raise NotImplementedError
 
+    def losses(self, target: np.ndarray, predicted: np.ndarray) -> np.ndarray:
+        """How bad each prediction is, in [0, 1], by which drift is noticed: scores below 0 go to 1 as they fall."""
+        import numpy as np
+
+        scores = self.row_scores(target, predicted)
+        if scores.dtype == np.bool_:
+            return 1.0 - scores
+        off = np.maximum(0.0, -scores)
+        found: np.ndarray = off / (1.0 + off)
+        return found
+
     def score(self, total: Any, rows: Any) -> Any:
         """The value of :attr:`figure` for rows whose scores add up to `total`; both may be arrays."""
         raise NotImplementedError

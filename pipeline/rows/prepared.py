@@ -25,6 +25,8 @@ DATA = "data"
 STREAM_DATA = "stream"
 """Where a run on a stream says what its initial rows are; they then are the training rows."""
 SCALE = "data/scale"
+LATE = "late_"
+"""How names of arrays of a chunk begin that have labels of earlier rows (:mod:`pipeline.streams.late_labels`)."""
 READ_BYTES = 16 << 20
 """Rows are read in blocks of about this size."""
 
@@ -273,10 +275,19 @@ def counted(task: LearningTask, censuses: list[Any]) -> dict[str, Any]:
 
 
 def write_part(
-    store: Store, name: str, X: Rows, labels: np.ndarray, found: Mapping[str, Any], more: Mapping[str, Any]
+    store: Store,
+    name: str,
+    X: Rows,
+    labels: np.ndarray,
+    found: Mapping[str, Any],
+    more: Mapping[str, Any],
+    beside: Mapping[str, np.ndarray] | None = None,
 ) -> int:
-    """Store rows as they were found; `labels` and `found` stand for their labels, as the task stores them."""
-    arrays: dict[str, np.ndarray] = {"labels": labels}
+    """Store rows as they were found; `labels` and `found` stand for their labels, as the task stores them.
+
+    `beside`: arrays to be stored with them, whose names begin with :data:`LATE`.
+    """
+    arrays: dict[str, np.ndarray] = {**(beside or {}), "labels": labels}
     if isinstance(X, np.ndarray):
         arrays["values"] = X
     else:
@@ -295,7 +306,7 @@ def read_part(store: Store, name: str, start: int, stop: int, preparation: Prepa
 def read_values(store: Store, name: str, preparation: Preparation) -> Rows:
     """Read all rows of a part, as found, without their labels."""
     arrays = {key: read(array, slice(0, array.shape[0])) for key, array in store.open_arrays(name).items()
-              if key != "labels"}  # fmt: skip
+              if key != "labels" and not key.startswith(LATE)}  # fmt: skip
     n = arrays["indptr"].size - 1 if "indptr" in arrays else arrays["values"].shape[0]
     return _values(arrays, 0, n, preparation)
 

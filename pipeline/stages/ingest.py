@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from typing import Any
@@ -197,11 +197,12 @@ def store_block(
     url: str,
     kind: type[LearningTask],
     where: Callable[[int], str],
+    beside: Mapping[str, np.ndarray] | None = None,
     **more: Any,
 ) -> tuple[Record, int]:
     """Store rows as they were found; return what is known of them, and the bytes written.
 
-    `where` says where one of them stands, from 0: file and line.
+    `where` says where one of them stands, from 0: file and line; `beside` is stored with them.
 
     Raises
     ------
@@ -221,7 +222,7 @@ def store_block(
         "nnz": int(np.count_nonzero(X)) if isinstance(X, np.ndarray) else int(X.nnz),
         "found": dict(found),
     }
-    return part, write_part(store, name, X, labels, found, {"part": part, **more})
+    return part, write_part(store, name, X, labels, found, {"part": part, **more}, beside)
 
 
 def _part_name(folder: str, piece: Piece, block: int) -> str:

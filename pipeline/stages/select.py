@@ -16,11 +16,13 @@ from pipeline.params import Params
 from pipeline.rows.prepared import PreparedRows
 from pipeline.running.dispatch import Task
 from pipeline.running.stage import Context, Record, Stage
+from pipeline.stages.fit_parts import is_in_parts
 from pipeline.stages.select_cells import cell_learners, cell_values, groups_of, score_cells
 from pipeline.stages.select_costs import Costs
 from pipeline.stages.select_race import Entrant, listed
 from pipeline.stages.select_rows import score_rows, searches_of_rows, unpacked_rows
 from pipeline.stages.select_sweeps import found_by_sweeps, limit_of, sweep_cells, sweeping_learners
+from pipeline.stages.sweep_stored import forget, prepare
 from pipeline.storage.store import Store
 
 ROUNDS = ((0,), (1, 2), (3, 4))
@@ -65,7 +67,10 @@ def select(context: Context) -> dict[str, Any]:
         context.events.message(f"{' and '.join(wanted)} {verb} chosen on {used:,} of {n:,} training rows (--cv-rows)")
     search = Search(Stage(context, "select", None, used), used, rows)
     search.run()
-    return search.stage.finish(rows=used, folds=FOLDS, search=params.search, **search.found())
+    found = search.stage.finish(rows=used, folds=FOLDS, search=params.search, **search.found())
+    if search.swept:
+        forget(context.store)
+    return found
 
 
 @dataclass(frozen=True)
@@ -182,6 +187,8 @@ class Search:
         for number, these in enumerate(rounds):
             # Sweeps first: they are long, and no round waits for what they find.
             first = not number and not self.races
+            if first and self.swept and is_in_parts(self.params, self.used):
+                prepare(self.stage, self.limit, self.used)
             sweeps = [Unit(SWEEP, 0, {key: {key[0]: 1}}, limit=self.limit) for key in self.swept] if first else []
             units = [*sweeps, *(unit for fold in these for unit in self._units(fold))]
             tasks = [unit.task(self.stage.context.store, self.params, self.used) for unit in units]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import zlib
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -34,14 +35,25 @@ def searches_of_rows(params: Params, n_rows: int) -> dict[str, Search]:
     return {name: search for name, search in found.items() if search is not None}
 
 
+@lru_cache(maxsize=2)
+def swept_rows(n_train: int, n_rows: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Ascending numbers of the training rows that a sweep over so many learns from, and of those it is scored on."""
+    rows = cv_numbers(n_train, n_rows, seed)
+    fit, held_out = folds(n_rows, seed)[0]
+    return rows[fit], rows[held_out]
+
+
+def cv_numbers(n_train: int, n_rows: int, seed: int) -> np.ndarray:
+    """Ascending numbers of the training rows that cross-validation on so many looks at: all, or a seeded sample."""
+    if n_rows >= n_train:
+        return np.arange(n_train)
+    return np.sort(generator(seed, STREAM).choice(n_train, n_rows, replace=False, shuffle=False))
+
+
 def cv_sample(store: Store, params: Params, n_rows: int) -> tuple[LearningTask, Rows, np.ndarray]:
     """The task, and the rows that cross-validation looks at: all, or a seeded sample in the order of the file."""
     train = PreparedRows(store, "train")
-    rows = np.arange(train.n_rows)
-    if n_rows < train.n_rows:
-        drawn = generator(params.seed, STREAM).choice(train.n_rows, n_rows, replace=False, shuffle=False)
-        rows = np.sort(drawn)
-    block: Any = train.take(rows)
+    block: Any = train.take(cv_numbers(train.n_rows, n_rows, params.seed))
     return train.preparation.task, block.rows, block.y
 
 

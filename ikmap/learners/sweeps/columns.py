@@ -65,7 +65,8 @@ class Columns:
             if rows.size:
                 columns[rows, partitionings] = -1
         for columns, (_, gone) in zip(self.of, split.rows, strict=False):
-            columns[gone, m] = right
+            if gone.size:
+                columns[gone, m] = right
         return ColumnSplit(left, right, split.rows)
 
     def split_by(self, splits: Iterable[CellSplit]) -> np.ndarray:
@@ -90,9 +91,7 @@ class Columns:
         return offsets, np.array(order, dtype=np.int64)
 
 
-def to_checkpoints(
-    splits: Iterable[CellSplit], n_columns: int, growth: float = GROWTH
-) -> Iterator[list[CellSplit]]:
+def to_checkpoints(splits: Iterable[CellSplit], n_columns: int, growth: float = GROWTH) -> Iterator[list[CellSplit]]:
     """Splits until the number of columns, which is `n_columns` now, has grown by a share, and so on.
 
     Splits of one value stay together.
