@@ -15,6 +15,7 @@ NAMES = (
     "ogd",
     "online",
     "norma",
+    "drift",
     "predictor",
     "libsvm_text",
     "pipeline",

@@ -63,13 +63,12 @@ def or_words(schema: dict[str, Any], words: tuple[str, ...]) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Integer(Kind):
-    """A whole number in [low, high], or one of the words (such as ``auto``)."""
+    """A whole number in [low, high], or one of the words (such as ``auto``); ``instead``: what to type else."""
 
     low: int
     high: int | None = None
     words: tuple[str, ...] = ()
     instead: str = field(default="", compare=False)
-    """What to type instead, told to those who give something else."""
 
     @property
     def metavar(self) -> str:
@@ -95,16 +94,15 @@ class Integer(Kind):
     def check(self, value: Any) -> int | str:
         if isinstance(value, str) and value in self.words:
             return value
-        if isinstance(value, bool) or not isinstance(value, int):
+        whole = isinstance(value, int) and not isinstance(value, bool)
+        if not whole or value < self.low or (self.high is not None and value > self.high):
             refuse(value, self.expected, self.instead)
-        if value < self.low or (self.high is not None and value > self.high):
-            refuse(value, self.expected, self.instead)
-        return value
+        return int(value)
 
 
 @dataclass(frozen=True)
 class Real(Kind):
-    """A finite number between low and high, or one of the `closed` ends of that interval, or one of the words."""
+    """A finite number in the open interval (low, high), or one of the words; ``instead``: what to type else."""
 
     low: float
     high: float = math.inf
@@ -112,8 +110,9 @@ class Real(Kind):
     endless: str = ""
     """What to do instead, told to those who give infinity."""
     instead: str = field(default="", compare=False)
-    """What to type instead, told to those who give something else."""
-    closed: tuple[float, ...] = ()
+    with_low: bool = False
+    with_high: bool = False
+    """Whether the ends of the interval are in it."""
 
     @property
     def metavar(self) -> str:
@@ -121,14 +120,16 @@ class Real(Kind):
 
     @property
     def expected(self) -> str:
-        to = f" and <{'=' * (self.high in self.closed)} {self.high:g}" if math.isfinite(self.high) else ""
-        limits = f"a number >{'=' * (self.low in self.closed)} {self.low:g}{to}"
+        limits = f"a number {'>=' if self.with_low else '>'} {self.low:g}"
+        limits += f" and {'<=' if self.with_high else '<'} {self.high:g}" if math.isfinite(self.high) else ""
         return " or ".join((limits + "," * bool(self.words), *map(repr, self.words)))
 
     @property
     def schema(self) -> dict[str, Any]:
-        ends = (("inimum", self.low), ("aximum", self.high))
-        limits = {("m" if at in self.closed else "exclusiveM") + of: at for of, at in ends if math.isfinite(at)}
+        low = "minimum" if self.with_low else "exclusiveMinimum"
+        high = "maximum" if self.with_high else "exclusiveMaximum"
+        limits = {low: self.low} if math.isfinite(self.low) else {}
+        limits |= {high: self.high} if math.isfinite(self.high) else {}
         return or_words({"type": "number", **limits}, self.words)
 
     def parse(self, text: str) -> float | str:
@@ -141,12 +142,13 @@ class Real(Kind):
     def check(self, value: Any) -> float | str:
         if isinstance(value, str) and value in self.words:
             return value
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            refuse(value, self.expected, self.instead)
-        if not math.isfinite(value):
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        if number and not math.isfinite(value):
             instead = self.endless if self.endless and value == math.inf else self.instead
             refuse(value, self.expected.replace("a number", "a finite number", 1), instead)
-        if not self.low < value < self.high and value not in self.closed:
+        inside = number and self.low < value < self.high
+        at_an_end = number and ((self.with_low and value == self.low) or (self.with_high and value == self.high))
+        if not inside and not at_an_end:
             refuse(value, self.expected, self.instead)
         return float(value)
 
@@ -341,10 +343,9 @@ class Flag(Kind):
 
 @dataclass(frozen=True)
 class AnyOf(Kind):
-    """What methods read differently under one name: a value is taken that one of them can have."""
+    """What methods (by their names) read differently under one name: a value is taken that one of them can have."""
 
     kinds: Mapping[str, Kind]
-    """By the names of the methods."""
 
     @property
     def metavar(self) -> str:

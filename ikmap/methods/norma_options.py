@@ -38,7 +38,7 @@ class NormaOptions(MethodOptions):
     )
     nu: float | str = option(
         "auto",
-        Real(0, 1, words=("auto",), closed=(1,)),
+        Real(0, 1, words=("auto",), with_high=True),
         help="share of rows beyond the margin, alerts, or large errors, by which losses with nu learn a threshold; "
         "auto: 0.1, of epsilon 0.5, of trimmed 0.2",
         setting=Setting(
@@ -62,7 +62,7 @@ class NormaOptions(MethodOptions):
     )
     regularization: float | str = option(
         "auto",
-        Real(0, words=("auto",), closed=(0,)),
+        Real(0, words=("auto",), with_low=True),
         help="lambda: weights shrink by 1 - eta lambda with each row; auto: 1 for nu and novelty, 0 for perceptron, "
         "else 1e-5",
         setting=Setting("λ", "forgetting", "How quickly what was learned fades as other rows come."),
@@ -74,7 +74,7 @@ class NormaOptions(MethodOptions):
     )
     threshold: float | str = option(
         "auto",
-        Real(0, words=("auto",), closed=(0,)),
+        Real(0, words=("auto",), with_low=True),
         help="margin of hinge, or width of huber in standard deviations of the target; of losses that learn it, at "
         "first; auto: 1 for hinge, huber and trimmed, else 0",
     )

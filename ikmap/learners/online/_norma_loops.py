@@ -171,7 +171,7 @@ def scaled(alpha, n_outputs, averages, alerts, numbers):
 
 @compiled(
     {
-        "norma": "{cells}, f8[::1], i8, f8[::1], b1, f8, f8[:, ::1], f8[::1], f8[:, ::1], f8[::1], b1[::1]",
+        "norma narrow": "Tuple((u1[:, ::1], u8[::1], f8)), f8[::1], i8, f8[::1], b1, f8, f8[:, ::1], f8[::1], f8[:, ::1], f8[::1], b1[::1]",
     }
 )
 def norma_pass(rows, y, loss, fixed, averages, divisor, W, numbers, moving, predicted, beyond):
@@ -218,7 +218,7 @@ def norma_pass(rows, y, loss, fixed, averages, divisor, W, numbers, moving, pred
 
 @compiled(
     {
-        "norma": "{cells}, f8[::1], i8, f8[::1], b1, f8, f8[:, ::1], f8[::1], f8[:, ::1], f8[::1], b1[::1]",
+        "norma narrow": "Tuple((u1[:, ::1], u8[::1], f8)), f8[::1], i8, f8[::1], b1, f8, f8[:, ::1], f8[::1], f8[:, ::1], f8[::1], b1[::1]",
     }
 )
 def norma_single_pass(rows, y, loss, fixed, averages, divisor, W, numbers, moving, predicted, beyond):
