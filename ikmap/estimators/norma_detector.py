@@ -123,4 +123,4 @@ class CellNormaDetector(OutlierMixin, CellNorma):
     def offset_(self) -> float:
         """The level, or rho, as it is now."""
         check_is_fitted(self)
-        return float(-self.state_.model([]).threshold)
+        return float(self.state_.model([]).intercept[0])

@@ -24,7 +24,7 @@ class NormaLearner(StreamLearner):
 
     Options: ClassVar[type[MethodOptions]] = NormaOptions
     traced: ClassVar[Mapping[str, str]] = TRACED
-    models: ClassVar[tuple[str, ...]] = ("ikmap.learners.linear_model", "ikmap.learners.novelty.cell_scores")
+    models: ClassVar[tuple[str, ...]] = ("ikmap.learners.linear_model",)
     told: ClassVar[Mapping[str, Any]] = {
         "loss": {"description": "What was minimised.", "type": "string"},
         "nu": {"description": "The share beyond the threshold that was asked for.", "type": ["number", "null"]},

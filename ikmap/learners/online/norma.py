@@ -15,7 +15,6 @@ import numpy as np
 
 from ikmap.cells import Cells, in_wider_layout
 from ikmap.learners.linear_model import LinearModel
-from ikmap.learners.novelty.cell_scores import NoveltyByWeights
 from ikmap.learners.online import _norma_loops as loops
 from ikmap.learners.online._norma_loops import norma_pass, norma_single_pass
 from ikmap.learners.online.norma_rule import NormaRule
@@ -219,10 +218,11 @@ class NormaState:
         params = params or {}
         if self.rule.loss == "novelty":
             if self.rule.average:
-                table, threshold = self._summed() / (self.numbers.mass or 1.0), self.numbers.level
+                coef, threshold = self._summed() / (self.numbers.mass or 1.0), np.array([self.numbers.level])
             else:
-                table, threshold = self.weights, float(self.numbers.thresholds(False)[0])
-            return NoveltyByWeights(table[:, 0].copy(), self.divisor, -threshold, self.learner, params)
+                coef, threshold = self.weights, self.numbers.thresholds(False)
+            # A decision is how far the function lies below the level, or rho.
+            return LinearModel(-coef, threshold, self.divisor, self.learner, classes, params)
         coef = self.mean_weights if self.average else self.weights
         intercept = self.numbers.offsets(self.average)
         if self.rule.of_numbers:
