@@ -4,7 +4,7 @@ A benchmark is a module with ``TITLE``, ``ABOUT`` and ``cases(options)``; see `b
 and docs/benchmarks.md for what is compared and how fairly.
 """
 
-#: Names of the benchmarks, in the order in which they are run and shown. "frontier" takes long and is only run by name.
+#: Names of the benchmarks, in the order in which they are run and shown. The last ones, LONG, are only run by name.
 NAMES = (
     "voronoi",
     "iforest",
@@ -14,12 +14,14 @@ NAMES = (
     "gram",
     "ogd",
     "online",
+    "drift",
     "predictor",
     "libsvm_text",
     "pipeline",
     "selection",
     "novelty",
     "regression",
+    "lifetimes",
     "sweep",
     "composition",
     "scaling",
@@ -30,4 +32,6 @@ NAMES = (
     "durability",
     "gpu",
     "frontier",
+    "tabular",
 )
+LONG = ("frontier", "tabular")

@@ -7,7 +7,7 @@ import os
 import sys
 from pathlib import Path
 
-from benchmarks import NAMES
+from benchmarks import LONG, NAMES
 
 UNSET = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE")
 NOTED = "IKMAP_BENCHMARKS_UNSET"
@@ -36,7 +36,7 @@ def clean_environment(threads: int) -> list[str]:
 def parser() -> argparse.ArgumentParser:
     result = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     result.add_argument(
-        "names", nargs="*", metavar="NAME", help=f"any of {', '.join(NAMES)}; 'all' is all but frontier"
+        "names", nargs="*", metavar="NAME", help=f"any of {', '.join(NAMES)}; 'all' is all but {' and '.join(LONG)}"
     )
     result.add_argument("--repeats", type=int, default=5, help="interleaved runs of every side (default 5)")
     result.add_argument("--quick", action="store_true", help="small sizes: does it work? the figures mean nothing")
@@ -63,7 +63,7 @@ def main(arguments: list[str] | None = None) -> int:
     from pipeline.errors import InputError
 
     folder = Path(asked.output) / "quick" if asked.quick else Path(asked.output)
-    names = [name for given in asked.names for name in (NAMES[:-1] if given == "all" else (given,))]
+    names = [name for given in asked.names for name in (NAMES[: -len(LONG)] if given == "all" else (given,))]
     unknown = [name for name in names if name not in NAMES]
     if unknown:
         print(f"benchmarks: found {unknown[0]!r}, expected one of {', '.join(NAMES)} or all", file=sys.stderr)

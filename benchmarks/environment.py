@@ -13,6 +13,7 @@ from pipeline.running.machine import describe_machine
 
 PACKAGES = (
     "numpy", "scipy", "numba", "scikit-learn", "ikpykit", "liblinear-official", "liblinear-multicore", "svmloader",
+    "lightgbm", "datasketch",
 )  # fmt: skip
 
 

@@ -11,6 +11,7 @@ import multiprocessing
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from functools import partial
 from math import sqrt
 from pathlib import Path
@@ -31,19 +32,37 @@ from ikmap.learners.dual.linear_svm import SVMParams, fit_linear_svm, svm_model
 from ikmap.learners.online.ogd import OGDState
 from ikmap.learners.rows import Block
 from ikmap.partitioners import GCWSPartitions, Partitions, draw_subsamples, fit_partitions
-from ikmap.rows import as_dense
+from ikmap.rows import as_dense, take_rows
 
 TITLE = "The frontier"
 ABOUT = (
     "test accuracy against seconds of map + train + predict, one process: boosting, forests, Nystroem, random features"
 )
 
-DATASETS = ("a9a", "covtype-93k", "usps")
-SECONDS = 100.0
-"""A point that takes longer is given up and shown as such."""
+FEW = 700
+"""Rows on which ours runs once before it is measured."""
+
+type Groups = Iterator[tuple[str, Callable[[Data], list[Point]]]]
 
 
-def ours(options: Options) -> Iterator[tuple[str, Callable[[Data], list[Point]]]]:
+@dataclass(frozen=True)
+class Frontier:
+    """What is measured: names of data sets, groups of points, the seconds after which a group is given up.
+
+    Of more training rows than ``most_rows``, so many are drawn.
+    """
+
+    name: str
+    title: str
+    about: str
+    datasets: tuple[str, ...]
+    ours: Callable[[Options], Groups]
+    peers: Callable[[Options], Groups]
+    seconds: float
+    most_rows: int | None = None
+
+
+def ours(options: Options) -> Groups:
     """Name of a group, and what measures its points: the cells of a map serve every learner, and each pays for them."""
     for method in ("anne", "iforest"):
         for t in (10, 20) if options.quick else (25, 50, 100, 200, 400):
@@ -54,7 +73,7 @@ def ours(options: Options) -> Iterator[tuple[str, Callable[[Data], list[Point]]]
             yield f"gcws, p = {p:g}, t = {t}", partial(gcws_points, p, t, options.threads)
 
 
-def peers(options: Options) -> Iterator[tuple[str, Callable[[Data], list[Point]]]]:
+def peers(options: Options) -> Groups:
     """What scikit-learn offers, on all cores in use."""
     jobs = options.threads
     boosting = HistGradientBoostingClassifier
@@ -186,51 +205,70 @@ def in_own_process(measure: Callable[[Data], list[Point]], data: Data, limit: fl
         process.join()
 
 
+FRONTIER = Frontier("frontier", TITLE, ABOUT, ("a9a", "covtype-93k", "usps"), ours, peers, 100.0)
+
+
 def run(options: Options, folder: Path, *, unset: list[str], fresh: bool = False) -> int:
     """Measure what the folder does not hold yet, then draw."""
-    path = folder / "frontier.json"
+    return measure(FRONTIER, options, folder, unset=unset, fresh=fresh)
+
+
+def measure(frontier: Frontier, options: Options, folder: Path, *, unset: list[str], fresh: bool = False) -> int:
+    """Measure what the folder does not hold yet of a frontier, then draw."""
+    path = folder / f"{frontier.name}.json"
     settings = {
         key: value for key, value in as_json(options).items() if key not in ("data_dir", "repeats", "limit", "datasets")
     }
-    report: dict[str, Any] = {"benchmark": "frontier", "options": settings, "datasets": {}}
+    report: dict[str, Any] = {"benchmark": frontier.name, "options": settings, "datasets": {}}
     if path.exists() and not fresh:
         kept = json.loads(path.read_text(encoding="utf-8"))
         report = kept if kept["options"] == settings else report
     report["machine"] = environment.machine(options.threads, unset)
-    for name in options.datasets or DATASETS:
+    for name in options.datasets or frontier.datasets:
         measured = report["datasets"].setdefault(name, {})
         groups = [
-            (side, key, work) for side, all_of in (("ours", ours), ("peers", peers)) for key, work in all_of(options)
+            (side, key, work)
+            for side, all_of in (("ours", frontier.ours), ("peers", frontier.peers))
+            for key, work in all_of(options)
         ]
         missing = [group for group in groups if group[1] not in measured]
         if not missing:
             continue
         data = load(name, options)
-        for method in ("anne", "iforest"):
-            our_points(method, 2, 4, options.threads, data)  # everything that will run is compiled now
-        gcws_points(1.0, 4, options.threads, data)
+        if frontier.most_rows and data.y.size > frontier.most_rows:
+            data = of_rows(data, frontier.most_rows)
+        few = of_rows(data, FEW)
         for side, key, work in missing:
-            found = in_own_process(work, data, SECONDS)
+            if side == "ours":
+                work(few)  # everything that will run is compiled now
+            found = in_own_process(work, data, frontier.seconds)
             measured[key] = {"side": side, **({"failed": found} if isinstance(found, str) else {"points": found})}
             best = max((point["accuracy"] for point in measured[key].get("points", [])), default=0.0)
             last = max((point["seconds"] for point in measured[key].get("points", [])), default=0.0)
             print(f"{name}: {key}: {found if isinstance(found, str) else f'{best:.4f} in {last:.2f} s'}", flush=True)
             path.with_suffix(".partial").write_text(json.dumps(report, indent=1), encoding="utf-8")
             path.with_suffix(".partial").replace(path)
-    path.with_suffix(".md").write_text(table(report), encoding="utf-8")
-    draw(report, folder)
+    path.with_suffix(".md").write_text(table(report, frontier), encoding="utf-8")
+    draw(report, folder, frontier.name)
     return 0
 
 
-def table(report: dict[str, Any]) -> str:
+def of_rows(data: Data, n: int) -> Data:
+    """The data with n training rows at most, drawn at random, in their order."""
+    rows = np.sort(np.random.default_rng(0).permutation(data.y.size)[:n])
+    return replace(data, X=take_rows(data.X, rows), y=data.y[rows])
+
+
+def table(report: dict[str, Any], frontier: Frontier = FRONTIER) -> str:
     """The frontier of every data set, then every peer, as Markdown."""
+    about = f"{frontier.about[0].upper()}{frontier.about[1:]}"
     lines = [
-        f"### {TITLE}",
+        f"### {frontier.title}",
         "",
-        f"{ABOUT[0].upper()}{ABOUT[1:]}. Seconds of compilation and of reading the file do not count.",
+        f"{about}. Seconds of compilation and of reading the file do not count.",
         "",
     ]
-    lines += ["![Test accuracy against seconds, a panel for each data set](frontier.svg)", ""]
+    lines += [f"![Test accuracy against seconds, a panel for each data set]({frontier.name}.svg)", ""]
     lines += ["| data | point | seconds | test accuracy | on the frontier |", "|---|---|---|---|---|"]
     for name, measured in report["datasets"].items():
         points = points_of(measured)

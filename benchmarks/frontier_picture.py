@@ -12,12 +12,18 @@ from benchmarks import peers
 STYLES = {
     "anne": ("#0072B2", "o", "ours: anne (Voronoi cells)"),
     "iforest": ("#D55E00", "s", "ours: iforest (trees)"),
+    "gcws": ("#009E73", "d", "ours: gcws (weighted hashes, min-max kernel)"),
+    "LightGBM": ("#555555", "*", "LightGBM"),
     "HistGradientBoosting": ("#555555", "^", "HistGradientBoosting"),
     "RandomForest": ("#555555", "D", "RandomForest"),
     "ExtraTrees": ("#555555", "v", "ExtraTrees"),
     "Nystroem": ("#555555", "P", "Nystroem + LinearSVC"),
     "RBFSampler": ("#555555", "X", "RBFSampler + LinearSVC"),
 }
+
+OURS = ("anne", "iforest", "gcws")
+ACROSS = 3
+"""Panels that stand beside each other."""
 
 Point = dict[str, Any]
 
@@ -32,10 +38,10 @@ def points_of(measured: dict[str, Any]) -> list[Point]:
     return points
 
 
-def draw(report: dict[str, Any], folder: Path) -> None:
-    """Write frontier.svg and frontier.png, or say that matplotlib is missing."""
+def draw(report: dict[str, Any], folder: Path, called: str = "frontier") -> None:
+    """Write an SVG and a PNG file, or say that matplotlib is missing."""
     if peers.find("matplotlib") is None:
-        print("frontier: matplotlib is not installed, no picture drawn")
+        print(f"{called}: matplotlib is not installed, no picture drawn")
         return
     import matplotlib
 
@@ -44,21 +50,28 @@ def draw(report: dict[str, Any], folder: Path) -> None:
 
     plt.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "ikmap", "font.size": 10, "font.family": "sans-serif"})
     names = list(report["datasets"])
-    figure, axes = plt.subplots(1, len(names), figsize=(5.2 * len(names), 5.2), squeeze=False)
-    for axis, name in zip(axes[0], names, strict=True):
+    across = min(ACROSS, len(names))
+    down = -(-len(names) // across)
+    figure, axes = plt.subplots(down, across, figsize=(5.2 * across, 4.6 * down + 0.6), squeeze=False)
+    for axis in axes.flat[len(names) :]:
+        axis.remove()
+    for axis, name in zip(axes.flat[: len(names)], names, strict=True):
         _panel(axis, name, report["datasets"][name])
-    axes[0][0].set_ylabel("test accuracy")
+    for axis in axes[:, 0]:
+        axis.set_ylabel("test accuracy")
     handles = {
-        label: handle for axis in axes[0] for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)
+        label: handle
+        for axis in axes.flat[: len(names)]
+        for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)
     }
     ordered = [style[2] for style in STYLES.values() if style[2] in handles]
     ordered += [label for label in handles if label not in ordered]
     figure.legend(
-        [handles[label] for label in ordered], ordered, loc="lower center", ncols=min(5, 2 * len(names)), frameon=False
+        [handles[label] for label in ordered], ordered, loc="lower center", ncols=min(5, 2 * across), frameon=False
     )
-    figure.tight_layout(rect=(0, 0.11 if len(names) > 1 else 0.24, 1, 1))
+    figure.tight_layout(rect=(0, (0.11 if across > 1 else 0.24) / down, 1, 1))
     for suffix in ("svg", "png"):
-        figure.savefig(folder / f"frontier.{suffix}", dpi=110, metadata={"Date": None} if suffix == "svg" else None)
+        figure.savefig(folder / f"{called}.{suffix}", dpi=110, metadata={"Date": None} if suffix == "svg" else None)
     plt.close(figure)
 
 
@@ -73,13 +86,16 @@ def _panel(axis: Any, name: str, measured: dict[str, Any]) -> None:
     axis.xaxis.set_major_formatter(ticker.FuncFormatter(lambda x, _: f"{x:g}"))
     axis.xaxis.set_minor_formatter(ticker.NullFormatter())
     axis.set_xlabel("seconds: map + train + predict")
+    axis.ticklabel_format(axis="y", useOffset=False)
     axis.grid(True, which="major", color="#e5e5e5")
     axis.set_axisbelow(True)
     if not points:
         return
     for key, (colour, marker, label) in STYLES.items():
         chosen = [point for point in points if point["name"].startswith(key)]
-        theirs = key not in ("anne", "iforest")
+        theirs = key not in OURS
+        if not chosen:
+            continue
         axis.scatter(
             [point["seconds"] for point in chosen],
             [point["accuracy"] for point in chosen],

@@ -57,7 +57,9 @@ def cases(options: Options) -> Iterator[Case]:
 def accuracy(name: str, options: Options) -> list[Row]:
     """One row for each peer."""
     began = time.perf_counter()
-    run = _run(name, options)
+    run = run_pipeline(
+        name, options, partitioner="iforest", learners=("ridge",), scale="minmax", t=20 if options.quick else T
+    )
     ours, about = time.perf_counter() - began, run["learners"]["ridge"]
     note = (
         f"R2 {about['r2']:.4f}, RMSE {about['rmse']:.4g}; t {T}, psi {about['psi']}, C {0.5 / about['alpha']:g}; "
@@ -78,12 +80,9 @@ def accuracy(name: str, options: Options) -> list[Row]:
     return rows
 
 
-def _run(name: str, options: Options) -> dict[str, Any]:
-    """What ``metrics.json`` says of a run from the file to the test rows."""
-    params = Params.given(
-        partitioner="iforest", learners=("ridge",), task="regression", scale="minmax", t=20 if options.quick else T,
-        cv_rows=1500 if options.quick else Params.cv_rows,
-    )  # fmt: skip
+def run_pipeline(name: str, options: Options, **given: Any) -> dict[str, Any]:
+    """What ``metrics.json`` says of a run for regression from the file to the test rows."""
+    params = Params.given(task="regression", cv_rows=1500 if options.quick else Params.cv_rows, **given)
     alone = {"n_workers": options.threads, "threads_per_worker": 1, "dashboard_address": "127.0.0.1:0"}
     with (
         tempfile.TemporaryDirectory(prefix="ikmap-benchmarks-") as folder,

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 
 from flows.cli import leave, process_began, run_command
-from flows.options.batch import OnlineOptions
+from flows.options.online import OnlineOptions
 from flows.runs.online import run
 
 
@@ -22,7 +23,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         metrics = run(options, began=process_began())
     from pipeline.report.result_tables import print_result
 
-    print_result(metrics)
+    # Alerts have standard output to themselves.
+    print_result(metrics, sys.stderr if options.alerts == "-" else None)
     return 0
 
 

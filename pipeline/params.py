@@ -10,6 +10,7 @@ from ikmap.methods import LEARNERS, Learner, Map, Method, OptionError, method
 from ikmap.methods.map import Value
 from ikmap.methods.registry import known
 from ikmap.methods.sharing import chosen, options_of, refuse_unknown_tables, refuse_unknown_unit, shared_out
+from ikmap.tasks import LearningTask
 from pipeline.errors import InputError
 
 
@@ -36,6 +37,16 @@ class Params:
         Of the online learners' pass over the rows.
     task : {"auto", "binary", "multiclass"}
     scale : {"none", "minmax"}
+    select_by : str
+        What cross-validation goes by: "auto", the figure of the task, or one of its criteria.
+    calibration : {"none", "platt", "isotonic"}
+        How decisions become probabilities.
+    threshold_for : str or None
+        What the threshold of two classes is chosen for (:mod:`ikmap.tasks.threshold`).
+    split_by : str or None
+        How rows are divided (:mod:`pipeline.rows.division`); None: at random.
+    importance : bool
+        Whether to find out which columns matter.
     seed : int
     shard_rows : int or None
         Rows in an object of the store. They change no result, but a run cannot go on with objects of another size.
@@ -55,6 +66,11 @@ class Params:
     order: str = "shuffled"
     task: str = "auto"
     scale: str = "none"
+    select_by: str = "auto"
+    calibration: str = "none"
+    threshold_for: str | None = None
+    split_by: str | None = None
+    importance: bool = False
     seed: int = 0
     shard_rows: int | None = None
 
@@ -65,10 +81,10 @@ class Params:
         except OptionError as error:
             raise InputError(str(error)) from None
         searching = self.partitioner in found and self.map.given(found[self.partitioner]) is None
-        for name, one in of.items():
-            if isinstance(one, Learner):
-                found[name] = one.resolved(found[name], searching=searching)
         try:
+            for name, one in of.items():
+                if isinstance(one, Learner):
+                    found[name] = one.resolved(one.for_task(found[name], self.task), searching=searching)
             refuse_unknown_unit(of, found)
             refuse_unknown_tables(of)
         except OptionError as error:
@@ -150,10 +166,20 @@ class Params:
         """The value of the map for a learner on cells; None: cross-validation chooses it."""
         return LEARNERS[learner].width(self.of(learner), self.map, self.map_options, n_rows)
 
+    def searches_for(self, learner: str, n_rows: int) -> bool:
+        """Whether cross-validation chooses anything for a learner, or for the map for it."""
+        one, options = LEARNERS[learner], self.of(learner)
+        of_map = one.on == "cells" and self.width(learner, n_rows) is None
+        return of_map or one.searches_C(options) or one.search(options, n_rows) is not None
+
     def searches_width(self, n_rows: int) -> bool:
         """Whether cross-validation chooses the value of the map for any learner."""
         on_cells = [name for name in self.learners if LEARNERS[name].on == "cells"]
         return any(self.width(name, n_rows) is None for name in on_cells)
+
+    def judged(self, learner: str, task: LearningTask) -> LearningTask:
+        """The task as the decisions of a learner are to be read."""
+        return LEARNERS[learner].judged(self.of(learner), task)
 
     @property
     def t(self) -> int:
@@ -184,7 +210,7 @@ def _known(name: str) -> Method:
 
 
 def with_options_known_since(identity: Mapping[str, Any]) -> dict[str, Any]:
-    """The identity of a run as it would be if it had been begun now: with options of its methods that are new since."""
+    """The identity of a run as it would be if it had been begun now: with parameters and options that are new since."""
     params = identity.get("params", {})
     of = params.get("methods", {})
     found = {name: known(name) for name in of}
@@ -192,4 +218,9 @@ def with_options_known_since(identity: Mapping[str, Any]) -> dict[str, Any]:
         name: values if (one := found[name]) is None else {**one.Options.of_record(values).as_json(), **values}
         for name, values in of.items()
     }
-    return {**identity, "params": {**params, "methods": completed}} if of else dict(identity)
+    new = {name: field.default for name, field in Params.__dataclass_fields__.items() if name in NEW}
+    return {**identity, "params": {**new, **params, "methods": completed}} if of else dict(identity)
+
+
+NEW = frozenset({"select_by", "calibration", "threshold_for", "split_by", "importance"})
+"""Parameters that runs of earlier versions do not name: they have the defaults."""

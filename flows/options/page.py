@@ -10,8 +10,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from flows.options.batch import RUN, BatchOptions, OnlineOptions
+from flows.options.batch import RUN, BatchOptions
 from flows.options.command_line import Options
+from flows.options.online import OnlineOptions
 from flows.options.reproduce import ReproduceOptions
 from flows.options.score import ScoreOptions
 from ikmap.methods.options import Spec

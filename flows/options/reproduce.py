@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
-from flows.options.batch import CLUSTER, DATA, OUTPUT, RUN, STREAM, CommonOptions
+from flows.options.batch import CLUSTER, DATA, OUTPUT, RUN, CommonOptions
 from flows.options.methods import with_options_of
+from flows.options.online import STREAM
 from ikmap.methods import option
 from ikmap.methods.kinds import Choice, Flag, Integer, Names, Real, Text
 from ikmap.methods.options import OptionError

@@ -28,8 +28,9 @@ from prefect.states import Cancelled, Failed, State
 
 from cluster import ClusterHandle
 from flows.cli import terminated_as_interrupted
-from flows.options.batch import BatchOptions, CommonOptions, OnlineOptions
+from flows.options.batch import BatchOptions, CommonOptions
 from flows.options.command_line import Options
+from flows.options.online import OnlineOptions
 from flows.options.reproduce import ReproduceOptions
 from flows.options.score import ScoreOptions
 from flows.prefect.artifacts import link_dashboard, show_compared, show_figures, show_report, show_throughput

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from flows.options.command_line import Options
 from flows.options.kinds import ClusterName, Pairs
-from ikmap.methods.kinds import AnyOf, Choice, Flag, Integer, Kind, Names, OneOrMore, Real, Several
+from ikmap.methods.kinds import AnyOf, Choice, Flag, Integer, Kind, Levels, Names, OneOrMore, Real, Several
 from ikmap.methods.options import Spec
 
 Result = dict[str, Any]
@@ -59,6 +59,8 @@ def _type(kind: Kind, *, several: bool = False) -> Any:
     """What a kind takes, as a type; a text is a list of texts where `several` are asked for."""
     text = Annotated[str, Field(pattern=NOT_EMPTY)]
     match kind:
+        case Levels():
+            return Annotated[str, Field(pattern=Levels.PATTERN)]
         case OneOrMore(pattern=pattern):
             return Annotated[str, Field(pattern=pattern)]
         case Choice(known=names):

@@ -16,7 +16,8 @@ from typing import Any
 from distributed import KilledWorker
 
 from cluster import ClusterHandle, connect
-from flows.options.batch import BatchOptions, OnlineOptions
+from flows.options.batch import BatchOptions
+from flows.options.online import OnlineOptions
 from flows.options.reproduce import ReproduceOptions
 from flows.runs.batch import batch_params, cluster_arguments, identity, invocation, sources_of
 from flows.runs.local_data import LocalData

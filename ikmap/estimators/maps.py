@@ -26,7 +26,7 @@ class IsolationKernelMap(CellMap):
     max_samples : int, "auto", or a sequence of one for each method, default="auto"
         Size psi of each subsample, the number of cells. Larger means a sharper kernel; "auto" takes
         min(256, number of rows).
-    max_depth : {None, "log2"}, default=None
+    max_depth : None, "log2" or int, default=None
         Depth limit of the trees, for "iforest" only.
     disjoint : bool, default=False
         Draw subsamples that do not overlap while t * psi is at most the number of rows.
@@ -67,7 +67,7 @@ class IsolationKernelMap(CellMap):
         n_estimators: int = 100,
         max_samples: Any = "auto",
         *,
-        max_depth: str | None = None,
+        max_depth: str | int | None = None,
         disjoint: bool = False,
         normalize: bool = True,
         n_jobs: int | None = None,

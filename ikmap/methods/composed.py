@@ -137,6 +137,9 @@ class Composed(Map):
     def parameter(self, options: Any) -> str:
         return JOINED.join(_names_of(part, part.parameter(own)) for part, own in self._each(options))
 
+    def partitionings(self, options: Any, value: Any) -> int:
+        return sum(part.partitionings(own, of) for part, own, of in self._valued(options, value))
+
     # --- the value: one after the other
 
     def search(self, options: Any, n_rows: int, sample: Sample | None = None) -> Search | None:

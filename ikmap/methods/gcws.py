@@ -21,6 +21,7 @@ PS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 40.0, 80.0)
 """Every second or third of the paper's 27 values."""
 BITS = (2, 4, 8, 12)
 """Those of the paper's figures."""
+MOST_BITS = 16
 WORDS_OF_CODES = ("0-bit", "full")
 MOST_P = 1e6
 """As in :mod:`ikmap.partitioners.gcws`, which is not imported for ``--help``."""
@@ -31,7 +32,7 @@ class GCWSOptions(MapOptions):
 
     p: float | str = option(
         0.25,
-        Real(0, words=("auto",)),
+        Real(0, words=("auto",), instead="give --p 0.25, or --p 1 for the kernel without an exponent"),
         group=FEATURES,
         help="exponent of the values under the min-max kernel, as --p 0.25; auto: by cross-validation",
         setting=Setting(
@@ -42,7 +43,7 @@ class GCWSOptions(MapOptions):
     )
     b: int | str = option(
         8,
-        Integer(1, 16, words=("auto",)),
+        Integer(1, MOST_BITS, words=("auto",), instead="give --b 8"),
         group=FEATURES,
         help="bits of a code: 2^b cells per partitioning; auto: by cross-validation",
         setting=Setting(
@@ -50,6 +51,13 @@ class GCWSOptions(MapOptions):
             "bits of a code",
             "With few bits different values share a cell; with many there is more to learn.",
         ),
+    )
+    bits: int | None = option(
+        None,
+        Integer(MOST_BITS, instead="give --bits 4096"),
+        group=FEATURES,
+        help="bits of all codes of a row: there are bits / b codes then, whatever t is; with --b auto it is found out "
+        "whether many codes of few bits are better or few of many",
     )
     code: str = option(
         "full",
@@ -59,7 +67,7 @@ class GCWSOptions(MapOptions):
     )
     gamma: int = option(
         1,
-        Integer(1, 64),
+        Integer(1, 64, instead="give --gamma 2; only kernels such as --kernel gamma-gmm have fractions"),
         group=FEATURES,
         help="whole exponent of the kernel: a code is made of so many hashes, which takes as many times longer",
     )
@@ -89,6 +97,9 @@ class _GCWS(Map):
     def given(self, options: Any) -> Value | None:
         return None if "auto" in (options.p, options.b) else (float(options.p), int(options.b))
 
+    def partitionings(self, options: Any, value: Value) -> int:
+        return int(options.t) if options.bits is None else int(options.bits) // int(value[1])
+
     def n_cells(self, options: Any, value: Value) -> int:
         return 1 << int(value[1])
 
@@ -96,11 +107,14 @@ class _GCWS(Map):
         return value[0]
 
     def fit(self, options: Any, value: Value, sample: Sample, n_threads: int = 1) -> Partitions:
+        return self._hashes(options, value, sample, self.partitionings(options, value))
+
+    def _hashes(self, options: Any, value: Value, sample: Sample, t: int) -> Partitions:
         from ikmap.partitioners.gcws import GCWSPartitions
 
         return GCWSPartitions(
             seed=sample.seed,
-            t=options.t,
+            t=t,
             p=float(value[0]),
             b=int(value[1]),
             gamma=options.gamma,
@@ -117,7 +131,7 @@ class _GCWS(Map):
         map_rows: Sequence[Rows],
         n_threads: int = 1,
     ) -> Iterator[tuple[Value, list[Cells]]]:
-        """Codes of fewer bits are the upper bits of those of more: each p is hashed once."""
+        """Codes of fewer bits are the upper bits of those of more, and fewer codes the first: each p is hashed once."""
         import numpy as np
 
         from ikmap.cells import Cells
@@ -126,11 +140,15 @@ class _GCWS(Map):
         sample = Sample(n, d, None, fit_rows.__getitem__, seed)
         for p, of in groupby(sorted(values), key=lambda value: value[0]):
             bits = [b for _, b in of]
-            found = [self.fit(options, (p, bits[-1]), sample).cells(rows, n_threads) for rows in map_rows]
+            most = max(self.partitionings(options, (p, b)) for b in bits)
+            model = self._hashes(options, (p, bits[-1]), sample, most)
+            found = [model.cells(rows, n_threads).codes for rows in map_rows]
             for b in bits:
-                offsets = np.arange(options.t + 1, dtype=np.int64) << b
+                t = self.partitionings(options, (p, b))
+                offsets = np.arange(t + 1, dtype=np.int64) << b
                 # Of -1, every bit is set: it stays what it is.
-                yield (p, b), [Cells(cells.codes >> np.int32(bits[-1] - b), offsets) for cells in found]
+                few = [np.ascontiguousarray(codes[:, :t] >> np.int32(bits[-1] - b)) for codes in found]
+                yield (p, b), [Cells(codes, offsets) for codes in few]
 
     def needed_bytes(self, options: Any, value: Value, shape: MapShape) -> tuple[float, float]:
         # Non-zeros of a block: slots, values, logarithms, and where rows begin; tables of the coordinates that occur.

@@ -21,7 +21,7 @@ VALUES = {
 FEW = {"p": (0.1, 0.5, 1.0, 5.0, 50.0), "gamma": (0.5, 1.0, 2.0, 5.0, 15.0), "le": (0.1, 1.0, 5.0, 20.0, 100.0)}
 """What it tries of several that are chosen together."""
 SOURCE = "Li, Several tunable GMM kernels, section 1.1"
-AUTO = Real(0, words=("auto",))
+AUTO = Real(0, words=("auto",), instead="give auto to have it chosen")
 
 
 class _OfP(MethodOptions):

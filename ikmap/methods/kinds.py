@@ -8,9 +8,11 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from difflib import get_close_matches
-from typing import Any, NoReturn
+from itertools import pairwise
+from typing import Any, ClassVar, NoReturn
 
 _PASSWORD = re.compile(r"^[A-Za-z][\w+.-]*://[^/?#]*:[^/?#]*@")
 LONGEST = 60
@@ -44,14 +46,14 @@ class Kind:
         return [f"{flag}={text}"] if text.startswith("-") else [flag, text]
 
 
-def refuse(found: object, expected: str) -> NoReturn:
-    """Say what was found and what was expected.
+def refuse(found: object, expected: str, instead: str = "") -> NoReturn:
+    """Say what was found and what was expected, and what to type instead.
 
     Raises
     ------
     ValueError
     """
-    raise ValueError(f"found {found!r}, expected {expected}")
+    raise ValueError(f"found {found!r}, expected {expected}{f'; {instead}' if instead else ''}")
 
 
 def or_words(schema: dict[str, Any], words: tuple[str, ...]) -> dict[str, Any]:
@@ -61,11 +63,12 @@ def or_words(schema: dict[str, Any], words: tuple[str, ...]) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Integer(Kind):
-    """A whole number in [low, high], or one of the words (such as ``auto``)."""
+    """A whole number in [low, high], or one of the words (such as ``auto``); ``instead``: what to type else."""
 
     low: int
     high: int | None = None
     words: tuple[str, ...] = ()
+    instead: str = field(default="", compare=False)
 
     @property
     def metavar(self) -> str:
@@ -91,22 +94,25 @@ class Integer(Kind):
     def check(self, value: Any) -> int | str:
         if isinstance(value, str) and value in self.words:
             return value
-        if isinstance(value, bool) or not isinstance(value, int):
-            refuse(value, self.expected)
-        if value < self.low or (self.high is not None and value > self.high):
-            refuse(value, self.expected)
-        return value
+        whole = isinstance(value, int) and not isinstance(value, bool)
+        if not whole or value < self.low or (self.high is not None and value > self.high):
+            refuse(value, self.expected, self.instead)
+        return int(value)
 
 
 @dataclass(frozen=True)
 class Real(Kind):
-    """A finite number in the open interval (low, high), or one of the words."""
+    """A finite number in the open interval (low, high), or one of the words; ``instead``: what to type else."""
 
     low: float
     high: float = math.inf
     words: tuple[str, ...] = ()
     endless: str = ""
     """What to do instead, told to those who give infinity."""
+    instead: str = field(default="", compare=False)
+    with_low: bool = False
+    with_high: bool = False
+    """Whether the ends of the interval are in it."""
 
     @property
     def metavar(self) -> str:
@@ -114,13 +120,16 @@ class Real(Kind):
 
     @property
     def expected(self) -> str:
-        limits = f"a number > {self.low:g}" + (f" and < {self.high:g}" if math.isfinite(self.high) else "")
+        limits = f"a number {'>=' if self.with_low else '>'} {self.low:g}"
+        limits += f" and {'<=' if self.with_high else '<'} {self.high:g}" if math.isfinite(self.high) else ""
         return " or ".join((limits + "," * bool(self.words), *map(repr, self.words)))
 
     @property
     def schema(self) -> dict[str, Any]:
-        limits = {"exclusiveMinimum": self.low} if math.isfinite(self.low) else {}
-        limits |= {"exclusiveMaximum": self.high} if math.isfinite(self.high) else {}
+        low = "minimum" if self.with_low else "exclusiveMinimum"
+        high = "maximum" if self.with_high else "exclusiveMaximum"
+        limits = {low: self.low} if math.isfinite(self.low) else {}
+        limits |= {high: self.high} if math.isfinite(self.high) else {}
         return or_words({"type": "number", **limits}, self.words)
 
     def parse(self, text: str) -> float | str:
@@ -133,13 +142,14 @@ class Real(Kind):
     def check(self, value: Any) -> float | str:
         if isinstance(value, str) and value in self.words:
             return value
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            refuse(value, self.expected)
-        if not math.isfinite(value):
-            hint = f"; {self.endless}" if self.endless and value == math.inf else ""
-            refuse(value, self.expected.replace("a number", "a finite number", 1) + hint)
-        if not self.low < value < self.high:
-            refuse(value, self.expected)
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        if number and not math.isfinite(value):
+            instead = self.endless if self.endless and value == math.inf else self.instead
+            refuse(value, self.expected.replace("a number", "a finite number", 1), instead)
+        inside = number and self.low < value < self.high
+        at_an_end = number and ((self.with_low and value == self.low) or (self.with_high and value == self.high))
+        if not inside and not at_an_end:
+            refuse(value, self.expected, self.instead)
         return float(value)
 
 
@@ -208,6 +218,38 @@ class OneOrMore(Choice):
             if name in self.alone and len(found) > 1:
                 raise ValueError(f"found {name!r} with others, expected it alone")
         return ",".join(found)
+
+
+@dataclass(frozen=True)
+class Levels(Kind):
+    """Ascending numbers in (0, 1) with commas between (in TOML also an array), as a text: "0.05,0.5,0.95"."""
+
+    PATTERN: ClassVar[str] = r"^\s*0?\.\d+\s*(,\s*0?\.\d+\s*)*$"
+
+    @property
+    def metavar(self) -> str:
+        return "Q,..."
+
+    @property
+    def expected(self) -> str:
+        return "ascending numbers > 0 and < 1 with commas between, such as 0.05,0.5,0.95"
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        return {"type": "string", "pattern": self.PATTERN}
+
+    def check(self, value: Any) -> str:
+        words = value.split(",") if isinstance(value, str) else value
+        if not isinstance(words, list | tuple) or not words:
+            refuse(value, self.expected)
+        try:
+            numbers = [float(word) for word in words]
+        except (TypeError, ValueError):
+            refuse(value, self.expected)
+        ascending = all(low < high for low, high in pairwise(numbers))
+        if not ascending or not all(0.0 < number < 1.0 for number in numbers):
+            refuse(value, self.expected)
+        return ",".join(format(Decimal(repr(number)), "f") for number in numbers)
 
 
 @dataclass(frozen=True)
@@ -301,10 +343,9 @@ class Flag(Kind):
 
 @dataclass(frozen=True)
 class AnyOf(Kind):
-    """What methods read differently under one name: a value is taken that one of them can have."""
+    """What methods (by their names) read differently under one name: a value is taken that one of them can have."""
 
     kinds: Mapping[str, Kind]
-    """By the names of the methods."""
 
     @property
     def metavar(self) -> str:
@@ -313,7 +354,10 @@ class AnyOf(Kind):
     @property
     def expected(self) -> str:
         """What each of them takes."""
-        return "; ".join(f"for {name} {kind.metavar}" for name, kind in self.kinds.items())
+        takers: dict[str, list[str]] = {}
+        for name, kind in self.kinds.items():
+            takers.setdefault(str(getattr(kind, "expected", kind.metavar)), []).append(name)
+        return "; ".join(f"for {', '.join(names)} {expected}" for expected, names in takers.items())
 
     @property
     def schema(self) -> dict[str, Any]:

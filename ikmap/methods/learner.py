@@ -93,6 +93,14 @@ class Learner:
             return frozenset({"cells-online"} if self.on == "cells" else ())
         return frozenset({self.name, f"{self.on}-{self.way}", *(self.same_as or "").split()})
 
+    def for_task(self, options: Any, task: str) -> Any:
+        """The options with what follows from the task, as far as its name, or "auto", says before a label was seen."""
+        return options
+
+    def unsuited(self, options: Any, task: str) -> str | None:
+        """What is wrong with the options for a task, in a line that says what was found and expected."""
+        return None
+
     def resolved(self, options: Any, *, searching: bool) -> Any:
         """The options with what follows from those of the map: `searching`, whether its own is to be chosen."""
         return options
@@ -177,6 +185,14 @@ class Learner:
         As of :meth:`~ikmap.tasks.LearningTask.weights`: block by block, None where all weigh the same.
         """
         return task.weights(targets)
+
+    def judged(self, options: Any, task: LearningTask) -> LearningTask:
+        """The task as this learner's decisions are to be read, where they say more than one prediction a row."""
+        return task
+
+    def log_odds(self, options: Any) -> bool:
+        """Whether decisions are log odds of the classes, so that they are probabilities without a calibration."""
+        return False
 
     def refused(self, rows: Any) -> tuple[int, int, float, str] | None:
         """Row, column (from 0), value and what is expected in its place, of the first value that it cannot take.

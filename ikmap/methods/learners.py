@@ -128,6 +128,9 @@ class StreamLearner(Learner):
             ones are as if there had been no row in them (:func:`ikmap.cells.in_wider_layout`). Sizes are not part of
             the options: ``restore`` takes them from the arrays.
 
+            Of a learner that alerts of rows (:meth:`ikmap.tasks.LearningTask.alerted`), `threshold`, if it has one: the
+            score above which it does, as it is now.
+
             Of a learner with :attr:`traced`, also ``traces()``: for each of its names a number, as it is now. They are
             recorded after each block of a stream, and at the points of the curve of a pass over a training set.
         """

@@ -135,6 +135,10 @@ class Map:
         """
         return None
 
+    def partitionings(self, options: Any, value: Value) -> int:
+        """How many integers a row has: t, unless the value says it."""
+        return int(options.t)
+
     def given(self, options: Any) -> Value | None:
         """What the options say of :meth:`parameter`; None where it is to be chosen."""
         raise NotImplementedError

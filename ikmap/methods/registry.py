@@ -35,8 +35,11 @@ from ikmap.methods.linear_on_cells import LOGISTIC, SVM
 from ikmap.methods.map import Map
 from ikmap.methods.mondrian import MONDRIAN
 from ikmap.methods.nogd import NOGD
+from ikmap.methods.norma import NORMA
+from ikmap.methods.norma_dual import NORMA_DUAL
 from ikmap.methods.ogd import OGD, OGD_DUAL, OGD_NAIVE
 from ikmap.methods.options import OptionError, Spec
+from ikmap.methods.quantile import QUANTILE
 from ikmap.methods.reserved import reserved_among
 from ikmap.methods.ridge import RIDGE
 from ikmap.methods.rounds import RoundsLearner
@@ -273,8 +276,11 @@ for _one in (
     OGD,
     OGD_NAIVE,
     OGD_DUAL,
+    NORMA,
     ISOLATION_SVM,
+    QUANTILE,
     KERNEL_OGD,
+    NORMA_DUAL,
     NOGD,
     ADARAKER,
     RAKER,

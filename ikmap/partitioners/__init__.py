@@ -43,7 +43,7 @@ def fit_partitions(
     *,
     method: str,
     seed: int,
-    max_depth: str | None = None,
+    max_depth: str | int | None = None,
     n_threads: int | None = None,
 ) -> Partitions:
     """Fit the partitionings of one method.
@@ -55,7 +55,7 @@ def fit_partitions(
         Row numbers of each subsample.
     method : {"anne", "iforest"}
     seed : int
-    max_depth : {None, "log2"}
+    max_depth : None, "log2", or int >= 1
         For "iforest" only.
 
     Raises

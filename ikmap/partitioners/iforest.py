@@ -16,6 +16,7 @@ from ikmap.partitioners._iforest_loops import LEAF, grow_dense
 from ikmap.partitioners._iforest_walk_loops import LANES, pack_tree, walk_csr, walk_dense
 from ikmap.partitioners.base import Partitions
 from ikmap.partitioners.iforest_descent import Descent
+from ikmap.partitioners.iforest_nodes import nodes_of
 from ikmap.partitioners.mapper import Place
 from ikmap.rows import Rows, as_rows, csr_arrays, take_rows
 from ikmap.seeds import generator
@@ -42,8 +43,9 @@ class IForestPartitions(Partitions):
     roots : ndarray of int64, shape (t + 1,)
         Where each tree begins.
     psi, n_features : int
-    max_depth : str or None
-        None: trees grow until every point is isolated. "log2": they stop at depth ceil(log2 psi).
+    max_depth : str, int or None
+        None: trees grow until every point is isolated. "log2": they stop at depth ceil(log2 psi). A number: they are
+        those of None without what lies below this depth.
 
     Notes
     -----
@@ -58,7 +60,7 @@ class IForestPartitions(Partitions):
     roots: np.ndarray
     psi: int
     n_features: int
-    max_depth: str | None = None
+    max_depth: str | int | None = None
 
     @property
     def n_partitions(self) -> int:
@@ -105,6 +107,31 @@ class IForestPartitions(Partitions):
         for_each_block(work, n, ROUTE_BLOCK, n_threads)
         return Cells(codes, self.offsets)
 
+    def at(self, depth: int) -> IForestPartitions:
+        """The same trees without what lies below a depth; a cell has the same number for all depths.
+
+        Raises
+        ------
+        ValueError
+            The depth is negative, or these trees do not isolate every point.
+        """
+        if depth < 0 or self.max_depth is not None:
+            raise ValueError(f"expected trees of all depths and a depth >= 0, got {self.max_depth!r} and {depth!r}")
+        of = nodes_of(self.feature, self.right, self.roots)
+        kept, cut = of.depth <= depth, (of.depth < depth) & (self.feature != LEAF)
+        before = np.concatenate([[0], np.cumsum(kept)])
+        roots = before[self.roots]
+        right = np.where(cut, before[of.right] - roots[of.tree], of.number)
+        return IForestPartitions(
+            feature=np.where(cut, self.feature, LEAF)[kept].astype(np.int32),
+            threshold=np.where(cut, self.threshold, 0.0)[kept],
+            right=right[kept].astype(np.int32),
+            roots=roots,
+            psi=self.psi,
+            n_features=self.n_features,
+            max_depth=int(depth),
+        )
+
     def mapper(self, device: Device, budget: int | None = None) -> Descent:
         """Bring the trees to a device."""
         _, heights, used, _ = self._forest
@@ -136,7 +163,7 @@ def rows_at_once(n_slots: int) -> int:
 
 
 def fit_iforest(
-    X: Rows, draws: np.ndarray, seed: int, *, max_depth: str | None = None, n_threads: int | None = None
+    X: Rows, draws: np.ndarray, seed: int, *, max_depth: str | int | None = None, n_threads: int | None = None
 ) -> IForestPartitions:
     """Fit iForest partitions.
 
@@ -148,16 +175,20 @@ def fit_iforest(
         Row numbers of each subsample (:func:`~ikmap.partitioners.subsample.draw_subsamples`).
     seed : int
         Tree i draws its splits from ``generator(seed, i, 1)``.
-    max_depth : {None, "log2"}
-        None isolates every point; "log2" stops at depth ceil(log2 psi), as the authors' released code does.
+    max_depth : None, "log2", or int >= 1
+        None isolates every point; "log2" stops at depth ceil(log2 psi), as the authors' released code does. Trees of
+        all numbers are nested: each is what None gives, cut off at that depth
+        (:meth:`IForestPartitions.at`).
 
     Raises
     ------
     ValueError
-        If max_depth is neither.
+        If max_depth is none of them.
     """
+    if isinstance(max_depth, int | np.integer) and max_depth >= 1:
+        return fit_iforest(X, draws, seed, n_threads=n_threads).at(int(max_depth))
     if max_depth not in (None, "log2"):
-        raise ValueError(f'max_depth must be None or "log2", got {max_depth!r}')
+        raise ValueError(f'max_depth must be None, "log2" or a whole number >= 1, got {max_depth!r}')
     n_partitions, psi = draws.shape
     depth = -1 if max_depth is None else int(np.ceil(np.log2(psi))) if psi > 1 else 0
     shape = (n_partitions, 2 * psi - 1)

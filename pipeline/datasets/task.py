@@ -44,4 +44,17 @@ def asked_task(params: Params, data: ResolvedDataset) -> type[LearningTask]:
     if refused := [name for name in params.learners if name in heedless]:
         verb = "ignores" if len(refused) == 1 else "ignore"
         raise InputError(f"--learner {','.join(refused)}: {verb} what rows weigh in {task.name} ({said}); {instead}")
+    _refuse_unsuited(params, task, said)
     return task
+
+
+def _refuse_unsuited(params: Params, task: type[LearningTask], said: str) -> None:
+    """Refuse options that learners cannot have for the task, and searches where there is nothing to choose by."""
+    for name in params.learners:
+        if wrong := LEARNERS[name].unsuited(params.of(name), task.name):
+            raise InputError(f"{wrong} ({said})")
+        if not task.needs_labels and params.searches_for(name, params.cv_rows):
+            raise InputError(
+                f"--learner {name}: found task {task.name} ({said}), which has no labels to choose numbers by; "
+                f"expected --task {task.name}, with which learners have numbers of their own, or numbers, as --psi 32"
+            )

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any
 
 from ikmap.methods.map import Value
+from ikmap.tasks import TASKS
 from pipeline.datasets.registry import ResolvedDataset
 from pipeline.datasets.task import asked_task
+from pipeline.errors import InputError
 from pipeline.readers.feed import Feed
 from pipeline.rows.prepared import DATA, PreparedRows
 from pipeline.rows.stream_data import Stored, Stream
@@ -40,7 +43,9 @@ from pipeline.stages.select import searches, select
 from pipeline.stages.shuffle import shuffle
 from pipeline.storage.durable import write_text
 from pipeline.storage.fitted import Fitted
+from pipeline.streams.alerts import Alerts
 from pipeline.streams.intake import Intake
+from pipeline.streams.late_labels import LABEL_LIMIT, LateLabels
 from pipeline.streams.schedule import Arrivals, Schedule, chunks_in_records
 from pipeline.streams.stream import Participant
 from pipeline.streams.take_initial import take_initial
@@ -60,11 +65,35 @@ class OnlineParams:
     block_rows : int
     limit_seconds : float or None
         A learner that has predicted and learned for so long is stopped, and said to have been.
+    alerts : bool
+        Whether alerts are sent while the stream runs (:mod:`pipeline.streams.alerts`).
+    warm_up : int
+        No alert is sent of the first rows of the stream, so many.
+    late_labels : bool
+        Labels come after their rows (:mod:`pipeline.streams.late_labels`).
+    label_limit : int
+        The last rows that wait for theirs, so many.
+    drift : str
+        "none", or one of :data:`ikmap.drift.DETECTORS`, which watches the losses of each learner.
+    drift_delta : float or None
+        Its delta; None: the usual one.
     """
 
     initial: int | None = None
     block_rows: int = 1000
     limit_seconds: float | None = None
+    alerts: bool = False
+    warm_up: int = 0
+    late_labels: bool = False
+    label_limit: int = LABEL_LIMIT
+    drift: str = "none"
+    drift_delta: float | None = None
+
+    def identity(self) -> dict[str, Any]:
+        """What identifies a run: what is new since there were runs is there only where it is asked for."""
+        given, usual = asdict(self), asdict(type(self)())
+        always = ("initial", "block_rows", "limit_seconds")
+        return {name: value for name, value in given.items() if name in always or value != usual[name]}
 
 
 def in_file_order(data: ResolvedDataset) -> ResolvedDataset:
@@ -79,6 +108,8 @@ def run_online(
     online: OnlineParams,
     *,
     feed: Feed | None = None,
+    alerts: str | None = None,
+    labels: str | None = None,
     call: Call = call_directly,
 ) -> dict[str, Any]:
     """Run every stage that is not finished yet and write the run's files.
@@ -89,6 +120,10 @@ def run_online(
         Files that hold the whole stream; with a feed, what is to be known of its rows.
     feed : Feed, optional
         The stream, where it has no end yet.
+    alerts : str, optional
+        The file that alerts go to, or "-".
+    labels : str, optional
+        The file of labels that come after their rows; only with a feed.
 
     Returns
     -------
@@ -112,21 +147,26 @@ def run_online(
             begin = partial(_from_files, context, data, invocation, online, step)
             cannot = partial(cannot_be_read_again, data, invocation)
         else:
-            intake = Intake(
-                context.store, feed, online.block_rows, asked_task(context.params, data), context.events.message
-            )
+            kind, say, late = asked_task(context.params, data), context.events.message, None
+            if labels is not None:
+                if not kind.needs_labels:
+                    raise InputError(
+                        f"--labels-input {labels}: found {kind.name}, which learns without labels, expected a "
+                        "task to which they matter"
+                    )
+                late = LateLabels(labels, online.initial or 0, online.label_limit, say)
+            intake = Intake(context.store, feed, online.block_rows, kind, say, late)
             intake.promised = chunks_in_records(run.records("stream"))
             begin = partial(_from_feed, context, data, invocation, online, step, intake)
             cannot = partial(_cannot_come_again, feed)
-        work = partial(_stages, context, invocation, online, begin, step)
+        work = partial(_stages, context, invocation, online, begin, step, alerts)
         ingested, taken, selection, streamed = until_whole(context, work, cannot)
     shutil.rmtree(run.path / "checkpoints", ignore_errors=True)  # the models stand in the store
 
     if feed is not None:
         ingested = {**ingested, "rows_test": streamed["rows_stream"], "nnz": ingested["nnz"] + streamed["nnz"]}
         taken |= {"rows_stream": streamed["rows_stream"], "chunks": streamed["chunks"]}
-    if "cells_grown" in streamed:
-        taken = {**taken, "cells_grown": streamed["cells_grown"]}
+    taken = {**taken, **{name: streamed[name] for name in ("cells_grown", "alerts", "labels") if name in streamed}}
     sources = [dict(source) for source in invocation.sources] if feed is None else []
     return finish_run(
         context,
@@ -137,12 +177,17 @@ def run_online(
         selection=selection,
         learners=streamed["learners"],
         gpu=streamed,
-        online={**asdict(online), **taken},
+        online={**online.identity(), **taken},
     )
 
 
 def _stages(
-    context: Context, invocation: Invocation, online: OnlineParams, begin: Callable[[], _Begun], step: Any
+    context: Context,
+    invocation: Invocation,
+    online: OnlineParams,
+    begin: Callable[[], _Begun],
+    step: Any,
+    alerts: str | None,
 ) -> tuple[Result, Result, Result | None, Result]:
     """All stages: what taking in, cross-validation and the stream have found."""
     run, params = context.run, context.params
@@ -157,10 +202,13 @@ def _stages(
     fitted: dict[Value, Fitted] = {}
     if on_cells:
         partitioned = step("partition", partial(partition, context, list(on_cells.values())))
-        fitted = {model.value: model for model in (Fitted(**of) for of in partitioned["fitted"])}
+        fitted = {model.value: model for model in (Fitted.of(of, params.t) for of in partitioned["fitted"])}
         if invocation.explain:
             explain(context, fitted.values())
     task = PreparedRows(context.store, "train").preparation.task
+    if alerts is not None and not task.alerts:
+        able = " or ".join(f"--task {one.name}" for one in TASKS.values() if one.alerts)
+        raise InputError(f"--alerts {alerts}: found {task.name}, which alerts of no rows, expected {able}")
     participants = [
         Participant(
             name,
@@ -169,10 +217,12 @@ def _stages(
             str((run.path / "predictions" / f"{name}.{task.predicted}").absolute()),
             str((run.path / "checkpoints" / f"{name}.npz").absolute()),
             run.manifest["id"],
+            online.alerts,
+            None if online.drift == "none" else (online.drift, online.drift_delta),
         )
         for name in params.learners
     ]
-    streamed = step("stream", partial(_stream, context, online, arrivals, participants, taken))
+    streamed = step("stream", partial(_stream, context, online, arrivals, participants, taken, alerts))
     return ingested, taken, selection, streamed
 
 
@@ -215,7 +265,12 @@ def _from_feed(
 
 
 def _stream(
-    context: Context, online: OnlineParams, arrivals: Arrivals, participants: list[Participant], taken: Result
+    context: Context,
+    online: OnlineParams,
+    arrivals: Arrivals,
+    participants: list[Participant],
+    taken: Result,
+    to: str | None,
 ) -> dict[str, Any]:
     """Stage: all learners through all chunks, cells made a few chunks ahead of the slowest."""
     # How many rows there will be is not known of a stream without an end; but tasks share them.
@@ -223,7 +278,7 @@ def _stream(
     stage = Stage(context, "stream", None, rows or 0)
     threads = max(1, cores_of_a_host(context) // len(participants))
     shuffled = (rows_initial + rows, context.params.seed) if rows and context.params.order == "shuffled" else None
-    stream = Stream(context.store, online.block_rows, rows_initial, shuffled)
+    stream = Stream(context.store, online.block_rows, rows_initial, shuffled, online.late_labels)
     done = 0
 
     def say(record: Record, skipped: bool = False) -> None:
@@ -233,9 +288,11 @@ def _stream(
         context.events.task_done(stage.name, {**size, "rows": rows, "skipped": skipped, "note": schedule.standing()})
         done = schedule.rows
 
-    with arrivals:
+    names = [participant.learner for participant in participants]
+    sending = nullcontext() if to is None else Alerts(context.run, to, names, online.warm_up)
+    with sending as alerts, arrivals:
         arrivals.start()
-        schedule = Schedule(context, stream, arrivals, participants, online.limit_seconds, threads)
+        schedule = Schedule(context, stream, arrivals, participants, online.limit_seconds, threads, alerts)
         for record in schedule.resume():
             stage.skipped += 1
             stage.records.append(record)
@@ -251,6 +308,7 @@ def _stream(
             limit = f"--limit-seconds {online.limit_seconds:g}"
             context.events.message(f"{participant.learner}: stopped early, at {limit}")
     stage.rows = arrivals.rows
+    of_alerts: Result = {} if alerts is None else {"alerts": alerts.about()}
     gpu = evidence_of([record for record in stage.records if "map_seconds" in record])
     if warning := warning_of(gpu.get("gpu", {})):
         context.events.message(warning)
@@ -260,5 +318,7 @@ def _stream(
         chunks=arrivals.chunks,
         nnz=arrivals.nnz,
         **schedule.grown(),
+        **of_alerts,
+        **arrivals.about(),
         learners={participant.learner: schedule.result(participant) for participant in participants},
     )

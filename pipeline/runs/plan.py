@@ -17,6 +17,7 @@ from pipeline.params import Params
 from pipeline.rows.block_sizes import cell_layout, packed_bytes
 from pipeline.rows.prepared import READ_BYTES
 from pipeline.running.worker_memory import PROCESS_BYTES, USABLE, refusal, size
+from pipeline.stages.calibrate import FIT_BYTES, is_asked
 from pipeline.training.runner import CellSizes
 from pipeline.training.train import runner_of
 
@@ -115,8 +116,11 @@ def make_plan(params: Params, value: Value, sizes: DataSizes, workers: int) -> P
         f"data: {sizes.rows_train:,} training and {sizes.rows_test:,} test rows x {sizes.columns:,} columns, "
         f"{'dense' if sizes.dense else 'sparse'}"
     )
-    own = _own_bytes(params, sizes)
-    parts = [_Part(3.0 * READ_BYTES, _kept_bytes(params, sizes, own))]
+    t = params.map.partitionings(params.map_options, value) if params.on_cells else 0
+    own = _own_bytes(params, sizes, t)
+    parts = [_Part(3.0 * READ_BYTES, _kept_bytes(sizes, own, t))]
+    if is_asked(params):
+        parts.append(_Part(*_calibrating(params, value, sizes, t)))
     if params.on_cells:
         parts += [_mapping(params, value, sizes, workers), _training_on_cells(params, value, sizes)]
     shared = max(part.memory for part in parts)
@@ -136,17 +140,17 @@ def make_plan(params: Params, value: Value, sizes: DataSizes, workers: int) -> P
     return Plan(lines, worker, int(output), heaviest if own[heaviest] > shared else "")
 
 
-def _own_bytes(params: Params, sizes: DataSizes) -> dict[str, int]:
+def _own_bytes(params: Params, sizes: DataSizes, t: int) -> dict[str, int]:
     """What training each learner takes beside what all take."""
     shapes = {"rows": Shape(sizes.rows_train, sizes.columns, None if sizes.dense else sizes.nnz, sizes.outputs)}
     if params.on_cells:
-        shapes["cells"] = Shape(sizes.rows_train, params.t, None, sizes.outputs)
+        shapes["cells"] = Shape(sizes.rows_train, t, None, sizes.outputs)
     return {name: LEARNERS[name].needed_bytes(params.of(name), shapes[LEARNERS[name].on]) for name in params.learners}
 
 
-def _kept_bytes(params: Params, sizes: DataSizes, own: Mapping[str, int]) -> float:
+def _kept_bytes(sizes: DataSizes, own: Mapping[str, int], t: int) -> float:
     """What models with rows in them take: one with a kernel may keep all rows."""
-    of_row = {"rows": sizes.row_bytes, "cells": 4.0 * params.t if params.on_cells else 0.0}
+    of_row = {"rows": sizes.row_bytes, "cells": 4.0 * t}
     return sum(
         min(needed, sizes.rows_train * (of_row[LEARNERS[name].on] + 8 * sizes.outputs)) for name, needed in own.items()
     )
@@ -154,7 +158,8 @@ def _kept_bytes(params: Params, sizes: DataSizes, own: Mapping[str, int]) -> flo
 
 def _mapping(params: Params, value: Value, sizes: DataSizes, workers: int) -> _Part:
     """Partitionings and cells."""
-    t, shape = params.t, MapShape(sizes.rows_train, sizes.columns, sizes.row_bytes, sizes.dense)
+    t = params.map.partitionings(params.map_options, value)
+    shape = MapShape(sizes.rows_train, sizes.columns, sizes.row_bytes, sizes.dense)
     rows = cell_layout(sizes.rows_train, t, params.shard_rows).shard_rows
     shard, tasks = rows * t * 4, -(-sizes.rows_train // rows) + -(-sizes.rows_test // rows)
     model, search = params.map.needed_bytes(params.map_options, value, shape)
@@ -170,7 +175,8 @@ def _mapping(params: Params, value: Value, sizes: DataSizes, workers: int) -> _P
 def _training_on_cells(params: Params, value: Value, sizes: DataSizes) -> _Part:
     """All learners on cells, by their runners."""
     most = params.map.n_cells(params.map_options, value)
-    cells, weights = packed_bytes(sizes.rows_train, params.t, most), params.t * most * 8 * sizes.outputs
+    t = params.map.partitionings(params.map_options, value)
+    cells, weights = packed_bytes(sizes.rows_train, t, most), t * most * 8 * sizes.outputs
     of = CellSizes(sizes.rows_train, sizes.outputs, cells, weights)
     needs = {
         name: runner_of(name).needs(params.of(name), of) for name in params.learners if LEARNERS[name].on == "cells"
@@ -183,6 +189,16 @@ def _training_on_cells(params: Params, value: Value, sizes: DataSizes) -> _Part:
     return _Part(max(needed for needed, _ in needs.values()), 2 * weights, lines)
 
 
+def _calibrating(params: Params, value: Value, sizes: DataSizes, t: int) -> tuple[float, float, tuple[str, ...]]:
+    """Training on most of the rows, in memory: twice what is learned from, and the weights."""
+    most = params.map.n_cells(params.map_options, value) if params.on_cells else 0
+    cells = packed_bytes(sizes.rows_train, t, most) if params.on_cells else 0
+    rows = sizes.row_bytes * sizes.rows_train if any(LEARNERS[name].on == "rows" for name in params.learners) else 0.0
+    held = min(FIT_BYTES, max(cells, rows))
+    weights = 3 * t * most * 8 * sizes.outputs if params.on_cells else 0
+    return 2 * held + weights, 0.0, (f"calibration: learns from {size(held)} in a task",)
+
+
 def largest_value(params: Params, rows_train: int) -> Value:
     """The largest value of the map that a run on so many rows may have; 0 without learners on cells."""
     if not params.on_cells:
@@ -190,13 +206,18 @@ def largest_value(params: Params, rows_train: int) -> Value:
     on_cells = [name for name in params.learners if LEARNERS[name].on == "cells"]
     found = [params.width(name, rows_train) for name in on_cells]
     if None in found and (search := params.map.search(params.map_options, min(rows_train, params.cv_rows))):
-        found.append(search.values[-1])
+        found += reversed(search.values)
     return largest_of(params, [value for value in found if value is not None])
 
 
 def largest_of(params: Params, values: Iterable[Value]) -> Value:
     """The value that makes the most cells, of several of the map of a run; 0 of none."""
-    return max(values, key=lambda value: params.map.n_cells(params.map_options, value), default=0)
+    return max(values, key=lambda value: _columns(params, value), default=0)
+
+
+def _columns(params: Params, value: Value) -> int:
+    """Columns of the features, at most."""
+    return params.map.partitionings(params.map_options, value) * params.map.n_cells(params.map_options, value)
 
 
 def least_plan(params: Params, data: ResolvedDataset, workers: int, *, stream: bool = False) -> Plan | None:

@@ -34,10 +34,9 @@ def cells(context: Context, fitted: Sequence[Fitted]) -> dict[str, Any]:
     for side in SIDES:
         rows = PreparedRows(store, side)
         n, dtype = rows.n_rows, np.dtype(rows.preparation.task.dtype)
-        layout = cell_layout(n, params.t, params.shard_rows)
         for model in fitted:
-            name = model.cells_name(side)
-            create_cells(store, name, n, params.t, layout, dtype)
+            name, layout = model.cells_name(side), cell_layout(n, model.t, params.shard_rows)
+            create_cells(store, name, n, model.t, layout, dtype)
             tasks += [
                 Task(
                     f"{side}-{model.label}-{start // layout.shard_rows:06d}",

@@ -8,10 +8,12 @@ from ikmap.cells import Cells
 from ikmap.learners.rows import Block
 from ikmap.model import Model
 from ikmap.rows import nbytes_of
+from ikmap.tasks import LearningTask
 from pipeline.rows.prepared import PreparedRows
 from pipeline.rows.values import check_values, kernel_in
 from pipeline.running.dispatch import Task
 from pipeline.running.stage import Context, Record, Stage
+from pipeline.stages.calibrate import reading_of
 from pipeline.storage.arrays import read
 from pipeline.storage.fitted import Fitted
 from pipeline.storage.models import MODELS, load_model
@@ -21,8 +23,15 @@ TASK_BYTES = 16 << 20
 """Stored cells that a task predicts, or one shard: to predict them takes no longer than a task's way to a worker."""
 
 
-def evaluate(context: Context, learner: str, fitted: Fitted | None, content_hash: str) -> dict[str, Any]:
+def evaluate(
+    context: Context, learner: str, fitted: Fitted | None, content_hash: str, reading_hash: str | None = None
+) -> dict[str, Any]:
     """Predict the test rows, by their cells where the learner works on cells.
+
+    Parameters
+    ----------
+    reading_hash : str, optional
+        Of what the stage :mod:`~pipeline.stages.calibrate` has found out.
 
     Returns
     -------
@@ -30,10 +39,11 @@ def evaluate(context: Context, learner: str, fitted: Fitted | None, content_hash
         The figures of the task (:meth:`~ikmap.tasks.LearningTask.figures`).
     """
     store = context.store
-    task = PreparedRows(store, "test").preparation.task
+    reading = reading_of(store, context.params, learner, reading_hash)
+    task = context.params.judged(learner, PreparedRows(store, "test").preparation.task).read_by(reading)
     n, step = _tasks_of(store, fitted)
     tasks = [
-        Task(f"test-{start:09d}", (store, learner, fitted, content_hash, start, min(start + step, n)))
+        Task(f"test-{start:09d}", (store, learner, fitted, content_hash, start, min(start + step, n), task))
         for start in range(0, n, step)
     ]
     stage = Stage(context, f"evaluate:{learner}", len(tasks))
@@ -53,7 +63,13 @@ def _tasks_of(store: Store, fitted: Fitted | None) -> tuple[int, int]:
 
 
 def tally_of_rows(
-    store: Store, learner: str, fitted: Fitted | None, content_hash: str, start: int, stop: int
+    store: Store,
+    learner: str,
+    fitted: Fitted | None,
+    content_hash: str,
+    start: int,
+    stop: int,
+    task: LearningTask,
 ) -> Record:
     """Task: predict some test rows and count what the task counts, such as right and wrong ones."""
     model: Any = load_model(store, f"{MODELS}/{learner}", Model, content_hash)
@@ -69,7 +85,7 @@ def tally_of_rows(
         size = codes.nbytes
         block = Block(Cells(codes, fitted.offsets(store)).packed(), targets)
     decision = model.decision_function(block.rows)
-    tally = test.preparation.task.tally_at(block.y, decision, test.numbers(start, stop))
+    tally = task.tally_at(block.y, decision, test.numbers(start, stop))
     return {
         "rows": stop - start,
         "bytes_read": int(size) + block.y.nbytes,

@@ -24,7 +24,7 @@ from pipeline.storage.store import Store
 
 
 def partition(context: Context, values: Sequence[Value]) -> dict[str, Any]:
-    """Fit the t partitionings for each value of the map's parameter.
+    """Fit the partitionings for each value of the map's parameter.
 
     Returns
     -------
@@ -62,7 +62,7 @@ def partition(context: Context, values: Sequence[Value]) -> dict[str, Any]:
         tasks = [Task(named(parameter, value), (context.store, params, value, n_threads)) for value in values]
         found = zip(values, stage.run(fit, tasks), strict=True)
     models = [
-        Fitted(params.partitioner, parameter, value, record["most_cells"], record["content_hash"])
+        Fitted(params.partitioner, parameter, value, record["most_cells"], record["content_hash"], record["t"])
         for value, record in found
     ]
     for model in models:
@@ -101,6 +101,7 @@ def fit(store: Store, params: Params, value: Value, n_threads: int = 1) -> Recor
         "bytes_written": model.nbytes,
         "outputs": [f"partitions/{label}"],
         "most_cells": int(np.diff(model.offsets).max()),
+        "t": model.n_partitions,
         "content_hash": content_hash,
     }
 

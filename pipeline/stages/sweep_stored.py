@@ -20,7 +20,7 @@ from pipeline.rows.row_weights import weigher
 from pipeline.running.dispatch import Task
 from pipeline.running.stage import Record, Stage
 from pipeline.stages.cells import create_cells
-from pipeline.stages.fit_parts import PARTS, fit_part, join_parts, part_tasks
+from pipeline.stages.fit_parts import PARTS, fit_part, is_in_parts, join_parts, part_tasks
 from pipeline.stages.select_rows import some_of, swept_rows
 from pipeline.storage.models import load_model
 from pipeline.storage.store import Store
@@ -32,13 +32,18 @@ MODEL, CELLS = f"{FOLDER}/model", f"{FOLDER}/cells"
 
 
 def prepare(stage: Stage, limit: Value, n_rows: int) -> None:
-    """Fit the map up to the last value of the sweeps, and map the rows to learn from: what sweeps have in common."""
+    """Fit the map up to the last value of the sweeps, and map the rows to learn from: what sweeps have in common.
+
+    Sweeps over fewer rows have all of that in memory: nothing is done.
+    """
     context = stage.context
     store, params = context.store, context.params
+    if not is_in_parts(params, n_rows):
+        return
     stage.run(fit_part, part_tasks(store, params, MODEL, limit, n_rows))
     (model,) = stage.run(join_parts, [Task("sweep-model", (store, params, MODEL, True))])
     train = PreparedRows(store, "train")
-    n = swept_rows(train.n_rows, n_rows, params.seed)[0].size
+    n = swept_rows(train, params, n_rows)[0].size
     layout = cell_layout(n, params.t, params.shard_rows)
     create_cells(store, CELLS, n, params.t, layout, np.dtype(train.preparation.task.dtype))
     tasks = [
@@ -61,7 +66,7 @@ def map_swept(store: Store, params: Params, content_hash: str, start: int, stop:
     """Task: map some of the rows that sweeps learn from, and write their shard."""
     train = PreparedRows(store, "train")
     model = load_model(store, MODEL, Partitions, content_hash)
-    numbers = swept_rows(train.n_rows, n_rows, params.seed)[0][start:stop]
+    numbers = swept_rows(train, params, n_rows)[0][start:stop]
     codes = np.empty((stop - start, model.n_partitions), dtype=np.int32)
     labels = np.empty(stop - start, dtype=train.preparation.task.dtype)
     step, read = max(1, READ_BYTES // train.row_bytes), 0
@@ -83,7 +88,7 @@ def stored_sweep(store: Store, params: Params, name: str, n_rows: int) -> tuple[
     """What a learner's sweep is given: rows to learn from, which are read as it goes, rows held out, and the splits."""
     train = PreparedRows(store, "train")
     task = train.preparation.task
-    fit, outside = swept_rows(train.n_rows, n_rows, params.seed)
+    fit, outside = swept_rows(train, params, n_rows)
     held: Any = train.take(some_of(outside, HELD_OUT))
     model = load_model(store, MODEL, Partitions, store.need(MODEL)["content_hash"])
     nobody = held.rows[:0]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -29,6 +30,8 @@ class Fitted:
         Of all partitionings, the most that one has.
     content_hash : str
         Of the stored model; tasks refuse any other.
+    t : int
+        Partitionings, which is how many integers a row has.
     grown : bool
         It is the map at the end of a stream, with which it grew.
     """
@@ -38,11 +41,17 @@ class Fitted:
     value: Value
     most_cells: int
     content_hash: str
+    t: int
     grown: bool = False
 
     def __post_init__(self) -> None:
         if isinstance(self.value, list):  # as JSON has it
             object.__setattr__(self, "value", tuple(self.value))
+
+    @classmethod
+    def of(cls, fields: Mapping[str, Any], t: int) -> Self:
+        """From its fields in a manifest; those of earlier versions do not have t."""
+        return cls(**{"t": t, **fields})
 
     @property
     def label(self) -> str:

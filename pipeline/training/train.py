@@ -60,5 +60,5 @@ def train(
 def fills_cluster(context: Context, learner: str, fitted: Fitted) -> bool:
     """Whether a learner sends tasks to every worker in rounds, which another learner's tasks would delay."""
     n = PreparedRows(context.store, "train").n_rows
-    cells_bytes = packed_bytes(n, context.params.t, fitted.most_cells)
+    cells_bytes = packed_bytes(n, fitted.t, fitted.most_cells)
     return runner_of(learner).fills_cluster(context.params.of(learner), cells_bytes)

@@ -45,7 +45,7 @@ def solve_whole(
 ) -> Record:
     """Task: solve all one-vs-rest problems, where they are few, and store the model."""
     fit, rows, read = _solve(store, params, learner, fitted, len(classes), None, solver)
-    stored = store_model(store, params, learner, classes, [fit])
+    stored = store_model(store, params, learner, classes, [fit], fitted.t)
     return {**stored, "rows": rows, "bytes_read": read, "certificate": certificate(fit)}
 
 
@@ -102,7 +102,7 @@ def store_solution(store: Store, learner: str, number: int, fit: SVMFit) -> Reco
     }
 
 
-def merge_classes(store: Store, params: Params, learner: str, classes: list[Any], names: list[str]) -> Record:
+def merge_classes(store: Store, params: Params, learner: str, classes: list[Any], names: list[str], t: int) -> Record:
     """Task: make one model of the solutions of all groups."""
     fits = []
     for name in names:
@@ -110,12 +110,12 @@ def merge_classes(store: Store, params: Params, learner: str, classes: list[Any]
         fields: dict[str, Any] = {**arrays, **{key: np.array(attributes[key]) for key in OF_PROBLEMS}}
         fields |= {key: attributes[key] for key in OF_TARGETS}
         fits.append(SVMFit(**fields, alphas=np.empty((fields["problems"].size, 0)), history=()))
-    return store_model(store, params, learner, classes, fits)
+    return store_model(store, params, learner, classes, fits, t)
 
 
-def store_model(store: Store, params: Params, learner: str, classes: list[Any], fits: list[SVMFit]) -> Record:
-    """Store the model that solutions of all problems make."""
-    model = svm_model(fits, classes, svm_params(params, learner), divisor=math.sqrt(params.t))
+def store_model(store: Store, params: Params, learner: str, classes: list[Any], fits: list[SVMFit], t: int) -> Record:
+    """Store the model that solutions of all problems make, on cells of t partitionings."""
+    model = svm_model(fits, classes, svm_params(params, learner), divisor=math.sqrt(t))
     output = f"{MODELS}/{learner}"
     return {
         "bytes_read": model.nbytes,

@@ -55,7 +55,7 @@ class DualRunner(Runner):
         assert fitted is not None
         store, params, rows = context.store, context.params, lesson.rows
         classes, k = rows.preparation.task.classes, rows.preparation.task.outputs
-        cells_bytes = packed_bytes(rows.n_rows, params.t, fitted.most_cells)
+        cells_bytes = packed_bytes(rows.n_rows, fitted.t, fitted.most_cells)
         solver = choose_solver(cells_bytes, asked.solver)
         details: dict[str, Any] = {"solver": solver}
         groups = self._groups(k, solver)
@@ -73,7 +73,7 @@ class DualRunner(Runner):
                 for i, group in enumerate(groups)
             ]
             solved = stage.run(solve_classes, tasks)
-        (record,) = solved if "content_hash" in solved[0] else _merge(stage, learner, classes, len(groups))
+        (record,) = solved if "content_hash" in solved[0] else _merge(stage, learner, classes, len(groups), fitted.t)
         details |= sum_up([task["certificate"] for task in solved])
         if solver == "distributed":
             details["rounds"] = details["iterations"]
@@ -119,9 +119,8 @@ class DualRunner(Runner):
         return {"solver": "block", "parts": None}
 
 
-def _merge(stage: Stage, learner: str, classes: list[Any], n_groups: int) -> list[Record]:
+def _merge(stage: Stage, learner: str, classes: list[Any], n_groups: int, t: int) -> list[Record]:
     """Make one model of the solutions of all groups."""
     names = [solved_name(learner, i) for i in range(n_groups)]
-    return stage.run(
-        merge_classes, [Task("merge", (stage.context.store, stage.context.params, learner, classes, names))]
-    )
+    context = stage.context
+    return stage.run(merge_classes, [Task("merge", (context.store, context.params, learner, classes, names, t))])

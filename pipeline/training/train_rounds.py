@@ -59,7 +59,7 @@ class RoundsRunner(Runner):
     def train(self, lesson: Lesson) -> dict[str, Any]:
         fitted, context = lesson.fitted, lesson.context
         assert fitted is not None
-        solver = choose(lesson.options.solver, packed_bytes(lesson.rows.n_rows, context.params.t, fitted.most_cells))
+        solver = choose(lesson.options.solver, packed_bytes(lesson.rows.n_rows, fitted.t, fitted.most_cells))
         if solver == "distributed":
             stage = lesson.stage(None)
             folder = context.run.task_record(stage.name, "rounds").with_suffix("")

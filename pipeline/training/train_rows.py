@@ -71,7 +71,7 @@ def fit_rows(
     block = block._replace(sample_weight=weigher(params, learner, task)(block.y))
     limit, most = worker_limit(), None
     method, options = whole_learner(learner), params.of(learner)
-    columns, nnz = (params.t, None) if fitted is not None else (train.preparation.n_columns, getattr(rows, "nnz", None))
+    columns, nnz = (fitted.t, None) if fitted is not None else (train.preparation.n_columns, getattr(rows, "nnz", None))
     shape = Shape(train.n_rows, columns, nnz, task.outputs)
     if limit is not None and method.working_set:
         memory = USABLE * limit - PROCESS_BYTES

@@ -19,7 +19,8 @@ import pytest
 
 from flows.cli import run_command
 from flows.options import page as options_page
-from flows.options.batch import BatchOptions, OnlineOptions
+from flows.options.batch import BatchOptions
+from flows.options.online import OnlineOptions
 from flows.options.reproduce import ReproduceOptions
 from flows.options.score import ScoreOptions
 from flows.runs.batch import batch_params
@@ -52,11 +53,14 @@ def test_methods_cannot_have_options_with_names_of_the_commands_own() -> None:
 BATCH = BatchOptions(
     input="s3://bucket/my data.csv", test_input="-odd.csv", format="csv", label="it's", columns=7,
     scale="minmax", task="binary", data_dir="data", partitioner="iforest", max_depth="log2", t=17, psi=64,
-    cv_rows=500, search="full", budget=60.0,
+    cv_rows=500, search="full", budget=60.0, select_by="roc_auc", calibration="isotonic",
+    threshold_for="cost:5:1", split_by="time:day", importance=True,
     learner=("ogd", "logistic", "svm", "nogd", "adaraker", "chi2-linear", "idk"), C=0.25, loss="hinge",
     tol=1e-2, eta=2.0, feature_scale="raw", order="file", kernel="gaussian", gamma="auto", b=50, rank=7,
     points="violators", average=True, features=9, decay=0.5, flavour="script", online_loss="logistic", sigma_is="width",
     chi2_order=1, class_weight="balanced", solver="distributed", parts=5, seed=3, run_dir="runs/x", fresh=True,
+    above=3.5, drop=("q",), id="who", missing=("NA", "-"), category=("c", "d"), columns_plan="plan.toml",
+    encode_numbers="quantile", encode_categories="onehot", encode_times="cycles",
     inliers=("11", "b"), alert_rate=0.2, half_life=50.0,
     shard_rows=1000, device="gpu", cluster="slurm", cluster_option=("queue=a", "prologue=x y"), workers=2,
     memory_limit="4GB", explain=True, no_dask_report=True, debug=True, quiet=True,
@@ -67,6 +71,7 @@ DATASET = BatchOptions(
     test_size=0.5,
     partitioner="gcws",
     p=2.0,
+    bits=512,
     code="0-bit",
     learner=("svr", "kernel-svm"),
     epsilon=0.25,
@@ -74,9 +79,28 @@ DATASET = BatchOptions(
     kernel="egmm",
     le=2.0,
 )
-TREES = BatchOptions(dataset="a9a", partitioner="mondrian", lifetime=2.5)
+TREES = BatchOptions(
+    dataset="a9a", partitioner="mondrian", lifetime=2.5, learner=("quantile",), quantiles="0.1,0.9", task="regression"
+)
+NORMA = BatchOptions(
+    dataset="a9a", task="novelty", learner=("norma",), nu=0.25, schedule="horizon", horizon=9000, regularization=0.0,
+    clip_rho=True, iterate="last",
+)  # fmt: skip
+NUMBERS = BatchOptions(dataset="a9a", learner=("norma",), threshold=2.0, offset="yes")
+DUAL = BatchOptions(dataset="a9a", learner=("norma-dual",), truncation=0.25)
+SAMPLES = (BATCH, DATASET, TREES, NORMA, NUMBERS, DUAL)
 ONLINE = OnlineOptions(
-    input="x.csv", label="y", learner=("nogd",), initial=10, block_rows=7, limit_seconds=2.5, order="file"
+    input="x.csv",
+    label="y",
+    learner=("idk",),
+    initial=10,
+    block_rows=7,
+    limit_seconds=2.5,
+    order="file",
+    alerts="-",
+    warm_up=5,
+    drift="adwin",
+    drift_delta=0.1,
 )
 SCORE = ScoreOptions(
     model="runs/x", learner="svm", input="new.npy", format="npy", label="y", output="out.parquet",
@@ -113,7 +137,7 @@ def test_a_password_is_refused_and_not_shown(address: str, tmp_path: Path) -> No
 
 def test_samples_leave_no_option_at_its_default():
     for name, spec in BatchOptions.specs().items():
-        assert [getattr(sample, name) for sample in (BATCH, DATASET, TREES)] != [spec.default] * 3, name
+        assert [getattr(sample, name) for sample in SAMPLES] != [spec.default] * len(SAMPLES), name
     for sample in (SCORE, REPRODUCE):
         assert [
             n
@@ -124,8 +148,20 @@ def test_samples_leave_no_option_at_its_default():
 
 @pytest.mark.parametrize(
     "options",
-    [BatchOptions(), BATCH, DATASET, TREES, OnlineOptions(), ONLINE, SCORE, REPRODUCE],
-    ids=["default batch", "batch", "data set", "trees", "default online", "online", "score", "reproduce"],
+    [BatchOptions(), *SAMPLES, OnlineOptions(), ONLINE, SCORE, REPRODUCE],
+    ids=[
+        "default batch",
+        "batch",
+        "data set",
+        "trees",
+        "novelty",
+        "numbers",
+        "dual",
+        "default online",
+        "online",
+        "score",
+        "reproduce",
+    ],
 )
 def test_round_trips(options):
     kind = type(options)
@@ -146,7 +182,7 @@ def test_command_names_only_what_is_not_default():
 def test_defaults():
     options = BatchOptions.parse([])
     assert (options.t, options.psi, options.learner, options.test_size) == (100, "auto", ("svm", "ogd"), 0.2)
-    assert (options.eta, options.C, options.seed, options.cluster) == (0.5, None, 0, "local")
+    assert (options.eta, options.C, options.seed, options.cluster) == (None, None, 0, "local")
     assert (options.partitioner, options.map, options.cv_rows, options.workers) == ("auto", "anne", 20_000, None)
 
 
@@ -231,7 +267,7 @@ def test_bad_command_line_is_one_line(argv, found, expected):
         ("--C 2", "--C 2.0: found flows.online", "flows.batch with one of svm, logistic"),
         ("--chi2-order 1", "--chi2-order 1: found flows.online", "flows.batch with chi2-linear"),
         ("--b 7", "--b 7: found --learner ogd", "expected nogd"),
-        ("--kernel gaussian", "--kernel gaussian: found --learner ogd", "one of kernel-ogd, nogd"),
+        ("--kernel gaussian", "--kernel gaussian: found --learner ogd", "one of kernel-ogd, norma-dual, nogd"),
         ("--initial 10 --test-size 0.3", "--initial and --test-size: found both", "one of them"),
         ("--learner svm", "--learner: found 'svm'", "one of ogd"),
     ],
@@ -254,10 +290,13 @@ GIVEN: dict[str, dict[str, object]] = {
     "gamma": {"gamma": 0.5}, "b": {"b": 50}, "rank": {"rank": 5}, "points": {"points": "violators"},
     "average": {"average": True}, "features": {"features": 9}, "decay": {"decay": 0.1},
     "flavour": {"flavour": "script"}, "online_loss": {"online_loss": "logistic"}, "sigma_is": {"sigma_is": "width"},
-    "code": {"partitioner": "gcws", "code": "0-bit"},
+    "code": {"partitioner": "gcws", "code": "0-bit"}, "bits": {"partitioner": "gcws", "bits": 300},
     "chi2_order": {"chi2_order": 2}, "alert_rate": {"alert_rate": 0.1}, "half_life": {"half_life": 100.0},
     "lifetime": {"partitioner": "mondrian", "lifetime": 0.5},
-    "p": {"partitioner": "gcws", "p": 1.0}, "le": {"kernel": "egmm", "le": 2.0},
+    "nu": {"nu": 0.3}, "schedule": {"schedule": "root"}, "horizon": {"schedule": "horizon", "horizon": 100},
+    "regularization": {"regularization": 0.5}, "offset": {"offset": "no"}, "threshold": {"threshold": 2.0},
+    "truncation": {"truncation": 0.1}, "clip_rho": {"clip_rho": True}, "iterate": {"iterate": "mean"},
+    "quantiles": {"quantiles": "0.1,0.9"}, "p": {"partitioner": "gcws", "p": 1.0}, "le": {"kernel": "egmm", "le": 2.0},
 }  # fmt: skip
 
 
@@ -368,7 +407,7 @@ def test_bad_value_in_python_is_refused_too():
         BatchOptions(t=None)
 
 
-@pytest.mark.parametrize("name", ["p.csv", "P.CSV", "s3://bucket/p.json", "p.npy", "p.parquet.gz"])
+@pytest.mark.parametrize("name", ["p.tsv", "P.TXT", "s3://bucket/p.json", "p.npy", "p.parquet.gz"])
 def test_scores_are_not_written_under_the_name_of_another_format(name):
     said = refused(["--model", "runs/a", "--input", "b.csv", "--output", name], ScoreOptions)
     assert said.startswith(f"--output {name}: found the name of another format, expected one in .parquet")

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from flows.options.batch import BatchOptions, CommonOptions, OnlineOptions
+from flows.options.batch import BatchOptions, CommonOptions
 from flows.options.kinds import Pairs
+from flows.options.online import OnlineOptions
 from flows.options.reproduce import ReproduceOptions
 from flows.options.score import ScoreOptions
 from ikmap.methods.kinds import Choice, Integer, Names, OneOrMore, Real, Several

@@ -116,6 +116,27 @@ def tree_cells(X: np.ndarray, trees: list[Split | Leaf]) -> np.ndarray:
     return codes
 
 
+def shallow_cells(X: np.ndarray, trees: list[Split | Leaf], max_depth: int) -> np.ndarray:
+    """The same, where what lies below a depth is left out; cells are numbered as they come to be, level by level."""
+    codes = np.empty((X.shape[0], len(trees)), dtype=np.int32)
+    for i, tree in enumerate(trees):
+        cells: list[tuple[Split | Leaf, np.ndarray]] = [(tree, np.arange(X.shape[0]))]
+        of_level = [0]
+        for _ in range(max_depth):
+            children: list[int] = []
+            for number in of_level:
+                node, rows = cells[number]
+                if isinstance(node, Split):
+                    below = X[rows, node.feature] < node.threshold
+                    cells[number] = (node.left, rows[below])
+                    cells.append((node.right, rows[~below]))
+                    children += [number, len(cells) - 1]
+            of_level = children
+        for number, (_, rows) in enumerate(cells):
+            codes[rows, i] = number
+    return codes
+
+
 def preorder(tree: Split | Leaf) -> list[Split | Leaf]:
     """The nodes of a tree: each before its left branch, and that before its right one."""
     if isinstance(tree, Leaf):

@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 import zarr
 
-from flows.options.batch import BatchOptions, OnlineOptions
+from flows.options.batch import BatchOptions
+from flows.options.online import OnlineOptions
 from flows.options.score import ScoreOptions
 from flows.runs.batch import batch_params, find_data, identity, sources_of
 from flows.runs.online import online_identity, online_params
@@ -114,7 +115,6 @@ class Command:
         options, events = self.options, heard or Heard()
         data, params = find_data(options, events), batch_params(options)
         sources = sources_of(data)
-        online = isinstance(options, OnlineOptions)
         more = online_identity(options) if isinstance(options, OnlineOptions) else {}
         held = RunDirectory(directory, {**identity(params, data, sources), **more})
         if held.repaired:
@@ -127,8 +127,8 @@ class Command:
             check_models(held, events.message)
             if (metrics := held.metrics(events.message)) is not None:
                 return metrics
-            if online:
-                return run_online(context, data, asked, online_params(options), call=call)  # type: ignore[arg-type]
+            if isinstance(options, OnlineOptions):
+                return run_online(context, data, asked, online_params(options), alerts=options.alerts, call=call)
             return run_batch(context, data, asked, call=call)
         finally:
             held.close()

@@ -33,7 +33,8 @@ import numpy as np
 import pyarrow.parquet as pq
 import zarr
 
-from flows.options.batch import BatchOptions, OnlineOptions
+from flows.options.batch import BatchOptions
+from flows.options.online import OnlineOptions
 from flows.options.score import ScoreOptions
 from ikmap.cells import Cells
 from pipeline.storage.durable import read_json

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 import zarr
 
-from flows.options.batch import BatchOptions, OnlineOptions
+from flows.options.batch import BatchOptions
+from flows.options.online import OnlineOptions
 from flows.options.score import ScoreOptions
 from pipeline.errors import InputError
 from pipeline.runs.trained import load_run

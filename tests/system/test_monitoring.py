@@ -22,7 +22,8 @@ from distributed import Client
 import cluster.targets
 from cluster import ClusterHandle, certificates, connect
 from cluster.targets import targets
-from flows.options.batch import BatchOptions, OnlineOptions
+from flows.options.batch import BatchOptions
+from flows.options.online import OnlineOptions
 from flows.options.score import ScoreOptions
 from flows.runs import batch as run_batch
 from flows.runs import online as run_online

@@ -12,7 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 from sklearn.metrics import r2_score
 
-from flows.options.batch import BatchOptions, OnlineOptions
+from flows.options.batch import BatchOptions
+from flows.options.online import OnlineOptions
 from flows.options.score import ScoreOptions
 from flows.score import result_lines
 from ikmap.learners.ridge import sums
@@ -22,7 +23,7 @@ from pipeline.errors import InputError
 from pipeline.readers.feed import Arrival
 from pipeline.rows.prepared import Preparation
 from pipeline.runs.trained import load_run
-from pipeline.streams.intake import check
+from pipeline.streams.arrived import check
 from pipeline.training import train_rounds
 from tests.support.metrics import check_metrics
 from tests.support.one_process import Command, one_process, results, score_file

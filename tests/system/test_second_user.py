@@ -25,7 +25,8 @@ from distributed import Client, Future, LocalCluster
 
 from cluster import certificates, connect
 from cluster.closed import METRICS, PAGES
-from flows.options.batch import BatchOptions, OnlineOptions
+from flows.options.batch import BatchOptions
+from flows.options.online import OnlineOptions
 from flows.runs import batch as run_batch
 from flows.runs import online as run_online
 from pipeline.watching.events import QuietProgress

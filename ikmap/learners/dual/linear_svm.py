@@ -22,6 +22,7 @@ from ikmap.learners.dual.block_reader import BlockReader
 from ikmap.learners.dual.class_descent import ClassProblems, descend_classes
 from ikmap.learners.dual.descent import Problem, descend
 from ikmap.learners.dual.dual_variables import DualVariables
+from ikmap.learners.dual.occurring import only_occurring
 from ikmap.learners.dual.progress import Progress
 from ikmap.learners.dual.regression_problem import RegressionProblem, moments, standardisation
 from ikmap.learners.dual.svm_params import SVMParams as SVMParams
@@ -237,14 +238,18 @@ def _fit_in_memory(
 ) -> SVMFit:
     """Solve the problem of two classes, or those of more together."""
     assert reader.columns is not None
-    block = reader[0]
+    block, columns = reader[0], reader.columns
+    # No more bytes than the weights of one problem take, whichever are solved here: so the bits are the same.
+    occurring = only_occurring(block.rows, columns, 8 * columns)
+    if occurring is not None:
+        block, columns = block._replace(rows=occurring[0]), occurring[1].size
     alphas = np.zeros((len(numbers), block.y.size)) if alpha0 is None else alpha0.copy()
     what: Any = {
         "block": block,
         "class_cost": class_cost,
         "loss": LOSSES[params.loss],
         "bias": float(params.fit_intercept),
-        "n_columns": reader.columns,
+        "n_columns": columns,
     }
     how: Any = {
         "tol": params.tol,
@@ -259,6 +264,9 @@ def _fit_in_memory(
     else:
         w, history = descend(Problem(positive=1, **what), alphas[0], **how)
         coef, intercept, histories = w[:-1, None], w[-1:], [history]
+    if occurring is not None:
+        found, coef = coef, np.zeros((reader.columns, len(numbers)))
+        coef[occurring[1]] = found
     return solution(numbers, coef, intercept, alphas, np.count_nonzero(alphas > 0, axis=1), histories, params)
 
 

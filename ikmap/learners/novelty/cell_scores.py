@@ -95,3 +95,16 @@ class CellDepths(CellScores):
     def score(self, rows: Cells) -> np.ndarray:
         found: np.ndarray = np.exp2(-self.mean(rows))
         return found
+
+
+@dataclass(frozen=True, eq=False)
+class NoveltyByWeights(CellScores):
+    """A learned function of cells: the table has its weights, and the score is less the function.
+
+    Source: Kivinen, Smola and Williamson, Online Learning with Kernels, NIPS 2001, section 3 (novelty detection).
+    """
+
+    kind: ClassVar[str] = "novelty-by-weights"
+
+    def score(self, rows: Cells) -> np.ndarray:
+        return -self.mean(rows)

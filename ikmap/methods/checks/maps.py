@@ -23,6 +23,8 @@ def checks_of_map(one: Map) -> Iterator[tuple[str, Callable[[], None]]]:
     yield "the same cells for dense and sparse rows", partial(_dense_is_sparse, one)
     if one.grows(_small(one)):
         yield "growing", partial(_growing, one)
+    if one.sweeps(_small(one)):
+        yield "splits of its cells", partial(check_splits, one, _small(one))
 
 
 def _fitted(one: Map, dense: bool, seed: int = SEED, n_threads: int = 1, value: Any = None) -> Any:
@@ -69,6 +71,23 @@ def _path(one: Map, dense: bool) -> None:
         model = _fitted(one, dense, value=value)
         same(whole.codes, model.cells(X, 1).codes, f"cells of the path at {value}")
         same(few.codes, whole.codes[:9], f"cells of few rows of the path at {value}")
+
+
+def check_splits(one: Map, options: Any) -> None:
+    """Refuse a map whose cells after the splits of a sweep are not those of a fit for the value."""
+    X = rows_to_check(n=N + 30)
+    search = one.search(options, N)
+    assert search is not None
+    start, splits = one.events(options, search.values[-1], SEED, X[:N], [X[:N], X])
+    codes, left = [cells.codes.copy() for cells in start], list(splits)
+    values = [split.value for split in left]
+    true(values == sorted(values), "events: found values that do not ascend")
+    for value in search.values[:4]:
+        while left and left[0].value <= value:
+            left.pop(0).apply(codes)
+        model = one.fit(options, value, Sample(N, D, None, X[:N].__getitem__, SEED), 1)
+        for found, rows in zip(codes, (X[:N], X), strict=True):
+            same(found, model.cells(rows, 1).codes, f"cells after the splits up to {value}")
 
 
 def _dense_is_sparse(one: Map) -> None:

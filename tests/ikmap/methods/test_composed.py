@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from flows.options.batch import BatchOptions, OnlineOptions
+from flows.options.batch import BatchOptions
+from flows.options.online import OnlineOptions
 from ikmap import IsolationKernelMap
 from ikmap.cells import in_wider_layout
 from ikmap.device import Host
@@ -199,7 +200,7 @@ def test_what_cannot_be_is_refused_in_a_line(words: str, said: str) -> None:
 def test_learners_that_cannot_go_on_as_cells_become_more_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(MAPS, BINS.name, BINS)
     assert isinstance(map_of(f"anne,{BINS.name}"), Composed)
-    monkeypatch.setattr("flows.options.batch.OnlineOptions.map", property(lambda _: f"anne,{BINS.name}"))
+    monkeypatch.setattr("flows.options.online.OnlineOptions.map", property(lambda _: f"anne,{BINS.name}"))
     with pytest.raises(InputError, match=rf"found --partitioner anne,{BINS.name}, whose cells become more"):
         OnlineOptions(input="rows.csv", learner=("ogd-dual",))
 

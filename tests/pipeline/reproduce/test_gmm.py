@@ -66,6 +66,22 @@ def test_the_best_of_the_grid_is_that_of_a_loop_over_it() -> None:
     json.dumps(found)
 
 
+def test_two_parameters_are_combined_at_the_p_that_cross_validation_chooses_for_one() -> None:
+    X, y = rows(120)
+    ps = [0.1, 0.4, 0.9, 2.0, 7.0]
+    asked: dict[str, Any] = {"kernel": "p-gamma-gmm", "grid": {"p": [1.0, 30.0], "gamma": [1.0, 2.0]}, "cv_each": 1}
+    found = best_on_test(X, y, None, {**asked, "first": {"kernel": "pgmm", "grid": {"p": ps}}}, 5, 0)
+    alone = best_on_test(X, y, None, {"kernel": "pgmm", "grid": {"p": ps}, "cv_each": 1}, 5, 0)
+    best = alone["cv"]["chosen"]["p"]
+    assert best in ps
+    combined = [list(pair) for pair in product(sorted([1.0, 30.0, best]), [1.0, 2.0])]
+    assert found["grid"]["values"] == combined
+    at = combined.index([best, 1.0])
+    assert found["grid"]["accuracy"][at] == alone["grid"]["accuracy"][ps.index(best)]
+    # The folds are the same, so where gamma adds nothing, the choice is the same, too.
+    assert found == best_on_test(X, y, None, {**asked, "grid": {**asked["grid"], "p": sorted([1.0, 30.0, best])}}, 5, 0)
+
+
 def test_halves_are_those_of_the_shuffle_for_every_kernel_and_rows_may_be_fewer() -> None:
     X, y = rows(61, 3)
     X = np.c_[X, np.eye(3)[y]]

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from flows.options.batch import BatchOptions, OnlineOptions
+from flows.options.batch import BatchOptions
+from flows.options.online import OnlineOptions
 from flows.options.reproduce import ReproduceOptions
 from pipeline.datasets.registry import load_registry
 from pipeline.errors import InputError

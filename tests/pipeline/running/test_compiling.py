@@ -13,11 +13,13 @@ import numpy as np
 import pytest
 
 from cluster import ClusterHandle, connect
-from flows.options.batch import BatchOptions, OnlineOptions
+from flows.options.batch import BatchOptions
+from flows.options.online import OnlineOptions
 from flows.options.score import ScoreOptions
 from flows.runs.batch import run as run_batch
 from flows.runs.online import run as run_online
 from flows.runs.score import run as run_score
+from ikmap._compiled import LOOPS, parsed
 from pipeline.running import compile as command
 from pipeline.running import compiling
 from pipeline.running.compiling import Job, Progress, missing, needed, prepare, words_of
@@ -257,3 +259,14 @@ def test_the_installation_compiles_what_the_default_run_needs() -> None:
     asked = {(job.name, job.signatures) for job in needed(words)}
     default = words_of(params_for(C="auto"), dense=True, task={"multiclass"})
     assert {(job.name, job.signatures) for job in needed(default)} <= asked
+
+
+def test_declared_signatures_have_a_type_for_each_argument() -> None:
+    compiling._import_loops()
+    wrong = {
+        loop.name: signature
+        for loop in LOOPS.values()
+        for signature in loop.variants
+        if len(parsed(signature)) != loop.dispatcher.py_func.__code__.co_argcount
+    }
+    assert wrong == {}

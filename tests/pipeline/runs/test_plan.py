@@ -155,7 +155,7 @@ n, d, t, psi, partitioner, classes = *map(int, sys.argv[2:6]), sys.argv[6], int(
 store = Store(Path(sys.argv[1]) / "store.zarr")
 import distributed  # as every worker has
 params = params_for(t=t, psi=psi, partitioner=partitioner, learners=("svm", "ogd"))
-fitted = Fitted(partitioner, "psi", psi, psi, fit(store, params, psi)["content_hash"])
+fitted = Fitted(partitioner, "psi", psi, psi, fit(store, params, psi)["content_hash"], t)
 layout = cell_layout(n - 100, t)
 create_cells(store, fitted.cells_name("train"), n - 100, t, layout, np.dtype(np.int32))
 for start in range(0, n - 100, layout.shard_rows):

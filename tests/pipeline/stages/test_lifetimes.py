@@ -96,8 +96,9 @@ def test_classification_by_sweeps_and_by_the_grid_also_after_a_kill(
     check_metrics(tmp_path / "whole")
     assert metrics["selection"]["swept"].keys() == {"svm", "logistic"}
     assert metrics["selection"]["chosen"].keys() == set(learners)
+    larger = max(metrics["data"]["class_counts_train"]) / metrics["data"]["rows_train"]
     for name in learners:
-        assert metrics["learners"][name]["accuracy"] > 0.7
+        assert metrics["learners"][name]["accuracy"] > larger + 0.1
 
 
 def test_sweeps_over_rows_that_are_stored_also_after_kills(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

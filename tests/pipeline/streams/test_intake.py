@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from cluster import ClusterHandle
-from flows.options.batch import OnlineOptions
+from flows.options.online import OnlineOptions
 from flows.runs.online import check_unbounded, is_unbounded
 from ikmap.tasks.classification import Classification
 from pipeline.datasets.registry import ResolvedDataset

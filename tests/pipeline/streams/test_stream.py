@@ -17,7 +17,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from cluster import ClusterHandle
-from flows.options.batch import OnlineOptions
+from flows.options.online import OnlineOptions
 from ikmap.learners.linear_model import decision_to_index
 from ikmap.methods import LEARNERS as ALL_LEARNERS
 from ikmap.methods import Sample, stream_learner

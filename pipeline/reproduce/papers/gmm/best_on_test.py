@@ -45,6 +45,8 @@ def best_on_test(
     columns : sequence of str or None
     options : mapping
         ``kernel``, a name of :data:`ikmap.methods.KERNELS`; ``grid``, a mapping of its parameters to their values;
+        ``first``, the kernel and grid of another kernel, with what cross-validation chooses of which ``grid`` is
+        enlarged; ``cv_each``, at every so manieth value of a parameter cross-validation looks;
         ``drop``, names of columns to leave out; ``noise``, a level of :mod:`~pipeline.reproduce.papers.gmm.noise`;
         ``rows``, how many rows are in each half.
     seed, repeat : int
@@ -62,15 +64,19 @@ def best_on_test(
     n_classes = int(target.max()) + 1
     train, truth = y[:half], y[half:]
     folds = generator(seed, CV, repeat).permutation(half) % FOLDS
-    names = tuple(options["grid"])
+    asked = dict(options["grid"])
+    if "first" in options:
+        for name, value in _chosen_first(options["first"], X[:half], train, n_classes, folds).items():
+            asked[name] = sorted({*asked[name], value})
+    names = tuple(asked)
     tried: list[Values] = []
     accuracies: list[list[float]] = []
     crossed: dict[Values, np.ndarray] = {}
     converged = np.zeros(len(CS))
     least: dict[str, float] = {}
     best = -1.0
-    thin = {name: list(values)[:: options.get("cv_each", CV_EACH)] for name, values in options["grid"].items()}
-    for chosen, K in kernels_of(options["kernel"], names, options["grid"], X[:half], X[half:]):
+    thin = {name: list(values)[:: options.get("cv_each", CV_EACH)] for name, values in asked.items()}
+    for chosen, K in kernels_of(options["kernel"], names, asked, X[:half], X[half:]):
         path = fit_kernel_svm_path(K[:, :half], train, n_classes, CS)
         right = 100.0 * (path.predict(K[:, half:].T) == truth).mean(axis=1)
         tried.append(chosen)
@@ -149,6 +155,20 @@ def kernels_of(
             else:
                 values = np.hstack([kernel.matrix(learned), kernel.matrix(learned, tested)])
             yield tuple(numbers[one] for one in names), values
+
+
+def _chosen_first(
+    first: Mapping[str, Any], learned: np.ndarray, y: np.ndarray, n_classes: int, folds: np.ndarray
+) -> dict[str, float]:
+    """Parameters of a kernel that cross-validation on the training rows chooses, of its whole grid."""
+    names = tuple(first["grid"])
+    best = -1.0
+    found: Values = ()
+    for chosen, K in kernels_of(first["kernel"], names, first["grid"], learned, learned[:1]):
+        right = float(_cross_validated(K[:, : y.size], y, n_classes, folds).max())
+        if right > best:
+            best, found = right, chosen
+    return dict(zip(names, found, strict=True))
 
 
 def _cross_validated(K: np.ndarray, y: np.ndarray, n_classes: int, folds: np.ndarray) -> np.ndarray:

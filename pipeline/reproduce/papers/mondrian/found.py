@@ -38,6 +38,10 @@ def against_M(options: Options, parts: Parts) -> Table:
     for name in parts[0]["curves"]:
         lines.append((name, *(spread([part["curves"][name][i] for part in parts]) for i in range(len(options["M"])))))
     blank = [""] * (len(options["M"]) - 1)
+    for M, errors in zip(
+        options["beyond"], zip(*(part["beyond"] for part in parts if part["beyond"]), strict=True), strict=False
+    ):
+        lines.append((f"mondrian, M = {M:,}, one split", f"{np.mean(errors):.2f}", *blank))
     lines.append((f"exact, lifetime {options['lifetime']:g}", spread([part["error"] for part in parts]), *blank))
     chosen = ", ".join(f"{part['validated'][0]:g}" for part in parts)
     lines.append((f"exact, validated ({chosen})", spread([part["validated"][1] for part in parts]), *blank))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pipeline.reproduce.drawing import COLOURS, panels, style
+from pipeline.reproduce.drawing import COLOURS, logarithmic, panels, style
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -26,7 +26,8 @@ def kernel_error(name: str, options: Options, parts: Parts) -> Figure:
             axes.errorbar(
                 options["M"], values.mean(axis=0), values.std(axis=0), label=system, capsize=2, **style(i)
             )  # fmt: skip
-        axes.set(xscale="log", yscale="log", xlabel="M, non-zero features", title=f"D = {d}")
+        logarithmic(axes, "x", "y")
+        axes.set(xlabel="M, non-zero features", title=f"D = {d}")
     all_axes[0].set_ylabel("largest error over all pairs")
     all_axes[0].legend(fontsize=8)
     return figure
@@ -38,9 +39,14 @@ def against_M(name: str, options: Options, parts: Parts) -> Figure:
     for i, system in enumerate(parts[0]["curves"]):
         values = np.array([part["curves"][system] for part in parts])
         axes.errorbar(options["M"], values.mean(axis=0), values.std(axis=0), label=system, capsize=2, **style(i))
+    beyond = [part["beyond"] for part in parts if part["beyond"]]
+    if beyond:
+        M, errors = options["beyond"], np.mean(beyond, axis=0)
+        axes.plot(M, errors, "--", color=COLOURS[0], marker="o", markersize=4, label="mondrian, one split")
     exact = float(np.mean([part["error"] for part in parts]))
     axes.axhline(exact, color="#333333", linewidth=1.2, label="exact Laplace kernel")
-    axes.set(xscale="log", yscale="log", xlabel="M, non-zero features", ylabel="relative error, %")
+    logarithmic(axes, "x", "y")
+    axes.set(xlabel="M, non-zero features", ylabel="relative error, %")
     axes.legend(fontsize=8)
     return figure
 
@@ -52,11 +58,14 @@ def known_lifetime(name: str, options: Options, parts: Parts) -> Figure:
         for axes, key, dashes in ((errors, "validation", "-"), (errors, "test", ":"), (likely, "log_likelihood", "-")):
             label = key if i == 0 and axes is errors else None
             axes.plot(part["lifetime"], part[key], dashes, color=COLOURS[i % len(COLOURS)], linewidth=1.4, label=label)
-    lowest = min(np.quantile(part["log_likelihood"], 0.3) for part in parts)
-    likely.set_ylim(lowest, None)
+    # At small lifetimes the likelihood is lower by orders of magnitude: shown is where its maximum can be seen.
+    last = [part["log_likelihood"][-1] for part in parts]
+    highest = max(max(part["log_likelihood"]) for part in parts)
+    likely.set_ylim(highest - 2.5 * (highest - min(last)), highest + 0.2 * (highest - min(last)))
     for axes, label in ((errors, "relative error, %"), (likely, "log marginal likelihood")):
         axes.axvline(options["lifetime"], color="#333333", linewidth=1)
         axes.set(xscale="log", xlabel="lifetime", ylabel=label)
+    likely.set_xlim(left=options["lifetime"] / 4)
     errors.legend(fontsize=8)
     return figure
 
@@ -67,7 +76,8 @@ def against_time(name: str, options: Options, parts: Parts) -> Figure:
     for i, (system, curve) in enumerate(parts[0]["curves"].items()):
         seconds, errors, _ = zip(*curve, strict=True)
         axes.plot(seconds, np.minimum.accumulate(errors), label=system, **{**style(i), "markersize": 2.5})
-    axes.set(xscale="log", yscale="log", xlabel="seconds", ylabel="least relative error so far, %")
+    logarithmic(axes, "x", "y")
+    axes.set(xlabel="seconds", ylabel="least relative error so far, %")
     axes.legend(fontsize=7)
     return figure
 

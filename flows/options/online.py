@@ -1,0 +1,148 @@
+"""The options of ``python -m flows.online``."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+from typing import ClassVar
+
+from flows.options.batch import BatchOptions
+from flows.options.common import CLUSTER, DATA, OUTPUT, RUN, STREAM
+from ikmap.methods import LEARNERS, OptionError, option
+from ikmap.methods.kinds import Choice, Integer, Real, Several, Text
+from ikmap.methods.options import BASELINES, FEATURES, LEARNING
+from ikmap.methods.sharing import chosen, refuse_growth
+from ikmap.tasks import TASKS
+from pipeline.errors import InputError
+
+ONLINE_LEARNER = Choice(tuple(name for name, learner in LEARNERS.items() if learner.way == "online"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class OnlineOptions(BatchOptions):
+    """Options of ``python -m flows.online``: a stream, every block predicted before it is learned from.
+
+    Raises
+    ------
+    InputError
+        As `BatchOptions`.
+    """
+
+    PROGRAM: ClassVar[str] = "flows.online"
+    DESCRIPTION: ClassVar[str] = (
+        "Predict and then learn from one block of rows after the other, with several learners on one stream. "
+        "The first rows choose parameters and the map, which stays as it is unless it grows."
+    )
+
+    learner: tuple[str, ...] = option(
+        ("ogd",),
+        Several(ONLINE_LEARNER),
+        group=LEARNING,
+        common=True,
+        help=f"what learns: any of {', '.join(ONLINE_LEARNER.known)}",
+    )
+    initial: int | None = option(
+        None,
+        Integer(2),
+        group=STREAM,
+        common=True,
+        help="rows of the initial set (default: as many as there are training rows)",
+    )
+    block_rows: int = option(
+        1000, Integer(1), group=STREAM, common=True, help="rows that are predicted, then learned from, together"
+    )
+    input: str | None = option(
+        None,
+        Text("PATH|URL|-"),
+        group=DATA,
+        common=True,
+        help="rows of the stream: a file, a URL that fsspec can open, - for standard input, or a directory to which "
+        "Parquet files are added",
+    )
+    order: str = option(
+        "auto",
+        Choice(("auto", "shuffled", "file")),
+        group=STREAM,
+        help="order of the stream; file: training before test file; auto: shuffled, where the stream has an end",
+    )
+    idle_seconds: float | None = option(
+        None,
+        Real(0),
+        group=STREAM,
+        help="a directory has come to its end when no file was added for so long (default: 60)",
+    )
+    limit_seconds: float | None = option(
+        None, Real(0), group=STREAM, help="stop a learner that has predicted and learned for so long"
+    )
+    alerts: str | None = option(
+        None,
+        Text("FILE|-"),
+        group=STREAM,
+        help="where alerts go while the stream runs, a line of JSON for each row found novel: a new file, or - for "
+        "standard output",
+    )
+    warm_up: int = option(
+        0, Integer(0), group=STREAM, help="no alert is sent of so many rows that follow the initial ones"
+    )
+    labels_input: str | None = option(
+        None,
+        Text("FILE"),
+        group=STREAM,
+        help="labels that come after their rows, where these have none: a file of lines ROW,LABEL that grows; rows are "
+        "counted from 0 as they come",
+    )
+    label_limit: int | None = option(
+        None,
+        Integer(1),
+        group=STREAM,
+        help="the last rows that wait for their label, others' labels are left out (default: 100000)",
+    )
+    drift: str = option(
+        "none",
+        Choice(("none", "adwin", "page-hinkley")),
+        group=STREAM,
+        help="what watches the losses of each learner and raises an alarm where they have risen",
+    )
+    drift_delta: float | None = option(
+        None,
+        Real(0, 1),
+        group=STREAM,
+        help="of adwin about the chance of a false alarm (default: 0.002); of page-hinkley how far losses may lie "
+        "above their mean (default: 0.005)",
+    )
+    GROUPS: ClassVar[tuple[str, ...]] = (DATA, STREAM, FEATURES, LEARNING, BASELINES, RUN, CLUSTER, OUTPUT)
+
+    def check_together(self) -> None:
+        """Refuse options that exclude each other."""
+        super().check_together()
+        for name in ("calibration", "threshold_for", "split_by", "importance"):
+            if name not in self.at_default:
+                words = shlex.join(self.specs()[name].words(getattr(self, name)))
+                raise InputError(
+                    f"{words}: found a stream, of which every row is predicted before it is learned from; expected "
+                    "flows.batch"
+                )
+        if self.initial is not None and self.test_size != self.specs()["test_size"].default:
+            raise InputError("--initial and --test-size: found both, expected one of them")
+        self._check_alerts()
+        if self.drift_delta is not None and self.drift == "none":
+            raise InputError(f"--drift-delta {self.drift_delta:g}: found no --drift, expected adwin or page-hinkley")
+        if self.label_limit is not None and self.labels_input is None:
+            raise InputError(f"--label-limit {self.label_limit}: found no --labels-input, expected a file of labels")
+        if self.labels_input is not None and self.label is not None:
+            raise InputError("--label and --labels-input: found both, expected one of them")
+        try:
+            refuse_growth(chosen(self.map, self.learner), self.methods)
+        except OptionError as error:
+            raise InputError(str(error)) from None
+
+    def _check_alerts(self) -> None:
+        if self.warm_up and self.alerts is None:
+            raise InputError(f"--warm-up {self.warm_up}: found no --alerts, expected a file for them, or -")
+        able = [name for name, task in TASKS.items() if task.alerts]
+        if self.alerts is not None and not any(LEARNERS[name].tasks & set(able) for name in self.learner):
+            known = [name for name in ONLINE_LEARNER.known if LEARNERS[name].tasks & set(able)]
+            raise InputError(
+                f"--alerts {self.alerts}: found --learner {' '.join(self.learner)}, which alerts of no rows, expected "
+                f"one of {', '.join(known)}"
+            )

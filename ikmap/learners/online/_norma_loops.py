@@ -1,0 +1,305 @@
+"""Compiled loops of NORMA: one step for every loss, and the pass over rows in primal form (algorithms.md 11.6)."""
+
+import numpy as np
+from numba import njit
+
+from ikmap._compiled import compiled
+from ikmap.learners._scores_loops import add_outer, scores
+from ikmap.learners.online.norma_rule import EPSILON, HUBER, NU, PERCEPTRON, SMALLEST_SIGMA, SQUARED
+
+FOLD, FOLD_AVERAGED = 1e-100, 1e-3
+"""Scales below which weights are multiplied out: with a mean of all weights, whose sums lose digits as scales shrink,
+earlier."""
+RECENT = 1000
+"""About so many rows make the recent share of errors, and the recent scores."""
+SLOWEST, SMOOTHED = 0.03, 300
+"""Steps of the level of alerts, in parts of the deviation of scores, fall to this; alerts go by the mean of that level
+over about so many rows."""
+
+SCALE, TOTAL, SEEN, SHARE, MASS, MASS_SUM, LEVEL, MEAN_SCORE, SMOOTH_LEVEL, SCORED, DEVIATION = range(11)
+N_NUMBERS = 11
+"""What is kept beside weights: their scale; the factor of the sum of all functions; rows seen; recent share of rows
+beyond the threshold; coefficients added up, in both kinds of columns; the level of alerts, the mean score and the
+recent mean of that level; rows scored; mean absolute deviation of recent scores."""
+
+_0, _1, _2, _3, _4 = (np.uint64(k) for k in range(5))
+
+
+@njit(inline="always")
+def step(loss, target, g, threshold, nu, eta, clip):
+    """What a row adds to the expansion, the threshold after it, and whether it lies beyond the threshold.
+
+    Parameters
+    ----------
+    loss : int
+    target : float
+        -1 or 1 for margins, the number for residuals.
+    g : float
+        Prediction before the step.
+    threshold : float
+        rho, epsilon or sigma.
+    nu, eta : float
+    clip : bool
+        Keep rho at 0 or above.
+    """
+    if loss <= PERCEPTRON:
+        margin = target * g
+        if loss == PERCEPTRON:
+            return (eta * target, threshold, True) if margin <= 0.0 else (0.0, threshold, False)
+        beyond = margin < threshold
+        if loss == NU:
+            threshold += -eta * (1.0 - nu) if beyond else eta * nu
+            if clip and threshold < 0.0:
+                threshold = 0.0
+        return eta * target if beyond else 0.0, threshold, beyond
+    residual = target - g
+    if loss == SQUARED:
+        return eta * residual, threshold, residual != 0.0
+    beyond = abs(residual) > threshold
+    sign = 1.0 if residual > 0.0 else -1.0
+    alpha = eta * sign
+    if not beyond:
+        alpha = 0.0 if loss == EPSILON else eta * residual / threshold
+    if loss != HUBER:
+        threshold += eta * (1.0 - nu) if beyond else -eta * nu
+        threshold = max(threshold, 0.0 if loss == EPSILON else SMALLEST_SIGMA)
+    return alpha, threshold, beyond
+
+
+@njit(inline="always")
+def step_size(eta, power, seen):
+    """Step size of the row after `seen` others: eta, divided by the square root of the round where `power` is not 0."""
+    return eta / np.sqrt(seen + 1.0) if power != 0.0 else eta
+
+
+@njit
+def fold(W, averages, numbers):
+    """Multiply the scale into the weights; with a sum of all weights, put what it has of them into its own columns."""
+    a, total = numbers[SCALE], numbers[TOTAL]
+    n_outputs = W.shape[1] // 2 if averages else W.shape[1]
+    for j in range(W.shape[0]):
+        for k in range(n_outputs):
+            if averages:
+                W[j, n_outputs + k] += total * W[j, k]
+            W[j, k] *= a
+    numbers[MASS_SUM] += total * numbers[MASS]
+    numbers[MASS] *= a
+    numbers[SCALE], numbers[TOTAL] = 1.0, 0.0
+
+
+@njit(inline="always")
+def mean_score(now, sums, numbers, divisor):
+    """A row's value of the mean function, as a share of what it is where all rows stored share all cells; 0 at first.
+
+    `now` and `sums` are the row's sums of the two kinds of columns.
+    """
+    mass = numbers[TOTAL] * numbers[MASS] + numbers[MASS_SUM]
+    return (numbers[TOTAL] * now + sums) / (divisor * mass) if mass > 0.0 else 0.0
+
+
+@njit(inline="always")
+def follow(score, nu, numbers):
+    """Move the level below which a share nu of the scores lies, and its recent mean. Returns whether this one did.
+
+    Steps are in units of the mean absolute deviation of recent scores, whatever the scale of these.
+    """
+    numbers[SCORED] += 1.0
+    part = 1.0 / min(numbers[SCORED], RECENT)
+    if numbers[SCORED] == 1.0:
+        numbers[LEVEL] = numbers[SMOOTH_LEVEL] = score
+    alert = score < numbers[SMOOTH_LEVEL]
+    numbers[MEAN_SCORE] += part * (score - numbers[MEAN_SCORE])
+    numbers[DEVIATION] += part * (abs(score - numbers[MEAN_SCORE]) - numbers[DEVIATION])
+    pace = numbers[DEVIATION] * max(1.0 / np.sqrt(numbers[SCORED]), SLOWEST)
+    numbers[LEVEL] += pace * nu if score >= numbers[LEVEL] else -pace * (1.0 - nu)
+    numbers[SMOOTH_LEVEL] += (numbers[LEVEL] - numbers[SMOOTH_LEVEL]) / min(numbers[SCORED], SMOOTHED)
+    return alert
+
+
+@njit
+def respond(sums, y, loss, fixed, averages, divisor, numbers, moving, alpha):
+    """Predict a row by its sums, move thresholds and offsets, and shrink: (predicted, beyond, whether it adds).
+
+    ``alpha`` is written: what it adds, before it is divided by the scale (:func:`scaled`).
+    """
+    n_outputs = moving.shape[1]
+    nu, decay, has_offset, clip, alerts = fixed[0], fixed[3], fixed[4] != 0.0, fixed[5] != 0.0, fixed[6] != 0.0
+    seen, a = numbers[SEEN], numbers[SCALE]
+    eta = step_size(fixed[1], fixed[2], seen)
+    if alerts:
+        predicted = 1.0 if follow(mean_score(sums[0], sums[1], numbers, divisor), nu, numbers) else 0.0
+    else:
+        best, most = 0, 0.0
+        for k in range(n_outputs):
+            if averages and seen > 0.0:
+                g = (numbers[TOTAL] * sums[k] + sums[n_outputs + k]) / (seen * divisor) + moving[3, k] / seen
+            else:
+                g = a * sums[k] / divisor + moving[1, k]
+            if k == 0 or g > most:
+                best, most = k, g
+        predicted = np.float64(best) if n_outputs > 1 else most
+    if averages:
+        numbers[TOTAL] += a
+    share, adds = 0, False
+    for k in range(n_outputs):
+        target = y if n_outputs == 1 else (1.0 if y == k else -1.0)
+        g = a * sums[k] / divisor + moving[1, k]
+        moving[2, k] += moving[0, k]
+        moving[3, k] += moving[1, k]
+        alpha[k], moving[0, k], out = step(loss, target, g, moving[0, k], nu, eta, clip)
+        share += out
+        adds |= alpha[k] != 0.0
+        if has_offset:
+            moving[1, k] += alpha[k]
+    numbers[SEEN] += 1.0
+    numbers[SHARE] += (share / n_outputs - numbers[SHARE]) / min(numbers[SEEN], RECENT)
+    numbers[SCALE] = a * (1.0 - eta * decay)
+    return predicted, share > 0, adds
+
+
+@njit
+def scaled(alpha, n_outputs, averages, alerts, numbers):
+    """Turn what a row adds into what is added to both kinds of columns."""
+    for k in range(n_outputs):
+        alpha[k] /= numbers[SCALE]
+        if averages:
+            alpha[n_outputs + k] = -numbers[TOTAL] * alpha[k]
+    if alerts:
+        numbers[MASS] += alpha[0]
+        numbers[MASS_SUM] += alpha[1]
+
+
+@compiled(
+    {
+        "norma": "{cells}, f8[::1], i8, f8[::1], b1, f8, f8[:, ::1], f8[::1], f8[:, ::1], f8[::1], b1[::1]",
+    }
+)
+def norma_pass(rows, y, loss, fixed, averages, divisor, W, numbers, moving, predicted, beyond):
+    """Predict each row, then take a step on it (algorithms.md 11.1, 11.6). Returns the rows that added something.
+
+    Parameters
+    ----------
+    rows
+        In any layout.
+    y : ndarray of float64, shape (n,)
+        With one output its target, else the number of the class.
+    loss : int
+    fixed : ndarray of float64, shape (7,)
+        nu, eta, 1 if steps shrink with the square root of the round, lambda, 1 for an offset, 1 to keep rho at 0 or
+        above, 1 where alerts are given by the mean function.
+    averages : bool
+        Decisions are those of the mean of the functions before each row.
+    divisor : float
+    W : ndarray of float64, shape (n_columns, K), or (n_columns, 2 K) with `averages`
+        Weights are the scale times the first K columns; their sum before each row so far is ``total`` times these
+        and the other columns.
+    numbers : ndarray of float64, shape (N_NUMBERS,)
+    moving : ndarray of float64, shape (4, K)
+        Thresholds, offsets, and the sums of both before each row.
+    predicted : ndarray of float64, shape (n,)
+        Written: with one output the prediction, else the class; of alerts by the mean function 1 or 0.
+    beyond : ndarray of bool, shape (n,)
+        Written: whether some output was beyond its threshold.
+    """
+    n_outputs, alerts = moving.shape[1], fixed[6] != 0.0
+    sums, alpha = np.empty(W.shape[1]), np.zeros(W.shape[1])
+    kept = 0
+    for i in range(y.size):
+        scores(rows, i, W, sums)
+        predicted[i], beyond[i], adds = respond(sums, y[i], loss, fixed, averages, divisor, numbers, moving, alpha)
+        if numbers[SCALE] < (FOLD_AVERAGED if averages else FOLD):
+            fold(W, averages, numbers)
+        if adds:
+            kept += 1
+            scaled(alpha, n_outputs, averages, alerts, numbers)
+            add_outer(rows, i, alpha, W)
+    return kept
+
+
+@compiled(
+    {
+        "norma": "{cells}, f8[::1], i8, f8[::1], b1, f8, f8[:, ::1], f8[::1], f8[:, ::1], f8[::1], b1[::1]",
+    }
+)
+def norma_single_pass(rows, y, loss, fixed, averages, divisor, W, numbers, moving, predicted, beyond):
+    """:func:`norma_pass`, bit for bit, for one output and rows of cells of which none is missing."""
+    codes, base, _ = rows
+    nu, eta0, power, decay, has_offset, clip = fixed[0], fixed[1], fixed[2], fixed[3], fixed[4] != 0.0, fixed[5] != 0.0
+    alerts = fixed[6] != 0.0
+    t, w = np.uint64(codes.shape[1]), W.ravel()
+    kept = 0
+    a, seen, recent = numbers[SCALE], numbers[SEEN], numbers[SHARE]
+    threshold, offset, thresholds, offsets = moving[0, 0], moving[1, 0], moving[2, 0], moving[3, 0]
+    for i in range(np.uint64(y.size)):
+        eta = step_size(eta0, power, seen)
+        j = _0
+        if averages:
+            now, sums = 0.0, 0.0
+            while j + _4 <= t:
+                c0 = (base[j] + np.uint64(codes[i, j])) * _2
+                c1 = (base[j + _1] + np.uint64(codes[i, j + _1])) * _2
+                c2 = (base[j + _2] + np.uint64(codes[i, j + _2])) * _2
+                c3 = (base[j + _3] + np.uint64(codes[i, j + _3])) * _2
+                now += (w[c0] + w[c1]) + (w[c2] + w[c3])
+                sums += (w[c0 + _1] + w[c1 + _1]) + (w[c2 + _1] + w[c3 + _1])
+                j += _4
+            while j < t:
+                c0 = (base[j] + np.uint64(codes[i, j])) * _2
+                now += w[c0]
+                sums += w[c0 + _1]
+                j += _1
+            g = a * now / divisor + offset
+            if alerts:
+                predicted[i] = follow(mean_score(now, sums, numbers, divisor), nu, numbers)
+            elif seen > 0.0:
+                predicted[i] = (numbers[TOTAL] * now + sums) / (seen * divisor) + offsets / seen
+            else:
+                predicted[i] = g
+            numbers[TOTAL] += a
+        else:
+            s0 = s1 = s2 = s3 = 0.0
+            while j + _4 <= t:
+                s0 += w[base[j] + np.uint64(codes[i, j])]
+                s1 += w[base[j + _1] + np.uint64(codes[i, j + _1])]
+                s2 += w[base[j + _2] + np.uint64(codes[i, j + _2])]
+                s3 += w[base[j + _3] + np.uint64(codes[i, j + _3])]
+                j += _4
+            while j < t:
+                s0 += w[base[j] + np.uint64(codes[i, j])]
+                j += _1
+            g = a * ((s0 + s1) + (s2 + s3)) / divisor + offset
+            predicted[i] = g
+        thresholds += threshold
+        offsets += offset
+        alpha, threshold, out = step(loss, y[i], g, threshold, nu, eta, clip)
+        if has_offset:
+            offset += alpha
+        beyond[i] = out
+        seen += 1.0
+        recent += ((1.0 if out else 0.0) - recent) / min(seen, RECENT)
+        a *= 1.0 - eta * decay
+        if a < (FOLD_AVERAGED if averages else FOLD):
+            numbers[SCALE] = a
+            fold(W, averages, numbers)
+            a = 1.0
+        if alpha != 0.0:
+            kept += 1
+            delta = alpha / a
+            j = _0
+            if averages:
+                back = -numbers[TOTAL] * delta
+                while j < t:
+                    c0 = (base[j] + np.uint64(codes[i, j])) * _2
+                    w[c0] += delta
+                    w[c0 + _1] += back
+                    j += _1
+                if alerts:
+                    numbers[MASS] += delta
+                    numbers[MASS_SUM] += back
+            else:
+                while j < t:
+                    w[base[j] + np.uint64(codes[i, j])] += delta
+                    j += _1
+    numbers[SCALE], numbers[SEEN], numbers[SHARE] = a, seen, recent
+    moving[0, 0], moving[1, 0], moving[2, 0], moving[3, 0] = threshold, offset, thresholds, offsets
+    return kept

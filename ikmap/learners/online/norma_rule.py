@@ -1,0 +1,211 @@
+"""What NORMA minimises and how fast it moves: loss, regularisation and step sizes, in one record for all its forms."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+
+HINGE, NU, PERCEPTRON, SQUARED, EPSILON, HUBER, TRIMMED = range(7)
+"""Losses by number, in compiled loops. Novelty detection is NU with the target 1 for all rows."""
+SMALLEST_SIGMA = 1e-6
+CODES: dict[str, int] = {
+    "hinge": HINGE,
+    "nu": NU,
+    "perceptron": PERCEPTRON,
+    "novelty": NU,
+    "squared": SQUARED,
+    "epsilon": EPSILON,
+    "huber": HUBER,
+    "trimmed": TRIMMED,
+}
+OF_CLASSES = ("hinge", "nu", "perceptron")
+OF_NUMBERS = ("squared", "epsilon", "huber", "trimmed")
+LEARNS_THRESHOLD = ("nu", "novelty", "epsilon", "trimmed")
+"""Losses with nu: the share of rows beyond a threshold that is learned."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class NormaRule:
+    """Loss, regularisation and step sizes (algorithms.md 11.1 to 11.4, 11.7).
+
+    Parameters
+    ----------
+    loss : str
+        Of classes: "hinge" (soft margin), "nu" (the margin is learned), "perceptron"; "novelty"; of numbers: "squared",
+        "epsilon" (epsilon-insensitive, epsilon is learned), "huber", "trimmed" (Huber's loss, sigma is learned).
+    nu : float
+        Share of rows beyond the threshold, in (0, 1], for losses that learn one.
+    eta : float
+        Step size, > 0.
+    decreasing : bool
+        Steps are ``eta / sqrt(round)``, rounds from 1; else all are eta.
+    regularization : float
+        lambda >= 0: weights shrink by ``1 - eta lambda`` in each round.
+    offset : bool
+        Predictions have an offset, which is learned and does not shrink.
+    threshold : float
+        rho of "hinge", sigma of "huber"; of losses that learn it, what it is before the first row.
+    clip_rho : bool
+        A learned rho stays at 0 or above. The share of rows beyond it then does not come near nu.
+    average : bool
+        Decisions are those of the mean of the functions, and thresholds, before each row so far; without it, those
+        after the last row.
+
+    Raises
+    ------
+    ValueError
+        A value is out of its range, or steps are so large that errors would grow.
+    """
+
+    loss: str
+    nu: float = 0.1
+    eta: float = 1.0
+    decreasing: bool = True
+    regularization: float = 1.0
+    offset: bool = False
+    threshold: float = 0.0
+    clip_rho: bool = False
+    average: bool = False
+
+    def __post_init__(self) -> None:
+        if self.loss not in CODES:
+            raise ValueError(f"loss: found {self.loss!r}, expected one of {', '.join(CODES)}")
+        if not 0 < self.nu <= 1:
+            raise ValueError(f"nu: found {self.nu:g}, expected a number > 0 and <= 1, the share of rows beyond rho")
+        if not 0 < self.eta < math.inf:
+            raise ValueError(f"eta: found {self.eta:g}, expected a finite number > 0")
+        if not 0 <= self.regularization < math.inf:
+            raise ValueError(f"regularization: found {self.regularization:g}, expected a finite number >= 0")
+        if self.eta * self.regularization > 1:
+            raise ValueError(
+                f"eta: found {self.eta:g} with regularization {self.regularization:g}, expected a product of at most "
+                f"1, as eta {1 / self.regularization:g}: larger steps turn weights around instead of shrinking them"
+            )
+        if not 0 <= self.threshold < math.inf:
+            raise ValueError(f"threshold: found {self.threshold:g}, expected a finite number >= 0")
+        if self.loss in ("huber", "trimmed") and self.threshold < SMALLEST_SIGMA:
+            raise ValueError(f"sigma: found {self.threshold:g}, expected a number >= {SMALLEST_SIGMA:g}")
+        if self.loss == "novelty" and self.offset:
+            raise ValueError("offset: found one with the loss novelty, which has none: rho stands in its place")
+
+    def check_norm(self, largest: float) -> None:
+        """Refuse steps that make squared errors larger, where no k(x, x) is larger than this.
+
+        Raises
+        ------
+        ValueError
+        """
+        if self.loss == "squared" and self.eta * (largest + self.regularization) >= 2:
+            most = 2 / (largest + self.regularization)
+            raise ValueError(
+                f"eta: found {self.eta:g} with the squared loss, expected a number below {most:g}: eta times k(x, x) + "
+                "lambda has to stay below 2, or errors grow without bound"
+            )
+
+    @property
+    def code(self) -> int:
+        """Number of the loss in compiled loops."""
+        return CODES[self.loss]
+
+    @property
+    def of_classes(self) -> bool:
+        """Whether targets are classes."""
+        return self.loss in OF_CLASSES
+
+    @property
+    def of_numbers(self) -> bool:
+        """Whether targets are numbers."""
+        return self.loss in OF_NUMBERS
+
+    @property
+    def learns_threshold(self) -> bool:
+        """Whether it has a nu."""
+        return self.loss in LEARNS_THRESHOLD
+
+    @property
+    def derivative_bound(self) -> float:
+        """The largest absolute derivative of the loss by the prediction; infinite for squared errors."""
+        return math.inf if self.loss == "squared" else 1.0
+
+    def fixed(self) -> np.ndarray:
+        """For :func:`~ikmap.learners.online._norma_loops.norma_pass`."""
+        import numpy as np
+
+        flags = float(self.offset), float(self.clip_rho), float(self.average and self.loss == "novelty")
+        return np.array([self.nu, self.eta, float(self.decreasing), self.regularization, *flags])
+
+
+def usual_rule(loss: str, **given: float | bool | None) -> NormaRule:
+    """The rule of a loss, with values that are not given, or None, as they serve kernels with k(x, x) = 1.
+
+    Parameters
+    ----------
+    **given
+        Fields of :class:`NormaRule`.
+    """
+    if loss not in CODES:
+        raise ValueError(f"loss: found {loss!r}, expected one of {', '.join(CODES)}")
+    values = {**USUAL[loss], **{name: value for name, value in given.items() if value is not None}}
+    if given.get("eta") is None and values["regularization"] > 0:
+        values["eta"] = min(values["eta"], 1 / values["regularization"])
+    return NormaRule(loss=loss, **values)  # type: ignore[arg-type]
+
+
+def truncation_bounds(rule: NormaRule, tau: int, largest: float = 1.0) -> tuple[float, float]:
+    """What dropping costs at most in norm: one term that is tau rounds old, and all that are at least that old.
+
+    Parameters
+    ----------
+    largest : float
+        Of k(x, x).
+    """
+    kept = (1.0 - rule.eta * rule.regularization) ** tau * rule.derivative_bound * math.sqrt(largest)
+    return rule.eta * kept, kept / rule.regularization if rule.regularization else math.inf
+
+
+def rounds_kept(rule: NormaRule, error: float, largest: float = 1.0) -> int:
+    """Rounds tau after which terms may be dropped, so that functions are off by no more than `error` in norm.
+
+    Raises
+    ------
+    ValueError
+        No number of rounds is enough, or the rule needs all terms.
+    """
+    if not 0 < error < math.inf:
+        raise ValueError(f"truncation: found {error:g}, expected a number > 0")
+    if rule.regularization == 0:
+        raise ValueError("truncation: found regularization 0, by which nothing shrinks, expected a number > 0, as 0.01")
+    if rule.decreasing:
+        raise ValueError(
+            "truncation: found steps that decrease, by which old terms keep their weight, expected constant ones"
+        )
+    if rule.average:
+        raise ValueError(
+            "truncation: found the mean of all functions, which keeps all terms, expected the last function"
+        )
+    if not math.isfinite(rule.derivative_bound):
+        raise ValueError("truncation: found the squared loss, whose steps have no bound, expected another loss")
+    kept = 1.0 - rule.eta * rule.regularization
+    if kept <= 0:
+        return 1
+    wanted = error * rule.regularization / (rule.derivative_bound * math.sqrt(largest))
+    return max(1, math.ceil(math.log(wanted) / math.log(kept)))
+
+
+_WITH_RHO = {"eta": 1.0, "regularization": 1.0, "decreasing": True, "nu": 0.1}
+_STEADY = {"eta": 0.5, "regularization": 1e-5, "decreasing": False}
+USUAL: dict[str, dict[str, float | bool]] = {
+    "hinge": {**_STEADY, "threshold": 1.0, "offset": True},
+    "nu": {**_WITH_RHO, "offset": True, "average": True},
+    "perceptron": {**_STEADY, "regularization": 0.0, "offset": True},
+    "novelty": {**_WITH_RHO, "average": True},
+    "squared": _STEADY,
+    "epsilon": {**_STEADY, "nu": 0.5},
+    "huber": {**_STEADY, "threshold": 1.0},
+    "trimmed": {**_STEADY, "threshold": 1.0, "nu": 0.2},
+}
+"""What each loss has where nothing else is asked for: steps for targets of a deviation of about 1."""
