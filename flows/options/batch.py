@@ -119,7 +119,11 @@ class BatchOptions(TableOptions, CommonOptions):
         "auto: by the learner; several (iforest,anne): side by side",
     )
     cv_rows: int = option(
-        20_000, Integer(10), group=FEATURES, help="most training rows that --psi auto and --C auto look at"
+        20_000,
+        Integer(10),
+        group=FEATURES,
+        help="most training rows that --psi auto, --lifetime auto and --C auto look at; a sweep over lifetimes takes "
+        "millions, as it goes through them block by block",
     )
     search: str = option(
         "race",

@@ -16,7 +16,6 @@ from pipeline.params import Params
 from pipeline.rows.prepared import PreparedRows
 from pipeline.running.dispatch import Task
 from pipeline.running.stage import Context, Record, Stage
-from pipeline.stages.fit_parts import is_in_parts
 from pipeline.stages.select_cells import cell_learners, cell_values, groups_of, score_cells
 from pipeline.stages.select_costs import Costs
 from pipeline.stages.select_race import Entrant, listed
@@ -70,8 +69,7 @@ def select(context: Context) -> dict[str, Any]:
     search.run()
     by = {} if params.select_by == "auto" else {"by": search.judge.figure.key}
     found = search.stage.finish(rows=used, folds=FOLDS, search=params.search, **by, **search.found())
-    if search.swept:
-        forget(context.store)
+    forget(context.store)
     return found
 
 
@@ -193,7 +191,7 @@ class Search:
         for number, these in enumerate(rounds):
             # Sweeps first: they are long, and no round waits for what they find.
             first = not number and not self.races
-            if first and self.swept and is_in_parts(self.params, self.used):
+            if first and self.swept:
                 prepare(self.stage, self.limit, self.used)
             sweeps = [Unit(SWEEP, 0, {key: {key[0]: 1}}, limit=self.limit) for key in self.swept] if first else []
             units = [*sweeps, *(unit for fold in these for unit in self._units(fold))]
