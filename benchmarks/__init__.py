@@ -14,6 +14,7 @@ NAMES = (
     "gram",
     "ogd",
     "online",
+    "norma",
     "drift",
     "predictor",
     "libsvm_text",

@@ -22,6 +22,11 @@ N_NUMBERS = 11
 beyond the threshold; coefficients added up, in both kinds of columns; the level of alerts, the mean score and the
 recent mean of that level; rows scored; mean absolute deviation of recent scores."""
 
+PASS = (
+    "Tuple((u1[:, ::1], u8[::1], f8)), f8[::1], i8, f8[::1], b1, f8, f8[:, ::1], f8[::1], f8[:, ::1], f8[::1], b1[::1]"
+)
+"""Of both passes below, for runs whose cells fit into a byte."""
+
 _0, _1, _2, _3, _4 = (np.uint64(k) for k in range(5))
 
 
@@ -169,11 +174,7 @@ def scaled(alpha, n_outputs, averages, alerts, numbers):
         numbers[MASS_SUM] += alpha[1]
 
 
-@compiled(
-    {
-        "norma": "{cells}, f8[::1], i8, f8[::1], b1, f8, f8[:, ::1], f8[::1], f8[:, ::1], f8[::1], b1[::1]",
-    }
-)
+@compiled({"norma narrow": PASS})
 def norma_pass(rows, y, loss, fixed, averages, divisor, W, numbers, moving, predicted, beyond):
     """Predict each row, then take a step on it (algorithms.md 11.1, 11.6). Returns the rows that added something.
 
@@ -216,11 +217,7 @@ def norma_pass(rows, y, loss, fixed, averages, divisor, W, numbers, moving, pred
     return kept
 
 
-@compiled(
-    {
-        "norma": "{cells}, f8[::1], i8, f8[::1], b1, f8, f8[:, ::1], f8[::1], f8[:, ::1], f8[::1], b1[::1]",
-    }
-)
+@compiled({"norma narrow": PASS})
 def norma_single_pass(rows, y, loss, fixed, averages, divisor, W, numbers, moving, predicted, beyond):
     """:func:`norma_pass`, bit for bit, for one output and rows of cells of which none is missing."""
     codes, base, _ = rows
