@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib import import_module
+from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from ikmap.estimators.quantiles import IsolationQuantileRegressor
     from ikmap.estimators.regressors import CellRidge
     from ikmap.estimators.svr import CellSVR
+    from ikmap.estimators.table_encoder import TableEncoder
 
 __all__ = [
     "CellLogisticRegression",
@@ -35,7 +37,33 @@ __all__ = [
     "IsolationQuantileRegressor",
     "MondrianMap",
     "MondrianRegressor",
+    "TableEncoder",
+    "load",
 ]
+
+
+def load(path: str | PathLike[str], learner: str | None = None) -> Any:
+    """The model of a finished run of ``flows.batch``, which predicts rows of DataFrames and arrays.
+
+    What reads a run is no part of this package: the package that has it says so under the entry point ``ikmap.load``.
+
+    Parameters
+    ----------
+    path : path
+        Directory of the run.
+    learner : str, optional
+        Which of the run's learners; default: the first one.
+
+    Raises
+    ------
+    ImportError
+        No package that reads runs is installed.
+    """
+    from importlib.metadata import entry_points
+
+    for found in entry_points(group="ikmap.load"):
+        return found.load()(path, learner)
+    raise ImportError("ikmap.load: found no package that reads runs; pip install 'ikmap[pipeline]', or install it anew")
 
 
 def __dir__() -> list[str]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass
 from typing import ClassVar
 
-from flows.options.batch import CLUSTER, DATA, OUTPUT, RUN, BatchOptions
+from flows.options.batch import BatchOptions
+from flows.options.common import CLUSTER, DATA, OUTPUT, RUN, STREAM
 from ikmap.methods import LEARNERS, OptionError, option
 from ikmap.methods.kinds import Choice, Integer, Real, Several, Text
 from ikmap.methods.options import BASELINES, FEATURES, LEARNING
@@ -13,7 +15,6 @@ from ikmap.methods.sharing import chosen, refuse_growth
 from ikmap.tasks import TASKS
 from pipeline.errors import InputError
 
-STREAM = "Stream"
 ONLINE_LEARNER = Choice(tuple(name for name, learner in LEARNERS.items() if learner.way == "online"))
 
 
@@ -114,6 +115,13 @@ class OnlineOptions(BatchOptions):
     def check_together(self) -> None:
         """Refuse options that exclude each other."""
         super().check_together()
+        for name in ("calibration", "threshold_for", "split_by", "importance"):
+            if name not in self.at_default:
+                words = shlex.join(self.specs()[name].words(getattr(self, name)))
+                raise InputError(
+                    f"{words}: found a stream, of which every row is predicted before it is learned from; expected "
+                    "flows.batch"
+                )
         if self.initial is not None and self.test_size != self.specs()["test_size"].default:
             raise InputError("--initial and --test-size: found both, expected one of them")
         self._check_alerts()

@@ -11,7 +11,6 @@ from ikmap.methods.kinds import Text
 from pipeline.errors import InputError
 
 _OTHER_FORMATS = (
-    ".csv",
     ".tsv",
     ".txt",
     ".json",
@@ -50,7 +49,11 @@ class ScoreOptions(CommonOptions):
         help="which of the run's learners predicts (default: the first it trained)",
     )
     input: str = option(
-        MISSING, Text("PATH|URL"), group=DATA, common=True, help="data to score: a file, or a URL that fsspec can open"
+        MISSING,
+        Text("PATH|URL"),
+        group=DATA,
+        common=True,
+        help="data to score: a file, or a URL that fsspec can open; of tables also a folder, a glob or a list",
     )
     format: str = option("auto", FORMATS, group=DATA, help="format of the file; auto goes by the name")
     label: str | None = option(
@@ -65,7 +68,8 @@ class ScoreOptions(CommonOptions):
         Text("PATH|URL"),
         group=OUTPUT,
         common=True,
-        help="Parquet file to write, with prediction and score",
+        help="Parquet file to write, with prediction and score; CSV if it ends in .csv, a folder of parts if it ends "
+        "in /",
     )
 
     def check_together(self) -> None:
@@ -73,5 +77,5 @@ class ScoreOptions(CommonOptions):
         if self.output.lower().endswith(_OTHER_FORMATS):
             raise InputError(
                 f"--output {self.output}: found the name of another format, expected one in .parquet; Parquet is what "
-                "is written (pyarrow.csv.write_csv makes CSV of it)"
+                "is written, or CSV (.csv), or a folder of Parquet files (a name that ends in /)"
             )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from pipeline.datasets.registry import ResolvedDataset
     from pipeline.params import Params
     from pipeline.runs.metrics import Invocation
+    from pipeline.tables import TableAsked
     from pipeline.watching.events import Events
 
 
@@ -223,6 +225,11 @@ def batch_params(options: BatchOptions) -> Params:
         order="shuffled" if options.order == "auto" else options.order,
         task=options.task,
         scale=options.scale,
+        select_by=options.select_by,
+        calibration=options.calibration,
+        threshold_for=options.threshold_for,
+        split_by=options.split_by,
+        importance=options.importance,
         seed=options.seed,
         shard_rows=options.shard_rows,
     )
@@ -244,9 +251,10 @@ def find_data(options: BatchOptions, events: Events) -> ResolvedDataset:
     if options.input is not None:
         read = partial(readable, data_dir=folder, say=events.message, progress=downloading(events))
         return ResolvedDataset(
-            name="stdin" if options.input == "-" else Path(options.input).name.partition(".")[0] or "data",
+            name=name_of(options.input),
             train_url=read(options.input),
             test_url=None if options.test_input is None else read(options.test_input),
+            table=table_asked(options),
             task=options.task,
             format=options.format,
             label=options.label,
@@ -266,9 +274,45 @@ def find_data(options: BatchOptions, events: Events) -> ResolvedDataset:
         changes["n_columns"] = options.columns
     if options.inliers is not None:
         changes["inliers"] = options.inliers
+    if (table := table_asked(options)).as_json():
+        changes["table"] = table
     if options.test_size != 0.2 and data.test_url is None:
         changes["split"] = Split(fraction=1 - options.test_size)
     return replace(data, **changes)
+
+
+def name_of(given: str) -> str:
+    """What a run on this input is called."""
+    first = given.split(",")[0] if not Path(given).exists() else given
+    name = Path(re.split(r"[*?\[]", first)[0].rstrip("/") or "data").name.partition(".")[0]
+    return "stdin" if given == "-" else name or "data"
+
+
+def table_asked(options: BatchOptions) -> TableAsked:
+    """What the options ask of a table.
+
+    Raises
+    ------
+    InputError
+        The plan's file cannot be read.
+    """
+    from ikmap.tables import Asked
+    from pipeline.rows.divided_by import Division
+    from pipeline.tables.plan_file import read_plan
+    from pipeline.tables.spec import TableAsked
+
+    division = None if options.split_by is None else Division.parse(options.split_by)
+    more = {} if options.missing is None else {"missing": ("", *options.missing)}
+    return TableAsked(
+        drop=options.drop or (),
+        id=options.id,
+        categories=options.category or (),
+        above=options.above,
+        kept=division.column or None if division else None,
+        encode=Asked(options.encode_numbers, options.encode_categories, options.encode_times),
+        plan={} if options.columns_plan is None else read_plan(options.columns_plan),
+        **more,
+    )
 
 
 def downloading(events: Events) -> Callable[[str, int, int | None], None]:

@@ -12,6 +12,7 @@ from ikmap.estimators.online_regressor import CellOGDRegressor
 from ikmap.estimators.quantiles import IsolationQuantileRegressor
 from ikmap.estimators.regressors import CellRidge
 from ikmap.estimators.svr import CellSVR
+from ikmap.estimators.table_encoder import TableEncoder
 
 __all__ = [
     "CellLogisticRegression",
@@ -29,4 +30,5 @@ __all__ = [
     "IsolationQuantileRegressor",
     "MondrianMap",
     "MondrianRegressor",
+    "TableEncoder",
 ]

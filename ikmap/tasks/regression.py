@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from ikmap.tasks.bad_label import BadLabel
+from ikmap.tasks.importance_sections import TOLD, importance_sections
 from ikmap.tasks.sections import Lines, Section, Table, Text
 from ikmap.tasks.task import Asked, Figure, Found, LearningTask
 
@@ -21,6 +22,9 @@ LARGEST = 1e150
 LABEL_BITS = 10
 """Deciles of the labels are found by bins narrower than a thousandth of the labels in them."""
 GROUPS = 10
+ENCODING_UNITS = float(1 << 30)
+FAR = 256.0
+"""Deviations from the mean, in the encoding of words: with these, the sum of 2**24 rows is below 2**63."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +73,7 @@ class Regression(LearningTask):
         "target_range": {"type": "array", "items": {"type": "number"}},
     }
     told: ClassVar[Mapping[str, Any]] = {
+        **TOLD,
         "rmse": {
             "description": "On the test rows, or those of a stream; null where none was predicted.",
             "oneOf": [{"type": "null"}, {"type": "number"}],
@@ -101,6 +106,19 @@ class Regression(LearningTask):
     mean: float = 0.0
     deviation: float = 1.0
     deciles: list[float] = field(default_factory=list)
+
+    # By what words of a table are encoded.
+
+    def encoding_outputs(self) -> tuple[list[str], float]:
+        """The target: its distance from the mean."""
+        return [""], self.deviation / ENCODING_UNITS
+
+    def encoding_targets(self, targets: np.ndarray) -> np.ndarray:
+        """In small fractions of the deviation, so that sums are exact; what is very far off counts as less so."""
+        import numpy as np
+
+        far = np.clip((targets - self.mean) / self.deviation, -FAR, FAR)
+        return np.rint(ENCODING_UNITS * far).astype(np.int64)[:, None]
 
     # What labels become.
 
@@ -197,6 +215,9 @@ class Regression(LearningTask):
     def predict(self, decision: np.ndarray) -> np.ndarray:
         return decision[:, 0]
 
+    def responses(self, decision: np.ndarray) -> dict[str, np.ndarray]:
+        return {"prediction": decision[:, 0]}
+
     # How good they are.
 
     def tally(self, target: np.ndarray, decision: np.ndarray) -> RegressionTally:
@@ -285,6 +306,7 @@ class Regression(LearningTask):
             *quantile_sections(known),
             Section("predicted", "Predicted and true values", _predicted(known)),
             Section("residuals", "Residuals", _residuals(known)),
+            *importance_sections(metrics, {"r2": "R2"}),
         ]
 
 

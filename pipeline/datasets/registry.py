@@ -12,7 +12,7 @@ import os
 import sys
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from importlib import resources
 from importlib.util import find_spec
@@ -24,6 +24,12 @@ from pipeline.datasets.download import DownloadError, download
 from pipeline.datasets.spec import COMPRESSION_SUFFIXES, CSV_KEYS, DatasetSpec, Files, Label, Split, is_web, parse_spec
 from pipeline.errors import InputError
 from pipeline.readers import CsvFormat, Source, open_source, without
+from pipeline.readers.base import WIDE, check_columns
+from pipeline.readers.files import find_file
+from pipeline.readers.open import format_of
+from pipeline.readers.several import named_files
+from pipeline.tables import TableAsked, TableSource, open_table
+from pipeline.tables.source import TABLES
 from pipeline.watching.plain_text import not_utf8
 
 #: Used when the user names neither a data set nor an input: it ships inside a dependency.
@@ -57,6 +63,8 @@ class ResolvedDataset:
         Labels that become +1, labels that become -1.
     divide : float
         Every value is to be divided by this.
+    table : TableAsked
+        What is asked of a table.
     registered : bool
         It has a definition that says what its files are; False: the user has named the files.
     """
@@ -78,6 +86,7 @@ class ResolvedDataset:
     divide: float = 1.0
     split: Split = field(default_factory=Split)
     registered: bool = False
+    table: TableAsked = field(default_factory=TableAsked)
 
     @property
     def test_rows(self) -> str:
@@ -101,8 +110,8 @@ class ResolvedDataset:
             other.
         """
         train = self._opened(self.train_url, self.n_columns)
-        test = None if self.test_url is None else self._opened(self.test_url, train.n_columns)
-        return without(train, self.drop), test and without(test, self.drop)
+        test = None if self.test_url is None else self._opened(self.test_url, train.n_columns, train)
+        return train, test
 
     @property
     def csv(self) -> dict[str, Any]:
@@ -116,16 +125,41 @@ class ResolvedDataset:
         except ValueError:
             return True
 
-    def _opened(self, url: str, n_columns: int | None) -> Source:
+    def _opened(self, url: str, n_columns: int | None, like: Source | None = None) -> Source:
         needed = self.label is not None or self._needs_labels()
-        source = open_source(url, self.format, self.label, n_columns, require_label=needed, csv=CsvFormat(**self.csv))
+        csv = CsvFormat(**self.csv)
+        named = named_files(url)
+        several = len(named) > 1 or bool(named[0].partition)
+        kind = format_of(find_file(named[0].url), self.format)
+        if isinstance(like, TableSource) or (like is None and (several or kind in TABLES)):
+            columns = like.columns if isinstance(like, TableSource) else None
+            asked = replace(self.table, drop=(*self.drop, *self.table.drop))
+            if columns is not None:
+                asked = replace(asked, plan={}, categories=(), drop=(), id=None, kept=None)
+            table = open_table(url, self.format, self.label, asked, require_label=needed, columns=columns, csv=csv)
+            if len(table.columns) < WIDE or several:
+                self._refuse_keys_of_csv(url, table)
+                if columns is None:
+                    check_columns(url, len(table.columns) + len(self.drop), n_columns)
+                return table
+        if several:
+            raise InputError(f"{url}: found {len(named)} files, expected one, as the training data is no table")
+        if self.table.as_json():
+            raise InputError(
+                f"{url}: found a file of format {kind}, expected CSV, Parquet or Arrow with fewer than {WIDE:,} "
+                f"columns, for which {', '.join(self.table.as_json())} is given"
+            )
+        source = open_source(named[0].url, self.format, self.label, n_columns, require_label=needed, csv=csv)
+        self._refuse_keys_of_csv(url, source)
+        return without(source, self.drop)
+
+    def _refuse_keys_of_csv(self, url: str, source: Source) -> None:
         if self.csv and source.format != "csv":
             key, value = next(iter(self.csv.items()))
             raise InputError(
                 f"{url}: read as {source.format}, but data set {self.name} is defined with {key} = {value!r}, for CSV; "
                 'give format = "csv" there, or leave it out'
             )
-        return source
 
 
 @dataclass(frozen=True)

@@ -46,12 +46,25 @@ class RawRows:
         piece, where lines are counted from the start of the piece.
     n_bytes : int
         Bytes of text after decompression, or of the decoded arrays.
+    levels : tuple of (tuple of str or None), or None
+        Of a table whose cells may be missing or words (:class:`ikmap.tables.RawTable`): the words of each column. X
+        then has NaN and codes.
+    url : str or None
+        The file, where a source has several.
+    kept : pair of float64 array (m,) and words or None, or None
+        Values of the column by which rows are divided, as a column of a table: codes where there are words.
+    ids : object or None
+        What stands in the column that tells rows apart, as an Arrow array.
     """
 
     X: np.ndarray | sp.csr_array
     y: np.ndarray | None
     first_line: int
     n_bytes: int
+    levels: tuple[tuple[str, ...] | None, ...] | None = None
+    url: str | None = None
+    ids: Any = None
+    kept: tuple[np.ndarray, tuple[str, ...] | None] | None = None
 
 
 @dataclass(frozen=True)

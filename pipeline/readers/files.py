@@ -19,6 +19,7 @@ from fsspec.core import url_to_fs
 
 from pipeline.errors import InputError
 from pipeline.readers.limits import MEBIBYTE, longest_row, reason
+from pipeline.readers.recoded import as_utf8
 
 MAGIC = {"bz2": b"BZh", "gz": b"\x1f\x8b", "xz": b"\xfd7zXZ\x00"}
 _DECOMPRESS: dict[str, Callable[[Any], Any]] = {
@@ -37,6 +38,7 @@ class File:
     local: bool
     size: int
     compression: str | None
+    encoding: str | None = None  # of text that is not UTF-8, such as cp1252; it is read as UTF-8
 
     @contextmanager
     def open(self, *, scattered: bool = False) -> Iterator[io.BufferedReader]:
@@ -46,9 +48,12 @@ class File:
         """
         with _failures(self.url), _open_raw(self.path, self.local, scattered) as raw:
             if self.compression is None:
-                yield raw
+                yield raw if self.encoding is None else as_utf8(raw, self.encoding, self.url)
                 return
             with _DECOMPRESS[self.compression](raw) as stream:
+                if self.encoding is not None:
+                    yield as_utf8(stream, self.encoding, self.url)
+                    return
                 yield io.BufferedReader(stream, MEBIBYTE)
 
     @contextmanager

@@ -15,15 +15,16 @@ from pipeline.readers.npy import open_npy
 from pipeline.readers.npz import open_npz
 from pipeline.readers.parquet import open_parquet
 
-FORMATS = ("auto", "libsvm", "csv", "parquet", "npy")
+FORMATS = ("auto", "libsvm", "csv", "parquet", "npy", "arrow")
 
 _BY_NAME = {
     "libsvm": "libsvm", "svm": "libsvm", "svmlight": "libsvm",
     "csv": "csv", "tsv": "csv",
     "parquet": "parquet", "pq": "parquet",
     "npy": "npy", "npz": "npz",
+    "arrow": "arrow", "feather": "arrow", "ipc": "arrow",
 }  # fmt: skip
-_BY_CONTENT = {b"PAR1": "parquet", b"\x93NUMPY": "npy", b"PK\x03\x04": "npz"}
+_BY_CONTENT = {b"PAR1": "parquet", b"\x93NUMPY": "npy", b"PK\x03\x04": "npz", b"ARROW1": "arrow"}
 _OPEN_TABLE = {"parquet": open_parquet, "npy": open_npy, "npz": open_npz}
 
 
@@ -103,6 +104,8 @@ def open_source(
     kind = format_of(file, format)
     if file.compression and kind not in ("libsvm", "csv"):
         raise InputError(f"{url}: found a compressed .{kind} file, expected it uncompressed; decompress it first")
+    if kind == "arrow":
+        raise InputError(f"{url}: found an Arrow file, expected Parquet, CSV, LIBSVM text or NumPy here")
     piece_bytes, block_bytes = sizes.piece or PIECE_BYTES, sizes.block
     if kind == "libsvm":
         size = block_bytes or libsvm.TEXT_BLOCK_BYTES

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -183,11 +183,12 @@ def has_rows(file: File) -> bool:
         return bool(parquet.metadata.num_rows)
 
 
-def _parquet(file: File, stream: object) -> pq.ParquetFile:
-    # Without pre_buffer and with a buffer (one for each column), memory does not grow with the row groups.
+def _parquet(file: File, stream: object, words: Sequence[str] = ()) -> pq.ParquetFile:
+    # Columns of words come as codes. Without pre_buffer and with a buffer (one for each column), memory does not
+    # grow with the row groups.
     buffer_size = MEBIBYTE // 16 if file.local else MEBIBYTE
     try:
-        return pq.ParquetFile(stream, pre_buffer=False, buffer_size=buffer_size)
+        return pq.ParquetFile(stream, pre_buffer=False, buffer_size=buffer_size, read_dictionary=list(words) or None)
     except _ARROW_FAILURES as error:
         raise InputError(f"{file.url}: not a Parquet file, or a truncated one: {_line(error)}") from error
 

@@ -29,7 +29,7 @@ TEXT_BYTES = MEBIBYTE
 class Head(File):
     """The first records of a text that is still arriving, in place of the file that they would begin."""
 
-    text: bytes
+    text: bytes = b""
 
     @contextmanager
     def open(self, *, scattered: bool = False) -> Iterator[io.BufferedReader]:  # noqa: ARG002
@@ -99,7 +99,7 @@ class PipeFeed:
 
     def _open(self, head: bytes) -> tuple[DelimitedSource | LibsvmSource, int, int]:
         """What the text holds, and offset and line of its first row."""
-        file = Head(self.url, "", True, len(head), None, head)
+        file = Head(self.url, "", True, len(head), None, text=head)
         packed = next((name for name, magic in MAGIC.items() if head.startswith(magic)), None)
         kind = packed or format_of(file, self._format)
         self._quotes = kind == "csv"

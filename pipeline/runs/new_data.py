@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pipeline.errors import InputError
 from pipeline.readers import CsvFormat, Sizes, Source, open_source
+from pipeline.readers.base import WIDE
+from pipeline.readers.files import find_file
+from pipeline.readers.open import format_of
+from pipeline.readers.several import named_files
 from pipeline.runs.trained_model import TrainedModel
+from pipeline.tables import open_table
+from pipeline.tables.source import TABLES
 
 
 @dataclass(frozen=True)
@@ -50,6 +56,8 @@ def open_data(
     InputError
         The file cannot be read, or has other columns.
     """
+    if (table := _table(model, url, format, label, sizes)) is not None:
+        return table
     preparation = model.preparation()
     expected = preparation.column_names
     required = label is not None
@@ -76,3 +84,26 @@ def open_data(
             raise InputError(f"{url}: found no column {name!r}, expected it as in the training data")
     known = set(expected)
     return NewData(source, [place[name] for name in expected], tuple(name for name in names if name not in known))
+
+
+def _table(model: TrainedModel, url: str, format: str, label: str | int | None, sizes: Sizes) -> NewData | None:
+    """Data that is a table whose columns have names, or are to be encoded; None where it is none."""
+    named = named_files(url)
+    kind = format_of(find_file(named[0].url), format)
+    columns = model.columns()
+    if kind not in TABLES or columns is None or len(columns) >= WIDE:
+        if len(named) > 1:
+            raise InputError(f"{url}: found {len(named)} files, expected one, as the training data is no table")
+        return None
+    source = open_table(
+        url,
+        format,
+        model.label if label is None else label,
+        replace(model.table, plan={}, categories=(), drop=()),
+        require_label=label is not None,
+        columns=columns,
+        csv=CsvFormat(**dict(model.csv)),
+        sizes=sizes,
+    )
+    apart = set(model.table.drop)
+    return NewData(source, None, tuple(name for name in source.unused if name not in apart))

@@ -1,4 +1,4 @@
-"""Score: apply the model of a finished run to new data of any size and write one Parquet file."""
+"""Score: apply the model of a finished run to new data of any size; write one file, or a folder of parts."""
 
 from __future__ import annotations
 
@@ -17,9 +17,8 @@ from fsspec.core import url_to_fs
 
 from ikmap.tasks import BadLabel, LearningTask
 from pipeline.errors import InputError, writing
-from pipeline.readers import Piece
+from pipeline.readers import Piece, Source
 from pipeline.readers.base import is_wide
-from pipeline.rows.prepared import load_scaling
 from pipeline.running.compiling import prepare
 from pipeline.running.dispatch import Task, run_tasks
 from pipeline.running.measured import summarise
@@ -28,6 +27,7 @@ from pipeline.runs.new_data import NewData
 from pipeline.runs.score_output import Output, parquet_writer, sha256_of
 from pipeline.runs.trained_model import TrainedModel, decisions, needing_all_of
 from pipeline.stages.ingest import place
+from pipeline.tables import TableSource
 from pipeline.watching.events import Events
 
 STAGE = "score"
@@ -54,11 +54,9 @@ def score(client: Client, model: TrainedModel, data: NewData, output: Output, ev
     InputError
         Anything is wrong with the data or the place of the output.
     """
-    if (
-        data.source.file.local
-        and output.is_local
-        and os.path.realpath(output.path) == os.path.realpath(data.source.file.path)
-    ):
+    files = [one.file for one in data.source.files] if isinstance(data.source, TableSource) else [data.source.file]
+    read = {os.path.realpath(file.path) for file in files if file.local}
+    if output.is_local and os.path.realpath(output.path) in read:
         raise InputError(f"--output {output.url}: is the input, expected another file")
     compile_seconds = prepare(client, words_of_scoring(model, data), events.message)
     started = time.perf_counter()
@@ -85,7 +83,7 @@ def score(client: Client, model: TrainedModel, data: NewData, output: Output, ev
     labelled = sum(record["rows_labelled"] for record in ordered)
     parts = [(task.args[-1], record["sha256"]) for task, record in zip(tasks, ordered, strict=True)]
     with needing_all_of(model.again):
-        written = output.join(parts, _schema(learned, row=True, label=labelled > 0), again)
+        written = output.join(parts, _schema(learned, row=True, label=labelled > 0, ids=ids_of(data.source)), again)
     seconds, late = time.perf_counter() - started, Counter[str]()
     for record in ordered:
         late[record["worker"]] += record.get("compile_seconds", 0.0)
@@ -111,9 +109,8 @@ def score(client: Client, model: TrainedModel, data: NewData, output: Output, ev
 def score_piece(model: TrainedModel, data: NewData, piece: Piece, url: str) -> Record:
     """Task: predict the rows of one piece and write them as a Parquet file, one row group per block."""
     preparation = model.preparation()
-    scaling = load_scaling(model.store) if preparation.scale == "minmax" else None
     task = model.task()
-    tally, schema = task.tally_from(None), _schema(task)
+    tally, schema = task.tally_from(None), _schema(task, ids=ids_of(data.source))
     counts = dict.fromkeys(("rows", "bytes_read", "rows_labelled"), 0)
     fs, path = url_to_fs(url)
     # A task that Dask does twice must not write to a file that the other attempt is writing.
@@ -125,7 +122,7 @@ def score_piece(model: TrainedModel, data: NewData, piece: Piece, url: str) -> R
             if n == 0:
                 continue
             X = block.X if data.columns is None else block.X[:, data.columns]
-            of = f"{data.source.url}: " + (f"part {piece.index + 1}, " if piece.index else "")
+            of = f"{block.url or data.source.url}: " + (f"part {piece.index + 1}, " if piece.index else "")
             where = partial(_where, of, counts["rows"] + 1)
             counts["rows"] += n
             try:
@@ -135,14 +132,16 @@ def score_piece(model: TrainedModel, data: NewData, piece: Piece, url: str) -> R
             unknown = task.unknown(targets)
             counts["rows_labelled"] += int((~unknown).sum())
             judged = ~unknown if task.needs_labels else np.ones(n, dtype=np.bool_)
+            features = model.features(X, block.levels, partial(place, data.source, block))
             made: dict[str, list[np.ndarray]] = {name: [] for name in task.columns}
-            for rows, decision in decisions(model, preparation.features(X, scaling), preparation, where):
+            for rows, decision in decisions(model, features, preparation, where):
                 for name, values in task.values(decision).items():
                     made[name].append(values)
                 known = np.flatnonzero(judged[rows])
                 if known.size:
                     tally = tally + task.tally(targets[rows][known], decision[known])
-            columns = [pa.array(np.concatenate(made[name]), schema.field(name).type) for name in made]
+            columns = [] if block.ids is None else [block.ids]
+            columns += [pa.array(np.concatenate(made[name]), schema.field(name).type) for name in made]
             label = task.decode(np.where(unknown, np.zeros_like(targets), targets))
             columns.append(pa.array(label, schema.field("label").type, mask=unknown))
             writer.write_table(pa.table(columns, schema=schema), row_group_size=n)
@@ -156,11 +155,18 @@ def _where(of: str, first: int, row: int) -> str:
     return f"{of}row {first + row}"
 
 
-def _schema(task: LearningTask, *, row: bool = False, label: bool = True) -> pa.Schema:
+def ids_of(source: Source) -> tuple[str, pa.DataType] | None:
+    """Name and type of the column that tells rows apart, where there is one."""
+    return (source.asked.id, source.id_type) if isinstance(source, TableSource) and source.asked.id else None
+
+
+def _schema(
+    task: LearningTask, *, row: bool = False, label: bool = True, ids: tuple[str, pa.DataType] | None = None
+) -> pa.Schema:
     """Columns of the output, in their order."""
-    fields: Mapping[str, str] = {
-        **({"row": "int64"} if row else {}),
-        **task.columns,
-        **({"label": task.label_type} if label else {}),
-    }
-    return pa.schema([(name, pa.type_for_alias(kind)) for name, kind in fields.items()])
+    fields: Mapping[str, str] = {**task.columns, **({"label": task.label_type} if label else {})}
+    first = [("row", pa.int64())] if row else []
+    if ids is not None:
+        taken = {"row", *fields}
+        first.append((ids[0] if ids[0] not in taken else f"{ids[0]}_id", ids[1]))
+    return pa.schema([*first, *((name, pa.type_for_alias(kind)) for name, kind in fields.items())])

@@ -13,6 +13,7 @@ from uuid import uuid4
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv
 import pyarrow.parquet as pq
 from fsspec.core import url_to_fs
 
@@ -24,11 +25,12 @@ ROW_GROUP = 1 << 17
 """Rows of a row group of the output."""
 COPIED_ROWS = 1 << 16
 HASHED_BYTES = 1 << 20
+CSV = ".csv"
 
 
 @dataclass
 class Output:
-    """A file that is there whole or not at all. A context manager that owns the folder its parts are written to.
+    """A file that is there whole or not at all, or a folder of parts. A context manager: parts have a folder of it.
 
     Parameters
     ----------
@@ -47,9 +49,12 @@ class Output:
     def __enter__(self) -> Self:
         with _writing(self.url):
             self._fs, self.path = url_to_fs(self.url)
+            self.path = self.path.rstrip("/")
             parent, _, name = self.path.rpartition("/")
-            if self._fs.isdir(self.path):
-                raise InputError(f"--output {self.url}: is a directory, expected a file")
+            if self.in_parts and self._fs.exists(self.path) and not self._is_empty():
+                raise InputError(f"--output {self.url}: is there already, expected a new or an empty folder")
+            if self._fs.isdir(self.path) and not self.in_parts:
+                raise InputError(f"--output {self.url}: is a directory, expected a file; a folder of parts ends in /")
             if self.is_local and not self._fs.isdir(parent or "/"):
                 raise InputError(f"--output {self.url}: no such directory {parent}")
             folder = f"{parent}/.{name}.parts-{uuid4().hex[:8]}"
@@ -70,6 +75,14 @@ class Output:
                     return
                 self._fs.rm(self.folder, recursive=True)
 
+    def _is_empty(self) -> bool:
+        return bool(self._fs.isdir(self.path)) and not self._fs.ls(self.path)
+
+    @property
+    def in_parts(self) -> bool:
+        """Whether it is a folder with a file for each piece of the input."""
+        return self.url.endswith("/")
+
     @property
     def is_local(self) -> bool:
         return "file" in self._fs.protocol
@@ -87,9 +100,12 @@ class Output:
         again : callable
             Makes a part again that is damaged, given its number; returns its SHA-256.
         """
-        joined = f"{self.folder}/joined.parquet"
+        if self.in_parts:
+            return self._keep_parts(parts, again)
+        joined = f"{self.folder}/joined"
+        writing_as = csv_writer if self.path.lower().endswith(CSV) else parquet_writer
         with _writing(self.url):
-            with self._fs.open(joined, "wb") as stream, parquet_writer(stream, schema) as writer:
+            with self._fs.open(joined, "wb") as stream, writing_as(stream, schema) as writer:
                 row = 0
                 for table in _in_row_groups(self._tables(parts, again)):
                     numbers = np.arange(row, row + table.num_rows, dtype=np.int64)
@@ -104,15 +120,35 @@ class Output:
                 flush({os.path.dirname(self.path)})
         return size
 
+    def _keep_parts(self, parts: Sequence[tuple[str, str]], again: Callable[[int], str]) -> int:
+        """Give the parts their names in the folder, in order. Returns their bytes."""
+        size = 0
+        with _writing(self.url):
+            self._fs.makedirs(self.path, exist_ok=True)
+            kept = []
+            for k, (url, sha256) in enumerate(parts):
+                path = self._whole(k, url, sha256, again)
+                size += int(self._fs.size(path))
+                kept.append(f"{self.path}/part-{k:06d}.parquet")
+                if self.is_local:
+                    flush({path})
+                self._fs.mv(path, kept[-1])
+            if self.is_local:
+                flush({self.path, os.path.dirname(self.path)})
+        return size
+
+    def _whole(self, k: int, url: str, sha256: str, again: Callable[[int], str]) -> str:
+        """Path of a part, which is made again as long as it is damaged."""
+        path = str(self._fs._strip_protocol(url))
+        for _ in range(ATTEMPTS):
+            if sha256_of(self._fs, path) == sha256:
+                return path
+            sha256 = again(k)
+        raise InputError(f"{path} is damaged {ATTEMPTS} times in a row; check the disk and the memory")
+
     def _tables(self, parts: Sequence[tuple[str, str]], again: Callable[[int], str]) -> Iterator[pa.Table]:
         for k, (url, sha256) in enumerate(parts):
-            path = self._fs._strip_protocol(url)
-            for _ in range(ATTEMPTS):
-                if sha256_of(self._fs, path) == sha256:
-                    break
-                sha256 = again(k)
-            else:
-                raise InputError(f"{path} is damaged {ATTEMPTS} times in a row; check the disk and the memory")
+            path = self._whole(k, url, sha256, again)
             with self._fs.open(path, "rb") as stream, pq.ParquetFile(stream) as part:
                 for batch in part.iter_batches(COPIED_ROWS):
                     yield pa.Table.from_batches([batch])
@@ -153,6 +189,26 @@ def _in_row_groups(tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
 def parquet_writer(stream: Any, schema: pa.Schema) -> pq.ParquetWriter:
     """A file each page of which has a checksum, for whoever reads it."""
     return pq.ParquetWriter(stream, schema, write_page_checksum=True)
+
+
+class _Csv:
+    """Writes tables as CSV, with the interface of the Parquet writer."""
+
+    def __init__(self, stream: Any, schema: pa.Schema) -> None:
+        self._writer = pa.csv.CSVWriter(stream, schema)
+
+    def write_table(self, table: pa.Table, row_group_size: int) -> None:
+        self._writer.write_table(table, max_chunksize=row_group_size)
+
+
+@contextmanager
+def csv_writer(stream: Any, schema: pa.Schema) -> Iterator[_Csv]:
+    """A CSV file with the names of the columns in its first line."""
+    writer = _Csv(stream, schema)
+    try:
+        yield writer
+    finally:
+        writer._writer.close()
 
 
 def sha256_of(fs: Any, path: str) -> str:

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from ikmap.rows import Rows, as_rows, check_finite
+from ikmap.tables.frames import is_frame, table_by_name, table_of_columns
+from ikmap.tables.raw import Levels
 from pipeline.errors import InputError
-from pipeline.rows.prepared import load_scaling
 from pipeline.runs.trained_model import TrainedModel, decisions, open_run
 
 
@@ -27,26 +28,27 @@ class RunModel:
     n_features_in_ : int
         Columns of the training data.
     feature_names_in_ : list of str or None
-        Their names, where the training data had any.
+        Their names, where the training data had any: columns of the table, before they were encoded.
     """
 
     def __init__(self, model: TrainedModel) -> None:
         self._model, self._preparation = model, model.preparation()
-        self._scaling = load_scaling(model.store) if self._preparation.scale == "minmax" else None
         self.learner = model.learner
         self.task = model.task()
         self.classes_ = self.task.decode(np.arange(len(self.task.classes)))
-        self.n_features_in_ = self._preparation.n_columns
-        self.feature_names_in_ = self._preparation.column_names
+        self._columns = model.columns()
+        self.n_features_in_ = self._preparation.n_columns if self._columns is None else len(self._columns)
+        self.feature_names_in_ = None if self._columns is None else [column.name for column in self._columns]
 
     def predict(self, X: Any) -> np.ndarray:
         """The label of each row, the one that ``python -m flows.score`` predicts.
 
         Parameters
         ----------
-        X : array-like or sparse matrix, shape (n, n_features_in_)
-            Values as they stand in a file, in the order of the training data's columns: what the run did with them
-            (scaling, dividing) is done here too.
+        X : DataFrame, Arrow table, array-like or sparse matrix, shape (n, n_features_in_)
+            Values as they stand in a file: what the run did with them (encoding, scaling, dividing) is done here too.
+            A table with names may have its columns in any order, and others beside them; without names they stand in
+            the order of the training data's.
 
         Returns
         -------
@@ -56,7 +58,7 @@ class RunModel:
         Raises
         ------
         ValueError
-            X has other columns, or a value that is not finite.
+            X lacks a column, or has a value that the training data could not have had.
         """
         return self.task.decode(self.task.predict(self._decide(X)))
 
@@ -65,7 +67,7 @@ class RunModel:
 
         Parameters
         ----------
-        X : array-like or sparse matrix, shape (n, n_features_in_)
+        X : DataFrame, Arrow table, array-like or sparse matrix, shape (n, n_features_in_)
             As for :meth:`predict`.
 
         Returns
@@ -82,25 +84,70 @@ class RunModel:
         found = self._decide(X)
         return found[:, 0] if found.shape[1] == 1 else found
 
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Probability of each class, in the order of :attr:`classes_`.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix, shape (n, n_features_in_)
+            As for :meth:`predict`.
+
+        Returns
+        -------
+        ndarray of float64, shape (n, classes)
+
+        Raises
+        ------
+        AttributeError
+            The run's decisions are no probabilities: it predicts no classes, or ran without ``--calibration``.
+        ValueError
+            As :meth:`predict`.
+        """
+        found = self.task.probabilities(self._decide(X))
+        if found is None:
+            raise AttributeError(
+                f"learner {self.learner} of this run has no probabilities; run flows.batch with --calibration platt or "
+                "isotonic, or --learner logistic"
+            )
+        return found
+
     def _decide(self, X: Any) -> np.ndarray:
         """Decision values, shape (n, K)."""
-        features = self._preparation.features(self._rows(X), self._scaling)
+        rows, levels = self._rows(X)
+        try:
+            features = self._model.features(rows, levels, "row {}".format)
+        except InputError as error:
+            raise ValueError(str(error)) from None
         found = np.empty((features.shape[0], self.task.outputs))
         for rows, values in decisions(self._model, features, self._preparation, "row {}".format, n_threads=None):
             found[rows] = values
         return found
 
-    def _rows(self, X: Any) -> Rows:
-        """X as the readers would have given it."""
-        names = getattr(X, "columns", None)
-        if names is not None and self.feature_names_in_ is not None and list(names) != self.feature_names_in_:
-            wanted = ", ".join(self.feature_names_in_)
-            raise ValueError(f"X: found the columns {', '.join(map(str, names))}, expected in this order {wanted}")
+    def get_feature_names_out(self) -> np.ndarray:
+        """Names of the features that the columns became: what maps and learners were given."""
+        names = self._preparation.column_names or [str(j) for j in range(self._preparation.n_columns)]
+        return np.array(names, dtype=object)
+
+    def _rows(self, X: Any) -> tuple[Rows, Levels | None]:
+        """X as the readers would have given it: values, and the words of its columns."""
+        named = is_frame(X) and self._columns is not None
+        if named or self._preparation.encoded:
+            columns = self._columns or []
+            names, kinds = [column.name for column in columns], [column.kind for column in columns]
+            if named:
+                table = table_by_name(X, names, kinds)
+            else:
+                array = np.asarray(X)
+                if array.ndim != 2 or array.shape[1] != len(names):
+                    raise ValueError(f"X: found the shape {array.shape}, expected (n, {len(names)})")
+                table = table_of_columns(list(array.T), names, list(kinds))[0]
+            plain = all(words is None for words in table.levels) and not np.isnan(table.values).any()
+            return table.values, None if plain else table.levels
         rows = as_rows(X)
         if rows.ndim != 2 or rows.shape[1] != self.n_features_in_:
             raise ValueError(f"X: found the shape {rows.shape}, expected (n, {self.n_features_in_})")
         check_finite(rows)
-        return rows
+        return rows, None
 
     def __repr__(self) -> str:
         return f"RunModel({self._model.store.path}, learner={self.learner!r}, classes={len(self.classes_)})"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,15 +15,21 @@ from ikmap.methods.registry import known
 from ikmap.model import Model
 from ikmap.partitioners import Partitions
 from ikmap.rows import Rows, as_csr, as_rows
+from ikmap.tables import NUMBER, ColumnPlan, RawTable
+from ikmap.tables.raw import Levels
 from ikmap.tasks import LearningTask
+from ikmap.tasks.reading import LOG_ODDS, Reading, read_as
 from pipeline.datasets.spec import CSV_KEYS
 from pipeline.errors import Damaged, InputError
-from pipeline.rows.prepared import DATA, READ_BYTES, STREAM_DATA, Preparation
+from pipeline.rows.prepared import DATA, READ_BYTES, STREAM_DATA, Preparation, load_scaling
 from pipeline.rows.values import check_values, kernel_in
+from pipeline.stages.calibrate import READINGS
 from pipeline.storage.fitted import Fitted
 from pipeline.storage.models import MODELS, load_model
 from pipeline.storage.rundir import read_manifest_or_copy
 from pipeline.storage.store import Store
+from pipeline.tables import TableAsked
+from pipeline.tables.encoding import ENCODING, load_encoder
 
 
 @dataclass(frozen=True)
@@ -50,6 +56,10 @@ class TrainedModel:
         Words of the loops that mapping and predicting need.
     options : mapping
         Of the learner.
+    table : TableAsked
+        What the run was asked of its table.
+    reading : Reading or None
+        How decisions become probabilities, and by which threshold classes.
     """
 
     store: Store
@@ -62,13 +72,40 @@ class TrainedModel:
     csv: tuple[tuple[str, Any], ...] = ()
     loops: frozenset[str] = frozenset()
     options: Mapping[str, Any] = field(default_factory=dict)
+    table: TableAsked = field(default_factory=TableAsked)
+    reading: Reading | None = None
 
     def preparation(self) -> Preparation:
-        """How values and labels become features and targets."""
+        """How values and labels become features and targets, and how decisions are read."""
         attributes = self.store.need(DATA)
         # A stream is stored as prepared, but for the scale: that is found last, by its initial rows.
         scale = (self.store.attributes(STREAM_DATA) or attributes)["preparation"]["scale"]
-        return Preparation.from_json({**attributes["preparation"], "scale": scale})
+        found = Preparation.from_json({**attributes["preparation"], "scale": scale})
+        return replace(found, task=found.task.read_by(self.reading))
+
+    def columns(self) -> list[ColumnPlan] | None:
+        """The columns of the training data, before they were encoded; None where they have no names and are numbers."""
+        about = self.preparation()
+        if about.encoded:
+            return list(load_encoder(self.store).encoder.columns)
+        return None if about.column_names is None else [ColumnPlan(name, NUMBER) for name in about.column_names]
+
+    def features(self, X: Rows, levels: Levels | None, where: Callable[[int], str]) -> Rows:
+        """Features of rows as they were read; `where` names one of them for people.
+
+        Raises
+        ------
+        InputError
+            A value is missing where the training data had none.
+        """
+        about = self.preparation()
+        if about.encoded:
+            X = load_encoder(self.store).features(RawTable(np.asarray(X), levels or (None,) * X.shape[1]))
+        elif levels is not None:
+            row, column = np.argwhere(np.isnan(np.asarray(X)))[0].tolist()
+            name = repr(about.column_names[column]) if about.column_names else str(column + 1)
+            raise InputError(f"{where(row)}, column {name}: found a missing value, of which the training data had none")
+        return about.features(X, load_scaling(self.store) if about.scale == "minmax" else None)
 
     def task(self) -> LearningTask:
         """What it predicts, as its decisions are to be read."""
@@ -119,14 +156,29 @@ def open_run(folder: str, learner: str | None = None) -> TrainedModel:
     store = Store(path / "store.zarr")
     again = f"{again} --fresh" if online else again
     with needing_all_of(again):
-        for name in (DATA, *([fitted.name] if fitted else []), f"{MODELS}/{learner}"):
+        encoded = store.need(DATA).get("preparation", {}).get("encoded", False)
+        for name in (DATA, *([ENCODING] if encoded else []), *([fitted.name] if fitted else []), f"{MODELS}/{learner}"):
             store.need(name)
     partitioner, data = identity["params"]["partitioner"], identity["data"]
     csv = tuple((key, data[key]) for key in CSV_KEYS if key in data)
     return TrainedModel(
         store, learner, trained["content_hash"], fitted, data["label"], partitioner, again, csv,
         _loops(identity["params"], learner, fitted), identity["params"].get("methods", {}).get(learner, {}),
+        TableAsked.from_json(data.get("table", {})), _reading(store, identity["params"], stages, learner, again),
     )  # fmt: skip
+
+
+def _reading(
+    store: Store, params: Mapping[str, Any], stages: Mapping[str, Any], learner: str, again: str
+) -> Reading | None:
+    """How the decisions of a learner of a run are read; None: as they are."""
+    if f"calibrate:{learner}" in stages:
+        content_hash = stages[f"calibrate:{learner}"]["result"]["reading_hash"]
+        with needing_all_of(again):
+            return load_model(store, f"{READINGS}/{learner}", Reading, content_hash)
+    one = LEARNERS.get(learner)
+    options = None if one is None else one.Options.of_record(params.get("methods", {}).get(learner, {}))
+    return read_as(LOG_ODDS) if one is not None and one.log_odds(options) else None
 
 
 def _loops(params: Mapping[str, Any], learner: str, fitted: Fitted | None) -> frozenset[str]:

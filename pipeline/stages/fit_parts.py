@@ -50,7 +50,7 @@ def part_tasks(store: Store, params: Params, name: str, value: Value, swept: int
 def fit_part(store: Store, params: Params, name: str, value: Value, start: int, stop: int, swept: int | None) -> Record:
     """Task: fit some partitionings, and store them for :func:`join_parts`."""
     train = PreparedRows(store, "train")
-    numbers = np.arange(train.n_rows) if swept is None else swept_rows(train.n_rows, swept, params.seed)[0]
+    numbers = np.arange(train.n_rows) if swept is None else swept_rows(train, params, swept)[0]
     rows: Any = train.take(numbers).rows
     refuse_too_large(params, value, rows)
     model = params.map.fit_part(params.map_options, value, rows, params.seed, start, stop)

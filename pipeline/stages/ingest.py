@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ikmap.rows import Rows
+from ikmap.tables.raw import Levels
 from ikmap.tasks import Asked, BadLabel, LearningTask
 from pipeline.datasets.registry import ResolvedDataset
 from pipeline.datasets.task import asked_task, asked_word
@@ -17,6 +18,7 @@ from pipeline.errors import InputError
 from pipeline.params import Params
 from pipeline.readers import Piece, Source
 from pipeline.readers.base import RawRows, is_wide, other_columns
+from pipeline.rows.divided_by import Division
 from pipeline.rows.prepared import (
     DATA,
     SCALE,
@@ -30,7 +32,14 @@ from pipeline.rows.prepared import (
 )
 from pipeline.running.dispatch import Task
 from pipeline.running.stage import Context, Record, Stage
+from pipeline.stages.divide import divide_rows, divided_sides, division_of, kept_values
+from pipeline.stages.encode import fit_encoding
+from pipeline.storage.durable import write_text
 from pipeline.storage.store import Store
+from pipeline.tables import TableSource
+from pipeline.tables.encoding import ENCODING
+from pipeline.tables.plan_file import NAME as PLAN_FILE
+from pipeline.tables.plan_file import plan_text
 
 DENSE_SHARE = 0.25
 DENSE_COLUMNS = 8192
@@ -62,6 +71,8 @@ def ingest(context: Context, data: ResolvedDataset, *, every: bool = False) -> d
     kind = asked_task(params, data)  # before a row is read
     leaves_out = data.inliers is not None and not every
     train, test = data.sources
+    for line in train.said() if isinstance(train, TableSource) else ():
+        context.events.message(line)
     n_tasks = len(train.pieces()) + (len(test.pieces()) if test else 0)
     # How many tasks finding the ranges takes is known when the rows are counted, those by labels when these are known.
     stage = Stage(context, "ingest", None if params.scale == "minmax" or leaves_out else n_tasks)
@@ -85,6 +96,9 @@ def ingest(context: Context, data: ResolvedDataset, *, every: bool = False) -> d
         divide=data.divide,
     )
     refuse_strangers([part["found"] for part in train_parts], preparation.task, train.url)
+    division = division_of(params)
+    if division is not None:
+        division.refuse(preparation.task, data.inliers)
 
     if test is not None:
         if train.column_names and test.column_names and train.column_names != test.column_names:
@@ -101,6 +115,12 @@ def ingest(context: Context, data: ResolvedDataset, *, every: bool = False) -> d
             "train": _side(train.url, train_parts, Side("all", rows)),
             "test": _side(test.url, test_parts, Side("all", test_rows)),
         }
+    elif division is not None:
+        of_parts = [(part["name"], int(part["rows"])) for part in train_parts]
+        n_train = data.split.train_rows(rows)
+        of = (context.store, division, of_parts, preparation.task, n_train)
+        (record,) = stage.run(divide_rows, [Task("divide", of)])
+        sides = divided_sides(train.url, train_parts, record)
     else:
         n_train = data.split.train_rows(rows)
         whole = Side(data.split.rule, rows, n_train, True, params.seed)
@@ -108,6 +128,11 @@ def ingest(context: Context, data: ResolvedDataset, *, every: bool = False) -> d
         # What is not for training is for testing: to shuffle all rows once more would take as long as to store them.
         test_counts = [part["rows"] - k for part, k in zip(train_parts, sides["train"]["counts"], strict=True)]
         sides["test"] = {**sides["train"], "counts": test_counts, "split": asdict(replace(whole, train=False))}
+    if isinstance(train, TableSource):
+        missing = sum(part.get("missing", 0) for side in parts.values() for part in side)
+        is_encoded = not train.is_plain or missing > 0
+    else:
+        is_encoded = False
     if data.drop:
         context.events.message(
             f"{train.url}: {len(data.drop)} columns are left out, as the definition of data set {data.name} says: "
@@ -122,6 +147,20 @@ def ingest(context: Context, data: ResolvedDataset, *, every: bool = False) -> d
         left_out["rows_left_out"] = before - sum(sides["train"]["counts"])
     attributes = {"preparation": preparation.as_json(), "sides": sides}
     context.store.set_attributes(DATA, attributes)
+    table: dict[str, Any] = {}
+    if is_encoded:
+        assert isinstance(train, TableSource)
+        encoder = fit_encoding(
+            stage, train.columns, train.asked.encode, preparation.task, by_targets=not every, url=train.url
+        )
+        columns = len(encoder.names)
+        preparation = replace(preparation, n_columns=columns, column_names=list(encoder.names), encoded=True)
+        attributes["preparation"] = preparation.as_json()
+        context.store.set_attributes(DATA, attributes)
+        for line in encoder.lines():
+            context.events.message(line)
+        table["columns_plan"] = [column.as_json() for column in encoder.columns]
+        write_text(context.run.path / PLAN_FILE, plan_text(encoder.columns))
     if params.scale == "minmax":
         fit_scaling(stage, preparation)
         scaled = replace(preparation, scale="minmax")
@@ -133,8 +172,9 @@ def ingest(context: Context, data: ResolvedDataset, *, every: bool = False) -> d
         nnz=nnz,
         **about_task(preparation.task),
         **left_out,
-        test=data.test_rows,
-        outputs=[DATA, *([SCALE] if params.scale == "minmax" else [])],
+        **table,
+        test=data.test_rows if division is None or test is not None else division.test_rows,
+        outputs=[DATA, *([ENCODING] if is_encoded else []), *([SCALE] if params.scale == "minmax" else [])],
     )
 
 
@@ -142,10 +182,11 @@ def _ingest_files(
     stage: Stage, files: Sequence[tuple[Source, str]], kind: type[LearningTask]
 ) -> dict[str, list[Record]]:
     """Read files side by side; return the parts of each."""
+    division = division_of(stage.context.params)
     tasks = [
         Task(
             f"{side}-{piece.index:05d}",
-            (stage.context.store, source, piece, f"{DATA}/{side}", kind),
+            (stage.context.store, source, piece, f"{DATA}/{side}", kind, division if side == "train" else None),
             large=is_wide(source),
         )
         for source, side in files
@@ -157,7 +198,14 @@ def _ingest_files(
     return parts
 
 
-def ingest_piece(store: Store, source: Source, piece: Piece, folder: str, kind: type[LearningTask]) -> Record:
+def ingest_piece(
+    store: Store,
+    source: Source,
+    piece: Piece,
+    folder: str,
+    kind: type[LearningTask],
+    division: Division | None = None,
+) -> Record:
     """Task: store each block of a piece as a part. Parts that an interrupted attempt completed are kept."""
     parts: list[Record] = []
     kept = 0
@@ -170,7 +218,15 @@ def ingest_piece(store: Store, source: Source, piece: Piece, folder: str, kind: 
     for number, block in enumerate(source.read(piece, skip=kept), start=kept):
         # An empty part keeps the numbering of blocks, on which resuming relies.
         part, size = store_block(
-            store, _part_name(folder, piece, number), block.X, block.y, source.url, kind, partial(place, source, block)
+            store,
+            _part_name(folder, piece, number),
+            block.X,
+            block.y,
+            block.url or source.url,
+            kind,
+            partial(place, source, block),
+            block.levels,
+            **kept_values(division, block, partial(place, source, block)),
         )
         written += size
         read += block.n_bytes
@@ -186,7 +242,7 @@ def ingest_piece(store: Store, source: Source, piece: Piece, folder: str, kind: 
 
 def place(source: Source, block: RawRows, row: int) -> str:
     """File of a row of a block, and its line of text there, or its row."""
-    return f"{source.url}: {'line' if source.format in TEXTS else 'row'} {block.first_line + row}"
+    return f"{block.url or source.url}: {'line' if source.format in TEXTS else 'row'} {block.first_line + row}"
 
 
 def store_block(
@@ -197,12 +253,14 @@ def store_block(
     url: str,
     kind: type[LearningTask],
     where: Callable[[int], str],
+    levels: Levels | None = None,
     beside: Mapping[str, np.ndarray] | None = None,
     **more: Any,
 ) -> tuple[Record, int]:
     """Store rows as they were found; return what is known of them, and the bytes written.
 
-    `where` says where one of them stands, from 0: file and line; `beside` is stored with them.
+    `where` says where one of them stands, from 0: file and line. `levels` are the words of a table's columns; `beside`
+    is stored with them.
 
     Raises
     ------
@@ -221,8 +279,9 @@ def store_block(
         "columns": int(X.shape[1]),
         "nnz": int(np.count_nonzero(X)) if isinstance(X, np.ndarray) else int(X.nnz),
         "found": dict(found),
+        **({} if levels is None else {"missing": int(np.isnan(X).sum())}),
     }
-    return part, write_part(store, name, X, labels, found, {"part": part, **more}, beside)
+    return part, write_part(store, name, X, labels, found, {"part": part, **more}, levels, beside)
 
 
 def _part_name(folder: str, piece: Piece, block: int) -> str:

@@ -70,7 +70,7 @@ def shuffle(
     stage = Stage(context, "shuffle", None)
     stage.run(write_parts, tasks)
     found = sides[0].preparation
-    preparation = replace(found, task=found.task.settled(), divide=1.0, scale="none")
+    preparation = replace(found, task=found.task.settled(), divide=1.0, scale="none", encoded=False)
     rows = [stop - start for _, start, stop in starts]
     side: dict[str, Any] = {
         "parts": [{"name": name, "rows": count} for (name, _, _), count in zip(starts, rows, strict=True)],

@@ -38,7 +38,7 @@ def prepare(stage: Stage, limit: Value, n_rows: int) -> None:
     stage.run(fit_part, part_tasks(store, params, MODEL, limit, n_rows))
     (model,) = stage.run(join_parts, [Task("sweep-model", (store, params, MODEL, True))])
     train = PreparedRows(store, "train")
-    n = swept_rows(train.n_rows, n_rows, params.seed)[0].size
+    n = swept_rows(train, params, n_rows)[0].size
     layout = cell_layout(n, params.t, params.shard_rows)
     create_cells(store, CELLS, n, params.t, layout, np.dtype(train.preparation.task.dtype))
     tasks = [
@@ -61,7 +61,7 @@ def map_swept(store: Store, params: Params, content_hash: str, start: int, stop:
     """Task: map some of the rows that sweeps learn from, and write their shard."""
     train = PreparedRows(store, "train")
     model = load_model(store, MODEL, Partitions, content_hash)
-    numbers = swept_rows(train.n_rows, n_rows, params.seed)[0][start:stop]
+    numbers = swept_rows(train, params, n_rows)[0][start:stop]
     codes = np.empty((stop - start, model.n_partitions), dtype=np.int32)
     labels = np.empty(stop - start, dtype=train.preparation.task.dtype)
     step, read = max(1, READ_BYTES // train.row_bytes), 0
@@ -83,7 +83,7 @@ def stored_sweep(store: Store, params: Params, name: str, n_rows: int) -> tuple[
     """What a learner's sweep is given: rows to learn from, which are read as it goes, rows held out, and the splits."""
     train = PreparedRows(store, "train")
     task = train.preparation.task
-    fit, outside = swept_rows(train.n_rows, n_rows, params.seed)
+    fit, outside = swept_rows(train, params, n_rows)
     held: Any = train.take(some_of(outside, HELD_OUT))
     model = load_model(store, MODEL, Partitions, store.need(MODEL)["content_hash"])
     nobody = held.rows[:0]

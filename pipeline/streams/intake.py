@@ -359,6 +359,6 @@ class Intake:
             origins[arrival.origin] = origins.get(arrival.origin, 0) + arrival.rows
         more = {**more, "from": list(origins.items())}
         part, written = store_block(
-            self.store, name, X, y, rows[0].url, self.kind, partial(place, rows), beside, **more
+            self.store, name, X, y, rows[0].url, self.kind, partial(place, rows), beside=beside, **more
         )
         return {**part, "bytes_written": written}

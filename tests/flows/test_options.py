@@ -53,11 +53,14 @@ def test_methods_cannot_have_options_with_names_of_the_commands_own() -> None:
 BATCH = BatchOptions(
     input="s3://bucket/my data.csv", test_input="-odd.csv", format="csv", label="it's", columns=7,
     scale="minmax", task="binary", data_dir="data", partitioner="iforest", max_depth="log2", t=17, psi=64,
-    cv_rows=500, search="full", budget=60.0,
+    cv_rows=500, search="full", budget=60.0, select_by="roc_auc", calibration="isotonic",
+    threshold_for="cost:5:1", split_by="time:day", importance=True,
     learner=("ogd", "logistic", "svm", "nogd", "adaraker", "chi2-linear", "idk"), C=0.25, loss="hinge",
     tol=1e-2, eta=2.0, feature_scale="raw", order="file", kernel="gaussian", gamma="auto", b=50, rank=7,
     points="violators", average=True, features=9, decay=0.5, flavour="script", online_loss="logistic", sigma_is="width",
     chi2_order=1, class_weight="balanced", solver="distributed", parts=5, seed=3, run_dir="runs/x", fresh=True,
+    above=3.5, drop=("q",), id="who", missing=("NA", "-"), category=("c", "d"), columns_plan="plan.toml",
+    encode_numbers="quantile", encode_categories="onehot", encode_times="cycles",
     inliers=("11", "b"), alert_rate=0.2, half_life=50.0,
     shard_rows=1000, device="gpu", cluster="slurm", cluster_option=("queue=a", "prologue=x y"), workers=2,
     memory_limit="4GB", explain=True, no_dask_report=True, debug=True, quiet=True,
@@ -404,7 +407,7 @@ def test_bad_value_in_python_is_refused_too():
         BatchOptions(t=None)
 
 
-@pytest.mark.parametrize("name", ["p.csv", "P.CSV", "s3://bucket/p.json", "p.npy", "p.parquet.gz"])
+@pytest.mark.parametrize("name", ["p.tsv", "P.TXT", "s3://bucket/p.json", "p.npy", "p.parquet.gz"])
 def test_scores_are_not_written_under_the_name_of_another_format(name):
     said = refused(["--model", "runs/a", "--input", "b.csv", "--output", name], ScoreOptions)
     assert said.startswith(f"--output {name}: found the name of another format, expected one in .parquet")

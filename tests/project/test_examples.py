@@ -8,9 +8,13 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+from flows.options.batch import BatchOptions
 from tests import ROOT
+from tests.support.one_process import Command, one_process
 
 
 def test_a_sweep_is_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -28,3 +32,18 @@ def test_a_sweep_is_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     groups = [one.get("id") for one in picture.iter() if one.tag.endswith("}g")]
     assert groups == [f"f{k}" for k in range(5)]
     assert len(re.findall('class="cut', text)) > 5
+
+
+def test_tables_in_python(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    module = runpy.run_path(str(ROOT / "examples" / "tables.py"))
+    module["main"](["--rows", "300"])
+    said = capsys.readouterr().out
+    assert "column airport: category" in said
+    assert float(re.findall(r"ROC AUC (\S+) with", said)[0]) > 0.7
+    table, late = module["flights"](200)
+    pq.write_table(table.append_column("label", pa.array(late)), tmp_path / "rows.parquet")
+    with one_process():
+        options = BatchOptions(input=str(tmp_path / "rows.parquet"), learner=("svm",), t=5, psi=8, C=1.0)
+        Command(options).run(tmp_path / "run")
+    module["main"](["--run", str(tmp_path / "run"), "--input", str(tmp_path / "rows.parquet")])
+    assert "features: airport (target), departure.month" in capsys.readouterr().out

@@ -1,0 +1,192 @@
+"""Encode the columns of a DataFrame, with the interface of scikit-learn."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils import check_consistent_length
+from sklearn.utils.multiclass import type_of_target
+from sklearn.utils.validation import _check_feature_names, _check_n_features, check_is_fitted, validate_data
+
+from ikmap.tables import Asked, ColumnPlan, RawTable, Statistics, choose, fit
+from ikmap.tables.frames import column_of, is_frame, names_of, table_by_name, table_of_columns
+from ikmap.tables.statistics import drawn_rows, fold_of
+from ikmap.tasks.classification import Classification
+from ikmap.tasks.regression import Regression
+
+
+class TableEncoder(TransformerMixin, BaseEstimator):
+    """Numbers, words, dates and missing cells of a table become features.
+
+    The same encoding as that of ``python -m flows.batch``: what it does to each column follows from the column's values
+    and is told by :attr:`plan_`.
+
+    Parameters
+    ----------
+    numbers : {"auto", "none", "minmax", "standard", "quantile"}, default="auto"
+        How numbers become features; "auto" is "minmax".
+    categories : {"auto", "onehot", "target", "count", "hash"}, default="auto"
+        How words become features; "auto" is "target" where ``y`` is given, else "onehot" up to 32 different words and
+        "count" beyond; for more than two classes it is "onehot" up to 32 words.
+    times : {"auto", "parts", "cycles", "both"}, default="auto"
+        How dates and times become features; "auto" is "parts".
+    columns : mapping of str to mapping, optional
+        Of single columns, by name: ``{"zip": {"kind": "category"}, "age": {"kind": "number", "encoding": "drop"}}``;
+        "drop" leaves a column out.
+    random_state : int, default=0
+        Seed of the folds of target encoding, and of the rows that quantiles are found from.
+
+    Attributes
+    ----------
+    encoder_ : ikmap.tables.Encoder
+    plan_ : list of str
+        What became of each column, and why; a line each.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str
+        Where the table has names.
+
+    Notes
+    -----
+    Takes DataFrames of pandas and polars, tables of Arrow and arrays; columns are found by name, in any order.
+    ``fit_transform(X, y)`` encodes the words of a row by the targets of the other folds only, so that it differs from
+    ``fit(X, y).transform(X)``, which is for rows that were not learned from; pipelines call the former.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ikmap import TableEncoder
+    >>> X = np.array([["red", 1.5], ["blue", None], ["red", 0.5]], dtype=object)
+    >>> encoder = TableEncoder(numbers="none", categories="onehot").fit(X)
+    >>> encoder.get_feature_names_out().tolist()
+    ['x0=blue', 'x0=red', 'x1', 'x1 is missing']
+    >>> encoder.transform(X).tolist()
+    [[0.0, 1.0, 1.5, 0.0], [1.0, 0.0, 1.5, 1.0], [0.0, 1.0, 0.5, 0.0]]
+    """
+
+    n_features_in_: int
+
+    def __init__(
+        self,
+        numbers: str = "auto",
+        categories: str = "auto",
+        times: str = "auto",
+        *,
+        columns: Mapping[str, Mapping[str, str]] | None = None,
+        random_state: int = 0,
+    ) -> None:
+        self.numbers = numbers
+        self.categories = categories
+        self.times = times
+        self.columns = columns
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Find how each column is encoded.
+
+        Parameters
+        ----------
+        X : DataFrame, Arrow table or array, shape (n, columns)
+        y : array-like, shape (n,), optional
+            Classes or numbers; needed to encode words by targets.
+        """
+        self._fit(X, y)
+        return self
+
+    def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:  # noqa: ARG002
+        """Fit, and encode the same rows: their words by the targets of other rows."""
+        table = self._fit(X, y)
+        return self.encoder_.encode(table, self._folds(table.rows))
+
+    def transform(self, X: Any) -> Any:
+        """Features, float64 (n, features), of rows that were not learned from."""
+        check_is_fitted(self)
+        return self.encoder_.encode(self._table(X))
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:  # noqa: ARG002
+        """Names of the features: that of the column, and what tells several of it apart."""
+        check_is_fitted(self)
+        return np.array(self.encoder_.names, dtype=object)
+
+    def _fit(self, X: Any, y: Any) -> RawTable:
+        asked = Asked(self.numbers, self.categories, self.times)
+        own = {name: dict(about) for name, about in (self.columns or {}).items()}
+        names, columns = self._columns(X, reset=True)
+        kinds = [own.get(name, {}).get("kind") for name in names]
+        for name in own:
+            if name not in names:
+                raise ValueError(f"columns: found no column {name!r}, expected one of {', '.join(names)}")
+        table, found = table_of_columns(columns, names, kinds)
+        plan = [
+            ColumnPlan(name, kind, own.get(name, {}).get("encoding", "auto"))
+            for name, kind in zip(names, found, strict=True)
+        ]
+        targets, outputs, unit = _targets(y, table.rows)
+        drawn = np.zeros(table.rows, dtype=np.bool_)
+        drawn[drawn_rows(table.rows, self.random_state)] = True
+        statistics = Statistics.of(table, found, self._folds(table.rows), targets, drawn)
+        self.encoder_ = fit(choose(plan, statistics, asked), statistics, unit=unit, outputs=outputs)
+        self.plan_ = self.encoder_.lines(len(plan))
+        return table
+
+    def _folds(self, n: int) -> np.ndarray:
+        return fold_of(np.arange(n), self.random_state)
+
+    def _columns(self, X: Any, reset: bool) -> tuple[list[str], list[np.ndarray]]:
+        """Names and columns of a table, checked as scikit-learn does."""
+        if sp.issparse(X):
+            raise TypeError("sparse data was passed, but dense data is required: a table has cells of any kind")
+        if is_frame(X):
+            names = names_of(X)
+            if reset:
+                _check_feature_names(self, X, reset=True)
+                self.feature_names_in_ = np.array(names, dtype=object)
+                _check_n_features(self, X, reset=True)
+            columns = [column_of(X, name) for name in names]
+            if not columns or not len(columns[0]):
+                raise ValueError(f"Found array with 0 sample(s) or feature(s) (shape={getattr(X, 'shape', None)})")
+            return names, columns
+        checked = validate_data(self, X, dtype=None, ensure_all_finite="allow-nan", reset=reset, ensure_min_samples=1)
+        if checked.dtype.kind == "c":
+            raise ValueError("Complex data not supported")
+        return [f"x{j}" for j in range(checked.shape[1])], [checked[:, j] for j in range(checked.shape[1])]
+
+    def _table(self, X: Any) -> RawTable:
+        plan = self.encoder_.columns
+        kinds = [column.kind for column in plan]
+        if is_frame(X) and hasattr(self, "feature_names_in_"):
+            return table_by_name(X, [column.name for column in plan], kinds)
+        names, columns = self._columns(X, reset=False)
+        return table_of_columns(columns, names, kinds)[0]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.string = True
+        tags.input_tags.categorical = True
+        return tags
+
+
+def _targets(y: Any, n: int) -> tuple[np.ndarray, list[str], float]:
+    """Whole numbers by which words are encoded, what tells them apart, and their unit."""
+    if y is None:
+        return np.zeros((n, 0), dtype=np.int64), [""], 1.0
+    y = np.asarray(y)
+    check_consistent_length(np.empty(n), y)
+    kind = type_of_target(y)
+    if kind in ("binary", "multiclass"):
+        labels, codes = np.unique(y, return_inverse=True)
+        task: Any = Classification([str(label) for label in labels])
+        targets = codes
+    elif kind == "continuous":
+        targets = y.astype(np.float64)
+        task = Regression(float(targets.mean()), float(targets.std()) or 1.0)
+    else:
+        return np.zeros((n, 0), dtype=np.int64), [""], 1.0
+    outputs, unit = task.encoding_outputs()
+    if not outputs or (kind != "continuous" and len(labels) < 2):
+        return np.zeros((n, 0), dtype=np.int64), [""], 1.0
+    return task.encoding_targets(targets), outputs, unit

@@ -1,0 +1,111 @@
+"""All columns of a table together: rows in, features out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from ikmap.tables.encoders import ENCODINGS, Encoding
+from ikmap.tables.raw import RawTable, recoded
+
+if TYPE_CHECKING:
+    from ikmap.tables.plan import ColumnPlan
+
+
+@dataclass(frozen=True, eq=False)
+class Encoder:
+    """What was fitted for a table: plain numbers and words.
+
+    Attributes
+    ----------
+    columns : tuple of ColumnPlan
+        In the order of the columns that :meth:`encode` takes.
+    encodings : tuple of (Encoding or None)
+        None: the column is left out.
+    """
+
+    columns: tuple[ColumnPlan, ...]
+    encodings: tuple[Encoding | None, ...]
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Of the features."""
+        return tuple(
+            f"{column.name}{name}"
+            for column, encoding in zip(self.columns, self.encodings, strict=True)
+            for name in (encoding.names if encoding else ())
+        )
+
+    @cached_property
+    def origins(self) -> tuple[int, ...]:
+        """Of each feature, the position of the column that it comes from."""
+        return tuple(j for j, encoding in enumerate(self.encodings) for _ in (encoding.names if encoding else ()))
+
+    def encode(self, table: RawTable, folds: np.ndarray | None = None) -> np.ndarray:
+        """Features of rows, float64 (n, features) in C order.
+
+        Parameters
+        ----------
+        folds : int64 array (n,), optional
+            Of training rows (:func:`~ikmap.tables.statistics.fold_of`); for other rows None.
+        """
+        X = np.empty((table.rows, len(self.names)))
+        at = 0
+        for j, encoding in enumerate(self.encodings):
+            if encoding is None:
+                continue
+            values = table.values[:, j]
+            words = encoding.words
+            if words is not None:
+                values = recoded(values, table.levels[j] or (), words)
+            width = len(encoding.names)
+            X[:, at : at + width] = encoding.encode(values, folds)
+            at += width
+        return X
+
+    def parts(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Plain data: JSON values and arrays; :meth:`from_parts` takes them back."""
+        arrays: dict[str, np.ndarray] = {}
+        listed: list[dict[str, Any] | None] = []
+        for j, encoding in enumerate(self.encodings):
+            if encoding is None:
+                listed.append(None)
+                continue
+            values, own = encoding.parts()
+            listed.append({"is": encoding.how, "values": values, "arrays": sorted(own)})
+            arrays |= {f"{key}_{j}": array for key, array in own.items()}
+        return {"columns": [column.as_json() for column in self.columns], "encodings": listed}, arrays
+
+    @classmethod
+    def from_parts(cls, values: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Self:
+        """What :meth:`parts` gave."""
+        from ikmap.tables.plan import ColumnPlan
+
+        encodings: list[Encoding | None] = []
+        for j, one in enumerate(values["encodings"]):
+            if one is None:
+                encodings.append(None)
+                continue
+            own = {key: arrays[f"{key}_{j}"] for key in one["arrays"]}
+            encodings.append(ENCODINGS[one["is"]].from_parts(one["values"], own))
+        return cls(tuple(ColumnPlan(**column) for column in values["columns"]), tuple(encodings))
+
+    def lines(self, limit: int = 60) -> list[str]:
+        """The plan for people, a line a column."""
+        shown = [
+            f"column {column.name}: {column.kind}, {column.encoding}"
+            + (f" ({column.why})" if column.why else "")
+            + ("" if encoding is None or len(encoding.names) == 1 else f", {len(encoding.names)} features")
+            for column, encoding in list(zip(self.columns, self.encodings, strict=True))[:limit]
+        ]
+        rest = len(self.columns) - limit
+        return shown if rest <= 0 else [*shown, f"and {rest} more columns"]
+
+
+def names_of(columns: Sequence[ColumnPlan]) -> list[str]:
+    """Of columns, in order."""
+    return [column.name for column in columns]

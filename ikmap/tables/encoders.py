@@ -1,0 +1,295 @@
+"""How one column becomes features: each encoding is a few numbers, fitted on the training rows."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from ikmap.tables.raw import MISSING
+from ikmap.tables.statistics import FOLDS, LevelCounts, packed, unpacked
+
+KNOTS = 1024
+"""Of a curve of quantiles."""
+DAY = 86_400.0
+BUCKETS = 32
+PARTS = ("year", "month", "day", "weekday", "minute", "second")
+"""Of a time. The minute is that of the day, the second that of the minute."""
+PERIODS = {"month": 12.0, "day": 31.0, "weekday": 7.0, "minute": 1440.0, "second": 60.0}
+
+
+@dataclass(frozen=True, eq=False)
+class Encoding:
+    """One column's features.
+
+    Attributes
+    ----------
+    how : str
+        The word for it in a column plan.
+    """
+
+    how: ClassVar[str]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the features, without the column's own name: such as "=Paris", or "" for the column itself."""
+        raise NotImplementedError
+
+    def encode(self, values: np.ndarray, folds: np.ndarray | None) -> np.ndarray:
+        """Features, float64 (n, len(names)), of cells.
+
+        Parameters
+        ----------
+        values : float64 array (n,), or int64 array (n,) of positions among :attr:`words`, -1 for another word
+        folds : int64 array (n,) or None
+            Of training rows; None: they are none.
+        """
+        raise NotImplementedError
+
+    @property
+    def words(self) -> tuple[str, ...] | None:
+        """Those that the encoding knows, of a column of words."""
+        return None
+
+    def parts(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Plain data."""
+        values: dict[str, Any] = {}
+        arrays: dict[str, np.ndarray] = {}
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if field.name == "known":
+                arrays[field.name] = packed(value)
+            elif isinstance(value, np.ndarray):
+                arrays[field.name] = value
+            else:
+                values[field.name] = list(value) if isinstance(value, tuple) else value
+        return values, arrays
+
+    @classmethod
+    def from_parts(cls, values: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Self:
+        """What :meth:`parts` gave."""
+        plain = {key: tuple(value) if isinstance(value, list) else value for key, value in values.items()}
+        stored = {key: unpacked(value) if key == "known" else value for key, value in arrays.items()}
+        return cls(**plain, **stored)
+
+
+@dataclass(frozen=True, eq=False)
+class Number(Encoding):
+    """A number through a curve of straight pieces; the median stands for a missing one, beside a mark that it was.
+
+    Attributes
+    ----------
+    fill : float
+    marks : bool
+        Whether there is a feature that is 1 where the number is missing.
+    knots, places : float64 arrays
+        The curve; empty: numbers stay as they are. Beyond its ends it is flat.
+    shift, width : float
+        Of numbers that are only shifted and divided.
+    """
+
+    how: ClassVar[str] = "number"
+
+    fill: float
+    marks: bool
+    knots: np.ndarray
+    places: np.ndarray
+    shift: float = 0.0
+    width: float = 1.0
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return ("", " is missing") if self.marks else ("",)
+
+    def encode(self, values: np.ndarray, folds: np.ndarray | None) -> np.ndarray:  # noqa: ARG002
+        absent = np.isnan(values)
+        filled = np.where(absent, self.fill, values)
+        if self.knots.size:
+            filled = np.interp(filled, self.knots, self.places)
+        elif (self.shift, self.width) != (0.0, 1.0):
+            filled = (filled - self.shift) / self.width
+        return np.column_stack([filled, absent]) if self.marks else filled[:, None]
+
+
+def quantile_curve(drawn: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Knots and places, in [0, 1], of numbers: the share of those below, with half of those that are equal."""
+    ordered = np.sort(drawn)
+    knots, first, rows = np.unique(ordered, return_index=True, return_counts=True)
+    places = (first + 0.5 * rows) / ordered.size
+    if knots.size > KNOTS:
+        kept = np.unique(np.searchsorted(places, np.linspace(places[0], places[-1], KNOTS)))
+        knots, places = knots[kept], places[kept]
+    return knots, places
+
+
+@dataclass(frozen=True, eq=False)
+class OneHot(Encoding):
+    """A feature for each frequent word, and one for the rare ones together; a word that is new has none of them.
+
+    Attributes
+    ----------
+    known : tuple of str
+    column : int64 array (words,)
+        Feature of each word.
+    shown : tuple of str
+        Names of the features.
+    """
+
+    how: ClassVar[str] = "onehot"
+
+    known: tuple[str, ...]
+    column: np.ndarray
+    shown: tuple[str, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.shown
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        return self.known
+
+    def encode(self, values: np.ndarray, folds: np.ndarray | None) -> np.ndarray:  # noqa: ARG002
+        found = np.zeros((values.size, len(self.shown)))
+        rows = np.flatnonzero(values >= 0)
+        found[rows, self.column[values[rows]]] = 1.0
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class Table(Encoding):
+    """Numbers looked up by word; for training rows by fold too, where a fold's numbers come from the other folds.
+
+    Attributes
+    ----------
+    known : tuple of str
+    numbers : float64 array (words + 1, FOLDS + 1 or 1, K)
+        Last of the words: that of all other words; last of the folds: for rows that are no training rows.
+    word : str
+        The encoding's name in a plan.
+    outputs : tuple of str
+        What tells the features of several apart.
+    """
+
+    how: ClassVar[str] = "table"
+
+    known: tuple[str, ...]
+    numbers: np.ndarray
+    word: str
+    outputs: tuple[str, ...] = ("",)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(f" ({self.word}{output})" for output in self.outputs)
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        return self.known
+
+    def encode(self, values: np.ndarray, folds: np.ndarray | None) -> np.ndarray:
+        last = self.numbers.shape[1] - 1
+        by_fold: Any = last if folds is None or last == 0 else folds
+        found: np.ndarray = self.numbers[values, by_fold]
+        return found
+
+
+def target_numbers(counts: LevelCounts, sums: np.ndarray, rows: int, smooth: float, unit: float) -> np.ndarray:
+    """Mean target of each word, drawn towards that of all rows: float64 (words + 1, FOLDS + 1, K).
+
+    Parameters
+    ----------
+    sums : int64 array (K,)
+        Of the targets of all rows, as whole multiples of `unit`.
+    smooth : float
+        So many rows with the mean of all count as rows of each word.
+    """
+    prior = sums.astype(np.float64) / rows
+    n = counts.rows.shape[0]
+    found = np.empty((n + 1, FOLDS + 1, sums.size))
+    all_rows, all_sums = counts.rows.sum(axis=1), counts.sums.sum(axis=1)
+    for fold in range(FOLDS + 1):
+        less = fold < FOLDS
+        of_rows = all_rows - counts.rows[:, fold] if less else all_rows
+        of_sums = all_sums - counts.sums[:, fold] if less else all_sums
+        found[:n, fold] = (of_sums + smooth * prior) / (of_rows + smooth)[:, None]
+    found[n] = prior
+    return found * unit
+
+
+def hashed_numbers(words: Sequence[str]) -> np.ndarray:
+    """Bucket of each word, int64 in 0 .. BUCKETS - 1, by BLAKE2b."""
+    digests = (hashlib.blake2b(word.encode("utf-8", "surrogatepass"), digest_size=4).digest() for word in words)
+    return np.array([int.from_bytes(digest, "little") % BUCKETS for digest in digests], dtype=np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class Time(Encoding):
+    """Parts of a time, those that differ among the training rows; as numbers, on circles, or both.
+
+    Attributes
+    ----------
+    kept : tuple of str
+        Of :data:`PARTS`.
+    form : {"parts", "cycles", "both"}
+    fill : float
+        Seconds that stand for a missing time.
+    marks : bool
+    """
+
+    how: ClassVar[str] = "time"
+
+    kept: tuple[str, ...]
+    form: str
+    fill: float
+    marks: bool
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        names: list[str] = []
+        for part in self.kept:
+            names += self._as(part, [f".{part}"], [f".{part} sine", f".{part} cosine"])
+        return (*names, " is missing") if self.marks else tuple(names)
+
+    def encode(self, values: np.ndarray, folds: np.ndarray | None) -> np.ndarray:  # noqa: ARG002
+        absent = np.isnan(values)
+        parts = time_parts(np.where(absent, self.fill, values))
+        columns: list[np.ndarray] = []
+        for part in self.kept:
+            angle = 2 * np.pi * parts[part] / PERIODS.get(part, 1.0)
+            columns += self._as(part, [parts[part]], [np.sin(angle), np.cos(angle)])
+        if self.marks:
+            columns.append(absent.astype(np.float64))
+        return np.column_stack(columns)
+
+    def _as[T](self, part: str, number: list[T], circle: list[T]) -> list[T]:
+        if part not in PERIODS or self.form == "parts":
+            return number
+        return circle if self.form == "cycles" else [*number, *circle]
+
+
+def time_parts(seconds: np.ndarray) -> dict[str, np.ndarray]:
+    """Parts of times, given in seconds since 1970: float64 arrays (n,)."""
+    days = np.floor(seconds / DAY)
+    within = seconds - DAY * days
+    dates = days.astype(np.int64).astype("datetime64[D]")
+    months = dates.astype("datetime64[M]")
+    years = dates.astype("datetime64[Y]")
+    return {
+        "year": years.astype(np.int64) + 1970.0,
+        "month": (months - years).astype(np.int64) + 1.0,
+        "day": (dates - months).astype(np.int64) + 1.0,
+        "weekday": np.mod(days + 3, 7),  # Monday is 0
+        "minute": np.floor(within / 60),
+        "second": np.mod(within, 60),
+    }
+
+
+def is_missing(word: str) -> bool:
+    """Whether a word stands for missing cells."""
+    return word == MISSING
+
+
+ENCODINGS: dict[str, type[Encoding]] = {one.how: one for one in (Number, OneHot, Table, Time)}

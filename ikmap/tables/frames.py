@@ -1,0 +1,125 @@
+"""Tables in memory: DataFrames of pandas and polars, tables of Arrow, arrays. None of these packages is imported."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+
+from ikmap.tables.raw import CATEGORY, NUMBER, TIME, RawTable, coded
+
+_NAMES = {NUMBER: "numbers", CATEGORY: "words", TIME: "dates or times"}
+
+
+def is_frame(X: Any) -> bool:
+    """Whether X is a table whose columns have names."""
+    return hasattr(X, "column_names") or (hasattr(X, "columns") and hasattr(X, "__getitem__"))
+
+
+def names_of(X: Any) -> list[str]:
+    """Names of the columns of a table."""
+    return [str(name) for name in (X.column_names if hasattr(X, "column_names") else X.columns)]
+
+
+def column_of(X: Any, name: str) -> np.ndarray:
+    """A column of a table: numbers, datetime64, or objects of which None and NaN are missing."""
+    if hasattr(X, "column_names"):  # Arrow
+        column = X.column(name)
+        type_of = str(column.type)
+        if type_of.startswith(("dictionary", "decimal", "date", "time32", "time64", "bool")):
+            return _objects(column.to_pylist())
+        return np.asarray(column.to_numpy() if hasattr(column, "chunks") else column.to_numpy(zero_copy_only=False))
+    column = X[name]
+    kind = getattr(column.dtype, "kind", None)
+    if kind in ("i", "u", "f", "b") and hasattr(column, "iloc"):  # pandas, whose own types have their own NA
+        return np.asarray(column.to_numpy(dtype="float64", na_value=np.nan))
+    if kind == "M" and getattr(column.dtype, "tz", None) is not None:
+        column = column.dt.tz_localize(None)
+    return np.asarray(column.to_numpy())
+
+
+def cells(values: np.ndarray, name: str, kind: str | None = None) -> tuple[np.ndarray, tuple[str, ...] | None, str]:
+    """Cells of a column as numbers, its words, and its kind.
+
+    Parameters
+    ----------
+    kind : str, optional
+        What it has to be; default: what its cells are.
+
+    Raises
+    ------
+    ValueError
+        It is of another kind, or a number is infinite.
+    """
+    found, words, own = _cells(values, as_words=kind == CATEGORY)
+    if kind is not None and own != kind and not np.isnan(found).all():
+        raise ValueError(
+            f"column {name!r}: found {_NAMES[own]}, expected {_NAMES[kind]} as in the rows it was fitted on"
+        )
+    if np.isinf(found).any():
+        row = int(np.flatnonzero(np.isinf(found))[0])
+        raise ValueError(f"row {row}, column {name!r}: found {found[row]}, expected a finite number, not infinity")
+    return (found, words, own if kind is None else kind)
+
+
+def _cells(values: np.ndarray, as_words: bool) -> tuple[np.ndarray, tuple[str, ...] | None, str]:
+    if values.dtype.kind in "iufb" and not as_words:
+        return values.astype(np.float64), None, NUMBER
+    if values.dtype.kind in "Mm" and not as_words:
+        absent = np.isnat(values)
+        unit = "datetime64[us]" if values.dtype.kind == "M" else "timedelta64[us]"
+        seconds = values.astype(unit).astype(np.int64) / 1e6
+        return np.where(absent, np.nan, seconds), None, TIME
+    listed = [None if _is_absent(value) else value for value in values.tolist()]
+    there = [value for value in listed if value is not None]
+    if not as_words and all(isinstance(value, int | float | Decimal | bool) for value in there):
+        return np.array([np.nan if v is None else float(v) for v in listed], dtype=np.float64), None, NUMBER
+    if not as_words and all(isinstance(value, datetime.date | datetime.datetime) for value in there):
+        return np.array([np.nan if v is None else _seconds(v) for v in listed], dtype=np.float64), None, TIME
+    whole = [int(v) if isinstance(v, float) and v.is_integer() else v for v in listed]
+    codes, levels = coded([None if v is None else str(v).strip() for v in whole])
+    return codes, levels, CATEGORY
+
+
+def _is_absent(value: Any) -> bool:
+    return value is None or value != value or str(value) in ("<NA>", "NaT")
+
+
+def _seconds(value: datetime.date) -> float:
+    if not isinstance(value, datetime.datetime):
+        value = datetime.datetime(value.year, value.month, value.day)
+    return (value.replace(tzinfo=None) - datetime.datetime(1970, 1, 1)).total_seconds()
+
+
+def _objects(values: Sequence[Any]) -> np.ndarray:
+    found = np.empty(len(values), dtype=object)
+    found[:] = values
+    return found
+
+
+def table_of_columns(
+    columns: Sequence[np.ndarray], names: Sequence[str], kinds: Sequence[str | None]
+) -> tuple[RawTable, list[str]]:
+    """A table of columns, and their kinds; those that are given are demanded."""
+    made = [cells(column, name, kind) for column, name, kind in zip(columns, names, kinds, strict=True)]
+    n = len(columns[0]) if columns else 0
+    values = np.column_stack([found for found, _, _ in made]) if made else np.empty((n, 0))
+    return RawTable(np.ascontiguousarray(values), tuple(words for _, words, _ in made)), [kind for _, _, kind in made]
+
+
+def table_by_name(X: Any, names: Sequence[str], kinds: Sequence[str]) -> RawTable:
+    """The columns of these names of a DataFrame, in any order there; others are left alone.
+
+    Raises
+    ------
+    ValueError
+        One is missing, or of another kind.
+    """
+    there = names_of(X)
+    for name in names:
+        if name not in there:
+            raise ValueError(f"X: found no column {name!r}, expected it as in the training data")
+    return table_of_columns([column_of(X, name) for name in names], names, list(kinds))[0]

@@ -1,0 +1,231 @@
+"""The column plan: which column is encoded how, and why; made from what was counted of the training rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+
+import numpy as np
+
+from ikmap.tables.encoder import Encoder
+from ikmap.tables.encoders import (
+    BUCKETS,
+    PARTS,
+    Encoding,
+    Number,
+    OneHot,
+    Table,
+    Time,
+    hashed_numbers,
+    is_missing,
+    quantile_curve,
+    target_numbers,
+    time_parts,
+)
+from ikmap.tables.raw import CATEGORY, NUMBER, TIME
+from ikmap.tables.statistics import MOST_LEVELS, LevelCounts, Statistics
+from ikmap.tables.words import CATEGORIES, NUMBERS, TIMES
+
+DROP = "drop"
+BY_KIND = {NUMBER: NUMBERS, CATEGORY: CATEGORIES, TIME: TIMES}
+FEW_LEVELS = 32
+"""Up to so many words have a feature each, where no single target orders them."""
+RARE, RARE_SHARE = 10, 1000
+"""A word of fewer rows than 10, and than a thousandth, shares a feature with the others that are as rare."""
+MOSTLY = 0.5
+"""Words of which more than this share of the training rows has one of its own are no categories."""
+SMOOTH = 20.0
+
+
+@dataclass(frozen=True)
+class ColumnPlan:
+    """What becomes of one column.
+
+    Attributes
+    ----------
+    name : str
+    kind : {"number", "category", "time"}
+    encoding : str
+        One of the words of its kind, or "drop"; "auto": it is chosen when the training rows have been counted.
+    why : str
+        Why it is of that kind, and why it is encoded so.
+    """
+
+    name: str
+    kind: str
+    encoding: str = "auto"
+    why: str = ""
+
+    def __post_init__(self) -> None:
+        if self.kind not in BY_KIND:
+            raise ValueError(f"column {self.name!r}: kind = {self.kind!r}, expected one of {', '.join(BY_KIND)}")
+        known = ("auto", *BY_KIND[self.kind], DROP)
+        if self.encoding not in known:
+            raise ValueError(
+                f"column {self.name!r}: encoding = {self.encoding!r}, expected for a {self.kind} one of "
+                f"{', '.join(known)}"
+            )
+
+    def as_json(self) -> dict[str, str]:
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is asked for all columns of a kind; "auto" leaves it to the plan."""
+
+    numbers: str = "auto"
+    categories: str = "auto"
+    times: str = "auto"
+
+    def of(self, kind: str) -> str:
+        return {NUMBER: self.numbers, CATEGORY: self.categories, TIME: self.times}[kind]
+
+
+def choose(
+    columns: Sequence[ColumnPlan], statistics: Statistics, asked: Asked, *, only_numbers: str = "minmax"
+) -> list[ColumnPlan]:
+    """Choose the encoding of each column that has none yet.
+
+    Parameters
+    ----------
+    only_numbers : str
+        How numbers are encoded where nothing else is asked.
+
+    Raises
+    ------
+    ValueError
+        A column has too many different words to be one of categories.
+    """
+    return [_chosen(column, j, statistics, asked, only_numbers) for j, column in enumerate(columns)]
+
+
+def _chosen(column: ColumnPlan, j: int, statistics: Statistics, asked: Asked, numbers: str) -> ColumnPlan:
+    if column.encoding != "auto":
+        return column
+    there = statistics.rows - int(statistics.missing[j])
+    if there == 0:
+        return _with(column, DROP, "every cell is missing")
+    if column.kind == CATEGORY:
+        counts = statistics.levels[j]
+        words = [word for word in counts.words if not is_missing(word)]
+        if len(words) > MOST_LEVELS:
+            raise ValueError(
+                f"column {column.name!r}: found more than {MOST_LEVELS:,} different words, expected categories; "
+                f"leave it out: --drop {column.name}"
+            )
+        if len(counts.words) == 1:
+            return _with(column, DROP, "the same in every training row")
+        if len(words) > FEW_LEVELS and len(words) > MOSTLY * there:
+            return _with(column, DROP, f"{len(words):,} different words in {there:,} rows: an id or free text")
+        if asked.categories != "auto":
+            return _with(column, asked.categories, "asked for")
+        outputs = statistics.sums.size
+        if len(words) <= FEW_LEVELS and outputs != 1:
+            return _with(column, "onehot", f"{len(words)} words")
+        return _with(column, "target" if outputs else "count", f"{len(words):,} words")
+    if statistics.low[j] == statistics.high[j] and not statistics.missing[j]:
+        return _with(column, DROP, "the same in every training row")
+    if asked.of(column.kind) != "auto":
+        return _with(column, asked.of(column.kind), "asked for")
+    return _with(column, numbers if column.kind == NUMBER else "parts", "")
+
+
+def _with(column: ColumnPlan, encoding: str, why: str) -> ColumnPlan:
+    return replace(column, encoding=encoding, why="; ".join(part for part in (column.why, why) if part))
+
+
+def fit(
+    columns: Sequence[ColumnPlan],
+    statistics: Statistics,
+    *,
+    unit: float = 1.0,
+    outputs: Sequence[str] = ("",),
+    out_of_fold: bool = True,
+) -> Encoder:
+    """Make the encoder of a plan in which every encoding is chosen.
+
+    Parameters
+    ----------
+    unit : float
+        Of the whole numbers that stand for targets.
+    outputs : sequence of str, length K
+        What tells the targets apart, for names.
+
+    Raises
+    ------
+    ValueError
+        No column is left.
+    """
+    encodings: list[Encoding | None] = [
+        None if column.encoding == DROP else _fitted(column, j, statistics, unit, tuple(outputs), out_of_fold)
+        for j, column in enumerate(columns)
+    ]
+    if not any(encoding and encoding.names for encoding in encodings):
+        raise ValueError(
+            f"found no column that tells rows apart in {statistics.rows} sample{'s' * (statistics.rows != 1)}, "
+            "expected one at least"
+        )
+    return Encoder(tuple(columns), tuple(encodings))
+
+
+def _fitted(
+    column: ColumnPlan, j: int, statistics: Statistics, unit: float, outputs: tuple[str, ...], out_of_fold: bool
+) -> Encoding:
+    if column.kind == CATEGORY:
+        return _of_words(column, statistics.levels[j], statistics, unit, outputs, out_of_fold)
+    drawn = statistics.drawn[:, j]
+    drawn = drawn[~np.isnan(drawn)]
+    fill = float(np.sort(drawn)[drawn.size // 2]) if drawn.size else float(statistics.low[j])
+    marks = bool(statistics.missing[j])
+    if column.kind == TIME:
+        parts = time_parts(drawn if drawn.size else np.array([fill]))
+        kept = tuple(part for part in PARTS if parts[part].min() != parts[part].max())
+        return Time(kept or ("year",), column.encoding, fill, marks)
+    none = np.zeros(0)
+    low, high = float(statistics.low[j]), float(statistics.high[j])
+    if column.encoding == "minmax" and low < high:
+        return Number(fill, marks, np.array([low, high]), np.array([0.0, 1.0]))
+    if column.encoding == "quantile" and drawn.size:
+        return Number(fill, marks, *quantile_curve(drawn))
+    if column.encoding == "standard" and drawn.size and drawn.min() < drawn.max():
+        return Number(fill, marks, none, none, float(drawn.mean()), float(drawn.std()))
+    return Number(fill, marks, none, none)
+
+
+def _of_words(
+    column: ColumnPlan,
+    counts: LevelCounts,
+    statistics: Statistics,
+    unit: float,
+    outputs: tuple[str, ...],
+    out_of_fold: bool,
+) -> Encoding:
+    rows = counts.rows.sum(axis=1)
+    if column.encoding == "target":
+        if not statistics.sums.size:
+            raise ValueError(
+                f"column {column.name!r}: encoding = 'target', but nothing is learned from labels; expected one of "
+                f"{', '.join(word for word in CATEGORIES if word != 'target')}"
+            )
+        numbers = target_numbers(counts, statistics.sums, statistics.rows, SMOOTH, unit)
+        return Table(counts.words, numbers if out_of_fold else numbers[:, -1:], "target", outputs)
+    if column.encoding == "count":
+        share = np.append(rows, 0).astype(np.float64) / statistics.rows
+        return Table(counts.words, share[:, None, None], "share")
+    if column.encoding == "hash":
+        shown = tuple(f" (bucket {k})" for k in range(BUCKETS))
+        return OneHot(counts.words, hashed_numbers(counts.words), shown)
+    rare = rows < min(RARE, statistics.rows / RARE_SHARE)
+    together = int(rare.sum()) > 1
+    columns = np.zeros(len(counts.words), dtype=np.int64)
+    shown_words: list[str] = []
+    for k, word in enumerate(counts.words):
+        if together and rare[k]:
+            continue
+        columns[k] = len(shown_words)
+        shown_words.append(" is missing" if is_missing(word) else f"={word}")
+    if together:
+        columns[rare] = len(shown_words)
+        shown_words.append(" is rare")
+    return OneHot(counts.words, columns, tuple(shown_words))

@@ -1,0 +1,62 @@
+"""A table as numbers: what its cells are before anything is known of the training rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+NUMBER, CATEGORY, TIME = "number", "category", "time"
+KINDS = (NUMBER, CATEGORY, TIME)
+MISSING = ""
+"""The level of a missing cell among the words of a column: no other word is empty."""
+
+type Levels = tuple[tuple[str, ...] | None, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class RawTable:
+    """Some rows of a table.
+
+    Attributes
+    ----------
+    values : float64 array (n, c)
+        NaN where a cell is missing. Of a column of words: positions in its levels. Of times: seconds since 1970, in
+        the clock of the data.
+    levels : tuple of (tuple of str or None), length c
+        The words of each column that has words.
+    """
+
+    values: np.ndarray
+    levels: Levels
+
+    @property
+    def rows(self) -> int:
+        return int(self.values.shape[0])
+
+    def take(self, rows: np.ndarray | slice) -> RawTable:
+        """Some of the rows."""
+        return RawTable(self.values[rows], self.levels)
+
+
+def recoded(codes: np.ndarray, found: Sequence[str], known: Sequence[str]) -> np.ndarray:
+    """Positions among the known words of words that were found: int64 (n,), -1 for a word that is not known.
+
+    Parameters
+    ----------
+    codes : float64 array (n,)
+        Positions among the words found; NaN where the cell is missing, whose word is :data:`MISSING`.
+    """
+    place = {word: k for k, word in enumerate(known)}
+    table = np.array([place.get(word, -1) for word in found] + [place.get(MISSING, -1)], dtype=np.int64)
+    positions = np.where(np.isnan(codes), len(found), codes).astype(np.int64)
+    return table[positions]
+
+
+def coded(words: Sequence[object]) -> tuple[np.ndarray, tuple[str, ...]]:
+    """Codes of words, None where missing, and the words in order of the alphabet."""
+    texts = [None if word is None else str(word) for word in words]
+    levels = tuple(sorted({text for text in texts if text}))
+    place: dict[str | None, float] = {text: float(k) for k, text in enumerate(levels)}
+    return np.array([place.get(text, np.nan) for text in texts], dtype=np.float64), levels

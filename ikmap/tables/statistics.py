@@ -1,0 +1,182 @@
+"""What is counted of the training rows of a table: whole numbers, extremes, and rows drawn by number.
+
+All of it adds up over parts of the rows in any grouping, to the same bits: counts are integers, sums of targets are
+sums of integers, and which rows are drawn for quantiles goes by their numbers.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from ikmap.seeds import generator
+from ikmap.tables.raw import CATEGORY, MISSING, RawTable
+
+FOLDS = 5
+ENCODING = 20
+"""Of the generators of a seed, the one that draws these rows."""
+DRAWN = 1 << 16
+"""Training rows from which quantiles and medians are found."""
+MOST_LEVELS = 1_000_000
+"""Different words of a column; more are no categories."""
+
+
+@dataclass(frozen=True, eq=False)
+class LevelCounts:
+    """Rows of each word of a column, by fold, and what their targets add up to.
+
+    Attributes
+    ----------
+    words : tuple of str, in order of the alphabet
+    rows : int64 array (words, FOLDS)
+    sums : int64 array (words, FOLDS, K)
+    """
+
+    words: tuple[str, ...]
+    rows: np.ndarray
+    sums: np.ndarray
+
+    @classmethod
+    def total(cls, parts: Sequence[Self]) -> Self:
+        """The sum of some."""
+        words = tuple(sorted(set().union(*(part.words for part in parts))))
+        place = {word: k for k, word in enumerate(words)}
+        rows = np.zeros((len(words), FOLDS), dtype=np.int64)
+        sums = np.zeros((len(words), *parts[0].sums.shape[1:]), dtype=np.int64)
+        for part in parts:
+            at = np.array([place[word] for word in part.words], dtype=np.int64)
+            rows[at] += part.rows
+            sums[at] += part.sums
+        return cls(words, rows, sums)
+
+
+@dataclass(frozen=True, eq=False)
+class Statistics:
+    """What is known of some training rows.
+
+    Attributes
+    ----------
+    rows : int
+    missing : int64 array (c,)
+    low, high : float64 array (c,)
+        Of the cells that are there; inf and -inf where none is.
+    drawn : float64 array (m, c)
+        The rows that were drawn, in order of their numbers; of words, the codes mean nothing.
+    levels : mapping of int to LevelCounts
+        Of the columns of words, by position.
+    sums : int64 array (K,)
+        Of all targets.
+    """
+
+    rows: int
+    missing: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    drawn: np.ndarray
+    levels: Mapping[int, LevelCounts]
+    sums: np.ndarray
+
+    @classmethod
+    def of(
+        cls, table: RawTable, kinds: Sequence[str], folds: np.ndarray, targets: np.ndarray, drawn: np.ndarray
+    ) -> Self:
+        """Count some rows.
+
+        Parameters
+        ----------
+        kinds : sequence of str
+            Of the columns.
+        folds : int64 array (n,)
+            Of the rows, as :func:`fold_of` says.
+        targets : int64 array (n, K)
+        drawn : bool array (n,)
+            Which rows are drawn.
+        """
+        values = table.values
+        absent = np.isnan(values)
+        with np.errstate(invalid="ignore"):
+            low = np.min(values, axis=0, initial=np.inf, where=~absent)
+            high = np.max(values, axis=0, initial=-np.inf, where=~absent)
+        levels = {
+            j: _count(values[:, j], table.levels[j] or (), folds, targets)
+            for j, kind in enumerate(kinds)
+            if kind == CATEGORY
+        }
+        return cls(
+            table.rows, absent.sum(axis=0), low, high, values[drawn], levels, targets.sum(axis=0, dtype=np.int64)
+        )
+
+    @classmethod
+    def total(cls, parts: Sequence[Self]) -> Self:
+        """The sum of some, in the order of their rows."""
+        return cls(
+            sum(part.rows for part in parts),
+            np.sum([part.missing for part in parts], axis=0),
+            np.min([part.low for part in parts], axis=0),
+            np.max([part.high for part in parts], axis=0),
+            np.concatenate([part.drawn for part in parts]),
+            {j: LevelCounts.total([part.levels[j] for part in parts]) for j in parts[0].levels},
+            np.sum([part.sums for part in parts], axis=0),
+        )
+
+    def parts(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Plain data: JSON values and arrays; :meth:`from_parts` takes them back."""
+        arrays = {name: getattr(self, name) for name in ("missing", "low", "high", "drawn", "sums")}
+        for j, counts in self.levels.items():
+            arrays |= {f"rows_{j}": counts.rows, f"sums_{j}": counts.sums, f"words_{j}": packed(counts.words)}
+        return {"rows": self.rows, "words": sorted(self.levels)}, arrays
+
+    @classmethod
+    def from_parts(cls, values: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Self:
+        """What :meth:`parts` gave."""
+        levels = {
+            j: LevelCounts(unpacked(arrays[f"words_{j}"]), arrays[f"rows_{j}"], arrays[f"sums_{j}"])
+            for j in values["words"]
+        }
+        plain = {name: arrays[name] for name in ("missing", "low", "high", "drawn", "sums")}
+        return cls(rows=values["rows"], levels=levels, **plain)
+
+
+def _count(codes: np.ndarray, words: Sequence[str], folds: np.ndarray, targets: np.ndarray) -> LevelCounts:
+    n = len(words)
+    positions = np.where(np.isnan(codes), n, codes).astype(np.int64)
+    cells = positions * FOLDS + folds
+    size = (n + 1) * FOLDS
+    rows = np.bincount(cells, minlength=size).reshape(n + 1, FOLDS)
+    sums = np.zeros((size, targets.shape[1]), dtype=np.int64)
+    for k in range(targets.shape[1]):
+        np.add.at(sums[:, k], cells, targets[:, k])
+    by_word = sums.reshape(n + 1, FOLDS, targets.shape[1])
+    named = (*words, MISSING)
+    there = [k for k in sorted(range(n + 1), key=named.__getitem__) if rows[k].any()]
+    return LevelCounts(tuple(named[k] for k in there), rows[there].astype(np.int64), by_word[there])
+
+
+def fold_of(numbers: np.ndarray, seed: int) -> np.ndarray:
+    """Fold of each row by its number, int64 in 0 .. FOLDS - 1: the same however rows are grouped."""
+    start = (2 * seed + 1) * 0x9E3779B97F4A7C15 % 2**64
+    mixed = numbers.astype(np.uint64) + np.uint64(start)
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):  # SplitMix64
+        mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
+    return ((mixed ^ (mixed >> np.uint64(31))) % np.uint64(FOLDS)).astype(np.int64)
+
+
+def drawn_rows(n: int, seed: int) -> np.ndarray:
+    """Ascending numbers of the training rows that are drawn for quantiles: all, or :data:`DRAWN` of them."""
+    if n <= DRAWN:
+        return np.arange(n)
+    return np.sort(generator(seed, ENCODING).choice(n, DRAWN, replace=False, shuffle=False))
+
+
+def packed(words: Sequence[Any]) -> np.ndarray:
+    """Words, or those of several columns, as bytes: JSON."""
+    return np.frombuffer(json.dumps(list(words)).encode(), dtype=np.uint8).copy()
+
+
+def unpacked(packed_words: np.ndarray) -> tuple[Any, ...]:
+    """What :func:`packed` gave."""
+    return tuple(json.loads(packed_words.tobytes()))

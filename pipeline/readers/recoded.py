@@ -1,0 +1,80 @@
+"""Text in another encoding, read as UTF-8 while it streams by."""
+
+from __future__ import annotations
+
+import codecs
+import io
+from typing import Any
+
+from pipeline.errors import InputError
+from pipeline.readers.limits import MEBIBYTE
+
+_MARKS = ((codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
+FALLBACK = "cp1252"
+"""What text is taken for that is not UTF-8: the usual encoding of Western Windows, which has Latin-1 in it."""
+
+
+class _Utf8(io.RawIOBase):
+    """A stream of UTF-8 over one in another encoding. It goes forward only."""
+
+    def __init__(self, stream: Any, encoding: str, url: str) -> None:
+        self._stream, self._encoding, self._url = stream, encoding, url
+        self._decoder = codecs.getincrementaldecoder(encoding)()
+        self._ready, self._at, self._ended = b"", 0, False
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._at
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        target = offset if whence == 0 else self._at + offset
+        if whence == 2 or target < self._at:
+            raise io.UnsupportedOperation("recoded text is read forwards")
+        while self._at < target and self.read(min(MEBIBYTE, target - self._at)):
+            pass
+        return self._at
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        while not self._ready and not self._ended:
+            raw = self._stream.read(MEBIBYTE)
+            self._ended = not raw
+            try:
+                self._ready = self._decoder.decode(raw, final=self._ended).encode()
+            except UnicodeError as error:
+                raise InputError(
+                    f"{self._url}: not {self._encoding} text ({error}); write it as UTF-8: iconv -f ENCODING -t utf-8 "
+                    "FILE > NEW"
+                ) from error
+        n = min(len(buffer), len(self._ready))
+        buffer[:n] = self._ready[:n]
+        self._ready = self._ready[n:]
+        self._at += n
+        return n
+
+
+def as_utf8(stream: Any, encoding: str, url: str) -> io.BufferedReader:
+    """A stream as UTF-8."""
+    return io.BufferedReader(_Utf8(stream, encoding, url), MEBIBYTE)
+
+
+def encoding_of(start: bytes) -> str | None:
+    """The encoding of text by how it begins; None: UTF-8."""
+    for mark, name in _MARKS:
+        if start.startswith(mark):
+            return name
+    try:
+        start.decode()
+    except UnicodeDecodeError as error:
+        if error.start > len(start) - 4 or b"\0" in start:  # cut in the middle of a character; no text
+            return None
+        try:
+            start.decode(FALLBACK)
+        except UnicodeDecodeError:
+            return None
+        return FALLBACK
+    return None

@@ -1,0 +1,116 @@
+"""What a user names as input, as files: one, those of a folder (hive partitions too), of a glob, or of a list."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import unquote
+
+from fsspec.core import url_to_fs
+
+from pipeline.errors import InputError
+from pipeline.readers.files import _answers, _failures
+
+UNFINISHED = ".tmp"
+
+
+@dataclass(frozen=True)
+class Named:
+    """A file of a data set.
+
+    Attributes
+    ----------
+    url : str
+    partition : tuple of (str, str or None)
+        Columns that the names of its folders give, such as ``year=2001``; None where the value is missing.
+    """
+
+    url: str
+    partition: tuple[tuple[str, str | None], ...] = ()
+
+
+def named_files(given: str) -> list[Named]:
+    """The files that an input names, in order of their names; of a list, as given.
+
+    Raises
+    ------
+    InputError
+        There is none, or the folder or glob cannot be listed.
+    """
+    if _exists(given) is None and "," in given:
+        parts = [part.strip() for part in given.split(",") if part.strip()]
+        return [file for part in parts for file in named_files(part)]
+    if _exists(given) == "file":
+        return [Named(given)]
+    with _failures(given), _answers(given):
+        if _exists(given) == "directory":
+            found = _below(given)
+            if not found:
+                raise InputError(f"{given}: found no data file in this folder, expected Parquet, CSV or Arrow files")
+            return found
+        if re.search(r"[*?\[]", given) and not given.startswith(("http://", "https://")):
+            found = _globbed(given)
+            if not found:
+                raise InputError(f"{given}: found no file of such a name")
+            return found
+    return [Named(given)]  # what is wrong with it is said when it is opened
+
+
+def _local(url: str) -> bool:
+    return url.startswith("file://") or ("://" not in url and "::" not in url)
+
+
+def _exists(url: str) -> str | None:
+    """ "file", "directory" or None; of a remote address only what looks like a folder is asked for."""
+    if _local(url):
+        path = Path(url.removeprefix("file://")).expanduser()
+        return "directory" if path.is_dir() else "file" if path.exists() else None
+    if os.path.exists(url):
+        return "file"
+    if url.startswith(("http://", "https://")) or re.search(r"[*?\[,]", url):
+        return None
+    with _failures(url), _answers(url):
+        fs, path = url_to_fs(url)
+        return "directory" if fs.isdir(path) else "file" if fs.exists(path) else None
+
+
+def _below(folder: str) -> list[Named]:
+    """The files in a folder and its folders."""
+    root = folder.removeprefix("file://").rstrip("/") or "/"
+    fs, top = url_to_fs(str(Path(root).expanduser()) if _local(folder) else folder)
+    names = []
+    for path in fs.find(top):
+        within = path[len(top.rstrip("/")) + 1 :]
+        words = within.split("/")
+        if any(word.startswith((".", "_")) for word in words) or within.endswith(UNFINISHED):
+            continue
+        names.append(within)
+    return [
+        Named(f"{root if _local(folder) else folder.rstrip('/')}/{name}", _partition(name)) for name in sorted(names)
+    ]
+
+
+def _globbed(pattern: str) -> list[Named]:
+    if _local(pattern):
+        path = Path(pattern.removeprefix("file://")).expanduser()
+        fs, _ = url_to_fs("/")
+        start = "" if path.is_absolute() else str(Path.cwd()) + "/"
+        found = [name.removeprefix(start) if start else name for name in fs.glob(start + str(path))]
+        files = [name for name in sorted(found) if Path(name).is_file()]
+    else:
+        fs, inside = url_to_fs(pattern)
+        files = [str(fs.unstrip_protocol(name)) for name in sorted(fs.glob(inside)) if not fs.isdir(name)]
+    fixed = re.split(r"[*?\[]", pattern)[0].rpartition("/")[0]
+    return [Named(name, _partition(name[len(fixed) :])) for name in files]
+
+
+def _partition(name: str) -> tuple[tuple[str, str | None], ...]:
+    """Columns in the names of folders, as Hive writes them."""
+    found = []
+    for word in name.split("/")[:-1]:
+        key, equals, value = word.partition("=")
+        if equals and key:
+            found.append((key, None if value == "__HIVE_DEFAULT_PARTITION__" else unquote(value)))
+    return tuple(found)

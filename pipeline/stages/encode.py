@@ -1,0 +1,96 @@
+"""Encode: count the training rows of a table in one pass, choose how each column is encoded, and fit that."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ikmap.tables import Asked, ColumnPlan, Encoder, Statistics, choose, fit
+from ikmap.tables.statistics import drawn_rows, fold_of
+from ikmap.tasks import LearningTask
+from pipeline.errors import InputError
+from pipeline.rows.prepared import PreparedRows
+from pipeline.running.dispatch import Task
+from pipeline.running.stage import Record, Stage
+from pipeline.storage.store import Store
+from pipeline.tables.encoding import save_encoder
+
+COUNTED = "data/counted"
+"""Where each task leaves what it has counted."""
+TASK_ROWS = 1 << 19
+
+
+def fit_encoding(
+    stage: Stage, columns: Sequence[ColumnPlan], asked: Asked, task: LearningTask, *, by_targets: bool, url: str
+) -> Encoder:
+    """Fit the encoder of the training rows that DATA speaks of, and store it.
+
+    Parameters
+    ----------
+    by_targets : bool
+        Whether an encoding may go by the targets.
+
+    Raises
+    ------
+    InputError
+        A column is none that can be encoded, or none is left.
+    """
+    store, seed = stage.context.store, stage.context.params.seed
+    rows = PreparedRows(store, "train")
+    names, unit = task.encoding_outputs() if by_targets else ([], 1.0)
+    kinds = [column.kind for column in columns]
+    groups = _groups(rows)
+    tasks = [
+        Task(f"counted-{k:05d}", (store, f"{COUNTED}/{k:05d}", parts, kinds, seed, bool(names)))
+        for k, parts in enumerate(groups)
+    ]
+    stage.run(count_parts, tasks)
+    counted = [Statistics.from_parts(*_read(store, f"{COUNTED}/{k:05d}")) for k in range(len(groups))]
+    statistics = Statistics.total(counted)
+    try:
+        plan = choose(columns, statistics, asked)
+        encoder = fit(plan, statistics, unit=unit, outputs=names or [""])
+    except ValueError as error:
+        raise InputError(f"{url}: {error}") from None
+    save_encoder(store, encoder, seed)
+    return encoder
+
+
+def _read(store: Store, name: str) -> tuple[dict[str, object], dict[str, np.ndarray]]:
+    about, arrays = store.read_group(name)
+    return about["statistics"], arrays
+
+
+def _groups(rows: PreparedRows) -> list[list[int]]:
+    """Neighbouring parts, those of a task."""
+    groups: list[list[int]] = [[]]
+    together = 0
+    for p, count in enumerate(rows.part_rows):
+        if groups[-1] and together + count > TASK_ROWS:
+            groups.append([])
+            together = 0
+        groups[-1].append(p)
+        together += count
+    return groups
+
+
+def count_parts(
+    store: Store, output: str, parts: Sequence[int], kinds: Sequence[str], seed: int, by_targets: bool
+) -> Record:
+    """Task: count the training rows of some parts."""
+    train = PreparedRows(store, "train")
+    task = train.preparation.task
+    drawn = drawn_rows(train.n_rows, seed)
+    counted, rows = [], 0
+    for p in parts:
+        first, numbers, table, y = train.raw_part(p)
+        wanted = np.zeros(numbers.size, dtype=np.bool_)
+        inside = slice(*np.searchsorted(drawn, [first, first + numbers.size]))
+        wanted[drawn[inside] - first] = True
+        targets = task.encoding_targets(y) if by_targets else np.zeros((numbers.size, 0), dtype=np.int64)
+        counted.append(Statistics.of(table, kinds, fold_of(numbers, seed), targets, wanted))
+        rows += numbers.size
+    values, arrays = Statistics.total(counted).parts()
+    written = store.write_group(output, arrays, {"statistics": values})
+    return {"rows": 0, "counted": rows, "bytes_written": written, "outputs": [output], "temporary": True}

@@ -1,0 +1,64 @@
+"""The kind of each column: by its type, or in text by its first cells."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from ikmap.tables import CATEGORY, NUMBER, TIME, ColumnPlan
+from pipeline.errors import InputError
+from pipeline.tables.columns import kind_of_type, number_in, seconds_in
+from pipeline.tables.spec import TableAsked
+
+
+def plan_of_types(url: str, names: Sequence[str], types: Sequence[pa.DataType], asked: TableAsked) -> list[ColumnPlan]:
+    """What columns of a typed table are.
+
+    Raises
+    ------
+    InputError
+        One of them has a type that is of no kind.
+    """
+    found = []
+    for name, kind in zip(names, types, strict=True):
+        known = _asked(name, asked)
+        by_type = kind_of_type(kind)
+        if by_type is None:
+            raise InputError(
+                f"{url}: column {name!r}: found values of type {kind}, expected numbers, words, dates or times; leave "
+                f"it out: --drop {name}"
+            )
+        found.append(known or ColumnPlan(name, by_type, why=f"type {kind}"))
+    return found
+
+
+def plan_of_cells(names: Sequence[str], rows: Sequence[Sequence[str]], asked: TableAsked) -> list[ColumnPlan]:
+    """What columns of text are, by their cells in the first rows."""
+    missing = frozenset(asked.missing) | {""}
+    found = []
+    for j, name in enumerate(names):
+        if known := _asked(name, asked):
+            found.append(known)
+            continue
+        cells = {cell for row in rows if j < len(row) and (cell := row[j].strip()) not in missing}
+        if not cells:
+            found.append(ColumnPlan(name, NUMBER, why=f"no value in the first {len(rows):,} rows"))
+        elif all(number_in(cell) is not None or cell.lower().lstrip("+-") in _NOT_FINITE for cell in cells):
+            found.append(ColumnPlan(name, NUMBER, why="numbers in the first rows"))
+        elif all(seconds_in(cell) is not None for cell in cells):
+            found.append(ColumnPlan(name, TIME, why="dates or times in the first rows"))
+        else:
+            word = min(cell for cell in cells if number_in(cell) is None)
+            found.append(ColumnPlan(name, CATEGORY, why=f"words in the first rows, such as {word[:20]!r}"))
+    return found
+
+
+_NOT_FINITE = frozenset({"inf", "infinity"})
+
+
+def _asked(name: str, asked: TableAsked) -> ColumnPlan | None:
+    """What the user says of a column."""
+    if name in asked.plan:
+        return asked.plan[name]
+    return ColumnPlan(name, CATEGORY, why="--category") if name in asked.categories else None

@@ -1,0 +1,373 @@
+"""A table of one file or several as a source of rows: columns by name, in the order of the first file."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ikmap.tables import CATEGORY, NUMBER, ColumnPlan, RawTable
+from pipeline.errors import InputError
+from pipeline.readers.base import BLOCK_BYTES, PIECE_BYTES, Piece, RawRows, Source, check_columns, shown
+from pipeline.readers.delimited import TEXT_BLOCK_BYTES
+from pipeline.readers.files import find_file
+from pipeline.readers.labels import choose_label
+from pipeline.readers.open import CsvFormat, Sizes, format_of
+from pipeline.readers.several import Named, named_files
+from pipeline.tables.arrow_file import open_arrow_table
+from pipeline.tables.columns import as_numbers, is_text
+from pipeline.tables.parquet_file import open_parquet_table
+from pipeline.tables.spec import TableAsked
+from pipeline.tables.table_file import Block, TableFile
+from pipeline.tables.text_file import LABEL, open_text_table
+
+TABLES = ("csv", "parquet", "arrow")
+"""Formats of tables with columns of any kind."""
+
+
+@dataclass(frozen=True)
+class TableSource(Source):
+    """Rows of a table. Blocks have NaN for missing cells, and codes for words (:attr:`RawRows.levels`).
+
+    Attributes
+    ----------
+    given : str
+        What the user has named: a file, a folder, a glob or a list.
+    files : tuple of TableFile
+    columns : tuple of ColumnPlan
+        The feature columns.
+    label : str or None
+    text_labels : bool
+    asked : TableAsked
+    kept : ColumnPlan or None
+        The column by whose values rows are divided.
+    """
+
+    given: str
+    files: tuple[TableFile, ...]
+    columns: tuple[ColumnPlan, ...]
+    label: str | None
+    text_labels: bool
+    asked: TableAsked
+    kept: ColumnPlan | None = None
+
+    @property
+    def format(self) -> str:  # type: ignore[override]
+        return self.files[0].format
+
+    @property
+    def knows_rows(self) -> bool:  # type: ignore[override]
+        return self.files[0].knows_rows
+
+    @property
+    def url(self) -> str:
+        return self.given
+
+    @property
+    def size(self) -> int:
+        return sum(file.file.size for file in self.files)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether its columns are numbers and no encoding is asked for: then they are features as they are."""
+        return not self.asked.encodes and all(column.kind == NUMBER for column in self.columns)
+
+    def identity(self) -> dict[str, Any]:
+        found = [{**file.file.identity(), **dict(file.partition)} for file in self.files]
+        if len(found) == 1 and not self.files[0].partition:
+            return found[0]
+        digest = hashlib.sha256(json.dumps(found, sort_keys=True).encode()).hexdigest()
+        return {"size": self.size, "sha256": digest}
+
+    def least_rows(self) -> int:
+        return sum(file.least_rows() for file in self.files)
+
+    @property
+    def id_type(self) -> pa.DataType | None:
+        """Arrow type of the column that tells rows apart."""
+        if self.asked.id is None:
+            return None
+        types = dict(getattr(self.files[0], "fields", ()))
+        found = types.get(self.asked.id, pa.string())
+        return found.value_type if pa.types.is_dictionary(found) else found
+
+    @property
+    def unused(self) -> list[str]:
+        """Columns of the first file that are read for nothing."""
+        known = {self.label, self.asked.id, *(column.name for column in self.columns)}
+        return [name for name in self.files[0].names if name not in known]
+
+    def said(self) -> list[str]:
+        """How it is read, for people."""
+        how = self.files[0].said()
+        several = [f"{self.given}: {len(self.files)} files"] if len(self.files) > 1 else []
+        above = self.asked.above
+        rule = [] if above is None else [f"label: 1 where {self.label} is above {above:g}, else 0"]
+        return [*several, *([f"{self.files[0].file.url}: {how}"] if how else []), *rule]
+
+    def pieces(self) -> list[Piece]:
+        found: list[Piece] = []
+        for file in self.files:
+            for piece in file.pieces(self.piece_bytes, len(self.columns) + 1):
+                found.append(Piece(len(found), piece.start, piece.stop))
+        return found
+
+    def _file_of(self, piece: Piece) -> TableFile:
+        at = piece.index
+        for file in self.files:
+            here = len(file.pieces(self.piece_bytes, len(self.columns) + 1))
+            if at < here:
+                return file
+            at -= here
+        raise AssertionError(piece)
+
+    def read(self, piece: Piece, skip: int = 0) -> Iterator[RawRows]:
+        file = self._file_of(piece)
+        missing = frozenset(self.asked.missing) | {""}
+        own = set(file.own_names)
+        columns = {column.name: column for column in (*self.columns, *([self.kept] if self.kept else []))}
+        wanted = [(column.name, column.kind) for column in columns.values() if column.name in own]
+        extra = [name for name in (self.label, self.asked.id) if name is not None and name in own]
+        label_kind = NUMBER if not self.text_labels else LABEL
+        kinds = {name: label_kind if name == self.label else LABEL for name in extra}
+        names = [*(name for name, _ in wanted), *(name for name in extra if name not in dict(wanted))]
+        asked_kinds = [kinds[name] if name in kinds else dict(wanted)[name] for name in names]
+        for block in file.blocks(piece, skip, names, asked_kinds, missing, self.block_bytes):
+            yield self._rows(file, block, names, missing)
+
+    def _rows(self, file: TableFile, block: Block, names: Sequence[str], missing: frozenset[str]) -> RawRows:
+        by_name = dict(zip(names, block.columns, strict=True))
+        rows = len(block.columns[0]) if block.columns else 0
+        fixed = dict(file.partition)
+        X = np.empty((rows, len(self.columns)))
+        levels: list[tuple[str, ...] | None] = []
+        for k, column in enumerate(self.columns):
+            if column.name in by_name:
+                cells = by_name[column.name]
+            else:
+                value = fixed[column.name]
+                cells = pa.chunked_array([pa.repeat(pa.scalar(value, pa.string()), rows)])
+            where = partial(self._where, file, block, column.name)
+            X[:, k], words = _converted(cells, column, missing, where)
+            levels.append(words)
+        y = None
+        if self.label is not None:
+            if self.label in by_name:
+                cells = by_name[self.label]
+            else:
+                cells = pa.chunked_array([pa.repeat(pa.scalar(fixed[self.label], pa.string()), rows)])
+            y = self._labels(file, block, cells)
+        kept = None
+        if self.kept is not None:
+            cells = by_name.get(self.kept.name)
+            if cells is None:
+                cells = pa.chunked_array([pa.repeat(pa.scalar(fixed[self.kept.name], pa.string()), rows)])
+            kept = _converted(cells, self.kept, missing, partial(self._where, file, block, self.kept.name))
+        ids = None if self.asked.id is None else self._ids(by_name, fixed, rows)
+        plain = all(words is None for words in levels) and not np.isnan(X).any()
+        return RawRows(
+            X, y, block.first_line, block.n_bytes, None if plain else tuple(levels),
+            None if len(self.files) == 1 else file.file.url, ids, kept,
+        )  # fmt: skip
+
+    def _ids(self, by_name: Mapping[str, Any], fixed: Mapping[str, str | None], rows: int) -> pa.ChunkedArray:
+        name = self.asked.id
+        assert name is not None
+        cells = by_name.get(name)
+        if cells is None:
+            cells = pa.chunked_array([pa.repeat(pa.scalar(fixed[name], pa.string()), rows)])
+        return cells.cast(self.id_type)
+
+    def _where(self, file: TableFile, block: Block, name: str, row: int) -> str:
+        return f"{file.file.url}: {file.unit} {block.first_line + row}, column {shown(name)}"
+
+    def _labels(self, file: TableFile, block: Block, cells: pa.ChunkedArray) -> np.ndarray:
+        assert self.label is not None
+        where = partial(self._where, file, block, self.label)
+        if pa.types.is_dictionary(cells.type):
+            cells = cells.cast(cells.type.value_type)
+        if self.text_labels:
+            words = cells.to_numpy() if is_text(cells.type) else cells.cast(pa.string()).to_numpy()
+            found = np.empty(len(words), dtype=object)
+            found[:] = [None if word is None else str(word).strip() for word in words]
+            bad = [k for k, word in enumerate(found) if not word]
+        else:
+            values, _ = as_numbers(cells, NUMBER, frozenset({""}), where)
+            found = values
+            bad = np.flatnonzero(np.isnan(values)).tolist()
+        if bad:
+            what = "an empty cell" if file.unit == "line" else "a missing value"
+            raise InputError(f"{where(int(bad[0]))}: found {what}, expected a label")
+        if self.asked.above is not None:
+            return (found > self.asked.above).astype(np.float64)
+        return found
+
+
+def _converted(
+    cells: pa.ChunkedArray, column: ColumnPlan, missing: frozenset[str], where: Any
+) -> tuple[np.ndarray, tuple[str, ...] | None]:
+    def place(row: int) -> str:
+        return str(where(row))
+
+    try:
+        return as_numbers(cells, column.kind, missing, place)
+    except InputError as error:
+        raise InputError(str(error).replace("--category COLUMN", f"--category {column.name}")) from None
+    except (pa.ArrowException, UnicodeDecodeError) as error:
+        raise InputError(
+            f"{place(0)}: found values of type {cells.type} that cannot be read as a {column.kind}: "
+            f"{' '.join(str(error).split())[:200]}; leave it out: --drop {column.name}"
+        ) from error
+
+
+def open_table(
+    given: str,
+    format: str = "auto",
+    label: str | int | None = None,
+    asked: TableAsked = TableAsked(),  # noqa: B008 - immutable
+    *,
+    require_label: bool = True,
+    columns: Sequence[ColumnPlan] | None = None,
+    csv: CsvFormat = CsvFormat(),  # noqa: B008
+    sizes: Sizes = Sizes(),  # noqa: B008
+) -> TableSource:
+    """Open files as one table. Cheap: reads heads, footers and first rows.
+
+    Parameters
+    ----------
+    given : str
+        What the user has named: a file, a folder, a glob or a list.
+    columns : sequence of ColumnPlan, optional
+        The columns that there must be, of these kinds, such as those of the training data; others are left alone.
+
+    Raises
+    ------
+    InputError
+        A file cannot be read, lacks a column, or has a column that is of no kind.
+    """
+    files = tuple(_opened(one, format, label, csv) for one in named_files(given))
+    first = files[0]
+    formats = {file.format for file in files}
+    if len(formats) > 1:
+        other = next(file for file in files if file.format != first.format)
+        raise InputError(
+            f"{other.file.url}: found a file of format {other.format}, expected {first.format} as {first.file.url} is; "
+            "give files of one format"
+        )
+    names = first.names
+    if asked.drop and not first.has_names:
+        raise InputError(
+            f"{given}: found no column {asked.drop[0]!r}, which is to be dropped, expected a table whose columns have "
+            "names"
+        )
+    if columns is not None and asked.id not in names:
+        asked = replace(asked, id=None)
+    asked.refuse_unknown(first.file.url, names)
+    apart = {*asked.drop, *((asked.id,) if asked.id is not None else ())}
+    at = choose_label(
+        first.file.url,
+        names if first.has_names else None,
+        len(names),
+        label,
+        required=require_label,
+        n_columns=None if columns is None else len(columns) + len(apart),
+    )
+    chosen = None if at is None else names[at]
+    if chosen in apart:
+        raise InputError(
+            f"{first.file.url}: column {chosen!r} is the label, and is to be left out; expected one of both"
+        )
+    if columns is None:
+        features = [name for name in names if name != chosen and name not in apart]
+        if not features and asked.drop:
+            raise InputError(f"{given}: found no feature column that is not dropped, expected at least one to stay")
+        if not features:
+            check_columns(given, 0, None)
+        own = [name for name in features if name in first.own_names]
+        found = {column.name: column for column in first.plan(own, asked)}
+        for name, _ in first.partition:
+            if name in features:
+                found[name] = asked.plan.get(name) or _plan_of_partition(name, files)
+        columns = [found[name] for name in features]
+    elif not first.has_names:
+        columns = _by_position(given, [name for name in names if name != chosen and name not in apart], columns)
+    needed = [*(column.name for column in columns), *((chosen,) if chosen else ()), *((asked.id,) if asked.id else ())]
+    for file in files:
+        for name in needed:
+            if name not in file.names:
+                raise InputError(
+                    f"{file.file.url}: found no column {name!r}, expected it as in "
+                    f"{'the training data' if file is first else first.file.url}; its columns are "
+                    f"{', '.join(file.names[:12])}{', ...' if len(file.names) > 12 else ''}"
+                )
+    kept = None
+    if asked.kept is not None:
+        name = asked.kept
+        one = [column for column in columns if column.name == name]
+        kept = one[0] if one else first.plan([name], asked)[0] if name in first.own_names else None
+        kept = kept or _plan_of_partition(name, files)
+        if name == chosen:
+            raise InputError(f"{first.file.url}: column {name!r} is the label, expected another for --split-by")
+    text = chosen is not None and (chosen not in first.own_names or first.label_is_text(chosen))
+    if text and asked.above is not None:
+        raise InputError(
+            f"{first.file.url}: column {chosen!r} (the label): found words, expected numbers for --above "
+            f"{asked.above:g}"
+        )
+    block = TEXT_BLOCK_BYTES if first.format == "csv" else BLOCK_BYTES
+    return TableSource(
+        file=first.file,
+        n_columns=len(columns),
+        column_names=tuple(column.name for column in columns) if first.has_names else None,
+        piece_bytes=sizes.piece or PIECE_BYTES,
+        block_bytes=sizes.block or block,
+        given=given,
+        files=files,
+        columns=tuple(columns),
+        label=chosen,
+        text_labels=text,
+        asked=asked,
+        kept=kept,
+    )
+
+
+def _by_position(given: str, names: Sequence[str], columns: Sequence[ColumnPlan]) -> list[ColumnPlan]:
+    """The columns of the training data under the numbers that they have in a file without names."""
+    check_columns(given, len(names), len(columns))
+    return [replace(column, name=name) for column, name in zip(columns, names, strict=True)]
+
+
+def _opened(named: Named, format: str, label: str | int | None, csv: CsvFormat) -> TableFile:
+    file = find_file(named.url)
+    kind = format_of(file, format)
+    if kind not in TABLES:
+        raise InputError(
+            f"{named.url}: found a file of format {kind}, expected CSV, Parquet or Arrow; a single file of another "
+            "format can be given"
+        )
+    if file.compression and kind != "csv":
+        raise InputError(f"{named.url}: found a compressed .{kind} file, expected it uncompressed; decompress it first")
+    if kind == "parquet":
+        return open_parquet_table(file, named.partition)
+    if kind == "arrow":
+        return open_arrow_table(file, named.partition)
+    return open_text_table(file, named.partition, label, *csv)
+
+
+def _plan_of_partition(name: str, files: Sequence[TableFile]) -> ColumnPlan:
+    from pipeline.tables.columns import number_in
+
+    values = [dict(file.partition).get(name) for file in files]
+    numbers = all(value is None or number_in(value) is not None for value in values)
+    return ColumnPlan(name, NUMBER if numbers else CATEGORY, why="in the names of the folders")
+
+
+def table_of(rows: RawRows) -> RawTable:
+    """The cells of a block."""
+    return RawTable(rows.X, rows.levels or (None,) * rows.X.shape[1])

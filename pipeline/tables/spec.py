@@ -1,0 +1,103 @@
+"""What is asked of a table, and what its columns turn out to be. Plain data, part of what a run is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Self
+
+from ikmap.tables import Asked, ColumnPlan
+from pipeline.errors import InputError
+
+MISSING_WORDS = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "?")
+"""Cells of text that are missing, where the user says nothing else; the empty one always is."""
+
+
+@dataclass(frozen=True)
+class TableAsked:
+    """What the user asks of a table.
+
+    Attributes
+    ----------
+    drop : tuple of str
+        Columns that are no features.
+    id : str or None
+        The column that tells rows apart: no feature, and written beside the predictions.
+    missing : tuple of str
+        Cells of text that are missing.
+    categories : tuple of str
+        Columns whose values are words, even if they look like numbers.
+    above : float or None
+        Labels are numbers, and the classes are 1 above this one and 0 up to it.
+    kept : str or None
+        The column by whose values rows are divided: no feature if it is dropped.
+    encode : Asked
+    plan : mapping of str to ColumnPlan
+        Columns that the plan's file names, with its kinds and encodings.
+    """
+
+    drop: tuple[str, ...] = ()
+    id: str | None = None
+    missing: tuple[str, ...] = MISSING_WORDS
+    categories: tuple[str, ...] = ()
+    above: float | None = None
+    kept: str | None = None
+    encode: Asked = field(default_factory=Asked)
+    plan: Mapping[str, ColumnPlan] = field(default_factory=dict)
+
+    @property
+    def encodes(self) -> bool:
+        """Whether an encoding is asked for, whatever the columns are like."""
+        return self.encode != Asked() or any(column.encoding != "auto" for column in self.plan.values())
+
+    def as_json(self) -> dict[str, Any]:
+        """What differs from the default."""
+        found = {key: value for key, value in asdict(self).items() if value != getattr(DEFAULT, key, None)}
+        for key in ("drop", "missing", "categories"):
+            if key in found:
+                found[key] = list(found[key])
+        if self.encode == Asked():
+            found.pop("encode", None)
+        if not self.plan:
+            found.pop("plan", None)
+        return found
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> Self:
+        """What :meth:`as_json` gave."""
+        found: dict[str, Any] = dict(values)
+        for key in ("drop", "missing", "categories"):
+            if key in found:
+                found[key] = tuple(found[key])
+        if "encode" in found:
+            found["encode"] = Asked(**found["encode"])
+        found["plan"] = {name: ColumnPlan(**one) for name, one in found.get("plan", {}).items()}
+        return cls(**found)
+
+    def refuse_unknown(self, url: str, names: tuple[str, ...]) -> None:
+        """Refuse a column that the table does not have.
+
+        Raises
+        ------
+        InputError
+        """
+        for name in self.drop:
+            if name not in names:
+                raise InputError(
+                    f"{url}: found no column {name!r}, which is to be dropped, expected one of {', '.join(names[:50])}"
+                )
+        asked = {
+            "category": self.categories,
+            "id": () if self.id is None else (self.id,),
+            "split-by": () if self.kept is None else (self.kept,),
+            "columns-plan": tuple(self.plan),
+        }
+        for option, columns in asked.items():
+            for name in columns:
+                if name not in names:
+                    raise InputError(
+                        f"{url}: found no column {name!r} (--{option}), expected one of {', '.join(names[:50])}"
+                    )
+
+
+DEFAULT = TableAsked()

@@ -1,0 +1,205 @@
+"""CSV and TSV as a table: delimiter, quotes, header and encoding are found, and said."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import pyarrow as pa
+import pyarrow.csv
+
+from ikmap.tables import NUMBER, ColumnPlan
+from pipeline.errors import InputError
+from pipeline.readers.base import Piece, shown
+from pipeline.readers.delimited import (
+    _broken,
+    _checked_names,
+    _first_records,
+    _is_header,
+    _numeric,
+    _records,
+)
+from pipeline.readers.files import MEBIBYTE, File, text_blocks
+from pipeline.readers.limits import MOST_COLUMNS
+from pipeline.readers.recoded import encoding_of
+from pipeline.tables.columns import expected, number_in
+from pipeline.tables.kinds import plan_of_cells
+from pipeline.tables.spec import TableAsked
+from pipeline.tables.table_file import Block, TableFile
+from pipeline.watching.plain_text import not_utf8
+
+DELIMITERS = ",\t;|"
+LABEL = "label"
+SAMPLE_ROWS = 10_000
+
+
+@dataclass(frozen=True)
+class TextTable(TableFile):
+    """One CSV file. One piece: where a record starts depends on the quotes before it."""
+
+    format: ClassVar[str] = "csv"
+    knows_rows: ClassVar[bool] = False
+    unit: ClassVar[str] = "line"
+
+    delimiter: str
+    header: tuple[str, ...] | None
+    width: int
+    data_start: int
+    data_line: int
+
+    @property
+    def own_names(self) -> tuple[str, ...]:
+        return self.header or tuple(str(j) for j in range(self.width))
+
+    @property
+    def has_names(self) -> bool:
+        return self.header is not None
+
+    def said(self) -> str:
+        delimiter = {"\t": "a tab", ",": "a comma", ";": "a semicolon"}.get(self.delimiter, repr(self.delimiter))
+        header = f"names in line {self.data_line - 1}" if self.header else "no names in the first line"
+        encoding = f", in {self.file.encoding}" if self.file.encoding else ""
+        return f"read as CSV, columns divided by {delimiter}, {header}{encoding}"
+
+    def plan(self, names: Sequence[str], asked: TableAsked) -> list[ColumnPlan]:
+        rows = self._sample()
+        at = [self.own_names.index(name) for name in names]
+        return plan_of_cells(names, [[row[j] if j < len(row) else "" for j in at] for row in rows], asked)
+
+    def label_is_text(self, name: str) -> bool:
+        at = self.own_names.index(name)
+        rows = self._sample()
+        return not all(_numeric(row[at]) or not row[at].strip() for row in rows if len(row) == self.width)
+
+    def _sample(self) -> list[list[str]]:
+        with self.file.open() as stream:
+            stream.seek(self.data_start)
+            _, _, first, more = _first_records(stream, self.file.url)
+        found = [row for _, row in _records(first + more, self.file.url, self.delimiter, self.data_line)]
+        return found[:SAMPLE_ROWS]
+
+    def least_rows(self) -> int:
+        with self.file.open() as stream:
+            stream.seek(self.data_start)
+            text = stream.read(MEBIBYTE)
+        records = _records(text.rpartition(b"\n")[0], self.file.url, self.delimiter, self.data_line)
+        return max(1, sum(1 for _ in records))
+
+    def pieces(self, piece_bytes: int, columns: int) -> list[Piece]:  # noqa: ARG002
+        return [Piece(0, self.data_start, None)]
+
+    def blocks(
+        self, piece: Piece, skip: int, names: Sequence[str], kinds: Sequence[str], missing: frozenset[str], size: int
+    ) -> Iterator[Block]:
+        at = [self.own_names.index(name) for name in names]
+        with self.file.open() as stream:
+            stream.seek(piece.start)
+            blocks = text_blocks(stream, self.file.url, piece.start, piece.stop, size, line=self.data_line, quotes=True)
+            for k, (line, text) in enumerate(blocks):
+                if k >= skip:
+                    yield Block(self._columns(text, line, at, kinds, missing), line, len(text))
+
+    def _columns(
+        self, text: bytes, line: int, at: Sequence[int], kinds: Sequence[str], missing: frozenset[str]
+    ) -> list[pa.ChunkedArray]:
+        if not text.strip():
+            return [pa.chunked_array([pa.array([], pa.float64() if k == NUMBER else pa.string())]) for k in kinds]
+        names = [str(j) for j in range(self.width)]
+        words = pa.dictionary(pa.int32(), pa.string())
+        types = {
+            names[j]: pa.float64() if kind == NUMBER else pa.string() if kind == LABEL else words
+            for j, kind in zip(at, kinds, strict=True)
+        }
+        try:
+            table = pa.csv.read_csv(
+                pa.BufferReader(text),
+                read_options=pa.csv.ReadOptions(column_names=names, use_threads=False, block_size=len(text) + 1),
+                parse_options=pa.csv.ParseOptions(delimiter=self.delimiter, newlines_in_values=True),
+                convert_options=pa.csv.ConvertOptions(
+                    column_types=types,
+                    include_columns=[names[j] for j in at],
+                    null_values=sorted(missing | {""}),
+                    strings_can_be_null=False,
+                ),
+            )
+        except (pa.ArrowInvalid, UnicodeDecodeError):
+            return self._careful(text, line, at, kinds, missing)
+        return table.columns
+
+    def _careful(
+        self, text: bytes, line: int, at: Sequence[int], kinds: Sequence[str], missing: frozenset[str]
+    ) -> list[pa.ChunkedArray]:
+        """Cell by cell: raise for the first fault, or return what Arrow was too strict about."""
+        url = self.file.url
+        columns: list[list[float | str | None]] = [[] for _ in at]
+        for row_line, row in _records(text, url, self.delimiter, line):
+            if len(row) != self.width:
+                raise InputError(f"{url}: line {row_line}: found {len(row)} cells, expected {self.width}")
+            for cells, j, kind in zip(columns, at, kinds, strict=True):
+                cell = row[j].strip()
+                if _broken(cell):
+                    raise InputError(f"{url}: line {row_line}, column {shown(self.own_names[j])}: {not_utf8('text')}")
+                if kind != NUMBER:
+                    cells.append(cell)
+                    continue
+                value = None if cell in missing or not cell else number_in(cell)
+                if value is None and cell and cell not in missing:
+                    wanted = expected(NUMBER).replace("COLUMN", self.own_names[j])
+                    raise InputError(
+                        f"{url}: line {row_line}, column {shown(self.own_names[j])}: found {shown(cell)}, expected "
+                        f"{wanted}"
+                    )
+                cells.append(value)
+        return [
+            pa.chunked_array([pa.array(cells, pa.float64() if kind == NUMBER else pa.string())])
+            for cells, kind in zip(columns, kinds, strict=True)
+        ]
+
+
+def open_text_table(
+    file: File,
+    partition: tuple[tuple[str, str | None], ...],
+    label: str | int | None,
+    header: bool | None = None,
+    delimiter: str | None = None,
+) -> TextTable:
+    """Find encoding, delimiter and header from the first records, unless they are given.
+
+    Raises
+    ------
+    InputError
+    """
+    url = file.url
+    with file.open() as stream:
+        found = encoding_of(stream.read(MEBIBYTE // 4))
+    if found is not None:
+        file = replace(file, encoding=found)
+    with file.open() as stream:
+        data_start, line, first, more = _first_records(stream, url)
+    if not first:
+        raise InputError(f"{url}: found no rows, expected a table")
+    if delimiter is None:
+        delimiter = _delimiter(url, first)
+    elif delimiter.encode() not in first:
+        raise InputError(f"{url}: line {line}: found no {delimiter!r}, the delimiter that is given, expected columns")
+    if first.count(delimiter.encode()) >= MOST_COLUMNS:
+        raise InputError(f"{url}: line {line}: found more than {MOST_COLUMNS:,} columns, expected fewer")
+    records = [row for _, row in _records(first + more, url, delimiter, line)]
+    names, data_line = None, line
+    if header is None:
+        header = _is_header(records[0], records[1] if len(records) > 1 else None, label)
+    if header:
+        names = tuple(_checked_names(url, records.pop(0), line))
+        data_start, data_line = data_start + len(first), line + first.count(b"\n")
+    if not records:
+        raise InputError(f"{url}: found a header (line {line}) but no rows, expected at least one")
+    return TextTable(file, partition, delimiter, names, len(names or records[0]), data_start, data_line)
+
+
+def _delimiter(url: str, first: bytes) -> str:
+    if re.search(r"\.tsv(\.\w+)?$", url, re.IGNORECASE):
+        return "\t"
+    plain = re.sub(rb'"[^"]*"', b"", first)
+    return max(DELIMITERS, key=lambda c: plain.count(c.encode()))

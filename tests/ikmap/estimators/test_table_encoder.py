@@ -1,0 +1,93 @@
+"""The encoder of tables in Python: scikit-learn's checks, DataFrames of three packages, feature names."""
+
+from __future__ import annotations
+
+import datetime
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from ikmap import TableEncoder
+
+
+@parametrize_with_checks([TableEncoder()])
+def test_scikit_learn_checks(estimator: Any, check: Any) -> None:
+    check(estimator)
+
+
+def columns(n: int = 60) -> dict[str, list[Any]]:
+    rng = np.random.default_rng(0)
+    words = ["red", "green", "blue", None]
+    return {
+        "size": [None if k % 7 == 0 else float(k) for k in range(n)],
+        "colour": [words[k] for k in rng.integers(0, 4, n)],
+        "when": [datetime.datetime(2001, 1 + k % 12, 1 + k % 28, k % 24) for k in range(n)],
+        "same": [1] * n,
+    }
+
+
+def test_arrow_tables_by_name_in_any_order() -> None:
+    table = pa.table(columns())
+    encoder = TableEncoder(numbers="none", categories="onehot").fit(table)
+    names = encoder.get_feature_names_out().tolist()
+    assert names == [
+        "size", "size is missing", "colour is missing", "colour=blue", "colour=green", "colour=red", "when.month",
+        "when.day", "when.weekday", "when.minute",
+    ]  # fmt: skip
+    assert "same" not in " ".join(names)
+    more = table.append_column("other", pa.array(["x"] * table.num_rows)).select(["other", *table.column_names[::-1]])
+    np.testing.assert_array_equal(encoder.transform(more), encoder.transform(table))
+    with pytest.raises(ValueError, match=r"^X: found no column 'colour', expected it as in the training data$"):
+        encoder.transform(table.drop_columns(["colour"]))
+    with pytest.raises(ValueError, match=r"^column 'size': found words, expected numbers as in the rows it was fitted"):
+        encoder.transform(table.set_column(0, "size", pa.array(["x"] * table.num_rows)))
+
+
+@pytest.mark.parametrize("package", ["pandas", "polars"])
+def test_frames_of_other_packages_give_the_same(package: str) -> None:
+    frames = pytest.importorskip(package)
+    table = pa.table(columns())
+    encoder = TableEncoder().fit(table)
+    frame = frames.DataFrame(columns())
+    np.testing.assert_array_equal(TableEncoder().fit(frame).transform(frame), encoder.transform(table))
+    np.testing.assert_array_equal(encoder.transform(frame), encoder.transform(table))
+    if package == "pandas":
+        found = TableEncoder().set_output(transform="pandas").fit_transform(frame)
+        assert list(found.columns) == encoder.get_feature_names_out().tolist()
+
+
+def test_targets_of_other_folds_encode_the_training_rows() -> None:
+    rng = np.random.default_rng(1)
+    X = rng.integers(0, 100, 4000).astype(str).astype(object)[:, None]
+    y = rng.integers(0, 2, 4000)  # nothing can be learned
+    encoder = TableEncoder(categories="target")
+    within = encoder.fit_transform(X, y)[:, 0]
+    after = encoder.transform(X)[:, 0]
+    correlation = [abs(np.corrcoef(found, y)[0, 1]) for found in (within, after)]
+    assert correlation[0] < 0.06 < correlation[1]
+
+
+def test_a_word_that_is_new_gets_the_mean_or_nothing() -> None:
+    X = np.array([["a"], ["b"], ["a"], ["b"]], dtype=object)
+    y = np.array([0, 1, 0, 1])
+    new = np.array([["z"]], dtype=object)
+    assert TableEncoder(categories="target").fit(X, y).transform(new).tolist() == [[0.5]]
+    assert TableEncoder(categories="onehot").fit(X).transform(new).sum() in (0.0, 1.0)
+    assert TableEncoder(categories="count").fit(X).transform(new).tolist() == [[0.0]]
+
+
+def test_in_a_pipeline_with_a_search() -> None:
+    table = pa.table(columns(120))
+    X = np.array(list(zip(*table.to_pydict().values(), strict=True)), dtype=object)
+    y = np.array([row[1] == "red" for row in X]).astype(int)
+    search = GridSearchCV(
+        make_pipeline(TableEncoder(), LogisticRegression(max_iter=1000)),
+        {"tableencoder__categories": ["onehot", "target"]}, cv=3,
+    ).fit(X, y)  # fmt: skip
+    assert search.score(X, y) > 0.95

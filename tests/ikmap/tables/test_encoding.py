@@ -1,0 +1,144 @@
+"""Encodings agree with the obvious computation, add up to the same bits over any parts, and are plain data."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ikmap.tables import CATEGORY, NUMBER, TIME, Asked, ColumnPlan, Encoder, RawTable, Statistics, choose, fit
+from ikmap.tables.encoders import time_parts
+from ikmap.tables.plan import SMOOTH
+from ikmap.tables.raw import coded
+from ikmap.tables.statistics import drawn_rows, fold_of
+from tests.naive.tables import mean_targets, middle_rank
+
+N = 300
+KINDS = [NUMBER, CATEGORY, TIME]
+PLAN = [ColumnPlan("x", NUMBER), ColumnPlan("w", CATEGORY), ColumnPlan("t", TIME)]
+
+
+def cells() -> tuple[np.ndarray, list[str | None], np.ndarray]:
+    rng = np.random.default_rng(0)
+    x = np.round(rng.normal(size=N), 1)
+    x[rng.random(N) < 0.1] = np.nan
+    words = [None if k == 0 else f"w{k}" for k in rng.integers(0, 12, N).tolist()]
+    return x, words, rng.integers(9 * 10**8, 10**9, N).astype(float)
+
+
+def table(rows: slice = slice(None)) -> RawTable:
+    """Each part has codes of its own."""
+    x, words, t = cells()
+    codes, levels = coded(words[rows])
+    return RawTable(np.column_stack([x[rows], codes, t[rows]]), (None, levels, None))
+
+
+def statistics(cuts: list[int]) -> Statistics:
+    y = np.arange(N) % 2
+    drawn = np.zeros(N, dtype=np.bool_)
+    drawn[drawn_rows(N, 0)] = True
+    parts = [slice(a, b) for a, b in zip([0, *cuts], [*cuts, N], strict=True)]
+    return Statistics.total(
+        [
+            Statistics.of(table(rows), KINDS, fold_of(np.arange(N), 7)[rows], y[rows, None], drawn[rows])
+            for rows in parts
+        ]
+    )
+
+
+@pytest.mark.parametrize("categories", ["onehot", "target", "count", "hash"])
+@pytest.mark.parametrize("numbers", ["none", "minmax", "standard", "quantile"])
+def test_bits_depend_on_no_chunk(categories: str, numbers: str) -> None:
+    asked = Asked(numbers, categories, "both")
+    whole, cut = (fit(choose(PLAN, found, asked), found) for found in (statistics([]), statistics([1, 30, 31, 200])))
+    folds = fold_of(np.arange(N), 7)
+    expected = whole.encode(table(), folds)
+    assert np.isfinite(expected).all()
+    assert expected.shape == (N, len(whole.names))
+    again = Encoder.from_parts(*cut.parts())
+    assert again.names == whole.names
+    assert again.columns == whole.columns
+    for part in (slice(0, 1), slice(1, 250), slice(250, N)):  # codes of words differ from part to part
+        assert again.encode(table(part), folds[part]).tobytes() == expected[part].tobytes()
+
+
+def test_targets_of_words_as_computed_row_by_row() -> None:
+    _, words, _ = cells()
+    found = statistics([100])
+    encoder = fit(choose(PLAN, found, Asked(categories="target")), found)
+    at, folds = encoder.names.index("w (target)"), fold_of(np.arange(N), 7)
+    within, after = mean_targets(words, (np.arange(N) % 2).tolist(), folds.tolist(), SMOOTH)
+    np.testing.assert_allclose(encoder.encode(table(), folds)[:, at], within, rtol=1e-14)
+    np.testing.assert_allclose(encoder.encode(table())[:, at], [after[word] for word in words], rtol=1e-14)
+
+
+def test_quantiles_are_middle_ranks() -> None:
+    x, _, _ = cells()
+    found = statistics([])
+    encoder = fit(choose(PLAN, found, Asked(numbers="quantile")), found)
+    there = x[~np.isnan(x)].tolist()
+    expected = [middle_rank(there, value) for value in there]
+    np.testing.assert_allclose(encoder.encode(table())[~np.isnan(x), 0], expected, rtol=1e-14)
+
+
+def test_a_missing_number_is_the_median_and_marked() -> None:
+    x, _, _ = cells()
+    found = statistics([])
+    encoder = fit(choose(PLAN, found, Asked(numbers="none")), found)
+    assert encoder.names[:2] == ("x", "x is missing")
+    X = encoder.encode(table())
+    there = np.sort(x[~np.isnan(x)])
+    assert set(X[np.isnan(x), 0]) == {there[there.size // 2]}
+    np.testing.assert_array_equal(X[:, 1], np.isnan(x))
+
+
+def test_rare_words_share_a_feature() -> None:
+    words = ["a"] * 6000 + ["b"] * 6000 + ["c"] * 3 + ["d"] * 2
+    codes, levels = coded(words)
+    raw, n = RawTable(codes[:, None], (levels,)), len(words)
+    none = np.zeros((n, 0), dtype=np.int64)
+    found = Statistics.of(raw, [CATEGORY], np.zeros(n, dtype=np.int64), none, np.ones(n, dtype=np.bool_))
+    encoder = fit(choose([ColumnPlan("w", CATEGORY)], found, Asked()), found)
+    assert encoder.names == ("w=a", "w=b", "w is rare")
+    new = RawTable(np.array([[0.0], [1.0], [np.nan]]), (("c", "never"),))
+    assert encoder.encode(new).tolist() == [[0, 0, 1], [0, 0, 0], [0, 0, 0]]
+
+
+def test_what_tells_no_rows_apart_is_left_out() -> None:
+    n = 200
+    codes, levels = coded([f"id-{k}" for k in range(n)])
+    raw = RawTable(np.column_stack([np.ones(n), codes, np.full(n, np.nan), np.arange(n)]), (None, levels, None, None))
+    plan = [ColumnPlan(name, kind) for name, kind in zip("abcd", [NUMBER, CATEGORY, NUMBER, NUMBER], strict=True)]
+    none = np.zeros((n, 0), dtype=np.int64)
+    kinds = [column.kind for column in plan]
+    found = Statistics.of(raw, kinds, np.zeros(n, dtype=np.int64), none, np.ones(n, dtype=np.bool_))
+    chosen = choose(plan, found, Asked())
+    assert [column.encoding for column in chosen] == ["drop", "drop", "drop", "minmax"]
+    assert "200 different words in 200 rows: an id or free text" in chosen[1].why
+    with pytest.raises(ValueError, match="found no column that tells rows apart in 200 samples"):
+        fit(chosen[:3], found)
+    with pytest.raises(ValueError, match="column 'b': encoding = 'target', but nothing is learned from labels"):
+        fit([ColumnPlan("a", NUMBER, "drop"), ColumnPlan("b", CATEGORY, "target"), *chosen[2:]], found)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "expected"),
+    [
+        (0, (1970, 1, 1, 3, 0, 0)),
+        (951_782_399.5, (2000, 2, 28, 0, 1439, 59.5)),
+        (951_782_400, (2000, 2, 29, 1, 0, 0)),
+        (-1, (1969, 12, 31, 2, 1439, 59)),
+    ],
+)
+def test_parts_of_times(seconds: float, expected: tuple[Any, ...]) -> None:
+    found = time_parts(np.array([seconds]))
+    assert tuple(float(values[0]) for values in found.values()) == expected
+
+
+def test_folds_and_drawn_rows_go_by_number() -> None:
+    folds = fold_of(np.arange(10_000), 3)
+    assert np.bincount(folds, minlength=5).min() > 1900
+    np.testing.assert_array_equal(fold_of(np.arange(500, 600), 3), folds[500:600])
+    assert drawn_rows(10, 0).tolist() == list(range(10))
+    assert np.unique(drawn_rows(100_000, 0)).size == 1 << 16
