@@ -56,8 +56,7 @@ class OnlineOptions(BatchOptions):
         Text("PATH|URL|-"),
         group=DATA,
         common=True,
-        help="rows of the stream: a file, a URL that fsspec can open, - for standard input, or a directory to which "
-        "Parquet files are added",
+        help="rows: a file or URL, - for standard input, or a directory to which Parquet files come",
     )
     order: str = option(
         "auto",
