@@ -56,7 +56,7 @@ class OnlineOptions(BatchOptions):
         Text("PATH|URL|-"),
         group=DATA,
         common=True,
-        help="rows: a file or URL, - for standard input, or a directory to which Parquet files come",
+        help="a file or URL, - (standard input), or a folder to which Parquet comes",
     )
     order: str = option(
         "auto",
