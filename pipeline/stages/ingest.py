@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from typing import Any
@@ -254,13 +254,12 @@ def store_block(
     kind: type[LearningTask],
     where: Callable[[int], str],
     levels: Levels | None = None,
-    beside: Mapping[str, np.ndarray] | None = None,
     **more: Any,
 ) -> tuple[Record, int]:
     """Store rows as they were found; return what is known of them, and the bytes written.
 
-    `where` says where one of them stands, from 0: file and line. `levels` are the words of a table's columns; `beside`
-    is stored with them.
+    `where` says where one of them stands, from 0: file and line. `levels` are the words of a table's columns. `more`
+    is kept with them: attributes, and under "beside" arrays.
 
     Raises
     ------
@@ -281,6 +280,7 @@ def store_block(
         "found": dict(found),
         **({} if levels is None else {"missing": int(np.isnan(X).sum())}),
     }
+    beside = more.pop("beside", None)
     return part, write_part(store, name, X, labels, found, {"part": part, **more}, levels, beside)
 
 
