@@ -14,6 +14,7 @@ NAMES = (
     "gram",
     "ogd",
     "online",
+    "drift",
     "predictor",
     "libsvm_text",
     "pipeline",

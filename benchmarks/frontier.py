@@ -47,7 +47,10 @@ type Groups = Iterator[tuple[str, Callable[[Data], list[Point]]]]
 
 @dataclass(frozen=True)
 class Frontier:
-    """What is measured: names of data sets, groups of points, and the seconds after which a group is given up."""
+    """What is measured: names of data sets, groups of points, the seconds after which a group is given up.
+
+    Of more training rows than ``most_rows``, so many are drawn.
+    """
 
     name: str
     title: str
@@ -56,6 +59,7 @@ class Frontier:
     ours: Callable[[Options], Groups]
     peers: Callable[[Options], Groups]
     seconds: float
+    most_rows: int | None = None
 
 
 def ours(options: Options) -> Groups:
@@ -231,8 +235,9 @@ def measure(frontier: Frontier, options: Options, folder: Path, *, unset: list[s
         if not missing:
             continue
         data = load(name, options)
-        rows = np.random.default_rng(0).permutation(data.y.size)[:FEW]
-        few = replace(data, X=take_rows(data.X, np.sort(rows)), y=data.y[np.sort(rows)])
+        if frontier.most_rows and data.y.size > frontier.most_rows:
+            data = of_rows(data, frontier.most_rows)
+        few = of_rows(data, FEW)
         for side, key, work in missing:
             if side == "ours":
                 work(few)  # everything that will run is compiled now
@@ -246,6 +251,12 @@ def measure(frontier: Frontier, options: Options, folder: Path, *, unset: list[s
     path.with_suffix(".md").write_text(table(report, frontier), encoding="utf-8")
     draw(report, folder, frontier.name)
     return 0
+
+
+def of_rows(data: Data, n: int) -> Data:
+    """The data with n training rows at most, drawn at random, in their order."""
+    rows = np.sort(np.random.default_rng(0).permutation(data.y.size)[:n])
+    return replace(data, X=take_rows(data.X, rows), y=data.y[rows])
 
 
 def table(report: dict[str, Any], frontier: Frontier = FRONTIER) -> str:

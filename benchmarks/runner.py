@@ -90,5 +90,6 @@ def write_docs(folder: Path, docs: Path) -> None:
         if path.exists():
             text = insert(text, name, path.read_text(encoding="utf-8"))
     docs.write_text(text, encoding="utf-8")
-    for picture in (*folder.glob("frontier.*g"), *folder.glob("tabular.*g")):  # svg and png
-        shutil.copyfile(picture, docs.parent / picture.name)
+    for name in ("frontier", "tabular", "drift"):
+        for picture in folder.glob(f"{name}.*g"):  # svg and png
+            shutil.copyfile(picture, docs.parent / picture.name)

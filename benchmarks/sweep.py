@@ -35,8 +35,8 @@ STEEP = 1e-5
 REBUILD = 200
 """Rank updates begin anew after so many splits (algorithms.md, 12.4)."""
 STEADY = 1.0
-"""delta^2 for rank updates of the inverse, which with 1e-4 lose all of their digits within four splits: at the start all
-columns are the same. Ours do not, and neither is faster or slower for it."""
+"""delta^2 for rank updates of the inverse, which with 1e-4 lose all of their digits within four splits: at the start
+all columns are the same. Ours do not, and neither is faster or slower for it."""
 CLOSE = 1e-6
 """Relative residual to which conjugate gradients go."""
 
@@ -99,7 +99,7 @@ def settings(work: Problem) -> GradientSettings:
 
 
 def one_training(options: Options) -> Comparison:
-    """The sweep from grown trees, rows followed and all checkpoints validated, and one training at the last lifetime."""
+    """The sweep from grown trees, rows followed and all checkpoints validated, and a training at the last lifetime."""
     work = problem(options)
     asked, sides = settings(work), [work.of.train[0], work.of.validation[0]]
     n = len(list(to_checkpoints(iter(work.splits), work.model.n_partitions, asked.growth)))
@@ -139,20 +139,19 @@ def vectorised(options: Options) -> Comparison:
 
     def numpy() -> np.ndarray:
         columns, value = Columns(work.start), 1 / math.sqrt(work.model.n_partitions)
-        v, scale, k, epochs = np.zeros(int(work.model.offsets[-1])), 1.0, 0, 0
+        v, scale, k = np.zeros(int(work.model.offsets[-1])), 1.0, 0
         y, alpha, eta = work.y, asked.alpha, asked.eta
-        for done in to_checkpoints(iter(work.splits), columns.n, asked.growth):
+        for epoch, done in enumerate(to_checkpoints(iter(work.splits), columns.n, asked.growth)):
             for split in done:
                 of = columns.apply(split)
                 v[of.right] = v[of.left]
             rows = columns.of[0]
-            for i in generator(asked.seed, epochs).permutation(len(y)):
+            for i in generator(asked.seed, epoch).permutation(len(y)):
                 step = eta / (1.0 + eta * alpha * k)
                 k += 1
                 scale *= 1.0 - step * alpha
-                of_row = rows[i]
-                v[of_row] += value * step / scale * 2.0 * (y[i] - value * scale * v[of_row].sum())
-            epochs += 1
+                own = rows[i]
+                v[own] += value * step / scale * 2.0 * (y[i] - value * scale * v[own].sum())
         found: np.ndarray = scale * v
         return found
 
@@ -313,10 +312,10 @@ def dual(options: Options) -> Comparison:
         return found
 
     def check(results: dict[str, Any]) -> str:
-        a, b = (work.of.error(of, work.of.validation) for of in results.values())
+        (a, b), size = (work.of.error(of, work.of.validation) for of in results.values()), cells[0].n_columns
         if abs(a - b) > 0.02 * min(a, b):
             raise Disagreement(f"errors of {a:.4g} and {b:.4g} %")
-        return f"{cells[0].n_columns:,} columns; errors {a:.4g} and {b:.4g} %; A would take {8e-9 * cells[0].n_columns ** 2:.3g} GB"
+        return f"{size:,} columns; errors {a:.4g} and {b:.4g} %; A would take {8e-9 * size**2:.3g} GB"
 
     return Comparison(Side("ours", ours), [Side(f"conjugate gradients to {CLOSE:g}", conjugate)], check)
 

@@ -25,7 +25,8 @@ from benchmarks.harness import Options
 TITLE = "Tables"
 ABOUT = (
     "test accuracy against seconds of map + train + predict, one process: weighted hashes of the min-max kernel "
-    "(gcws) and the Isolation Kernel maps beside LightGBM and scikit-learn's boosting, on tables as they are"
+    "(gcws) and the Isolation Kernel maps beside LightGBM and scikit-learn's boosting, on tables as they are, with "
+    "at most 100,000 training rows"
 )
 
 
@@ -77,8 +78,11 @@ def lightgbm_points(name: str, rounds: int, threads: int, data: Data) -> list[Po
     return [{"name": name, "seconds": seconds, "accuracy": float(np.mean(predicted == data.y_test))}]
 
 
+SECONDS = 40.0
+MOST_ROWS = 100_000
+"""Of kddcup99: boosting of 23 classes takes minutes on all of its rows."""
 DATASETS = ("spambase", "ctg", "a9a", "kddcup99", "w8a", "sector")
-TABULAR = Frontier("tabular", TITLE, ABOUT, DATASETS, ours, boosting, 60.0)
+TABULAR = Frontier("tabular", TITLE, ABOUT, DATASETS, ours, boosting, SECONDS, MOST_ROWS)
 
 
 def run(options: Options, folder: Path, *, unset: list[str], fresh: bool = False) -> int:

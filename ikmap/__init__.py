@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from ikmap.estimators.gcws import GCWSMap
     from ikmap.estimators.maps import IsolationKernelMap
     from ikmap.estimators.mondrian import MondrianMap, MondrianRegressor
+    from ikmap.estimators.norma import CellNormaClassifier, CellNormaRegressor
+    from ikmap.estimators.norma_detector import CellNormaDetector
     from ikmap.estimators.novelty import IDKDetector
     from ikmap.estimators.online import CellOGDClassifier
     from ikmap.estimators.online_regressor import CellOGDRegressor
@@ -21,6 +23,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CellLogisticRegression",
+    "CellNormaClassifier",
+    "CellNormaDetector",
+    "CellNormaRegressor",
     "CellOGDClassifier",
     "CellOGDRegressor",
     "CellRidge",

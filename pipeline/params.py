@@ -37,6 +37,16 @@ class Params:
         Of the online learners' pass over the rows.
     task : {"auto", "binary", "multiclass"}
     scale : {"none", "minmax"}
+    select_by : str
+        What cross-validation goes by: "auto", the figure of the task, or one of its criteria.
+    calibration : {"none", "platt", "isotonic"}
+        How decisions become probabilities.
+    threshold_for : str or None
+        What the threshold of two classes is chosen for (:mod:`ikmap.tasks.threshold`).
+    split_by : str or None
+        How rows are divided (:mod:`pipeline.rows.division`); None: at random.
+    importance : bool
+        Whether to find out which columns matter.
     seed : int
     shard_rows : int or None
         Rows in an object of the store. They change no result, but a run cannot go on with objects of another size.
@@ -56,6 +66,11 @@ class Params:
     order: str = "shuffled"
     task: str = "auto"
     scale: str = "none"
+    select_by: str = "auto"
+    calibration: str = "none"
+    threshold_for: str | None = None
+    split_by: str | None = None
+    importance: bool = False
     seed: int = 0
     shard_rows: int | None = None
 
@@ -66,10 +81,10 @@ class Params:
         except OptionError as error:
             raise InputError(str(error)) from None
         searching = self.partitioner in found and self.map.given(found[self.partitioner]) is None
-        for name, one in of.items():
-            if isinstance(one, Learner):
-                found[name] = one.resolved(one.for_task(found[name], self.task), searching=searching)
         try:
+            for name, one in of.items():
+                if isinstance(one, Learner):
+                    found[name] = one.resolved(one.for_task(found[name], self.task), searching=searching)
             refuse_unknown_unit(of, found)
             refuse_unknown_tables(of)
         except OptionError as error:
@@ -195,7 +210,7 @@ def _known(name: str) -> Method:
 
 
 def with_options_known_since(identity: Mapping[str, Any]) -> dict[str, Any]:
-    """The identity of a run as it would be if it had been begun now: with options of its methods that are new since."""
+    """The identity of a run as it would be if it had been begun now: with parameters and options that are new since."""
     params = identity.get("params", {})
     of = params.get("methods", {})
     found = {name: known(name) for name in of}
@@ -203,4 +218,9 @@ def with_options_known_since(identity: Mapping[str, Any]) -> dict[str, Any]:
         name: values if (one := found[name]) is None else {**one.Options.of_record(values).as_json(), **values}
         for name, values in of.items()
     }
-    return {**identity, "params": {**params, "methods": completed}} if of else dict(identity)
+    new = {name: field.default for name, field in Params.__dataclass_fields__.items() if name in NEW}
+    return {**identity, "params": {**new, **params, "methods": completed}} if of else dict(identity)
+
+
+NEW = frozenset({"select_by", "calibration", "threshold_for", "split_by", "importance"})
+"""Parameters that runs of earlier versions do not name: they have the defaults."""

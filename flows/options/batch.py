@@ -1,92 +1,28 @@
-"""The options of ``python -m flows.batch``, and those that all commands share."""
+"""The options of ``python -m flows.batch``."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
-from cluster.settings import KINDS, family
-from cluster.settings import check as check_settings
-from flows.options.command_line import Options
-from flows.options.kinds import ClusterName, Pairs
+from flows.options.common import CLUSTER, DATA, OUTPUT, RUN, CommonOptions
 from flows.options.methods import with_options_of
 from flows.options.table import TableOptions
 from ikmap.methods import LEARNERS, MAPS, OptionError, methods, option
 from ikmap.methods.kinds import Choice, Flag, Integer, Names, OneOrMore, Real, Several, Text
-from ikmap.methods.options import BASELINES, FEATURES, LEARNING
+from ikmap.methods.options import FEATURES, LEARNING
 from ikmap.methods.registry import FAULTS, names_of
 from ikmap.methods.sharing import Program, chosen, map_for, searches_anything, shared_out
-from ikmap.tasks import AUTO, task_words
+from ikmap.tasks import AUTO, criteria, task_words
+from ikmap.tasks.threshold import Threshold
 from pipeline.errors import InputError
-
-DATA, RUN, CLUSTER, OUTPUT = "Data", "Run", "Cluster", "Output"
+from pipeline.rows.divided_by import Division
 
 FORMATS = Choice(("auto", "libsvm", "csv", "parquet", "npy", "arrow"))
 NAMES = tuple(LEARNERS)
 LEARNER = Choice(NAMES)
-CLUSTERS = Choice(KINDS)
-
-
-@dataclass(frozen=True, kw_only=True)
-class CommonOptions(Options):
-    """What all commands share."""
-
-    GROUPS: ClassVar[tuple[str, ...]] = (DATA, FEATURES, LEARNING, BASELINES, RUN, CLUSTER, OUTPUT)
-
-    cluster: str = option(
-        "local",
-        ClusterName(CLUSTERS),
-        group=CLUSTER,
-        common=True,
-        environment="IKMAP_CLUSTER",
-        help="where it runs: processes of this machine (cuda: of its GPUs), Slurm jobs (srun: those of "
-        "the allocation around this command), Kubernetes pods, a running Dask scheduler",
-    )
-    cluster_option: tuple[str, ...] = option(
-        (),
-        Pairs(),
-        group=CLUSTER,
-        help="a setting of that cluster, such as queue=main; may be given several times (docs/clusters.md lists them)",
-    )
-    workers: int | None = option(
-        None,
-        Integer(1),
-        group=CLUSTER,
-        common=True,
-        environment="IKMAP_WORKERS",
-        help="worker processes, one thread each (default: the usable cores, or GPUs)",
-    )
-    memory_limit: str | None = option(
-        None,
-        Text("SIZE"),
-        group=CLUSTER,
-        common=True,
-        environment="IKMAP_MEMORY_LIMIT",
-        help="memory of each worker, as in 4GB (default: a share of what is free)",
-    )
-    debug: bool = option(
-        False,
-        Flag(),
-        group=OUTPUT,
-        session=True,
-        flag_only=True,
-        help="show the traceback when the command fails",
-    )
-    quiet: bool = option(False, Flag(), group=OUTPUT, common=True, session=True, help="no progress, only the result")
-
-    @classmethod
-    def defaults_of_site(cls, environment: dict[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-        """All of it but the size of clusters that are not of ours, or that grow as they are needed."""
-        kind = family(given.get("cluster", environment.get("cluster", "local")))
-        adaptive = any(word.startswith("maximum=") for word in given.get("cluster_option", ()))
-        left_out = {"workers", "memory_limit"} if kind == "address" else {"workers"} if adaptive else set()
-        return {name: value for name, value in environment.items() if name not in left_out}
-
-    def check_together(self) -> None:
-        """Refuse a setting that the cluster does not have."""
-        check_settings(self.cluster, self.cluster_option)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,6 +60,14 @@ class BatchOptions(TableOptions, CommonOptions):
     )
     test_size: float = option(
         0.2, Real(0, 1), group=DATA, common=True, help="share of the rows held out, where there is no test set"
+    )
+    split_by: str | None = option(
+        None,
+        Text("RULE"),
+        group=DATA,
+        help="how rows are divided into training and test rows, and into the folds of cross-validation: time:COLUMN "
+        "(test rows come last), group:COLUMN (rows of a group stay together) or stratified (both have the classes' "
+        "shares); the column stays a feature unless --drop names it too (default: at random)",
     )
     format: str = option("auto", FORMATS, group=DATA, help="format of the files; auto goes by the name")
     label: str | None = option(
@@ -191,6 +135,12 @@ class BatchOptions(TableOptions, CommonOptions):
         help="how --psi auto and --C auto search: race leaves out, after one and after three of the five folds, what "
         "has less than a chance of 1 in 100 to be chosen in the end; full tries everything on all folds",
     )
+    select_by: str = option(
+        "auto",
+        Choice(("auto", *criteria())),
+        group=FEATURES,
+        help="what --psi auto and --C auto go by; auto: accuracy, or R2 of numbers",
+    )
     budget: float | None = option(
         None,
         Real(0, endless="leave --budget out for no limit"),
@@ -208,6 +158,29 @@ class BatchOptions(TableOptions, CommonOptions):
         Choice(("shuffled", "file")),
         group=LEARNING,
         help="order of the online learners' pass over the rows",
+    )
+    calibration: str = option(
+        "none",
+        Choice(("none", "platt", "isotonic")),
+        group=LEARNING,
+        help="turn decision values into probabilities, by a curve fitted to training rows that were not learned from; "
+        "those of logistic are probabilities anyway",
+    )
+    threshold_for: str | None = option(
+        None,
+        Text("GOAL"),
+        group=LEARNING,
+        help="with two classes, from which decision value on the second one is predicted: chosen on training rows that "
+        "were not learned from, for cost:MISSED:FALSE (cost:5:1: a missed row of the second class costs five times a "
+        "false one), precision:P, recall:R, f1 or balanced (default: 0)",
+    )
+
+    importance: bool = option(
+        False,
+        Flag(),
+        group=LEARNING,
+        help="find out by how much each column matters, by shuffling its values among 10,000 test rows, and how the "
+        "most important ones do; for the report",
     )
 
     seed: int = option(0, Integer(0, 2**63 - 1), group=RUN, common=True, help="seed of every random choice")
@@ -307,7 +280,14 @@ class BatchOptions(TableOptions, CommonOptions):
         online = [name for name, learner in LEARNERS.items() if learner.way == "online"]
         if "order" not in self.at_default and not set(online) & set(self.learner):
             raise InputError(f"--order {self.order}: {found}, expected one of {', '.join(online)}")
-        for name in ("cv_rows", "search", "budget"):
+        parses: dict[str, Callable[[str], object]] = {"threshold_for": Threshold.parse, "split_by": Division.parse}
+        for name, parse in parses.items():
+            if (word := getattr(self, name)) is not None:
+                try:
+                    parse(word)
+                except ValueError as error:
+                    raise InputError(f"{specs[name].flag}: {error}") from None
+        for name in ("cv_rows", "search", "select_by", "budget"):
             if name not in self.at_default and not searched:
                 words = shlex.join(specs[name].words(getattr(self, name)))
                 raise InputError(

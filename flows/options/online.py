@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass
 from typing import ClassVar
 
-from flows.options.batch import CLUSTER, DATA, OUTPUT, RUN, BatchOptions
+from flows.options.batch import BatchOptions
+from flows.options.common import CLUSTER, DATA, OUTPUT, RUN, STREAM
 from ikmap.methods import LEARNERS, OptionError, option
 from ikmap.methods.kinds import Choice, Integer, Real, Several, Text
 from ikmap.methods.options import BASELINES, FEATURES, LEARNING
@@ -13,7 +15,6 @@ from ikmap.methods.sharing import chosen, refuse_growth
 from ikmap.tasks import TASKS
 from pipeline.errors import InputError
 
-STREAM = "Stream"
 ONLINE_LEARNER = Choice(tuple(name for name, learner in LEARNERS.items() if learner.way == "online"))
 
 
@@ -83,14 +84,53 @@ class OnlineOptions(BatchOptions):
     warm_up: int = option(
         0, Integer(0), group=STREAM, help="no alert is sent of so many rows that follow the initial ones"
     )
+    labels_input: str | None = option(
+        None,
+        Text("FILE"),
+        group=STREAM,
+        help="labels that come after their rows, where these have none: a file of lines ROW,LABEL that grows; rows are "
+        "counted from 0 as they come",
+    )
+    label_limit: int | None = option(
+        None,
+        Integer(1),
+        group=STREAM,
+        help="the last rows that wait for their label, others' labels are left out (default: 100000)",
+    )
+    drift: str = option(
+        "none",
+        Choice(("none", "adwin", "page-hinkley")),
+        group=STREAM,
+        help="what watches the losses of each learner and raises an alarm where they have risen",
+    )
+    drift_delta: float | None = option(
+        None,
+        Real(0, 1),
+        group=STREAM,
+        help="of adwin about the chance of a false alarm (default: 0.002); of page-hinkley how far losses may lie "
+        "above their mean (default: 0.005)",
+    )
     GROUPS: ClassVar[tuple[str, ...]] = (DATA, STREAM, FEATURES, LEARNING, BASELINES, RUN, CLUSTER, OUTPUT)
 
     def check_together(self) -> None:
         """Refuse options that exclude each other."""
         super().check_together()
+        for name in ("calibration", "threshold_for", "split_by", "importance"):
+            if name not in self.at_default:
+                words = shlex.join(self.specs()[name].words(getattr(self, name)))
+                raise InputError(
+                    f"{words}: found a stream, of which every row is predicted before it is learned from; expected "
+                    "flows.batch"
+                )
         if self.initial is not None and self.test_size != self.specs()["test_size"].default:
             raise InputError("--initial and --test-size: found both, expected one of them")
         self._check_alerts()
+        if self.drift_delta is not None and self.drift == "none":
+            raise InputError(f"--drift-delta {self.drift_delta:g}: found no --drift, expected adwin or page-hinkley")
+        if self.label_limit is not None and self.labels_input is None:
+            raise InputError(f"--label-limit {self.label_limit}: found no --labels-input, expected a file of labels")
+        if self.labels_input is not None and self.label is not None:
+            raise InputError("--label and --labels-input: found both, expected one of them")
         try:
             refuse_growth(chosen(self.map, self.learner), self.methods)
         except OptionError as error:

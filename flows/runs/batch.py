@@ -225,6 +225,11 @@ def batch_params(options: BatchOptions) -> Params:
         order="shuffled" if options.order == "auto" else options.order,
         task=options.task,
         scale=options.scale,
+        select_by=options.select_by,
+        calibration=options.calibration,
+        threshold_for=options.threshold_for,
+        split_by=options.split_by,
+        importance=options.importance,
         seed=options.seed,
         shard_rows=options.shard_rows,
     )
@@ -292,15 +297,18 @@ def table_asked(options: BatchOptions) -> TableAsked:
         The plan's file cannot be read.
     """
     from ikmap.tables import Asked
+    from pipeline.rows.divided_by import Division
     from pipeline.tables.plan_file import read_plan
     from pipeline.tables.spec import TableAsked
 
+    division = None if options.split_by is None else Division.parse(options.split_by)
     more = {} if options.missing is None else {"missing": ("", *options.missing)}
     return TableAsked(
         drop=options.drop or (),
         id=options.id,
         categories=options.category or (),
         above=options.above,
+        kept=division.column or None if division else None,
         encode=Asked(options.encode_numbers, options.encode_categories, options.encode_times),
         plan={} if options.columns_plan is None else read_plan(options.columns_plan),
         **more,

@@ -38,11 +38,18 @@ def run(options: OnlineOptions, **how: Any) -> dict[str, Any]:
 
         def pipeline(context: Any, data: Any, invocation: Any, *, call: Any) -> dict[str, Any]:
             feed = open_feed(options, context.events.message)
-            return run_online(context, data, invocation, asked, feed=feed, alerts=options.alerts, call=call)
+            to, labels = options.alerts, options.labels_input
+            return run_online(context, data, invocation, asked, feed=feed, alerts=to, labels=labels, call=call)
 
     elif options.idle_seconds is not None:
         where = f"--input {options.input}" if options.input else "a data set"
         raise InputError(f"--idle-seconds {options.idle_seconds:g}: found {where}, expected a directory for --input")
+    if options.labels_input is not None and not is_unbounded(options):
+        where = f"--input {options.input}" if options.input else "a data set"
+        raise InputError(
+            f"--labels-input {options.labels_input}: found {where}, whose rows are all there, expected --input - or a "
+            "directory"
+        )
     more = online_identity(options)
     return run_pipeline(options, pipeline, more, sources=sources, **how)
 
@@ -50,6 +57,7 @@ def run(options: OnlineOptions, **how: Any) -> dict[str, Any]:
 def online_params(options: OnlineOptions) -> OnlineParams:
     """Return the parameters of a stream that decide the result."""
     from pipeline.runs.online import OnlineParams
+    from pipeline.streams.late_labels import LABEL_LIMIT
 
     return OnlineParams(
         options.initial,
@@ -57,6 +65,10 @@ def online_params(options: OnlineOptions) -> OnlineParams:
         options.limit_seconds,
         alerts=options.alerts is not None,
         warm_up=options.warm_up,
+        late_labels=options.labels_input is not None,
+        label_limit=options.label_limit or LABEL_LIMIT,
+        drift=options.drift,
+        drift_delta=options.drift_delta,
     )
 
 
@@ -116,6 +128,7 @@ def open_feed(options: OnlineOptions, say: Callable[[str], None]) -> Feed:
     assert options.input is not None
     of = (options.label, options.columns)
     needed = options.label is not None or options.inliers is not None or task_named(options.task).needs_labels
+    needed = needed and options.labels_input is None
     if options.input == STANDARD_INPUT:
         return PipeFeed(options.format, *of, options.initial or 0, require_label=needed)
     idle_seconds = options.idle_seconds or IDLE_SECONDS

@@ -11,6 +11,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ikmap.estimators.cell_map import CellMap
+from ikmap.learners.sweeps.memory import free_memory, longest_sweep, sweep_bytes
 from ikmap.learners.sweeps.posterior import posterior
 from ikmap.learners.sweeps.ridge import RidgeSweep
 from ikmap.methods.lifetime import MULTIPLES, typical_distance
@@ -187,7 +188,8 @@ class MondrianRegressor(RegressorMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            If a parameter is out of range, or an entry is not finite.
+            If a parameter is out of range, or an entry is not finite; or if memory does not suffice: the message says
+            for which lifetime it would.
         """
         X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
         y = np.asarray(y, dtype=np.float64)
@@ -204,6 +206,7 @@ class MondrianRegressor(RegressorMixin, BaseEstimator):
         else:
             self.lifetime_ = _positive("lifetime", self.lifetime)
         self.partitions_ = fit_mondrian(X, trees, self.lifetime_, self._seed, n_threads=self._n_threads)
+        _refuse_too_large(self.partitions_, len(X), "lifetime")
         self._cells = self.partitions_.cells(X, self._n_threads)
         sweep = RidgeSweep([self._cells], y - self.intercept_, alpha)
         self.coef_ = sweep.solved().weights
@@ -238,6 +241,7 @@ class MondrianRegressor(RegressorMixin, BaseEstimator):
             left_out[drawn] = True
         inside = X[~left_out]
         model = fit_mondrian(inside, trees, limit, self._seed, n_threads=self._n_threads)
+        _refuse_too_large(model, len(inside), "terminal")
         start, splits = mondrian_splits(model, [inside, X[left_out]], self._n_threads)
         shift = float(y[~left_out].mean())
         sweep = RidgeSweep(start, y[~left_out] - shift, alpha)
@@ -247,8 +251,15 @@ class MondrianRegressor(RegressorMixin, BaseEstimator):
             likelihoods.append(point.log_likelihood)
             if left_out.any():
                 errors.append(float(np.mean((sweep.decisions(point) + shift - y[left_out]) ** 2)))
-        if not lifetimes:
-            return limit  # all rows are the same
+        if not lifetimes:  # nothing to cut, or it comes too late
+            same = not np.ptp(X, axis=0).any()
+            warnings.warn(
+                "all columns are constant: every prediction is the mean of the targets; give columns that differ"
+                if same
+                else f"no cell splits up to the lifetime {limit:g}: give a larger terminal",
+                stacklevel=3,
+            )
+            return limit
         self.lifetimes_, self.log_likelihoods_ = np.array(lifetimes), np.array(likelihoods)
         self.posterior_ = posterior(lifetimes, likelihoods, limit)
         self.validation_errors_ = np.array(errors)
@@ -257,11 +268,31 @@ class MondrianRegressor(RegressorMixin, BaseEstimator):
             warnings.warn(
                 f"the best lifetime, {lifetimes[at]:g}, is the last of the sweep: give a larger terminal", stacklevel=3
             )
+        elif at == 0 and len(lifetimes) > 1:
+            warnings.warn(
+                f"the best lifetime, {lifetimes[at]:g}, is the first of the sweep, where hardly any cell has split: "
+                "the columns tell little of the targets, or give a larger n_estimators",
+                stacklevel=3,
+            )
         return lifetimes[at]
 
     @property
     def _n_threads(self) -> int | None:
         return None if self.n_jobs is None or self.n_jobs < 0 else self.n_jobs
+
+
+def _refuse_too_large(model: MondrianPartitions, n_rows: int, option: str) -> None:
+    """Refuse trees on whose cells ridge regression has no room, and say which ones would fit."""
+    n_columns, free = int(model.offsets[-1]), free_memory()
+    needed = sweep_bytes(n_rows, n_columns)
+    if free is None or needed <= free:
+        return
+    longest = longest_sweep(model.n_partitions, np.sort(model.times[model.features >= 0]), free)
+    less = f"{option}={longest:.6g}" if longest > 0.0 else "a smaller n_estimators"
+    raise ValueError(
+        f"{option} {model.lifetime:g}: {n_columns:,} cells and {n_rows:,} rows would need {needed / 1e9:.3g} GB for "
+        f"exact ridge regression, found {free / 1e9:.3g} GB free; give {less}, or fewer rows"
+    )
 
 
 def _trees(value: Any) -> int:

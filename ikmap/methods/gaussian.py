@@ -35,6 +35,10 @@ class _Gaussian(KernelMethod):
     def given(self, options: Any) -> Chosen:
         return {} if options.gamma == "auto" else {"gamma": options.gamma}
 
+    def unsearched(self, options: Any, n_columns: int) -> Chosen:
+        """By the number of columns, for values in [0, 1]: as wide as in Online Learning with Kernels, figure 1."""
+        return self.given(options) or {"gamma": 8.0 / n_columns}
+
     def kernel(self, options: Any, chosen: Chosen, n_columns: int) -> Kernel:
         from ikmap.kernels import GaussianKernel
 

@@ -73,6 +73,11 @@ class KernelMethod:
         """The parameters that the options give a number to."""
         return {}
 
+    def unsearched(self, options: Any, n_columns: int) -> Chosen:
+        """Its numbers where nothing can choose them: as given, else the middle ones of its searches."""
+        middle = {one.parameter: one.values[len(one.values) // 2] for one in self.searches(options, 1000)}
+        return {**middle, **self.given(options)}
+
     def kernel(self, options: Any, chosen: Chosen, n_columns: int) -> Kernel:
         """The kernel, for rows of so many columns; for cells, of so many partitionings."""
         raise NotImplementedError

@@ -63,13 +63,12 @@ def or_words(schema: dict[str, Any], words: tuple[str, ...]) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Integer(Kind):
-    """A whole number in [low, high], or one of the words (such as ``auto``)."""
+    """A whole number in [low, high], or one of the words (such as ``auto``); ``instead``: what to type else."""
 
     low: int
     high: int | None = None
     words: tuple[str, ...] = ()
     instead: str = field(default="", compare=False)
-    """What to type instead, told to those who give something else."""
 
     @property
     def metavar(self) -> str:
@@ -95,16 +94,15 @@ class Integer(Kind):
     def check(self, value: Any) -> int | str:
         if isinstance(value, str) and value in self.words:
             return value
-        if isinstance(value, bool) or not isinstance(value, int):
+        whole = isinstance(value, int) and not isinstance(value, bool)
+        if not whole or value < self.low or (self.high is not None and value > self.high):
             refuse(value, self.expected, self.instead)
-        if value < self.low or (self.high is not None and value > self.high):
-            refuse(value, self.expected, self.instead)
-        return value
+        return int(value)
 
 
 @dataclass(frozen=True)
 class Real(Kind):
-    """A finite number in the open interval (low, high), or one of the words."""
+    """A finite number in the open interval (low, high), or one of the words; ``instead``: what to type else."""
 
     low: float
     high: float = math.inf
@@ -112,7 +110,6 @@ class Real(Kind):
     endless: str = ""
     """What to do instead, told to those who give infinity."""
     instead: str = field(default="", compare=False)
-    """What to type instead, told to those who give something else."""
     with_low: bool = False
     with_high: bool = False
     """Whether the ends of the interval are in it."""
@@ -129,10 +126,8 @@ class Real(Kind):
 
     @property
     def schema(self) -> dict[str, Any]:
-        low, high = (
-            ("minimum", "exclusiveMinimum")[not self.with_low],
-            ("maximum", "exclusiveMaximum")[not self.with_high],
-        )
+        low = "minimum" if self.with_low else "exclusiveMinimum"
+        high = "maximum" if self.with_high else "exclusiveMaximum"
         limits = {low: self.low} if math.isfinite(self.low) else {}
         limits |= {high: self.high} if math.isfinite(self.high) else {}
         return or_words({"type": "number", **limits}, self.words)
@@ -147,13 +142,13 @@ class Real(Kind):
     def check(self, value: Any) -> float | str:
         if isinstance(value, str) and value in self.words:
             return value
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            refuse(value, self.expected, self.instead)
-        if not math.isfinite(value):
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        if number and not math.isfinite(value):
             instead = self.endless if self.endless and value == math.inf else self.instead
             refuse(value, self.expected.replace("a number", "a finite number", 1), instead)
-        inside = self.low < value < self.high
-        if not inside and not (self.with_low and value == self.low) and not (self.with_high and value == self.high):
+        inside = number and self.low < value < self.high
+        at_an_end = number and ((self.with_low and value == self.low) or (self.with_high and value == self.high))
+        if not inside and not at_an_end:
             refuse(value, self.expected, self.instead)
         return float(value)
 
@@ -348,10 +343,9 @@ class Flag(Kind):
 
 @dataclass(frozen=True)
 class AnyOf(Kind):
-    """What methods read differently under one name: a value is taken that one of them can have."""
+    """What methods (by their names) read differently under one name: a value is taken that one of them can have."""
 
     kinds: Mapping[str, Kind]
-    """By the names of the methods."""
 
     @property
     def metavar(self) -> str:

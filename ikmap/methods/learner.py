@@ -190,6 +190,10 @@ class Learner:
         """The task as this learner's decisions are to be read, where they say more than one prediction a row."""
         return task
 
+    def log_odds(self, options: Any) -> bool:
+        """Whether decisions are log odds of the classes, so that they are probabilities without a calibration."""
+        return False
+
     def refused(self, rows: Any) -> tuple[int, int, float, str] | None:
         """Row, column (from 0), value and what is expected in its place, of the first value that it cannot take.
 

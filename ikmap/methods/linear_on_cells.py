@@ -49,6 +49,9 @@ class _SVM(_Linear):
 class _Logistic(_Linear):
     Options: ClassVar[type[MethodOptions]] = DualOptions
 
+    def log_odds(self, options: Any) -> bool:
+        return options.class_weights is None
+
 
 SVM = _SVM(name="svm", title="linear SVM on cells", on="cells")
 LOGISTIC = _Logistic(name="logistic", title="logistic regression on cells", on="cells", loss="logistic")

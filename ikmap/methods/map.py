@@ -169,12 +169,30 @@ class Map:
         """What is wrong with a value for so many training rows, in a line that says what was found and expected."""
         return None
 
+    def too_large(self, options: Any, value: Value, rows: Rows, seed: int, room: float) -> str | None:
+        """What is wrong with a value whose model, fitted on these rows, does not fit into so many bytes, in a line."""
+        return None
+
     def n_cells(self, options: Any, value: Value) -> int:
         """The most cells that a partitioning will have, about: by it, plans are made."""
         raise NotImplementedError
 
     def fit(self, options: Any, value: Value, sample: Sample, n_threads: int = 1) -> Partitions:
         """The partitionings, the same for any number of threads."""
+        raise NotImplementedError
+
+    def in_parts(self, options: Any) -> bool:
+        """Whether partitionings are fitted on all rows, each by itself: tasks may then fit some (:meth:`fit_part`)."""
+        return False
+
+    def fit_part(
+        self, options: Any, value: Value, rows: Rows, seed: int, start: int, stop: int, n_threads: int = 1
+    ) -> Partitions:
+        """Partitionings ``start .. stop - 1`` of those that :meth:`fit` makes of a sample of these rows."""
+        raise NotImplementedError
+
+    def joined(self, options: Any, parts: Sequence[Any]) -> Partitions:
+        """What :meth:`fit` makes, of its parts in order."""
         raise NotImplementedError
 
     def cell_tables(self, options: Any, model: Any, sample: Sample) -> Mapping[str, np.ndarray]:
@@ -239,6 +257,23 @@ class Map:
         ----------
         limit : int or float
             The last value of :meth:`search`.
+        """
+        raise NotImplementedError
+
+    def lineage(self, options: Any, model: Any) -> tuple[np.ndarray, np.ndarray]:
+        """What all :meth:`splits` of a model amount to, of columns that are numbered as they come to be.
+
+        The first columns are those before any split. Of the two that a split makes, one keeps the column of what is
+        split; the other has the next. The first array has, for each column, the one that it was split from, or itself;
+        the second the column of each feature of the model.
+        """
+        raise NotImplementedError
+
+    def splits(
+        self, options: Any, model: Any, map_rows: Sequence[Rows], n_threads: int = 1
+    ) -> tuple[list[Cells], Iterator[CellSplit]]:
+        """The same of what :meth:`fit` has made for the limit: of a map with :meth:`in_parts`, which may then be swept
+        over more rows than fit in memory. The rows that it was fitted on have a cell in every partitioning.
         """
         raise NotImplementedError
 

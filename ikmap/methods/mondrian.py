@@ -11,6 +11,8 @@ from ikmap.methods.options import MethodOptions
 from ikmap.methods.sample import Sample
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from ikmap.cells import Cells
     from ikmap.partitioners import Partitions
     from ikmap.rows import Rows
@@ -19,6 +21,16 @@ if TYPE_CHECKING:
 
 class MondrianOptions(LifetimeOptions):
     """Of Mondrian trees."""
+
+
+def _rounded_down(value: float) -> str:
+    """Two digits of a number, none of which makes it larger."""
+    import math
+
+    if value <= 0.0:
+        return "0"
+    unit = 10.0 ** (math.floor(math.log10(value)) - 1)
+    return f"{math.floor(value / unit) * unit:.2g}"
 
 
 class _Mondrian(LaplaceMap):
@@ -31,6 +43,33 @@ class _Mondrian(LaplaceMap):
 
         rows = sample.take(np.arange(sample.n_rows))
         return fit_mondrian(rows, options.t, float(value), sample.seed, n_threads=n_threads)
+
+    def too_large(self, options: Any, value: Value, rows: Rows, seed: int, room: float) -> str | None:
+        from ikmap.partitioners.mondrian_size import longest_lifetime
+
+        longest = longest_lifetime(rows, options.t, float(value), seed, room)
+        if longest is None:
+            return None
+        return (
+            f"--lifetime {value:g}: {options.t} Mondrian trees on {rows.shape[0]:,} rows would take more than the "
+            f"{room / 1e6:,.0f} MB that a worker has left; give --lifetime {_rounded_down(longest)}, fewer --t, or a "
+            "larger --memory-limit"
+        )
+
+    def in_parts(self, options: Any) -> bool:
+        return True
+
+    def fit_part(
+        self, options: Any, value: Value, rows: Rows, seed: int, start: int, stop: int, n_threads: int = 1
+    ) -> Partitions:
+        from ikmap.partitioners.mondrian import fit_mondrian
+
+        return fit_mondrian(rows, stop - start, float(value), seed, first=start, n_threads=n_threads)
+
+    def joined(self, options: Any, parts: Sequence[Any]) -> Partitions:
+        from ikmap.partitioners.mondrian import joined_trees
+
+        return joined_trees(parts)
 
     def path(
         self,
@@ -69,10 +108,21 @@ class _Mondrian(LaplaceMap):
         n_threads: int = 1,
     ) -> tuple[list[Cells], Iterator[CellSplit]]:
         from ikmap.partitioners.mondrian import fit_mondrian
-        from ikmap.partitioners.mondrian_splits import mondrian_splits
 
         grown = fit_mondrian(fit_rows, options.t, float(limit), seed, n_threads=n_threads)
-        return mondrian_splits(grown, map_rows, n_threads)
+        return self.splits(options, grown, map_rows, n_threads)
+
+    def lineage(self, options: Any, model: Any) -> tuple[np.ndarray, np.ndarray]:
+        from ikmap.partitioners.mondrian_splits import mondrian_lineage
+
+        return mondrian_lineage(model)
+
+    def splits(
+        self, options: Any, model: Any, map_rows: Sequence[Rows], n_threads: int = 1
+    ) -> tuple[list[Cells], Iterator[CellSplit]]:
+        from ikmap.partitioners.mondrian_splits import mondrian_splits
+
+        return mondrian_splits(model, map_rows, n_threads)
 
     def needed_bytes(self, options: Any, value: Value, shape: MapShape) -> tuple[float, float]:
         # Boxes of all nodes, and dense rows to grow on.

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from ikmap.methods.learners import StreamLearner
 from ikmap.methods.map import Map, Value
-from ikmap.methods.norma_options import NormaOptions, for_task, target_unit, unsuited
+from ikmap.methods.norma_options import NormaOptions, for_task, rule_of, target_unit, unsuited, usual_loss
 from ikmap.methods.options import MethodOptions
 from ikmap.methods.sample import Sample
 
@@ -19,11 +19,12 @@ TRACED = {
 }
 
 
-class _Norma(StreamLearner):
+class NormaLearner(StreamLearner):
+    """Base of both forms."""
+
     Options: ClassVar[type[MethodOptions]] = NormaOptions
-    grows = True
     traced: ClassVar[Mapping[str, str]] = TRACED
-    models = ("ikmap.learners.linear_model", "ikmap.learners.novelty.cell_scores")
+    models: ClassVar[tuple[str, ...]] = ("ikmap.learners.linear_model", "ikmap.learners.novelty.cell_scores")
     told: ClassVar[Mapping[str, Any]] = {
         "loss": {"description": "What was minimised.", "type": "string"},
         "nu": {"description": "The share beyond the threshold that was asked for.", "type": ["number", "null"]},
@@ -33,7 +34,14 @@ class _Norma(StreamLearner):
         return for_task(options, task)
 
     def unsuited(self, options: Any, task: str) -> str | None:
-        return unsuited(self.name, options, task)
+        return unsuited(self.name, options, task, 1.0)
+
+    def facts(self, state: Any) -> dict[str, Any]:
+        return {"loss": state.rule.loss, "nu": state.rule.nu if state.rule.learns_threshold else None}
+
+
+class _Norma(NormaLearner):
+    grows = True
 
     def width(self, options: Any, of_map: Map, map_options: Any, n_rows: int) -> Value | None:
         if options.loss != "novelty":
@@ -47,13 +55,9 @@ class _Norma(StreamLearner):
         assert sample.task is not None
         if wrong := self.unsuited(options, sample.task.name):
             raise ValueError(wrong)
-        rule = options.rule(options.usual(sample.task.name), sample.n_rows)
-        rule.check_norm(1.0)
+        rule = rule_of(options, usual_loss(options, sample.task.name), sample.n_rows)
         t, of = float(sample.offsets.size - 1), target_unit(rule, sample)
         return NormaState.start(rule, int(sample.offsets[-1]), t, sample.n_classes or 2, learner=self.name, **of)
-
-    def facts(self, state: Any) -> dict[str, Any]:
-        return {"loss": state.rule.loss, "nu": state.rule.nu if state.rule.learns_threshold else None}
 
 
 NORMA = _Norma(

@@ -51,14 +51,14 @@ class NormaOptions(MethodOptions):
         help="step size; auto: 1 for nu and novelty, else 0.5, no more than 1 / regularization",
         setting=Setting("η", "step size", "How far one row moves the function."),
     )
-    steps: str = option(
+    schedule: str = option(
         "auto",
         Choice(("auto", "constant", "root", "horizon")),
         help="steps of size eta (constant), eta / sqrt(row number) (root), or eta / sqrt(rows) for so many rows as "
         "--horizon says (horizon); auto: root for nu and novelty, else constant",
     )
     horizon: int | None = option(
-        None, Integer(1), help="rows that --steps horizon goes by (default: the training rows, or the initial ones)"
+        None, Integer(1), help="rows that --schedule horizon goes by (default: the training rows, or the initial ones)"
     )
     regularization: float | str = option(
         "auto",
@@ -84,50 +84,70 @@ class NormaOptions(MethodOptions):
     iterate: str = option(
         "auto",
         Choice(("auto", "last", "mean")),
-        help="which function decides: the last, or the mean of all before; auto: the mean for novelty, else the last",
+        help="the function that decides: the last, or the mean of all before; auto: the mean for novelty and nu",
     )
 
     def check_together(self) -> None:
         super().check_together()
-        if self.horizon is not None and self.steps != "horizon":
-            raise OptionError(f"--horizon {self.horizon}: found --steps {self.steps}, expected --steps horizon")
-        if self.loss != "auto":
-            self.rule(self.loss, 1000)
-
-    def usual(self, task: str) -> str:
-        """The loss for a task."""
-        return OF_TASK[task] if self.loss == "auto" else self.loss
-
-    def rule(self, loss: str, n_rows: int) -> NormaRule:
-        """Loss and steps as they were asked for; `n_rows` where steps go by the number of rows.
-
-        Raises
-        ------
-        OptionError
-            They contradict each other.
-        """
-        from ikmap.learners.online.norma_rule import usual_rule
-
-        def given(value: Any, **words: Any) -> Any:
-            return words.get(value) if isinstance(value, str) else value
-
-        eta = given(self.eta)
-        if self.steps == "horizon":
-            eta = (1.0 if eta is None else eta) / (self.horizon or n_rows) ** 0.5
-        try:
-            return usual_rule(
-                loss,
-                nu=given(self.nu),
-                eta=eta,
-                decreasing=given(self.steps, constant=False, root=True, horizon=False),
-                regularization=given(self.regularization),
-                offset=given(self.offset, yes=True, no=False),
-                threshold=given(self.threshold),
-                clip_rho=self.clip_rho,
-                average=given(self.iterate, last=False, mean=True),
+        if self.horizon is not None and self.schedule != "horizon":
+            raise OptionError(
+                f"--horizon {self.horizon}: found --schedule {self.schedule}, expected --schedule horizon"
             )
-        except ValueError as error:
-            raise OptionError(f"--loss {loss}, {error}") from None
+        if self.loss != "auto":
+            rule_of(self, self.loss, 1000)
+
+    @property
+    def unused(self) -> frozenset[str]:
+        return UNUSED.get(self.loss, frozenset())
+
+
+UNUSED = {
+    loss: frozenset(
+        ({"nu"} if loss in ("hinge", "perceptron", "squared", "huber") else set())
+        | ({"clip_rho"} if loss not in ("nu", "novelty") else set())
+        | ({"threshold"} if loss in ("perceptron", "squared") else set())
+        | ({"offset"} if loss == "novelty" else set())
+    )
+    for loss in TASK_OF
+}
+"""Options that change nothing, by the loss."""
+
+
+def usual_loss(options: Any, task: str) -> str:
+    """The loss for a task."""
+    return OF_TASK[task] if options.loss == "auto" else str(options.loss)
+
+
+def rule_of(options: Any, loss: str, n_rows: int) -> NormaRule:
+    """Loss and steps as they were asked for; `n_rows` where steps go by the number of rows.
+
+    Raises
+    ------
+    OptionError
+        They contradict each other.
+    """
+    from ikmap.learners.online.norma_rule import usual_rule
+
+    def given(value: Any, **words: Any) -> Any:
+        return words.get(value) if isinstance(value, str) else value
+
+    eta, schedule, horizon = given(options.eta), options.schedule, options.horizon
+    if schedule == "horizon":
+        eta = (1.0 if eta is None else eta) / (horizon or n_rows) ** 0.5
+    try:
+        return usual_rule(
+            loss,
+            nu=given(options.nu),
+            eta=eta,
+            decreasing=given(schedule, constant=False, root=True, horizon=False),
+            regularization=given(options.regularization),
+            offset=given(options.offset, yes=True, no=False),
+            threshold=given(options.threshold),
+            clip_rho=options.clip_rho,
+            average=given(options.iterate, last=False, mean=True),
+        )
+    except ValueError as error:
+        raise OptionError(f"--loss {loss}, {error}") from None
 
 
 def for_task(options: Any, task: str) -> Any:
@@ -136,14 +156,14 @@ def for_task(options: Any, task: str) -> Any:
     return options.replace(loss=OF_TASK[name]) if options.loss == "auto" and name in OF_TASK else options
 
 
-def unsuited(name: str, options: Any, task: str) -> str | None:
-    """What is wrong with the loss for a task."""
-    loss = OF_TASK[task] if options.loss == "auto" else options.loss
+def unsuited(name: str, options: Any, task: str, largest: float) -> str | None:
+    """What is wrong with loss and steps for a task, where no k(x, x) is larger than this."""
+    loss = usual_loss(options, task)
     if TASK_OF[loss] == task:
         try:
-            options.rule(loss, 1000)
-        except OptionError as error:
-            return str(error)
+            rule_of(options, loss, 1000).check_norm(largest)
+        except ValueError as error:
+            return str(error) if isinstance(error, OptionError) else f"--{name}.loss {loss}, {error}"
         return None
     able = ", ".join(loss for loss, of in TASK_OF.items() if of == task)
     return f"--{name}.loss {options.loss}: found task {task}, expected one of {able}"

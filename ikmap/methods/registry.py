@@ -36,6 +36,7 @@ from ikmap.methods.map import Map
 from ikmap.methods.mondrian import MONDRIAN
 from ikmap.methods.nogd import NOGD
 from ikmap.methods.norma import NORMA
+from ikmap.methods.norma_dual import NORMA_DUAL
 from ikmap.methods.ogd import OGD, OGD_DUAL, OGD_NAIVE
 from ikmap.methods.options import OptionError, Spec
 from ikmap.methods.quantile import QUANTILE
@@ -279,6 +280,7 @@ for _one in (
     ISOLATION_SVM,
     QUANTILE,
     KERNEL_OGD,
+    NORMA_DUAL,
     NOGD,
     ADARAKER,
     RAKER,

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 EXACT_ROWS = 3000
 """Ridge regression is solved at every checkpoint for up to so many rows: it takes their square in memory."""
+STORED_GROWTH = 1 / 4
+"""Share by which columns grow between checkpoints where rows are so many that they are stored: an epoch goes far."""
 
 
 def gradient_sweep(
@@ -21,13 +23,22 @@ def gradient_sweep(
 ) -> Iterator[Swept]:
     """Follow splits with stochastic gradient descent on the loss, of which `C` is the weight, as of linear machines."""
     from ikmap.learners.sweeps.gradient import GradientSettings, GradientSweep
+    from ikmap.learners.sweeps.stored import StoredRows
     from ikmap.splits import Swept
 
     task: Any = training.task
-    y, shift = _targets(training)
-    settings = GradientSettings(loss, 1 / (C * len(y)), seed=training.seed)
     start: list[Any] = [training.rows, held_out.rows]
-    sweep = GradientSweep(start, y, settings, training.block.sample_weight)
+    if isinstance(training.rows, StoredRows):
+        stored: StoredRows = training.rows
+        shift = 0.0 if training.classes else stored.mean()
+        settings = GradientSettings(loss, 1 / (C * stored.n_rows), growth=STORED_GROWTH, seed=training.seed)
+        start[0] = stored.start
+        nothing = targets_of(training.y, training, shift)
+        sweep = GradientSweep(start, nothing, settings, None, (stored, lambda y: targets_of(y, training, shift)))
+    else:
+        y, shift = _targets(training)
+        settings = GradientSettings(loss, 1 / (C * len(y)), seed=training.seed)
+        sweep = GradientSweep(start, y, settings, training.block.sample_weight)
     for value in sweep.follow(splits):
         predicted = task.predict(sweep.decisions() + shift)
         yield Swept(value, float(task.row_scores(held_out.y, predicted).sum()))
@@ -35,7 +46,13 @@ def gradient_sweep(
 
 def ridge_sweep(C: float, training: Training, held_out: Block, splits: Iterator[CellSplit]) -> Iterator[Swept]:
     """Follow splits with ridge regression: exactly for few rows, else by gradient descent."""
-    if len(training.y) > EXACT_ROWS or training.block.sample_weight is not None:
+    from ikmap.learners.sweeps.stored import StoredRows
+
+    if (
+        isinstance(training.rows, StoredRows)
+        or len(training.y) > EXACT_ROWS
+        or training.block.sample_weight is not None
+    ):
         yield from gradient_sweep("squared", C, training, held_out, splits)
         return
     from ikmap.learners.sweeps.ridge import RidgeSweep
@@ -55,9 +72,18 @@ def _targets(training: Training) -> tuple[np.ndarray, float]:
     where there are more than two; numbers less their mean."""
     import numpy as np
 
-    n_classes, y = len(training.classes), training.y
+    if training.classes:
+        return targets_of(training.y, training, 0.0), 0.0
+    mean = float(np.average(training.y, weights=training.block.sample_weight))
+    return targets_of(training.y, training, mean), mean
+
+
+def targets_of(y: np.ndarray, training: Training, shift: float) -> np.ndarray:
+    """The same of some rows, from their targets."""
+    import numpy as np
+
+    n_classes = len(training.classes)
     if not n_classes:
-        mean = float(np.average(y, weights=training.block.sample_weight))
-        return y[:, None] - mean, mean
+        return y[:, None] - shift
     positive = y[:, None] == (np.arange(n_classes) if n_classes > 2 else np.ones(1))
-    return np.where(positive, 1.0, -1.0), 0.0
+    return np.where(positive, 1.0, -1.0)

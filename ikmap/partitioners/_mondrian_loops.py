@@ -64,7 +64,7 @@ def grow(X, order, key, lifetime, times, features, thresholds, children, boxes, 
     both numbers are 0.
     """
     d = X.shape[1]
-    lengths = np.empty(d)
+    lengths, low, high = np.empty(d), np.empty(d), np.empty(d)
     starts, stops = np.empty(order.size + 1, dtype=np.int64), np.empty(order.size + 1, dtype=np.int64)
     parents, begins = np.empty(order.size + 1, dtype=np.int64), np.empty(order.size + 1)
     starts[0], stops[0], parents[0], begins[0] = 0, order.size, -1, 0.0
@@ -84,17 +84,17 @@ def grow(X, order, key, lifetime, times, features, thresholds, children, boxes, 
         else:
             children[parent, 1] = node
             keys[node] = child_key(keys[parent], RIGHT)
-        box = boxes[node]
-        box[0] = X[order[start]]
-        box[1] = box[0]
+        first = order[start]
+        for j in range(d):
+            low[j] = high[j] = X[first, j]
         for i in range(start + 1, stop):
-            row = X[order[i]]
+            row = order[i]
             for j in range(d):
-                box[0, j] = min(box[0, j], row[j])
-                box[1, j] = max(box[1, j], row[j])
+                low[j], high[j] = min(low[j], X[row, j]), max(high[j], X[row, j])
         rate = 0.0
         for j in range(d):
-            lengths[j] = box[1, j] - box[0, j]
+            boxes[node, 0, j], boxes[node, 1, j] = low[j], high[j]
+            lengths[j] = high[j] - low[j]
             rate += lengths[j]
         time = begin - logarithm(uniform(keys[node], WHEN)) / rate if rate > 0.0 else np.inf
         if time > lifetime:
@@ -103,7 +103,7 @@ def grow(X, order, key, lifetime, times, features, thresholds, children, boxes, 
             n_cells += 1
             continue
         feature = chosen(lengths, rate, uniform(keys[node], WHICH))
-        at = place(box[0, feature], box[1, feature], uniform(keys[node], WHERE))
+        at = place(low[feature], high[feature], uniform(keys[node], WHERE))
         times[node], features[node], thresholds[node] = time, feature, at
         middle = start
         for i in range(start, stop):
@@ -196,7 +196,7 @@ def cut_off(X, i, own, root, times, features, thresholds, children, boxes, keys)
 def trace(X, own, root, times, features, thresholds, children, boxes, keys, last, until):
     """Follow rows down the tree with this root, which stays as it is: for each what :func:`cut_off` says.
 
-    Nodes are counted from the root. (Arrays are indexed, as slices of them and calls with them cost more than the rest.)
+    Nodes are counted from the root. (Arrays are indexed: slices and calls cost more than the rest.)
     """
     for i in range(X.shape[0]):
         node = root

@@ -212,7 +212,7 @@ def words(rows: np.ndarray) -> np.ndarray:
 
 
 def fit_mondrian(
-    X: Rows, n_trees: int, lifetime: float, seed: int, *, n_threads: int | None = None
+    X: Rows, n_trees: int, lifetime: float, seed: int, *, first: int = 0, n_threads: int | None = None
 ) -> MondrianPartitions:
     """Grow Mondrian trees on the boxes of the data.
 
@@ -224,6 +224,9 @@ def fit_mondrian(
     lifetime : float
         Inverse width of the Laplace kernel, >= 0, in one over the unit of the columns.
     seed : int
+    first : int
+        Number of the first tree: trees are drawn by their numbers, so some of many may be grown by themselves
+        (:func:`joined_trees`).
     n_threads : int, optional
         At most this many threads, a tree each; default: all usable cores.
 
@@ -237,25 +240,48 @@ def fit_mondrian(
             f"expected rows, trees and a lifetime >= 0, got {X.shape[0]} rows, {n_trees} trees, lifetime {lifetime!r}"
         )
     rows = np.ascontiguousarray(as_dense(X))
-    n, d = rows.shape
     trees: list[list[np.ndarray]] = [[]] * n_trees
     n_cells = np.empty(n_trees, dtype=np.int64)
 
     def work(start: int, stop: int) -> None:
         for m in range(start, stop):
-            key = generator(seed, m).integers(2**64, dtype=np.uint64)
-            count, room = 0, FIRST_NODES
-            while count == 0:  # draws belong to nodes, so a tree that needs more room is the same when grown again
-                arrays: list[Any] = [
-                    np.empty(room), np.empty(room, np.int32), np.empty(room), np.empty((room, 2), np.int32),
-                    np.empty((room, 2, d)), np.empty(room, np.uint64), np.empty(room, np.int32),
-                ]  # fmt: skip
-                count, n_cells[m] = grow(rows, np.arange(n), key, float(lifetime), *arrays)
-                room *= 4
-            trees[m] = [array[:count].copy() for array in arrays]
+            found = grown_tree(rows, float(lifetime), seed, first + m)
+            assert found is not None
+            trees[m], n_cells[m] = found
 
     for_each_block(work, n_trees, 1, n_threads)
     return _together(trees, n_cells, float(lifetime))
+
+
+def grown_tree(
+    rows: np.ndarray, lifetime: float, seed: int, number: int, room: int = FIRST_NODES, most: int | None = None
+) -> tuple[list[np.ndarray], int] | None:
+    """The arrays of :data:`OF_NODES` of one tree, and its number of cells; None if it has more than `most` nodes."""
+    key = generator(seed, number).integers(2**64, dtype=np.uint64)
+    n, d = rows.shape
+    while True:
+        arrays: list[Any] = [
+            np.empty(room), np.empty(room, np.int32), np.empty(room), np.empty((room, 2), np.int32),
+            np.empty((room, 2, d)), np.empty(room, np.uint64), np.empty(room, np.int32),
+        ]  # fmt: skip
+        count, n_cells = grow(rows, np.arange(n), key, lifetime, *arrays)
+        if count:
+            return [array[:count].copy() for array in arrays], int(n_cells)
+        if room == most:
+            return None
+        # Draws belong to nodes: a tree that needs more room is the same when it is grown again.
+        room = min(4 * room, 2 * n - 1 if most is None else most)
+
+
+def joined_trees(parts: Sequence[MondrianPartitions]) -> MondrianPartitions:
+    """The trees of several models of one lifetime, one model after the other."""
+    trees = [
+        [getattr(part, name)[part.roots[m] : part.roots[m + 1]] for name in OF_NODES]
+        for part in parts
+        for m in range(part.n_partitions)
+    ]
+    n_cells = np.concatenate([np.diff(part.offsets_) for part in parts])
+    return _together(trees, n_cells, parts[0].lifetime)
 
 
 def _together(trees: Sequence[Sequence[np.ndarray]], n_cells: np.ndarray, lifetime: float) -> MondrianPartitions:

@@ -40,21 +40,48 @@ def mondrian_splits(
     return start, _splits(model, followed)
 
 
-def _splits(model: MondrianPartitions, followed: Sequence[_Followed]) -> Iterator[CellSplit]:
+def mondrian_lineage(model: MondrianPartitions) -> tuple[np.ndarray, np.ndarray]:
+    """Which column each column is split from, and the column of each feature: what all splits, in order, amount to.
+
+    Columns are numbered as in :class:`~ikmap.learners.sweeps.columns.Columns`: the first are the trees as a whole, and
+    then every split brings that of its right part.
+
+    Returns
+    -------
+    origin : ndarray of int64, shape (C,)
+        An earlier column, or itself.
+    column_of : ndarray of int64, shape (C,)
+        By feature column of ``model.offsets``.
+    """
+    tree_of, inner, right = _in_order(model)
+    M, C = model.n_partitions, int(model.offsets[-1])
+    column_of, origin = np.empty(C, dtype=np.int64), np.arange(C)
+    column_of[model.offsets[:-1]] = np.arange(M)
+    first = model.offsets[tree_of]
+    column_of[first + model.numbers[right]] = np.arange(M, C)
+    origin[M:] = column_of[first + model.numbers[inner]]
+    return origin, column_of
+
+
+def _in_order(model: MondrianPartitions) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Tree, node and right child, among all nodes, of the cuts in the order of time."""
     inner = np.flatnonzero(model.features >= 0)
-    tree_of = np.repeat(np.arange(model.n_partitions), np.diff(model.roots))[inner]
-    order = np.argsort(model.times[inner], kind="stable")
-    children = model.roots[tree_of][:, None] + model.children[inner]
-    numbers = model.numbers[children]
-    before = -np.inf
-    for k in order:
-        m, value = int(tree_of[k]), float(model.times[inner[k]])
-        node = int(inner[k] - model.roots[m])
-        yield CellSplit(
-            value, m, int(model.numbers[inner[k]]), int(numbers[k, 0]), int(numbers[k, 1]),
-            [of.sides(m, node) for of in followed], [of.lost(before, value) for of in followed],
-        )  # fmt: skip
-        before = value
+    inner = inner[np.argsort(model.times[inner], kind="stable")]
+    tree_of = np.searchsorted(model.roots, inner, side="right") - 1
+    return tree_of, inner, model.roots[tree_of] + model.children[inner, 1]
+
+
+def _splits(model: MondrianPartitions, followed: Sequence[_Followed]) -> Iterator[CellSplit]:
+    tree_of, inner, right = _in_order(model)
+    values = model.times[inner]
+    trees, nodes = tree_of.tolist(), (inner - model.roots[tree_of]).tolist()
+    sides = [of.sides(trees, nodes) for of in followed]
+    lost = [of.lost(values) for of in followed]
+    for k, (value, m, parent, number) in enumerate(
+        zip(values.tolist(), trees, model.numbers[inner].tolist(), model.numbers[right].tolist(), strict=True)
+    ):
+        rows = [next(of) for of in sides]
+        yield CellSplit(value, m, parent, parent, number, rows, [of[k] for of in lost])
 
 
 @dataclass
@@ -62,9 +89,9 @@ class _Tree:
     """Rows in the order of the last node that they reach, and where in it those of the children of each node begin."""
 
     order: np.ndarray
-    left: np.ndarray
-    right: np.ndarray
-    end: np.ndarray
+    left: list[int]
+    right: list[int]
+    end: list[int]
 
 
 class _Followed:
@@ -85,9 +112,8 @@ class _Followed:
                 order = np.argsort(last, kind="stable").astype(np.int32)
                 sorted_last = last[order]
                 nodes = np.arange(len(children), dtype=np.int32)
-                self._trees[m] = _Tree(
-                    order, *(np.searchsorted(sorted_last, at) for at in (nodes + 1, children[:, 1], end))
-                )
+                places = (np.searchsorted(sorted_last, at).tolist() for at in (nodes + 1, children[:, 1], end))
+                self._trees[m] = _Tree(order, *places)
                 gone = np.flatnonzero(until < np.inf)
                 lost[m] = until[gone], gone, np.full(gone.size, m)
 
@@ -96,14 +122,26 @@ class _Followed:
         by_time = np.argsort(when, kind="stable")
         self._lost = when[by_time], who[by_time], where[by_time]
 
-    def sides(self, m: int, node: int) -> tuple[np.ndarray, np.ndarray]:
-        """Rows that are in the left and in the right part of a node of tree m when it splits."""
-        tree = self._trees[m]
-        a, b, c = tree.left[node], tree.right[node], tree.end[node]
-        return tree.order[a:b], tree.order[b:c]
+    def sides(self, trees: Sequence[int], nodes: Sequence[int]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Rows that are in the left and in the right part of nodes of trees when they split."""
+        for m, node in zip(trees, nodes, strict=True):
+            tree = self._trees[m]
+            a, b, c = tree.left[node], tree.right[node], tree.end[node]
+            yield tree.order[a:b], tree.order[b:c]
 
-    def lost(self, before: float, value: float) -> tuple[np.ndarray, np.ndarray]:
-        """Rows that are cut off after one time and up to another, and the trees where they are."""
+    def lost(self, values: np.ndarray) -> _Lost:
+        """Rows that are cut off up to each of some times, ascending, and after the one before; and where they are."""
         when, who, where = self._lost
-        a, b = np.searchsorted(when, [before, value], side="right")
-        return who[a:b], where[a:b]
+        return _Lost(np.searchsorted(when, values, side="right").tolist(), who, where)
+
+
+class _Lost:
+    """By number of the split, rows and trees."""
+
+    def __init__(self, ends: list[int], who: np.ndarray, where: np.ndarray) -> None:
+        self._ends, self._who, self._where = ends, who, where
+        self._nothing = who[:0], where[:0]
+
+    def __getitem__(self, k: int) -> tuple[np.ndarray, np.ndarray]:
+        a, b = self._ends[k - 1] if k else 0, self._ends[k]
+        return (self._who[a:b], self._where[a:b]) if a < b else self._nothing

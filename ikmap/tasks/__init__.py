@@ -19,6 +19,7 @@ __all__ = [
     "Figure",
     "LearningTask",
     "Tally",
+    "criteria",
     "plain_label",
     "task_by_labels",
     "task_from",
@@ -62,6 +63,12 @@ def task_by_labels(served: Sequence[type[LearningTask]], two_class: bool) -> typ
 def task_words() -> tuple[str, ...]:
     """Everything that ``--task`` takes, beside "auto": the words of a task, or its name where it has none."""
     return tuple(word for task in TASKS.values() for word in task.words or (task.name,))
+
+
+def criteria() -> tuple[str, ...]:
+    """Everything that a search may go by: the figures of all tasks that rank, and what else they offer."""
+    found = [key for task in TASKS.values() if task.figure.ranks for key in (task.figure.key, *task.criteria)]
+    return tuple(dict.fromkeys(found))
 
 
 def task_named(word: str) -> type[LearningTask]:

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, cast
 
-from ikmap.tasks.sections import Confusion, Section
+from ikmap.tasks.class_told import COUNTS, FACTS, FIGURE, LABELS, TOLD
+from ikmap.tasks.figure import Judge
+from ikmap.tasks.sections import Section
 from ikmap.tasks.task import Asked, Figure, Found, LearningTask, Tally, plain_label
 
 if TYPE_CHECKING:
     import numpy as np
+
+    from ikmap.tasks.class_tally import ClassTally
 
 MOST_LABELS = 1000
 MOST_ENCODED = 32
@@ -19,37 +23,6 @@ MOST_ENCODED = 32
 MOST_FRACTIONS = 20
 """More different labels, of which one is no whole number, are hardly classes, unless the user says so."""
 BINARY, MULTICLASS = "binary", "multiclass"
-
-
-_COUNTS = {"type": "array", "items": {"type": "integer", "minimum": 0}}
-_LABELS = {"type": "array", "items": {"type": ["string", "number"]}, "uniqueItems": True}
-
-
-@dataclass(frozen=True, eq=False)
-class ConfusionTally:
-    """How many rows of each class were predicted as which."""
-
-    counts: np.ndarray
-
-    @property
-    def rows(self) -> int:
-        return int(self.counts.sum())
-
-    @property
-    def right(self) -> int:
-        """Rows predicted as the class that they are of."""
-        return int(self.counts.trace())
-
-    def __add__(self, other: Self) -> Self:
-        return type(self)(self.counts + other.counts)
-
-    def as_json(self) -> list[list[int]]:
-        """(true, predicted, rows), for those pairs that occur."""
-        import numpy as np
-
-        true, predicted = np.nonzero(self.counts)
-        found: list[list[int]] = np.column_stack([true, predicted, self.counts[true, predicted]]).tolist()
-        return found
 
 
 @dataclass(frozen=True)
@@ -65,6 +38,8 @@ class Classification(LearningTask):
         By class number, as JSON values.
     two_class : pair of lists of labels, or None
         Labels that count as +1 and as -1, which then are the classes.
+    reading : Reading or None
+        How decisions are read (:mod:`ikmap.tasks.reading`); None: as they are.
     """
 
     name: ClassVar[str] = "classification"
@@ -73,34 +48,24 @@ class Classification(LearningTask):
     predicted: ClassVar[str] = "int32"
     by_labels: ClassVar[bool] = True
     compiled: ClassVar[frozenset[str]] = frozenset({BINARY, MULTICLASS})
-    figure: ClassVar[Figure] = Figure(
-        key="accuracy",
-        unit="share",
-        of_test="share of {rows} test rows ({which}) that is predicted right",
-        of_stream="share of the rows of the stream that was predicted right before it was learned from",
-        so_far="Share of all rows up to here that was predicted right; each row is predicted before it is learned from",
-        lead="is right on {value} of {rows}",
-        lead_of_stream="predicted {value} of {rows} right before it learned from them",
-        table="Share of rows with the right class",
-    )
+    criteria: ClassVar[tuple[str, ...]] = ("balanced_accuracy", "roc_auc", "log_loss", "brier")
+    figure: ClassVar[Figure] = FIGURE
 
     told_of_labels: ClassVar[Mapping[str, Any]] = {
-        "classes": {"description": "Labels as they stand in the data.", **_LABELS}
+        "classes": {"description": "Labels as they stand in the data.", **LABELS}
     }
     told_of_rows: ClassVar[Mapping[str, Any]] = {
-        "class_counts_train": {"description": "Training rows of each of the classes, in their order.", **_COUNTS},
+        "class_counts_train": {"description": "Training rows of each of the classes, in their order.", **COUNTS},
     }
-    told: ClassVar[Mapping[str, Any]] = {
-        "confusion": {
-            "description": "Test rows by true class (rows) and predicted class (columns).",
-            "type": "array",
-            "items": _COUNTS,
-        },
-        "labels": {"description": "The classes of the confusion matrix, in its order.", **_LABELS},
-    }
+    told: ClassVar[Mapping[str, Any]] = TOLD
 
     labels: list[Any] = field(default_factory=list)
     two_class: list[list[Any]] | None = None
+    reading: Any = field(default=None, compare=False, repr=False)
+
+    def as_json(self) -> dict[str, Any]:
+        """Name, and what was found; how decisions are read is kept with the model."""
+        return {"name": self.name, "labels": list(self.labels), "two_class": self.two_class}
 
     # What labels become.
 
@@ -227,8 +192,13 @@ class Classification(LearningTask):
 
     def predict(self, decision: np.ndarray) -> np.ndarray:
         """Class numbers."""
+        import numpy as np
+
         from ikmap.learners.linear_model import decision_to_index
 
+        if self.reading is not None and decision.shape[1] == 1:
+            found: np.ndarray = (decision[:, 0] >= self.reading.threshold).astype(np.int32)
+            return found
         return decision_to_index(decision)
 
     def decode(self, predictions: np.ndarray) -> np.ndarray:
@@ -250,37 +220,111 @@ class Classification(LearningTask):
 
     @property
     def columns(self) -> dict[str, str]:
-        return {"prediction": self.label_type, "score": "float64"}
+        return {"prediction": self.label_type, "score": "float64", **dict.fromkeys(self._columns, "float64")}
+
+    @property
+    def _columns(self) -> list[str]:
+        """Of probabilities."""
+        return [f"probability_{label}" for label in self.labels] if self._has_probabilities else []
 
     def values(self, decision: np.ndarray) -> dict[str, np.ndarray]:
-        """The class, and its decision value: with two classes positive for the second one."""
+        """The class, its decision value (with two classes positive for the second one), and probabilities."""
         import numpy as np
 
         index = self.predict(decision)
         score = decision[:, 0] if decision.shape[1] == 1 else decision[np.arange(len(decision)), index]
-        return {"prediction": self.decode(index), "score": score}
+        probability = self.probabilities(decision)
+        each = {} if probability is None else dict(zip(self._columns, probability.T, strict=True))
+        return {"prediction": self.decode(index), "score": score, **each}
+
+    # How decisions are read.
+
+    @property
+    def reads(self) -> str:
+        return ""
+
+    def decided_by_threshold(self) -> str:
+        return "" if len(self.labels) == 2 else f"{len(self.labels)} classes"
+
+    @property
+    def weighed_by(self) -> tuple[str, ...]:
+        return ("accuracy", "roc_auc")
+
+    def responses(self, decision: np.ndarray) -> dict[str, np.ndarray]:
+        """Probabilities, where there are any, or decisions: with two classes those of the second, else of the first."""
+        from ikmap.tasks.class_tally import MOST_CURVES
+
+        probability = self.probabilities(decision)
+        word, found = ("decision for", decision) if probability is None else ("probability of", probability)
+        if len(self.labels) == 2:
+            return {f"{word} {self.labels[1]}": found[:, -1]}
+        return {f"{word} {label}": found[:, k] for k, label in enumerate(self.labels[:MOST_CURVES])}
+
+    @property
+    def most_evidence(self) -> int | None:
+        from ikmap.tasks.class_decisions import MOST_NUMBERS
+
+        return None if self.outputs == 1 else max(1, MOST_NUMBERS // self.outputs)
+
+    @property
+    def _evidence(self) -> Any:
+        from ikmap.tasks.class_decisions import ClassDecisions
+        from ikmap.tasks.class_scores import ClassScores
+
+        return ClassScores if self.outputs == 1 else ClassDecisions
+
+    def evidence(self, target: np.ndarray, decision: np.ndarray) -> Tally:
+        return cast("Tally", self._evidence.of(target, decision))
+
+    def evidence_from(self, values: Sequence[Any]) -> Tally:
+        return cast("Tally", sum(map(self._evidence.from_json, values), self._evidence.none(self.outputs)))
+
+    def read_by(self, reading: Any) -> Self:
+        return replace(self, reading=reading)
+
+    @property
+    def _has_probabilities(self) -> bool:
+        return self.reading is not None and self.reading.has_probabilities
+
+    def probabilities(self, decision: np.ndarray) -> np.ndarray | None:
+        if not self._has_probabilities:
+            return None
+        found: np.ndarray = self.reading.probabilities(decision)
+        return found
 
     # How good they are.
 
-    def tally(self, target: np.ndarray, decision: np.ndarray) -> ConfusionTally:
-        import numpy as np
+    def judge(self, by: str = "") -> Judge:
+        from ikmap.tasks.class_judges import Judges
 
-        n = len(self.labels)
-        counts = np.bincount(n * target.astype(np.int64) + self.predict(decision), minlength=n * n)
-        return ConfusionTally(counts.reshape(n, n))
+        return Judges.of(self, by) if by in self.criteria else super().judge(by)
 
-    def tally_from(self, values: Any) -> Tally:
-        import numpy as np
+    @classmethod
+    def figure_of(cls, by: str) -> Figure:
+        from ikmap.tasks.class_judges import Judges
 
-        counts = np.zeros((len(self.labels), len(self.labels)), dtype=np.int64)
-        for true, predicted, rows in values or ():
-            counts[true, predicted] = rows
-        return ConfusionTally(counts)
+        return Judges.figure(by) if by in cls.criteria else cls.figure
 
-    def figures(self, tally: ConfusionTally) -> dict[str, Any]:
-        """Accuracy as a fraction; the confusion matrix (rows: true class, columns: predicted) and its labels."""
+    def tally(self, target: np.ndarray, decision: np.ndarray) -> ClassTally:
+        from ikmap.tasks.class_tally import tally_of
+
+        return tally_of(self, target, decision, None)
+
+    def tally_at(self, target: np.ndarray, decision: np.ndarray, numbers: np.ndarray) -> ClassTally:
+        from ikmap.tasks.class_tally import tally_of
+
+        return tally_of(self, target, decision, numbers)
+
+    def tally_from(self, values: Any) -> ClassTally:
+        from ikmap.tasks.class_tally import ClassTally
+
+        return ClassTally.from_json(values, len(self.labels), self.outputs)
+
+    def figures(self, tally: ClassTally) -> dict[str, Any]:
+        """Accuracy as a fraction; the confusion matrix (rows: true class, columns: predicted) and its labels; more."""
         accuracy = float(tally.right) / tally.rows if tally.rows else None
-        return {"accuracy": accuracy, "confusion": tally.counts.tolist(), "labels": self.labels}
+        counted = {"accuracy": accuracy, "confusion": tally.counts.tolist(), "labels": self.labels}
+        return counted | tally.figures(self.labels)
 
     def row_scores(self, target: np.ndarray, predicted: np.ndarray) -> np.ndarray:
         """Which predictions are right."""
@@ -311,17 +355,15 @@ class Classification(LearningTask):
     # How it is reported.
 
     @classmethod
+    def facts(cls, figures: Mapping[str, Any]) -> Sequence[tuple[str, Any, str]]:
+        return [(words, figures.get(key), "number") for key, words in FACTS.items()]
+
+    @classmethod
     def sections(cls, metrics: Mapping[str, Any]) -> Sequence[Section]:
-        """The errors of every learner that has a confusion matrix."""
-        data, learners = metrics.get("data"), metrics.get("learners")
-        data = data if isinstance(data, Mapping) else {}
-        of = learners.items() if isinstance(learners, Mapping) else ()
-        parts = [
-            Confusion(str(name), _listed(about.get("labels")) or _listed(data.get("classes")), about["confusion"])
-            for name, about in of
-            if isinstance(about, Mapping) and "confusion" in about
-        ]
-        return [Section("errors", "Errors", parts)] if parts else ()
+        """The errors of every learner, the rows that are predicted worst, and curves."""
+        from ikmap.tasks.class_sections import sections
+
+        return sections(metrics)
 
 
 def _distinct(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -335,10 +377,6 @@ def _distinct(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             return np.flatnonzero(present).astype(np.float64), (np.cumsum(present) - 1)[whole]
     values, codes = np.unique(labels, return_inverse=True)
     return values, codes
-
-
-def _listed(value: Any) -> list[Any]:
-    return list(value) if isinstance(value, list | tuple) else []
 
 
 def _all_labels(found: Sequence[Found]) -> list[Any]:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
+from ikmap.tasks.figure import AVERAGE_PRECISION, ROC_AUC, ROC_AUC_ERROR
 from ikmap.tasks.sections import Section, Table, Text
 from ikmap.tasks.task import Asked, Figure, Found, LearningTask, plain_label
 
@@ -118,18 +119,9 @@ class Novelty(LearningTask):
             "type": "integer",
             "minimum": 0,
         },
-        "roc_auc": {
-            "description": "Area under the ROC curve of the test rows with a label; null where all are alike.",
-            "type": ["number", "null"],
-            "minimum": 0,
-            "maximum": 1,
-        },
-        "roc_auc_error": {
-            "description": "The area is that far off at most, as scores are counted in bins.",
-            "type": ["number", "null"],
-            "minimum": 0,
-        },
-        "average_precision": {"type": ["number", "null"], "minimum": 0, "maximum": 1},
+        "roc_auc": ROC_AUC,
+        "roc_auc_error": ROC_AUC_ERROR,
+        "average_precision": AVERAGE_PRECISION,
         "most_novel": {
             "description": "The rows with the highest scores: number in their file, or as they came, "
             "from 0, and how far the score lies above the threshold.",
@@ -322,6 +314,10 @@ class Novelty(LearningTask):
         """Which rows are novel."""
         found: np.ndarray = predicted == NOVEL
         return found
+
+    def losses(self, target: np.ndarray, predicted: np.ndarray) -> np.ndarray:  # noqa: ARG002
+        """1 for novel rows: their share is watched."""
+        return (predicted == NOVEL).astype(float)
 
     def score(self, total: Any, rows: Any) -> Any:
         return total / rows

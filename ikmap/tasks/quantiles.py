@@ -166,7 +166,7 @@ def quantile_sections(known: Mapping[str, Any]) -> list[Section]:
     parts: list[Any] = []
     for name, about in known.items():
         if intervals := about.get("intervals"):
-            rows = [
+            rows: list[tuple[Any, ...]] = [
                 (f"{one['low']:g} to {one['high']:g}", one["nominal"], _short(one["coverage"]), _short(one["width"]))
                 for one in intervals
             ]

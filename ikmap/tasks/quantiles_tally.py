@@ -12,6 +12,9 @@ import numpy as np
 from ikmap.tasks.exact_sums import ExactSum
 from ikmap.tasks.regression_tally import RegressionTally
 
+_COUNTS = ("not_above", "inside")
+_SUMS = ("off", "off_below", "widths")
+
 
 @dataclass(frozen=True, eq=False)
 class QuantilesTally:
@@ -66,18 +69,14 @@ class QuantilesTally:
         return float(total / self.rows)
 
     def __add__(self, other: Self) -> Self:
-        added = [
-            [a + b for a, b in zip(mine, theirs, strict=True)]
-            for mine, theirs in zip(self._lists, other._lists, strict=True)
-        ]
-        return type(self)(self.errors + other.errors, *added, self.crossed + other.crossed)
+        def added(name: str) -> list[Any]:
+            return [a + b for a, b in zip(getattr(self, name), getattr(other, name), strict=True)]
 
-    @property
-    def _lists(self) -> list[list[Any]]:
-        return [self.not_above, self.inside, self.off, self.off_below, self.widths]
+        lists = {name: added(name) for name in (*_COUNTS, *_SUMS)}
+        return type(self)(errors=self.errors + other.errors, crossed=self.crossed + other.crossed, **lists)
 
     def as_json(self) -> dict[str, Any]:
-        sums = {name: [one.as_json() for one in getattr(self, name)] for name in ("off", "off_below", "widths")}
+        sums = {name: [one.as_json() for one in getattr(self, name)] for name in _SUMS}
         counts = {"not_above": self.not_above, "inside": self.inside, "crossed": self.crossed}
         return {"errors": self.errors.as_json(), **counts, **sums}
 
@@ -87,5 +86,6 @@ class QuantilesTally:
         if not values:
             none = [ExactSum()]
             return cls(errors, [0] * levels, [0] * intervals, none * levels, none * levels, none * intervals, 0)
-        sums = [[ExactSum.from_json(one) for one in values[name]] for name in ("off", "off_below", "widths")]
-        return cls(errors, list(values["not_above"]), list(values["inside"]), *sums, int(values["crossed"]))
+        counts: dict[str, Any] = {name: list(values[name]) for name in _COUNTS}
+        sums: dict[str, Any] = {name: [ExactSum.from_json(one) for one in values[name]] for name in _SUMS}
+        return cls(errors=errors, crossed=int(values["crossed"]), **counts, **sums)

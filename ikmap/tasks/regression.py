@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from ikmap.tasks.bad_label import BadLabel
+from ikmap.tasks.importance_sections import TOLD, importance_sections
 from ikmap.tasks.sections import Lines, Section, Table, Text
 from ikmap.tasks.task import Asked, Figure, Found, LearningTask
 
@@ -72,6 +73,7 @@ class Regression(LearningTask):
         "target_range": {"type": "array", "items": {"type": "number"}},
     }
     told: ClassVar[Mapping[str, Any]] = {
+        **TOLD,
         "rmse": {
             "description": "On the test rows, or those of a stream; null where none was predicted.",
             "oneOf": [{"type": "null"}, {"type": "number"}],
@@ -213,6 +215,9 @@ class Regression(LearningTask):
     def predict(self, decision: np.ndarray) -> np.ndarray:
         return decision[:, 0]
 
+    def responses(self, decision: np.ndarray) -> dict[str, np.ndarray]:
+        return {"prediction": decision[:, 0]}
+
     # How good they are.
 
     def tally(self, target: np.ndarray, decision: np.ndarray) -> RegressionTally:
@@ -301,6 +306,7 @@ class Regression(LearningTask):
             *quantile_sections(known),
             Section("predicted", "Predicted and true values", _predicted(known)),
             Section("residuals", "Residuals", _residuals(known)),
+            *importance_sections(metrics, {"r2": "R2"}),
         ]
 
 

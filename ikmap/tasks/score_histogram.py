@@ -30,6 +30,13 @@ def upper_edge(number: int, bits: int) -> float:
     return float(np.array(whole, dtype=np.int64).view(np.float64))
 
 
+def lower_edge(number: int, bits: int) -> float:
+    """The smallest number of a bin."""
+    first = int(number) << (MANTISSA_BITS - bits)
+    whole = first ^ int(np.iinfo(np.int64).max) if first < 0 else first
+    return float(np.array(whole, dtype=np.int64).view(np.float64))
+
+
 @dataclass(frozen=True, eq=False)
 class ScoreHistogram:
     """Rows by the bin of their score, of several groups.

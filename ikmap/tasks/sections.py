@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,7 +30,7 @@ class Lines:
     title: str
     x_label: str
     y_label: str
-    lines: dict[str, Sequence[tuple[float, float]]]
+    lines: Mapping[str, Sequence[tuple[float, float]]]
     note: str = ""
 
 

@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from ikmap.tasks.encodes_words import EncodesWords
+from ikmap.tasks.figure import Figure, Judge, Tally
 
 if TYPE_CHECKING:
     import numpy as np
@@ -21,60 +22,6 @@ if TYPE_CHECKING:
 
 type Found = Mapping[str, Any]
 """JSON values that stand for the labels of some rows, beside an array of one value a row."""
-
-
-@dataclass(frozen=True)
-class Figure:
-    """The figure of a task that comes first: in tables, curves, one-line results, and what a search goes by.
-
-    Attributes
-    ----------
-    key : str
-        In ``metrics.json``.
-    unit : {"share", "number"}
-        A share lies in [0, 1]; a number is shown as it is.
-    of_test, of_stream : str
-        What it is, after "accuracy: ", of {rows} test rows ({which}) and of a stream.
-    so_far : str
-        A sentence on what its curve along the rows shows.
-    lead, lead_of_stream : str
-        What a learner did, after its name: with {value} and {rows}, as "12 test rows".
-    table : str
-        For the heading of a table.
-    higher_is_better : bool
-    ranks : bool
-        Whether the learner with the best one is the best; else the first of a run comes first in its report.
-    """
-
-    key: str
-    unit: Literal["share", "number"]
-    of_test: str
-    of_stream: str
-    so_far: str
-    lead: str
-    lead_of_stream: str
-    table: str
-    higher_is_better: bool = True
-    ranks: bool = True
-
-    @property
-    def title(self) -> str:
-        """For a heading."""
-        return self.words[:1].upper() + self.words[1:]
-
-    @property
-    def words(self) -> str:
-        """Its name for people."""
-        return self.key.replace("_", " ")
-
-    @property
-    def schema(self) -> dict[str, Any]:
-        """JSON Schema of its values."""
-        return {"type": "number", **({"minimum": 0, "maximum": 1} if self.unit == "share" else {})}
-
-    def line(self, value: float) -> str:
-        """Name and value: "accuracy 0.8412"."""
-        return f"{self.words} {value:.4f}"
 
 
 @dataclass(frozen=True)
@@ -97,19 +44,6 @@ class Asked:
     said: str = ""
     two_class: Sequence[Sequence[Any]] | None = None
     inliers: Sequence[str] | None = None
-
-
-class Tally(Protocol):
-    """What some rows say of a learner: adds up over blocks, shards and pieces, in any grouping for whole numbers."""
-
-    @property
-    def rows(self) -> int:
-        """How many rows are in it."""
-
-    def __add__(self, other: Self) -> Self: ...
-
-    def as_json(self) -> Any:
-        """For the record of a task; :meth:`LearningTask.tally_from` takes it back."""
 
 
 @dataclass(frozen=True)
@@ -138,6 +72,8 @@ class LearningTask(EncodesWords):
         Whether ``--task auto`` may choose it, by the labels (:mod:`ikmap.tasks.by_labels`).
     undecided : bool
         Whether it only stands for a task that :meth:`find` finds.
+    criteria : tuple of str
+        What else than :attr:`figure` a search may go by (:meth:`judge`).
     figure : Figure
     told_of_labels, told_of_rows, told : mapping of str to mapping
         What :meth:`about`, :meth:`counted` and, beside the figure, :meth:`figures` say in ``metrics.json``: the JSON
@@ -156,6 +92,7 @@ class LearningTask(EncodesWords):
     alerts: ClassVar[bool] = False
     by_labels: ClassVar[bool] = False
     undecided: ClassVar[bool] = False
+    criteria: ClassVar[tuple[str, ...]] = ()
     figure: ClassVar[Figure]
     told_of_labels: ClassVar[Mapping[str, Mapping[str, Any]]] = MappingProxyType({})
     told_of_rows: ClassVar[Mapping[str, Mapping[str, Any]]] = MappingProxyType({})
@@ -193,7 +130,7 @@ class LearningTask(EncodesWords):
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> Self:
-        """Return the task of which :meth:`as_json` made these values."""
+        """What :meth:`as_json` made these values of."""
         return cls(**{key: value for key, value in values.items() if key != "name"})
 
     def as_json(self) -> dict[str, Any]:
@@ -316,7 +253,58 @@ class LearningTask(EncodesWords):
         """Mask of the rows to alert of, by decisions whose first column says how far they are from it; None: none."""
         return None
 
+    # How decisions are read: as probabilities, and by which threshold.
+
+    @property
+    def reads(self) -> str:
+        """Why its decisions become no probabilities, after "found"; empty: they may."""
+        return f"--task {self.name}, which has no classes"
+
+    def decided_by_threshold(self) -> str:
+        """Why no threshold can be chosen, after "found"; empty: one can."""
+        return self.reads
+
+    @property
+    def weighed_by(self) -> tuple[str, ...]:
+        """Figures by which columns are weighed; all are larger where predictions are better, and the last decides."""
+        return (self.figure.key,)
+
+    def responses(self, decision: np.ndarray) -> dict[str, np.ndarray]:  # noqa: ARG002
+        """What a learner says of each row, by names for people."""
+        return {}
+
+    @property
+    def most_evidence(self) -> int | None:
+        """How many rows of a fold say enough; None: any number is taken."""
+        return None
+
+    def evidence(self, target: np.ndarray, decision: np.ndarray) -> Tally:
+        """What some rows that were not learned from say of how decisions are to be read."""
+        raise NotImplementedError
+
+    def evidence_from(self, values: Sequence[Any]) -> Tally:
+        """The sum of what :meth:`Tally.as_json` has made of some evidence."""
+        raise NotImplementedError
+
+    def read_by(self, reading: Any) -> Self:  # noqa: ARG002
+        """The same task with decisions read so (a :class:`~ikmap.tasks.reading.Reading`); None: as they are."""
+        return self
+
+    def probabilities(self, decision: np.ndarray) -> np.ndarray | None:  # noqa: ARG002
+        """Probability of each class, shape (n, classes); None: there are none."""
+        return None
+
     # How good they are.
+
+    def judge(self, by: str = "") -> Judge:
+        """What a search goes by: :attr:`figure`, or one of :attr:`criteria`."""
+        assert not by or by == self.figure.key
+        return self
+
+    @classmethod
+    def figure_of(cls, by: str) -> Figure:  # noqa: ARG003
+        """That of :meth:`judge`."""
+        return cls.figure
 
     def tally(self, target: np.ndarray, decision: np.ndarray) -> Tally:
         """What some rows say of the learner that made these decisions, shape (n, K)."""
@@ -347,6 +335,17 @@ class LearningTask(EncodesWords):
         A race of candidates compares them row by row.
         """
         raise NotImplementedError
+
+    def losses(self, target: np.ndarray, predicted: np.ndarray) -> np.ndarray:
+        """How bad each prediction is, in [0, 1], by which drift is noticed: scores below 0 go to 1 as they fall."""
+        import numpy as np
+
+        scores = self.row_scores(target, predicted)
+        if scores.dtype == np.bool_:
+            return 1.0 - scores
+        off = np.maximum(0.0, -scores)
+        found: np.ndarray = off / (1.0 + off)
+        return found
 
     def score(self, total: Any, rows: Any) -> Any:
         """The value of :attr:`figure` for rows whose scores add up to `total`; both may be arrays."""

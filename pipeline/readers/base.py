@@ -51,6 +51,8 @@ class RawRows:
         then has NaN and codes.
     url : str or None
         The file, where a source has several.
+    kept : pair of float64 array (m,) and words or None, or None
+        Values of the column by which rows are divided, as a column of a table: codes where there are words.
     ids : object or None
         What stands in the column that tells rows apart, as an Arrow array.
     """
@@ -62,6 +64,7 @@ class RawRows:
     levels: tuple[tuple[str, ...] | None, ...] | None = None
     url: str | None = None
     ids: Any = None
+    kept: tuple[np.ndarray, tuple[str, ...] | None] | None = None
 
 
 @dataclass(frozen=True)

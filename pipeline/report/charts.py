@@ -173,6 +173,7 @@ def line_chart(
     *,
     log2: bool = False,
     reference: float | None = None,
+    events: Sequence[tuple[int, float, str]] = (),
     unit: str = "share",
 ) -> str:
     """Lines of shares (y, in [0, 1]) or numbers over counts (x), with axes.
@@ -188,6 +189,8 @@ def line_chart(
         Logarithmic x axis with ticks where there are points; every x must be positive.
     reference : float, optional
         Height of a horizontal line to compare with.
+    events : sequence of (int, float, str)
+        Vertical lines: their colour, as of a series, x, and what happened there.
     unit : {"share", "number"}
         Of y.
     """
@@ -232,6 +235,7 @@ def line_chart(
         x_ticks=[(round(px(x), 2), compact(x)) for x in x_ticks],
         y_ticks=[(round(py(y), 2), y_text(y)) for y in y_ticks],
         reference=None if reference is None else round(py(reference), 2),
+        events=[(style % STYLES, round(px(x), 2), said) for style, x, said in events],
         lines=lines,
         marks=_marks(marked, drawn),
     )

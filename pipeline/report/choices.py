@@ -19,7 +19,7 @@ from pipeline.report.fields import (
     learners_of,
     number,
 )
-from pipeline.report.figure import figure_of, is_possible, shown
+from pipeline.report.figure import is_possible, searched_by, shown
 from pipeline.report.rendering import render
 from pipeline.report.search import search_note
 from pipeline.report.text import MISSING, brief, count, plural
@@ -57,7 +57,7 @@ def _tried(name: str, metrics: Metrics) -> dict[str, int]:
     """How many values cross-validation tried of each setting that it chose for a learner."""
     selection = get_mapping(metrics, "selection")
     found = {"C": len(get_list(selection, "C"))} if get_number(get_mapping(selection, "chosen_C"), name) else {}
-    figure = figure_of(metrics)
+    figure = searched_by(metrics)
     for of in (_on_cells(selection, name, figure), get_mapping(get_mapping(selection, "tuned"), name)):
         for key, (values, _, chosen_of_key) in _by_parameter(of, figure).items():
             if chosen_of_key is not None:
@@ -111,7 +111,7 @@ def parameter_of(selection: Mapping[str, object]) -> str:
 
 def selection_curves(metrics: Metrics) -> list[str]:
     """What cross-validation found of each parameter that was chosen so: one chart a parameter, one line a learner."""
-    selection, names, figure = get_mapping(metrics, "selection"), list(learners_of(metrics)), figure_of(metrics)
+    selection, names, figure = get_mapping(metrics, "selection"), list(learners_of(metrics)), searched_by(metrics)
     searches = [
         (name, parameter, *of)
         for name in get_mapping(selection, figure.key)
@@ -154,7 +154,7 @@ def _selection_curve(selection: Metrics, parameter: str, setting: Setting, serie
                 f"{line.name}: {'best' if line.mark is None else 'chosen'} {found[line.name]}" for line in series
             ),
             x=f"{setting.sign}, {setting.words} (log scale)",
-            y=figure.key,
+            y=figure.words,
         ),
         log2=True,
         unit=figure.unit,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from ikmap.tasks import Figure, task_of
-from pipeline.report.fields import Metrics, get_mapping, get_number, get_points
+from pipeline.report.fields import Metrics, get_mapping, get_number, get_points, get_text
 from pipeline.report.text import MISSING, percent
 
 
@@ -28,6 +28,11 @@ class Lead(NamedTuple):
 def figure_of(metrics: Metrics) -> Figure:
     """That of the run's task."""
     return task_of(metrics).figure
+
+
+def searched_by(metrics: Metrics) -> Figure:
+    """What cross-validation went by: mostly the same."""
+    return task_of(metrics).figure_of(get_text(metrics.get("selection"), "by"))
 
 
 def is_possible(figure: Figure, value: float) -> bool:

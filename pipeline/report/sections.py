@@ -13,17 +13,30 @@ from pipeline.report.rendering import render
 from pipeline.report.scores import confusion_of, training_counts
 from pipeline.report.text import brief
 
+NARROW = 4
+"""Columns of a table for which half the page is enough."""
+
 
 def task_sections(metrics: Metrics) -> str:
     """All sections of the task."""
     found = []
     for one in task_of(metrics).sections(metrics):
         parts = [_html(f"{one.key}-{i}", part, metrics) for i, part in enumerate(one.parts)]
-        small = [isinstance(part, Confusion) and len(part.labels) <= SHARES_UP_TO for part in one.parts]
         if any(parts):
-            kind = "pair" if all(small) else "stack"
+            kind = "pair" if len(one.parts) > 1 and all(map(_is_narrow, one.parts)) else "stack"
             found.append(render("parts.html", key=one.key, title=one.title, kind=kind, parts=parts))
     return Markup("\n").join(found)
+
+
+def _is_narrow(part: Part) -> bool:
+    """Whether a part needs no more than half the page; a paragraph stands above those that do not."""
+    match part:
+        case Confusion(_, labels, _):
+            return len(labels) <= SHARES_UP_TO
+        case Table(_, head, _):
+            return len(head) <= NARROW
+        case _:
+            return True
 
 
 def _html(key: str, part: Part, metrics: Metrics) -> str:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from ikmap.tasks import task_of
 from pipeline.report.charts import ChartWords, Series, line_chart
 from pipeline.report.fields import (
     Metrics,
+    get_list,
     get_mapping,
     get_number,
     get_text,
@@ -17,6 +20,8 @@ from pipeline.report.rendering import render
 from pipeline.report.text import MISSING, count, duration, plural
 from pipeline.report.words import method_in_words
 
+MOST_SAID = 8
+"""Alarms that the note under the picture names."""
 _SECONDS = (
     ("initial rows", "initial_seconds"),
     ("finding cells", "map_seconds"),
@@ -45,6 +50,12 @@ def stream_section(metrics: Metrics) -> str:
         line.name: f"{shown(line.points[-1][1], figure.unit, 2)} after {count(line.points[-1][0])} rows"
         for line in series
     }
+    alarms = [
+        (i, name, row)
+        for i, (name, learner) in enumerate(learners.items())
+        for value in get_list(learner, "drifts")
+        if (row := number(value)) is not None
+    ]
     chart = line_chart(
         "stream",
         series,
@@ -54,6 +65,7 @@ def stream_section(metrics: Metrics) -> str:
             x="rows of the stream",
             y=f"{figure.words} so far",
         ),
+        events=[(i, row, f"{name}: drift alarm after row {row:,.0f}") for i, name, row in alarms],
         unit=figure.unit,
     )
     legend = [(line.colour, f"{line.name}: {ends[line.name]}") for line in series]
@@ -66,7 +78,8 @@ def stream_section(metrics: Metrics) -> str:
         how += f"to {' and '.join(grown)} cells"
     elif rows:
         how += f". Settings and partitionings were chosen on {plural(rows, 'initial row')} and stay as they are"
-    how += alerts_in_words(online)
+    how += drifts_in_words(learners, get_text(online, "drift"))
+    how += alerts_in_words(online) + labels_in_words(online)
     how += f". Rows as they arrived: {source}" if (source := get_text(online, "source")) else ""
     picture = render("figure.html", title=f"{figure.title} so far", legend=legend, chart=chart, note=f"{how}.")
     lines = [(figure.words, [shown(get_value(learner, figure), figure.unit, 2) for learner in learners.values()])]
@@ -104,6 +117,34 @@ def alerts_in_words(online: Metrics) -> str:
     if warm_up := get_number(online, "warm_up"):
         said += f"; none of the first {plural(warm_up, 'row')}, in which {count(held)} would have been sent (--warm-up)"
     return said
+
+
+def drifts_in_words(learners: Mapping[str, Metrics], watcher: str | None) -> str:
+    """Where losses raised an alarm; a sentence that begins with a full stop, or nothing."""
+    if not watcher:
+        return ""
+    said = []
+    for name, learner in learners.items():
+        rows = [count(row) for value in get_list(learner, "drifts") if (row := number(value)) is not None]
+        shown = ", ".join(rows[:MOST_SAID]) + (f" and {len(rows) - MOST_SAID} more" if len(rows) > MOST_SAID else "")
+        said.append(f"{name} after row {shown}" if rows else f"{name} none")
+    return f". Drift alarms ({watcher}), thin upright lines: {'; '.join(said)}"
+
+
+def labels_in_words(online: Metrics) -> str:
+    """What became of labels that came after their rows; a sentence that begins with a full stop, or nothing."""
+    about = get_mapping(online, "labels")
+    if not about:
+        return ""
+    said = f". Labels came after their rows: {count(get_number(about, 'learned'))} were learned from as they came"
+    others = (
+        ("again", "of rows that had one already"),
+        ("expired", f"of rows that had waited for more than {plural(get_number(about, 'limit') or 0, 'row')}"),
+        ("unknown", "of rows that never came"),
+    )
+    left = [f"{count(n)} {what}" for key, what in others if (n := get_number(about, key))]
+    said += f"; left out were {', '.join(left)}" if left else ""
+    return said + f"; {plural(get_number(about, 'without') or 0, 'row')} got none and judge nothing"
 
 
 def stream_lead(metrics: Metrics) -> Lead | str:

@@ -34,6 +34,9 @@ def words_for_test_rows(data: Metrics) -> str:
     return {
         "official": "the data set's own test set",
         "split": f"a random {share} of the rows" if share else "rows drawn at random",
+        "later": f"the {share} of the rows that is latest in time" if share else "the latest rows",
+        "groups": f"a {share} of the rows, of groups of their own" if share else "rows of groups of their own",
+        "stratified": f"a random {share} of each class" if share else "rows of each class, drawn at random",
         "last": f"the last {share} of the rows of the file" if share else "the last rows of the file",
     }.get(kind, "")
 

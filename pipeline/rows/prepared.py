@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
-from functools import lru_cache
 from typing import Any, Self
 
 import numpy as np
@@ -19,7 +18,9 @@ from ikmap.tables.raw import Levels
 from ikmap.tables.statistics import packed
 from ikmap.tasks import LearningTask, task_from
 from pipeline.errors import InputError
-from pipeline.rows.permutation import position_in_shuffle
+from pipeline.rows.divided_by import Division
+from pipeline.rows.division import KEPT, Divided, keys_of
+from pipeline.rows.side import Part, Side
 from pipeline.storage.arrays import read
 from pipeline.storage.kept import PROCESS, Kept
 from pipeline.storage.store import Store
@@ -29,16 +30,10 @@ DATA = "data"
 STREAM_DATA = "stream"
 """Where a run on a stream says what its initial rows are; they then are the training rows."""
 SCALE = "data/scale"
+LATE = "late_"
+"""How names of arrays of a chunk begin that have labels of earlier rows (:mod:`pipeline.streams.late_labels`)."""
 READ_BYTES = 16 << 20
 """Rows are read in blocks of about this size."""
-
-
-@dataclass(frozen=True)
-class Part:
-    """Some consecutive rows of a file, stored as one group by one task."""
-
-    name: str
-    rows: int
 
 
 @dataclass(frozen=True)
@@ -105,41 +100,6 @@ class Preparation:
             raise InputError(str(error)) from None
 
 
-@dataclass(frozen=True)
-class Side:
-    """Which rows of a file are meant: all, or those on one side of a division.
-
-    Attributes
-    ----------
-    rule : {"all", "first", "shuffle"}
-        Every row; rows before (or from) `n_train` on; rows whose place in a seeded shuffle is below (or from)
-        `n_train` on. Rows keep the order of the file.
-    """
-
-    rule: str
-    n_rows: int
-    n_train: int = 0
-    train: bool = True
-    seed: int = 0
-
-    def of_part(self, first: int, rows: int) -> np.ndarray:
-        """Ascending numbers, within a part that begins at row `first`, of the rows that are meant."""
-        return _of_part(self, first, rows)
-
-
-@lru_cache(maxsize=4)
-def _of_part(side: Side, first: int, rows: int) -> np.ndarray:
-    """:meth:`Side.of_part`, kept for later: a part is read in several goes, and to shuffle it takes as long."""
-    numbers = np.arange(first, first + rows, dtype=np.int64)
-    if side.rule == "all":
-        numbers -= first
-    else:
-        place = numbers if side.rule == "first" else position_in_shuffle(numbers, side.n_rows, side.seed)
-        numbers = np.flatnonzero((place < side.n_train) == side.train)
-    numbers.flags.writeable = False
-    return numbers
-
-
 class PreparedRows:
     """Training or test rows, read from the store on demand.
 
@@ -166,6 +126,7 @@ class PreparedRows:
         self._parts = [Part(**part) for part in side["parts"]]
         self._split = Side(**side["split"])
         self._learned = bool(side.get("learned", False))
+        self._divided = Divided.from_json(side["divided"]) if side.get("divided") else None
         self._kept = (-1, np.zeros(0, dtype=np.int64))
         self._url = side.get("url", name)
         self._first = np.r_[0, np.cumsum([part.rows for part in self._parts])]
@@ -208,12 +169,26 @@ class PreparedRows:
     def _of_part(self, p: int) -> np.ndarray:
         """Ascending numbers, within part p, of the rows that are meant."""
         part = self._parts[p]
-        numbers = self._split.of_part(int(self._first[p]), part.rows)
-        if not self._learned:
-            return numbers
+        if self._divided is None and not self._learned:
+            return self._split.of_part(int(self._first[p]), part.rows)
         if self._kept[0] != p:
-            self._kept = p, learned_of(self.store, part.name, numbers, self.preparation)
+            self._kept = p, self._chosen_of_part(p)
         return self._kept[1]
+
+    def _chosen_of_part(self, p: int) -> np.ndarray:
+        part, first = self._parts[p], int(self._first[p])
+        if self._divided is None:
+            numbers = self._split.of_part(first, part.rows)
+        else:
+            keys = keys_of(self._divided.division, self.store, part.name, self.preparation.task)
+            numbers = np.flatnonzero(self._divided.trains(first, keys) == self._split.train)
+        return learned_of(self.store, part.name, numbers, self.preparation) if self._learned else numbers
+
+    def keys(self, division: Division, rows: np.ndarray) -> np.ndarray:
+        """By what rows, by ascending number, are divided: their time, group or target."""
+        task = self.preparation.task
+        found = [keys_of(division, self.store, part.name, task)[inside] for part, inside in self.within_parts(rows)]
+        return np.concatenate(found)
 
     @property
     def row_bytes(self) -> int:
@@ -242,8 +217,14 @@ class PreparedRows:
         part = self._parts[p]
         numbers = self._of_part(p)
         X, y = read_part(self.store, part.name, 0, part.rows, self.preparation)
-        table = RawTable(np.asarray(X)[numbers], _read_levels(self.store, part.name, X.shape[1]))
+        table = RawTable(np.asarray(X)[numbers], read_levels(self.store, part.name, X.shape[1]))
         return int(self._begin[p]), self._first[p] + numbers, table, y[numbers]
+
+    def within_parts(self, rows: np.ndarray) -> Iterator[tuple[Part, np.ndarray]]:
+        """Yield each part that has some of these rows, by ascending number, and their numbers in it."""
+        part_of = np.searchsorted(self._begin, rows, side="right") - 1
+        for p in np.unique(part_of).tolist():
+            yield self._parts[p], self._of_part(p)[rows[part_of == p] - self._begin[p]]
 
     def take(self, rows: np.ndarray) -> Block:
         """Rows by ascending number: features, targets and these numbers. One part is in memory at a time."""
@@ -258,7 +239,7 @@ class PreparedRows:
             if numbers.size != y.size:
                 X, y = X[numbers - numbers[0]], y[numbers - numbers[0]]
             if self._encoder is not None:
-                table = RawTable(np.asarray(X), _read_levels(self.store, part.name, X.shape[1]))
+                table = RawTable(np.asarray(X), read_levels(self.store, part.name, X.shape[1]))
                 X = self._encoder.features(table, self._first[p] + numbers if self._trains else None)
             features.append(self.preparation.features(X, self._scaling))
             targets.append(y)
@@ -306,9 +287,14 @@ def write_part(
     found: Mapping[str, Any],
     more: Mapping[str, Any],
     levels: Levels | None = None,
+    beside: Mapping[str, np.ndarray] | None = None,
 ) -> int:
-    """Store rows as they were found, with what the task stores for their labels, and the words of a table's columns."""
-    arrays: dict[str, np.ndarray] = {"labels": labels}
+    """Store rows as they were found, with what the task stores for their labels, and the words of a table's columns.
+
+    `beside`: arrays to be stored with them: :data:`~pipeline.rows.division.KEPT`, and those whose names begin with
+    :data:`LATE`.
+    """
+    arrays: dict[str, np.ndarray] = {**(beside or {}), "labels": labels}
     if levels is not None:
         arrays[LEVELS] = packed(levels)
     if isinstance(X, np.ndarray):
@@ -329,7 +315,7 @@ def read_part(store: Store, name: str, start: int, stop: int, preparation: Prepa
 def read_values(store: Store, name: str, preparation: Preparation) -> Rows:
     """Read all rows of a part, as found, without their labels."""
     arrays = {key: read(array, slice(0, array.shape[0])) for key, array in store.open_arrays(name).items()
-              if key not in ("labels", LEVELS)}  # fmt: skip
+              if key not in ("labels", LEVELS, KEPT) and not key.startswith(LATE)}  # fmt: skip
     n = arrays["indptr"].size - 1 if "indptr" in arrays else arrays["values"].shape[0]
     return _values(arrays, 0, n, preparation)
 
@@ -343,7 +329,7 @@ def _values(arrays: Mapping[str, np.ndarray], start: int, stop: int, preparation
     return sp.csr_array(parts, shape=(stop - start, preparation.n_columns))
 
 
-def _read_levels(store: Store, name: str, columns: int) -> Levels:
+def read_levels(store: Store, name: str, columns: int) -> Levels:
     return levels_of(_arrays_of_part(store, name).get(LEVELS), columns)
 
 

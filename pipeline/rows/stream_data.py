@@ -9,11 +9,13 @@ import numpy as np
 
 from ikmap.tasks import LearningTask
 from pipeline.rows.permutation import row_in_shuffle
-from pipeline.rows.prepared import Preparation, PreparedRows, load_scaling, read_targets, read_values
+from pipeline.rows.prepared import LATE, Preparation, PreparedRows, load_scaling, read_targets, read_values
 from pipeline.storage.predictions import PredictionFile, promise_of_predictions
 from pipeline.storage.store import Store
 
 CHUNKS = "stream/chunks"
+LABELS_AT_END = "stream/labels-at-end"
+"""Where labels stand that came after the last chunk."""
 
 
 def chunk_name(k: int) -> str:
@@ -46,6 +48,24 @@ class HiddenLabels:
         return self._open(start, stop)
 
 
+@dataclass(frozen=True, eq=False)
+class LateBatch:
+    """Labels that came with a chunk, of rows that were predicted before, in the order in which they are learned.
+
+    Attributes
+    ----------
+    places : ndarray of int64
+        Of the rows in the stream, after the initial ones.
+    before : ndarray of int64
+        Ascending: the block of the chunk before which each is learned; the number of blocks: after the last.
+    targets : ndarray
+    """
+
+    places: np.ndarray
+    before: np.ndarray
+    targets: np.ndarray
+
+
 @dataclass(frozen=True)
 class Stream:
     """What is known of a stream whose beginning has been taken in. Small and picklable.
@@ -58,12 +78,15 @@ class Stream:
     rows_initial : int
     shuffled : tuple of int, or None
         Number of all rows, initial ones too, and seed of the shuffle; None: rows are in the order in which they came.
+    late : bool
+        Labels come after their rows: :meth:`labels_with` has them, not :meth:`labels`.
     """
 
     store: Store
     block_rows: int
     rows_initial: int = 0
     shuffled: tuple[int, int] | None = None
+    late: bool = False
 
     def features(self, k: int) -> Any:
         """Rows of chunk k, without their labels."""
@@ -76,6 +99,12 @@ class Stream:
         preparation = PreparedRows(self.store, "train").preparation
         file = PredictionFile(predictions, preparation.task.predicted)
         return HiddenLabels(self.store, k, self._about(k, "first"), preparation, file)
+
+    def labels_with(self, k: int | None) -> LateBatch:
+        """Labels that came with chunk k; None: after the last chunk."""
+        attributes, arrays = self.store.read_group(LABELS_AT_END if k is None else chunk_name(k))
+        targets = self.task().targets(arrays[f"{LATE}labels"], attributes[f"{LATE}found"])
+        return LateBatch(arrays[f"{LATE}places"], arrays[f"{LATE}before"], targets)
 
     def task(self) -> LearningTask:
         """What is learned."""
@@ -115,6 +144,10 @@ class Stored:
     rows: int
     nnz: int = 0
     ended: bool = True
+
+    def about(self) -> dict[str, Any]:
+        """Nothing."""
+        return {}
 
     def start(self) -> None:
         """Nothing."""

@@ -75,6 +75,8 @@ def words_of(
     words = set[str]().union(*(LEARNERS[name].compiled(params.of(name)) for name in params.learners))
     if params.on_cells:
         words |= params.map.compiled(params.map_options)
+        if params.map.sweeps(params.map_options) and params.map.given(params.map_options) is None:
+            words |= {"sweep"}
     words |= {"dense", "sparse"} if dense is None else {"dense" if dense else "sparse"}
     words |= set().union(*(kind.compiled for kind in TASKS.values())) if task is None else set(task)
     # A search packs all cells into two bytes each.

@@ -40,7 +40,8 @@ def check_models(run: RunDirectory, say: Callable[[str], None]) -> None:
     if "online" in run.manifest["identity"]:  # those of a stream are learned from rows that may be gone
         return
     stages = [name for name in run.manifest["stages"] if name == "partition" or name.startswith("train:")]
-    prepared = (run.stage("ingest") or {}).get("outputs", ())
+    read = [name for name in run.manifest["stages"] if name.startswith("calibrate:")]
+    prepared = [output for name in ("ingest", *read) for output in (run.stage(name) or {}).get("outputs", ())]
     records = [record for name in stages for record in run.records(name).values()]
     kept = [record for record in records if record is not None and not record.get("temporary")]
     models = [output for record in kept for output in record.get("outputs", ()) if "/c/" not in output]

@@ -21,6 +21,7 @@ MODULES = (
     "pipeline.stages.cells",
     "pipeline.training.train",
     "pipeline.training.runner",
+    "pipeline.training.in_memory",
     "pipeline.training.train_batch",
     "pipeline.training.train_counts",
     "pipeline.training.train_distributed",
@@ -31,7 +32,9 @@ MODULES = (
     "pipeline.streams.stream",
     "pipeline.streams.grow",
     "pipeline.streams.take_initial",
+    "pipeline.stages.calibrate",
     "pipeline.stages.evaluate",
+    "pipeline.stages.importance",
     "pipeline.runs.score",
     "pipeline.runs.study",
 )

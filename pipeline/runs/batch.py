@@ -16,15 +16,17 @@ from ikmap.methods.search import numbers_of, shown
 from pipeline.datasets.registry import ResolvedDataset
 from pipeline.errors import InputError
 from pipeline.params import Params
-from pipeline.rows.prepared import DATA, Preparation, count_targets
+from pipeline.rows.prepared import DATA, Preparation, PreparedRows, count_targets
 from pipeline.running.compiling import prepare, words_of
 from pipeline.running.healing import until_whole
 from pipeline.running.side_by_side import side_by_side
 from pipeline.running.stage import Context
 from pipeline.runs.metrics import Invocation, finish_run, records_of_stages
 from pipeline.runs.plan import DataSizes, largest_of, largest_value, least_plan, make_plan
+from pipeline.stages.calibrate import calibrate, is_asked, refuse_readings
 from pipeline.stages.cells import cells, explain
 from pipeline.stages.evaluate import evaluate
+from pipeline.stages.importance import importance, refuse_importance
 from pipeline.stages.ingest import ingest
 from pipeline.stages.partition import cores_of_a_host, partition
 from pipeline.stages.select import searches, select
@@ -74,7 +76,9 @@ def run_batch(
 
     ingested, mapped, selection, learners = found
     # Learners side by side end in any order; each is shown whole.
-    last = [f"{what}:{name}" for name in learners for what in ("train", "evaluate")]
+    steps = ["train", *(["calibrate"] if is_asked(context.params) else []), "evaluate"]
+    steps += ["importance"] if context.params.importance else []
+    last = [f"{what}:{name}" for name in learners for what in steps]
     stages = records_of_stages(run, done_before, last)
     seconds = {record["name"]: record["seconds"] for record in stages}
     return finish_run(
@@ -124,6 +128,8 @@ def _stages(
     check_least(context, data, invocation)
     compile_words(context, {source.format for source in data.sources if source})
     ingested = step("ingest", partial(ingest, context, data))
+    refuse_readings(params, PreparedRows(context.store, "train"))
+    refuse_importance(params, PreparedRows(context.store, "train"))
     selection = None
     if searches(params):
         check_largest(context, ingested, invocation)
@@ -155,8 +161,15 @@ def _stages(
         asked = replace(context, params=params.setting(name, C=Cs[name])) if name in Cs else context
         of = fitted[on_cells[name]] if name in on_cells else None
         trained = step(f"train:{name}", partial(train, asked, name, of, values.get(name), threads))
-        tested = step(f"evaluate:{name}", partial(evaluate, context, name, of, trained["content_hash"]))
-        return {**tested, **trained}
+        read: Result = {}
+        if is_asked(params):
+            read = step(f"calibrate:{name}", partial(calibrate, asked, name, of, values.get(name), threads))
+        hashes = trained["content_hash"], read.get("reading_hash")
+        tested = step(f"evaluate:{name}", partial(evaluate, context, name, of, *hashes))
+        weighed: Result = {}
+        if params.importance:
+            weighed = step(f"importance:{name}", partial(importance, context, name, of, *hashes))
+        return {**tested, **trained, **read, **weighed}
 
     chains = {name: partial(learn, name) for name in params.learners}
     learners = side_by_side(chains) if apart else {name: chain() for name, chain in chains.items()}
@@ -265,6 +278,11 @@ def say_chosen(context: Context, selection: Result) -> None:
             context.events.message(
                 f"--{parameter} {found['chosen']:g} for {name} is the last that was tried: a larger one may be better; "
                 f"give one, as --{parameter} {2 * found['chosen']:g}"
+            )
+        elif found["chosen"] == found["values"][0] and found["tried"] > 1:
+            context.events.message(
+                f"--{parameter} {found['chosen']:g} for {name} is the first that was tried: hardly any cell has split; "
+                f"a smaller one may be better, as --{parameter} {found['chosen'] / 2:g}, or the columns tell little"
             )
     for what, key in ((selection.get("parameter"), "chosen"), ("C", "chosen_C")):
         of = {name: value for name, value in selection.get(key, {}).items() if name not in swept}

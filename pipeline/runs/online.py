@@ -45,6 +45,7 @@ from pipeline.storage.durable import write_text
 from pipeline.storage.fitted import Fitted
 from pipeline.streams.alerts import Alerts
 from pipeline.streams.intake import Intake
+from pipeline.streams.late_labels import LABEL_LIMIT, LateLabels
 from pipeline.streams.schedule import Arrivals, Schedule, chunks_in_records
 from pipeline.streams.stream import Participant
 from pipeline.streams.take_initial import take_initial
@@ -68,6 +69,14 @@ class OnlineParams:
         Whether alerts are sent while the stream runs (:mod:`pipeline.streams.alerts`).
     warm_up : int
         No alert is sent of the first rows of the stream, so many.
+    late_labels : bool
+        Labels come after their rows (:mod:`pipeline.streams.late_labels`).
+    label_limit : int
+        The last rows that wait for theirs, so many.
+    drift : str
+        "none", or one of :data:`ikmap.drift.DETECTORS`, which watches the losses of each learner.
+    drift_delta : float or None
+        Its delta; None: the usual one.
     """
 
     initial: int | None = None
@@ -75,6 +84,10 @@ class OnlineParams:
     limit_seconds: float | None = None
     alerts: bool = False
     warm_up: int = 0
+    late_labels: bool = False
+    label_limit: int = LABEL_LIMIT
+    drift: str = "none"
+    drift_delta: float | None = None
 
     def identity(self) -> dict[str, Any]:
         """What identifies a run: what is new since there were runs is there only where it is asked for."""
@@ -96,6 +109,7 @@ def run_online(
     *,
     feed: Feed | None = None,
     alerts: str | None = None,
+    labels: str | None = None,
     call: Call = call_directly,
 ) -> dict[str, Any]:
     """Run every stage that is not finished yet and write the run's files.
@@ -108,6 +122,8 @@ def run_online(
         The stream, where it has no end yet.
     alerts : str, optional
         The file that alerts go to, or "-".
+    labels : str, optional
+        The file of labels that come after their rows; only with a feed.
 
     Returns
     -------
@@ -131,9 +147,15 @@ def run_online(
             begin = partial(_from_files, context, data, invocation, online, step)
             cannot = partial(cannot_be_read_again, data, invocation)
         else:
-            intake = Intake(
-                context.store, feed, online.block_rows, asked_task(context.params, data), context.events.message
-            )
+            kind, say, late = asked_task(context.params, data), context.events.message, None
+            if labels is not None:
+                if not kind.needs_labels:
+                    raise InputError(
+                        f"--labels-input {labels}: found {kind.name}, which learns without labels, expected a "
+                        "task to which they matter"
+                    )
+                late = LateLabels(labels, online.initial or 0, online.label_limit, say)
+            intake = Intake(context.store, feed, online.block_rows, kind, say, late)
             intake.promised = chunks_in_records(run.records("stream"))
             begin = partial(_from_feed, context, data, invocation, online, step, intake)
             cannot = partial(_cannot_come_again, feed)
@@ -144,7 +166,7 @@ def run_online(
     if feed is not None:
         ingested = {**ingested, "rows_test": streamed["rows_stream"], "nnz": ingested["nnz"] + streamed["nnz"]}
         taken |= {"rows_stream": streamed["rows_stream"], "chunks": streamed["chunks"]}
-    taken = {**taken, **{name: streamed[name] for name in ("cells_grown", "alerts") if name in streamed}}
+    taken = {**taken, **{name: streamed[name] for name in ("cells_grown", "alerts", "labels") if name in streamed}}
     sources = [dict(source) for source in invocation.sources] if feed is None else []
     return finish_run(
         context,
@@ -196,6 +218,7 @@ def _stages(
             str((run.path / "checkpoints" / f"{name}.npz").absolute()),
             run.manifest["id"],
             online.alerts,
+            None if online.drift == "none" else (online.drift, online.drift_delta),
         )
         for name in params.learners
     ]
@@ -255,7 +278,7 @@ def _stream(
     stage = Stage(context, "stream", None, rows or 0)
     threads = max(1, cores_of_a_host(context) // len(participants))
     shuffled = (rows_initial + rows, context.params.seed) if rows and context.params.order == "shuffled" else None
-    stream = Stream(context.store, online.block_rows, rows_initial, shuffled)
+    stream = Stream(context.store, online.block_rows, rows_initial, shuffled, online.late_labels)
     done = 0
 
     def say(record: Record, skipped: bool = False) -> None:
@@ -296,5 +319,6 @@ def _stream(
         nnz=arrivals.nnz,
         **schedule.grown(),
         **of_alerts,
+        **arrivals.about(),
         learners={participant.learner: schedule.result(participant) for participant in participants},
     )

@@ -17,6 +17,7 @@ from pipeline.params import Params
 from pipeline.rows.block_sizes import cell_layout, packed_bytes
 from pipeline.rows.prepared import READ_BYTES
 from pipeline.running.worker_memory import PROCESS_BYTES, USABLE, refusal, size
+from pipeline.stages.calibrate import FIT_BYTES, is_asked
 from pipeline.training.runner import CellSizes
 from pipeline.training.train import runner_of
 
@@ -118,6 +119,8 @@ def make_plan(params: Params, value: Value, sizes: DataSizes, workers: int) -> P
     t = params.map.partitionings(params.map_options, value) if params.on_cells else 0
     own = _own_bytes(params, sizes, t)
     parts = [_Part(3.0 * READ_BYTES, _kept_bytes(sizes, own, t))]
+    if is_asked(params):
+        parts.append(_Part(*_calibrating(params, value, sizes, t)))
     if params.on_cells:
         parts += [_mapping(params, value, sizes, workers), _training_on_cells(params, value, sizes)]
     shared = max(part.memory for part in parts)
@@ -184,6 +187,16 @@ def _training_on_cells(params: Params, value: Value, sizes: DataSizes) -> _Part:
         if held
     )
     return _Part(max(needed for needed, _ in needs.values()), 2 * weights, lines)
+
+
+def _calibrating(params: Params, value: Value, sizes: DataSizes, t: int) -> tuple[float, float, tuple[str, ...]]:
+    """Training on most of the rows, in memory: twice what is learned from, and the weights."""
+    most = params.map.n_cells(params.map_options, value) if params.on_cells else 0
+    cells = packed_bytes(sizes.rows_train, t, most) if params.on_cells else 0
+    rows = sizes.row_bytes * sizes.rows_train if any(LEARNERS[name].on == "rows" for name in params.learners) else 0.0
+    held = min(FIT_BYTES, max(cells, rows))
+    weights = 3 * t * most * 8 * sizes.outputs if params.on_cells else 0
+    return 2 * held + weights, 0.0, (f"calibration: learns from {size(held)} in a task",)
 
 
 def largest_value(params: Params, rows_train: int) -> Value:

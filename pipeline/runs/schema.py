@@ -93,33 +93,36 @@ def _of_test(task: type[LearningTask]) -> Schema:
 
 def _add_figures(parts: Schema, tasks: Iterable[type[LearningTask]]) -> None:
     """Add what a task's figure is called wherever it stands under its own name: searches, sweeps and curves."""
+    selection = parts["selection"]["properties"]
+    swept = selection["swept"]["additionalProperties"]["properties"]
     for task in tasks:
-        key, unit = task.figure.key, task.figure.schema
-        values = {"type": "array", "items": unit, "minItems": 1}
-        selection = parts["selection"]["properties"]
-        selection[key] = {
-            "description": "By learner on cells: cross-validated at each value of the map's parameter, with the best C "
-            "where it is searched.",
-            "type": "object",
-            "minProperties": 1,
-            "additionalProperties": values,
-        }
-        selection[f"{key}_by_C"] = {
-            "description": "By learner, by value of the map's parameter: cross-validated, at each C, as far as every "
-            "fold tried them.",
-            "type": "object",
-            "additionalProperties": {"type": "array", "items": values, "minItems": 1},
-        }
-        for searched in ("swept", "tuned"):
-            selection[searched]["additionalProperties"]["properties"][key] = values
-        swept = selection["swept"]["additionalProperties"]["properties"]
-        swept[f"{key}_by_C"] = {
-            "description": "By C, where it was searched: the best of a sweep with each.",
-            "type": "object",
-            "minProperties": 1,
-            "additionalProperties": unit,
-        }
-        parts["curve"]["properties"][key] = {"type": "array", "items": unit}
+        for by in ("", *task.criteria):
+            figure = task.figure_of(by)
+            key, unit = figure.key, figure.schema
+            values = {"type": "array", "items": unit, "minItems": 1}
+            selection[key] = {
+                "description": "By learner on cells: cross-validated at each value of the map's parameter, with the "
+                "best C where it is searched.",
+                "type": "object",
+                "minProperties": 1,
+                "additionalProperties": values,
+            }
+            selection[f"{key}_by_C"] = {
+                "description": "By learner, by value of the map's parameter: cross-validated, at each C, as far as "
+                "every fold tried them.",
+                "type": "object",
+                "additionalProperties": {"type": "array", "items": values, "minItems": 1},
+            }
+            selection["tuned"]["additionalProperties"]["properties"][key] = values
+            if figure == task.figure:
+                swept[key] = values
+                swept[f"{key}_by_C"] = {
+                    "description": "By C, where it was searched: the best of a sweep with each.",
+                    "type": "object",
+                    "minProperties": 1,
+                    "additionalProperties": unit,
+                }
+                parts["curve"]["properties"][key] = {"type": "array", "items": unit}
 
 
 def _of_task(task: type[LearningTask], of_data: list[str]) -> Schema:

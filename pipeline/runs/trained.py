@@ -84,6 +84,33 @@ class RunModel:
         found = self._decide(X)
         return found[:, 0] if found.shape[1] == 1 else found
 
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Probability of each class, in the order of :attr:`classes_`.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix, shape (n, n_features_in_)
+            As for :meth:`predict`.
+
+        Returns
+        -------
+        ndarray of float64, shape (n, classes)
+
+        Raises
+        ------
+        AttributeError
+            The run's decisions are no probabilities: it predicts no classes, or ran without ``--calibration``.
+        ValueError
+            As :meth:`predict`.
+        """
+        found = self.task.probabilities(self._decide(X))
+        if found is None:
+            raise AttributeError(
+                f"learner {self.learner} of this run has no probabilities; run flows.batch with --calibration platt or "
+                "isotonic, or --learner logistic"
+            )
+        return found
+
     def _decide(self, X: Any) -> np.ndarray:
         """Decision values, shape (n, K)."""
         rows, levels = self._rows(X)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +18,12 @@ from ikmap.rows import Rows, as_csr, as_rows
 from ikmap.tables import NUMBER, ColumnPlan, RawTable
 from ikmap.tables.raw import Levels
 from ikmap.tasks import LearningTask
+from ikmap.tasks.reading import LOG_ODDS, Reading, read_as
 from pipeline.datasets.spec import CSV_KEYS
 from pipeline.errors import Damaged, InputError
 from pipeline.rows.prepared import DATA, READ_BYTES, STREAM_DATA, Preparation, load_scaling
 from pipeline.rows.values import check_values, kernel_in
+from pipeline.stages.calibrate import READINGS
 from pipeline.storage.fitted import Fitted
 from pipeline.storage.models import MODELS, load_model
 from pipeline.storage.rundir import read_manifest_or_copy
@@ -56,6 +58,8 @@ class TrainedModel:
         Of the learner.
     table : TableAsked
         What the run was asked of its table.
+    reading : Reading or None
+        How decisions become probabilities, and by which threshold classes.
     """
 
     store: Store
@@ -69,13 +73,15 @@ class TrainedModel:
     loops: frozenset[str] = frozenset()
     options: Mapping[str, Any] = field(default_factory=dict)
     table: TableAsked = field(default_factory=TableAsked)
+    reading: Reading | None = None
 
     def preparation(self) -> Preparation:
-        """How values and labels become features and targets."""
+        """How values and labels become features and targets, and how decisions are read."""
         attributes = self.store.need(DATA)
         # A stream is stored as prepared, but for the scale: that is found last, by its initial rows.
         scale = (self.store.attributes(STREAM_DATA) or attributes)["preparation"]["scale"]
-        return Preparation.from_json({**attributes["preparation"], "scale": scale})
+        found = Preparation.from_json({**attributes["preparation"], "scale": scale})
+        return replace(found, task=found.task.read_by(self.reading))
 
     def columns(self) -> list[ColumnPlan] | None:
         """The columns of the training data, before they were encoded; None where they have no names and are numbers."""
@@ -158,8 +164,21 @@ def open_run(folder: str, learner: str | None = None) -> TrainedModel:
     return TrainedModel(
         store, learner, trained["content_hash"], fitted, data["label"], partitioner, again, csv,
         _loops(identity["params"], learner, fitted), identity["params"].get("methods", {}).get(learner, {}),
-        TableAsked.from_json(data.get("table", {})),
+        TableAsked.from_json(data.get("table", {})), _reading(store, identity["params"], stages, learner, again),
     )  # fmt: skip
+
+
+def _reading(
+    store: Store, params: Mapping[str, Any], stages: Mapping[str, Any], learner: str, again: str
+) -> Reading | None:
+    """How the decisions of a learner of a run are read; None: as they are."""
+    if f"calibrate:{learner}" in stages:
+        content_hash = stages[f"calibrate:{learner}"]["result"]["reading_hash"]
+        with needing_all_of(again):
+            return load_model(store, f"{READINGS}/{learner}", Reading, content_hash)
+    one = LEARNERS.get(learner)
+    options = None if one is None else one.Options.of_record(params.get("methods", {}).get(learner, {}))
+    return read_as(LOG_ODDS) if one is not None and one.log_odds(options) else None
 
 
 def _loops(params: Mapping[str, Any], learner: str, fitted: Fitted | None) -> frozenset[str]:

@@ -13,6 +13,7 @@ from pipeline.rows.prepared import PreparedRows
 from pipeline.rows.values import check_values, kernel_in
 from pipeline.running.dispatch import Task
 from pipeline.running.stage import Context, Record, Stage
+from pipeline.stages.calibrate import reading_of
 from pipeline.storage.arrays import read
 from pipeline.storage.fitted import Fitted
 from pipeline.storage.models import MODELS, load_model
@@ -22,8 +23,15 @@ TASK_BYTES = 16 << 20
 """Stored cells that a task predicts, or one shard: to predict them takes no longer than a task's way to a worker."""
 
 
-def evaluate(context: Context, learner: str, fitted: Fitted | None, content_hash: str) -> dict[str, Any]:
+def evaluate(
+    context: Context, learner: str, fitted: Fitted | None, content_hash: str, reading_hash: str | None = None
+) -> dict[str, Any]:
     """Predict the test rows, by their cells where the learner works on cells.
+
+    Parameters
+    ----------
+    reading_hash : str, optional
+        Of what the stage :mod:`~pipeline.stages.calibrate` has found out.
 
     Returns
     -------
@@ -31,7 +39,8 @@ def evaluate(context: Context, learner: str, fitted: Fitted | None, content_hash
         The figures of the task (:meth:`~ikmap.tasks.LearningTask.figures`).
     """
     store = context.store
-    task = context.params.judged(learner, PreparedRows(store, "test").preparation.task)
+    reading = reading_of(store, context.params, learner, reading_hash)
+    task = context.params.judged(learner, PreparedRows(store, "test").preparation.task).read_by(reading)
     n, step = _tasks_of(store, fitted)
     tasks = [
         Task(f"test-{start:09d}", (store, learner, fitted, content_hash, start, min(start + step, n), task))

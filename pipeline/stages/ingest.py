@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from typing import Any
@@ -18,6 +18,7 @@ from pipeline.errors import InputError
 from pipeline.params import Params
 from pipeline.readers import Piece, Source
 from pipeline.readers.base import RawRows, is_wide, other_columns
+from pipeline.rows.divided_by import Division
 from pipeline.rows.prepared import (
     DATA,
     SCALE,
@@ -31,6 +32,7 @@ from pipeline.rows.prepared import (
 )
 from pipeline.running.dispatch import Task
 from pipeline.running.stage import Context, Record, Stage
+from pipeline.stages.divide import divide_rows, divided_sides, division_of, kept_values
 from pipeline.stages.encode import fit_encoding
 from pipeline.storage.durable import write_text
 from pipeline.storage.store import Store
@@ -94,6 +96,9 @@ def ingest(context: Context, data: ResolvedDataset, *, every: bool = False) -> d
         divide=data.divide,
     )
     refuse_strangers([part["found"] for part in train_parts], preparation.task, train.url)
+    division = division_of(params)
+    if division is not None:
+        division.refuse(preparation.task, data.inliers)
 
     if test is not None:
         if train.column_names and test.column_names and train.column_names != test.column_names:
@@ -110,6 +115,12 @@ def ingest(context: Context, data: ResolvedDataset, *, every: bool = False) -> d
             "train": _side(train.url, train_parts, Side("all", rows)),
             "test": _side(test.url, test_parts, Side("all", test_rows)),
         }
+    elif division is not None:
+        of_parts = [(part["name"], int(part["rows"])) for part in train_parts]
+        n_train = data.split.train_rows(rows)
+        of = (context.store, division, of_parts, preparation.task, n_train)
+        (record,) = stage.run(divide_rows, [Task("divide", of)])
+        sides = divided_sides(train.url, train_parts, record)
     else:
         n_train = data.split.train_rows(rows)
         whole = Side(data.split.rule, rows, n_train, True, params.seed)
@@ -162,7 +173,7 @@ def ingest(context: Context, data: ResolvedDataset, *, every: bool = False) -> d
         **about_task(preparation.task),
         **left_out,
         **table,
-        test=data.test_rows,
+        test=data.test_rows if division is None or test is not None else division.test_rows,
         outputs=[DATA, *([ENCODING] if is_encoded else []), *([SCALE] if params.scale == "minmax" else [])],
     )
 
@@ -171,10 +182,11 @@ def _ingest_files(
     stage: Stage, files: Sequence[tuple[Source, str]], kind: type[LearningTask]
 ) -> dict[str, list[Record]]:
     """Read files side by side; return the parts of each."""
+    division = division_of(stage.context.params)
     tasks = [
         Task(
             f"{side}-{piece.index:05d}",
-            (stage.context.store, source, piece, f"{DATA}/{side}", kind),
+            (stage.context.store, source, piece, f"{DATA}/{side}", kind, division if side == "train" else None),
             large=is_wide(source),
         )
         for source, side in files
@@ -186,7 +198,14 @@ def _ingest_files(
     return parts
 
 
-def ingest_piece(store: Store, source: Source, piece: Piece, folder: str, kind: type[LearningTask]) -> Record:
+def ingest_piece(
+    store: Store,
+    source: Source,
+    piece: Piece,
+    folder: str,
+    kind: type[LearningTask],
+    division: Division | None = None,
+) -> Record:
     """Task: store each block of a piece as a part. Parts that an interrupted attempt completed are kept."""
     parts: list[Record] = []
     kept = 0
@@ -207,6 +226,7 @@ def ingest_piece(store: Store, source: Source, piece: Piece, folder: str, kind: 
             kind,
             partial(place, source, block),
             block.levels,
+            **kept_values(division, block, partial(place, source, block)),
         )
         written += size
         read += block.n_bytes
@@ -234,11 +254,13 @@ def store_block(
     kind: type[LearningTask],
     where: Callable[[int], str],
     levels: Levels | None = None,
+    beside: Mapping[str, np.ndarray] | None = None,
     **more: Any,
 ) -> tuple[Record, int]:
     """Store rows as they were found; return what is known of them, and the bytes written.
 
-    `where` says where one of them stands, from 0: file and line. `levels` are the words of a table's columns.
+    `where` says where one of them stands, from 0: file and line. `levels` are the words of a table's columns; `beside`
+    is stored with them.
 
     Raises
     ------
@@ -259,7 +281,7 @@ def store_block(
         "found": dict(found),
         **({} if levels is None else {"missing": int(np.isnan(X).sum())}),
     }
-    return part, write_part(store, name, X, labels, found, {"part": part, **more}, levels)
+    return part, write_part(store, name, X, labels, found, {"part": part, **more}, levels, beside)
 
 
 def _part_name(folder: str, piece: Piece, block: int) -> str:

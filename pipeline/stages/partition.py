@@ -17,6 +17,7 @@ from pipeline.params import Params
 from pipeline.rows.prepared import PreparedRows
 from pipeline.running.dispatch import Task
 from pipeline.running.stage import Context, Record, Stage
+from pipeline.stages.fit_parts import PARTS, fit_part, is_in_parts, join_parts, part_tasks, refuse_too_large
 from pipeline.storage.fitted import Fitted, label_of
 from pipeline.storage.models import save_model
 from pipeline.storage.store import Store
@@ -40,16 +41,34 @@ def partition(context: Context, values: Sequence[Value]) -> dict[str, Any]:
     for value in reversed(values):
         if refused := params.map.refused(params.map_options, value, n):
             raise InputError(refused)
-    stage = Stage(context, "partition", len(values))
-    n_threads = max(1, cores_of_a_host(context) // len(values))
-    parameter = params.map.parameter(params.map_options)
-    tasks = [Task(named(parameter, value), (context.store, params, value, n_threads)) for value in values]
-    found = zip(values, stage.run(fit, tasks), strict=True)
+    parameter, in_parts = params.map.parameter(params.map_options), is_in_parts(params, n)
+    if in_parts:
+        names = [f"partitions/{label_of(params.partitioner, parameter, value)}" for value in values]
+        parts = [
+            task
+            for name, value in zip(names, values, strict=True)
+            for task in part_tasks(context.store, params, name, value)
+        ]
+        stage = Stage(context, "partition", len(parts) + len(values))
+        stage.run(fit_part, parts)
+        tasks = [
+            Task(named(parameter, value), (context.store, params, name))
+            for name, value in zip(names, values, strict=True)
+        ]
+        found = zip(values, stage.run(join_parts, tasks), strict=True)
+    else:
+        stage = Stage(context, "partition", len(values))
+        n_threads = max(1, cores_of_a_host(context) // len(values))
+        tasks = [Task(named(parameter, value), (context.store, params, value, n_threads)) for value in values]
+        found = zip(values, stage.run(fit, tasks), strict=True)
     models = [
         Fitted(params.partitioner, parameter, value, record["most_cells"], record["content_hash"], record["t"])
         for value, record in found
     ]
-    return stage.finish(fitted=[asdict(model) for model in models])
+    result = stage.finish(fitted=[asdict(model) for model in models])
+    if in_parts:
+        context.store.delete(PARTS)
+    return result
 
 
 def cores_of_a_host(context: Context) -> int:
@@ -65,6 +84,8 @@ def fit(store: Store, params: Params, value: Value, n_threads: int = 1) -> Recor
     train = PreparedRows(store, "train")
     seen = _Seen(train)
     sample = replace(train.sample(params.seed), take=seen.take)
+    if params.map.in_parts(params.map_options):
+        refuse_too_large(params, value, train.read(0, train.n_rows).rows)
     model = params.map.fit(params.map_options, value, sample, n_threads)
     label = label_of(params.partitioner, params.map.parameter(params.map_options), value)
     content_hash = save_model(store, f"partitions/{label}", model, offsets=model.offsets.tolist())

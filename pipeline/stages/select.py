@@ -16,11 +16,13 @@ from pipeline.params import Params
 from pipeline.rows.prepared import PreparedRows
 from pipeline.running.dispatch import Task
 from pipeline.running.stage import Context, Record, Stage
+from pipeline.stages.fit_parts import is_in_parts
 from pipeline.stages.select_cells import cell_learners, cell_values, groups_of, score_cells
 from pipeline.stages.select_costs import Costs
 from pipeline.stages.select_race import Entrant, listed
-from pipeline.stages.select_rows import score_rows, searches_of_rows, unpacked_rows
-from pipeline.stages.select_sweeps import found_by_sweeps, limit_of, sweep_cells, sweeping_learners
+from pipeline.stages.select_rows import judge_of, rows_to_search, score_rows, searches_of_rows, unpacked_rows
+from pipeline.stages.select_sweeps import found_by_sweeps, limit_of, refuse_criterion, sweep_cells, sweeping_learners
+from pipeline.stages.sweep_stored import forget, prepare
 from pipeline.storage.store import Store
 
 ROUNDS = ((0,), (1, 2), (3, 4))
@@ -57,6 +59,7 @@ def select(context: Context) -> dict[str, Any]:
     """
     params = context.params
     rows = PreparedRows(context.store, "train")
+    refuse_criterion(params, rows.preparation.task)
     n = rows.n_rows
     used = min(n, params.cv_rows)
     wanted = searches(params)
@@ -65,7 +68,11 @@ def select(context: Context) -> dict[str, Any]:
         context.events.message(f"{' and '.join(wanted)} {verb} chosen on {used:,} of {n:,} training rows (--cv-rows)")
     search = Search(Stage(context, "select", None, used), used, rows)
     search.run()
-    return search.stage.finish(rows=used, folds=FOLDS, search=params.search, **search.found())
+    by = {} if params.select_by == "auto" else {"by": search.judge.figure.key}
+    found = search.stage.finish(rows=used, folds=FOLDS, search=params.search, **by, **search.found())
+    if search.swept:
+        forget(context.store)
+    return found
 
 
 @dataclass(frozen=True)
@@ -127,7 +134,9 @@ class Search:
         self.stage, self.used, self.task = stage, used, rows.preparation.task
         self.params = params = stage.context.params
         self.sample, task = rows.sample(params.seed), self.task
-        psis, Cs = cell_values(params, self.sample, used), values_of_C(len(task.classes))
+        self.judge = judge_of(params, task)
+        self.fitting = rows_to_search(rows, params, used)
+        psis, Cs = cell_values(params, self.sample, self.fitting), values_of_C(len(task.classes))
         on_cells = cell_learners(params)
         has_C = {name for name in on_cells if LEARNERS[name].searches_C(params.of(name))}
         sweeping = sweeping_learners(params)
@@ -136,12 +145,14 @@ class Search:
             for name in sweeping
             for C in (Cs if LEARNERS[name].searches_C(params.of(name)) else (None,))
         }
-        self.limit = limit_of(params, self.sample, used) if self.swept else 0
+        self.limit = limit_of(params, self.sample, self.fitting) if self.swept else 0
         self.parameter = params.map.parameter(params.map_options) if on_cells or self.swept else ""
-        self.cells = {name: Entrant(name, self.parameter, psis, task, Cs if name in has_C else ()) for name in on_cells}
+        self.cells = {
+            name: Entrant(name, self.parameter, psis, self.judge, Cs if name in has_C else ()) for name in on_cells
+        }
         self.rows = {
-            name: Entrant(name, search.parameter, list(search.values), task)
-            for name, search in searches_of_rows(params, used).items()
+            name: Entrant(name, search.parameter, list(search.values), self.judge)
+            for name, search in searches_of_rows(params, self.fitting).items()
         }
         self.entrants = {**self.cells, **self.rows}
         self.running = list(self.entrants.values())
@@ -167,7 +178,7 @@ class Search:
         chosen = dict.fromkeys(entrant.chosen()[0] for entrant in entrants)
         asked = None
         if entrants:
-            asked = params.map.refined(params.map_options, list(chosen), self.used, self.races, self.sample)
+            asked = params.map.refined(params.map_options, list(chosen), self.fitting, self.races, self.sample)
         if asked is None:
             return False
         self.races, self.running = self.races + 1, entrants
@@ -182,6 +193,8 @@ class Search:
         for number, these in enumerate(rounds):
             # Sweeps first: they are long, and no round waits for what they find.
             first = not number and not self.races
+            if first and self.swept and is_in_parts(self.params, self.used):
+                prepare(self.stage, self.limit, self.used)
             sweeps = [Unit(SWEEP, 0, {key: {key[0]: 1}}, limit=self.limit) for key in self.swept] if first else []
             units = [*sweeps, *(unit for fold in these for unit in self._units(fold))]
             tasks = [unit.task(self.stage.context.store, self.params, self.used) for unit in units]
@@ -356,14 +369,14 @@ class Search:
         return found
 
     def _found_on_cells(self) -> dict[str, Any]:
-        params, entrants, key = self.params, self.cells.values(), self.task.figure.key
+        params, entrants, key = self.params, self.cells.values(), self.judge.figure.key
         psis = [psi for psi in next(iter(entrants)).values if any(psi in entrant.tried for entrant in entrants)]
         by_C = {entrant.name: [entrant.figures(psi) for psi in psis] for entrant in entrants}
         best = {entrant.name: entrant.chosen() for entrant in entrants}
         given = params.map.given(params.map_options)
         of = {name: psi if given is None else given for name, (psi, _) in best.items()}
         same = {name: params.compared_as(name) for name in params.learners}
-        best_of = max if self.task.figure.higher_is_better else min
+        best_of = max if self.judge.figure.higher_is_better else min
         found: dict[str, Any] = {
             "parameter": self.parameter,
             self.parameter: psis,
@@ -383,7 +396,7 @@ class Search:
         return {
             "parameter": entrant.parameter,
             "values": entrant.tried,
-            self.task.figure.key: [entrant.figures(value)[0] for value in entrant.tried],
+            self.judge.figure.key: [entrant.figures(value)[0] for value in entrant.tried],
             "folds_tried": [len(entrant.scores.folds(value)) for value in entrant.tried],
             "chosen": entrant.chosen()[0],
         }

@@ -11,25 +11,24 @@ from typing import Any
 import numpy as np
 
 from ikmap.cells import Cells
-from ikmap.learners.dual.linear_svm import fit_linear_svm, svm_model
+from ikmap.learners.dual.linear_svm import svm_model
 from ikmap.learners.dual.linear_svm_path import fit_linear_svm_path
 from ikmap.learners.rows import Block
 from ikmap.methods import LEARNERS, RoundsLearner, Sample, StreamLearner, Training, WholeLearner
 from ikmap.methods.map import Value
 from ikmap.methods.search import size_of
-from ikmap.model_selection import Learner, Predictor, folds, score_fold, values_of_C
+from ikmap.model_selection import Learner, Predictor, score_fold, values_of_C
 from ikmap.rows import nbytes_of
-from ikmap.seeds import generator
 from ikmap.tasks import LearningTask
 from pipeline.params import Params
 from pipeline.rows.row_weights import weigher
 from pipeline.running.foreign import checked_path
 from pipeline.running.stage import Record
-from pipeline.stages.select_rows import cv_sample, fit_fold, packed_rows, predictor, some_of
+from pipeline.stages.select_rows import cv_folds, cv_sample, fit_fold, judge_of, packed_rows, predictor, some_of
 from pipeline.stages.select_sweeps import sweeps
 from pipeline.storage.store import Store
+from pipeline.training.in_memory import dual_model, stream_model
 from pipeline.training.train_batch import svm_params
-from pipeline.training.train_online import PASS_STREAM
 
 PATH_TOL = 1e-2
 """Duality gap that suffices to compare values of C: accuracy no longer moves where the objective is that close."""
@@ -87,13 +86,15 @@ def score_cells(
 ) -> Record:
     """Task: one fold of learners on cells; `wanted` has for each psi the learners, with how many C to try."""
     task, X, y = cv_sample(store, params, n_rows)
-    fit, held_out = folds(n_rows, params.seed)[fold]
+    fit, held_out = cv_folds(store, params, n_rows)[fold]
     learners: dict[float, dict[str, Learner]] = {
         psi: {name: _learner(name, params, task, n_Cs) for name, n_Cs in of.items()} for psi, of in wanted.items()
     }
     inside = X[fit]
     path = params.map.path(params.map_options, list(learners), params.seed, inside, [inside, X[held_out]])
-    found = score_fold(checked_path(path, params.partitioner), y[fit], y[held_out], learners, task.row_scores)
+    found = score_fold(
+        checked_path(path, params.partitioner), y[fit], y[held_out], learners, judge_of(params, task).row_scores
+    )
     read = nbytes_of(X)
     scores = [
         [name, psi, [packed_rows(rows) for rows in path]] for name, of in found.items() for psi, path in of.items()
@@ -105,24 +106,13 @@ def _learner(name: str, params: Params, task: LearningTask, n_Cs: int) -> Learne
     """The learner of the run, on rows in memory."""
     learner, classes, weigh = LEARNERS[name], task.classes, weigher(params, name, task)
     task = params.judged(name, task)
+    judge = judge_of(params, task)
 
     def stream(cells: Cells, y: np.ndarray) -> Predictor:
-        assert isinstance(learner, StreamLearner)
-        of = len(cells), cells.n_partitions, task, cells.__getitem__, params.seed, cells.offsets
-        sample = Sample(*of, reaches_all=params.map.reaches_all)
-        state = learner.start(params.of(name), None, sample)
-        order = np.arange(y.size)
-        if params.order == "shuffled":
-            order = generator(params.seed, PASS_STREAM, 0).permutation(y.size)
-        state.partial_fit(cells[order], y[order])
-        return predictor(task, state.model(classes))
+        return predictor(judge, stream_model(params, name, None, task, Block(cells, y)))
 
     def batch(cells: Cells, y: np.ndarray) -> Predictor:
-        asked = svm_params(params, name)
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message="duality gap")  # ConvergenceWarning: slow to import
-            fit = fit_linear_svm([Block(cells, y, weigh(y))], len(classes), asked)
-        return predictor(task, svm_model(fit, classes, asked, divisor=math.sqrt(cells.n_partitions)))
+        return predictor(judge, dual_model(params, name, task, Block(cells, y, weigh(y)), 1))
 
     def path(cells: Cells, y: np.ndarray) -> Iterator[Predictor]:
         # From the smallest C on, whichever are still of interest: each solution depends on where it started.
@@ -132,19 +122,19 @@ def _learner(name: str, params: Params, task: LearningTask, n_Cs: int) -> Learne
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="duality gap")
             for fit in fit_linear_svm_path([Block(cells, y, weigh(y))], len(classes), asked, Cs):
-                yield predictor(task, svm_model(fit, classes, asked, divisor=math.sqrt(cells.n_partitions)))
+                yield predictor(judge, svm_model(fit, classes, asked, divisor=math.sqrt(cells.n_partitions)))
                 del fit  # Nobody needs the weights of two C at a time.
 
     def whole(cells: Cells, y: np.ndarray) -> Predictor:
         assert isinstance(learner, WholeLearner)
         some = some_of(np.arange(y.size), learner.compared_on)
-        return fit_fold(learner, params, None, task, Block(cells[some], y[some]))
+        return fit_fold(learner, params, None, (task, judge), Block(cells[some], y[some]))
 
     def rounds(cells: Cells, y: np.ndarray) -> Iterator[Predictor]:
         assert isinstance(learner, RoundsLearner)
         training = Training(Block(cells, y, weigh(y)), classes, params.seed, task=task)
         for model in learner.path(params.of(name), training, values_of_C(len(classes))[:n_Cs]):
-            yield predictor(task, model)
+            yield predictor(judge, model)
 
     if isinstance(learner, RoundsLearner) and learner.searches_C(params.of(name)):
         return rounds

@@ -10,7 +10,7 @@ import numpy as np
 
 from ikmap.methods.search import numbers_of, shown
 from ikmap.racing import Candidate, Scores, best, standings, survivors
-from ikmap.tasks import LearningTask
+from ikmap.tasks.figure import Judge
 
 
 @dataclass
@@ -26,7 +26,8 @@ class Entrant:
         All that there are to try, ascending.
     Cs : tuple of float
         Values of C to try at each, ascending; empty where C is not searched.
-    task : LearningTask
+    judge : Judge
+        What they are compared by.
     scores : Scores
     left : dict
         Values that are still in the race, and how many C are to be tried at each: a path to a C begins at the smallest.
@@ -41,7 +42,7 @@ class Entrant:
     name: str
     parameter: str
     values: list[Any]
-    task: LearningTask
+    judge: Judge
     Cs: tuple[float, ...] = ()
     scores: Scores = field(default_factory=Scores)
     left: dict[Any, int] = field(default_factory=dict)
@@ -115,11 +116,11 @@ class Entrant:
         right = self.right
         candidate = best(right)
         rows = right[candidate]
-        figure, half = self._figure(rows), self.task.spread(rows)
+        figure, half = self._figure(rows), self.judge.spread(rows)
         return f"{describe(self._named(candidate))}: {figure:.4f} +- {half:.4f} for {self.name}"
 
     def _figure(self, rows: np.ndarray) -> float:
-        return float(self.task.score(rows.sum(), rows.size))
+        return float(self.judge.score(rows.sum(), rows.size))
 
     def _named(self, candidate: Candidate) -> dict[str, Any]:
         value, place = candidate

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import zlib
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -12,11 +13,13 @@ import numpy as np
 from ikmap.learners.rows import Block
 from ikmap.learners.rows import n_rows as count_rows
 from ikmap.methods import LEARNERS, Sample, Search, Training, WholeLearner, stream_learner
-from ikmap.model_selection import folds
+from ikmap.model_selection import FOLDS, folds
 from ikmap.rows import Rows, nbytes_of
 from ikmap.seeds import generator
 from ikmap.tasks import LearningTask
+from ikmap.tasks.figure import Judge
 from pipeline.params import Params
+from pipeline.rows.folds import folds_of
 from pipeline.rows.prepared import PreparedRows
 from pipeline.rows.row_weights import weigher
 from pipeline.running.stage import Record
@@ -34,21 +37,65 @@ def searches_of_rows(params: Params, n_rows: int) -> dict[str, Search]:
     return {name: search for name, search in found.items() if search is not None}
 
 
+def swept_rows(train: PreparedRows, params: Params, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
+    """Ascending numbers of the training rows that a sweep over so many learns from, and of those it is scored on."""
+    if params.split_by is None:
+        return _swept_rows(train.n_rows, n_rows, params.seed)
+    rows = cv_rows(train, params, n_rows)
+    fit, held_out = folds_of(train, rows, params)[0]
+    return rows[fit], rows[held_out]
+
+
+@lru_cache(maxsize=2)
+def _swept_rows(n_train: int, n_rows: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    rows = cv_numbers(n_train, n_rows, seed)
+    fit, held_out = folds(n_rows, seed)[0]
+    return rows[fit], rows[held_out]
+
+
+def cv_numbers(n_train: int, n_rows: int, seed: int) -> np.ndarray:
+    """Ascending numbers of the training rows that cross-validation on so many looks at: all, or a seeded sample."""
+    if n_rows >= n_train:
+        return np.arange(n_train)
+    return np.sort(generator(seed, STREAM).choice(n_train, n_rows, replace=False, shuffle=False))
+
+
 def cv_sample(store: Store, params: Params, n_rows: int) -> tuple[LearningTask, Rows, np.ndarray]:
     """The task, and the rows that cross-validation looks at: all, or a seeded sample in the order of the file."""
     train = PreparedRows(store, "train")
-    rows = np.arange(train.n_rows)
-    if n_rows < train.n_rows:
-        drawn = generator(params.seed, STREAM).choice(train.n_rows, n_rows, replace=False, shuffle=False)
-        rows = np.sort(drawn)
-    block: Any = train.take(rows)
+    block: Any = train.take(cv_rows(train, params, n_rows))
     return train.preparation.task, block.rows, block.y
+
+
+def cv_rows(train: PreparedRows, params: Params, n_rows: int) -> np.ndarray:
+    """Numbers of the training rows that cross-validation looks at, ascending."""
+    return cv_numbers(train.n_rows, n_rows, params.seed)
+
+
+def cv_folds(store: Store, params: Params, n_rows: int) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Which of these rows each fold learns from and which it holds out."""
+    train = PreparedRows(store, "train")
+    return folds_of(train, cv_rows(train, params, n_rows), params)
+
+
+def rows_to_search(train: PreparedRows, params: Params, n_rows: int) -> int:
+    """Of how many rows a search is to try what fits: where folds learn from fewer rows than usual, of fewer."""
+    if params.split_by is None:
+        return n_rows
+    smallest = min(fit.size for fit, _ in folds_of(train, cv_rows(train, params, n_rows), params))
+    return max(2, min(n_rows, smallest * FOLDS // (FOLDS - 1)))
+
+
+def judge_of(params: Params, task: LearningTask) -> Judge:
+    """What the search goes by."""
+    return task.judge("" if params.select_by == "auto" else params.select_by)
 
 
 def score_rows(store: Store, params: Params, name: str, values: Sequence[Any], fold: int, n_rows: int) -> Record:
     """Task: how well each held-out row of one fold is predicted with each of some values that share what takes long."""
     task, X, y = cv_sample(store, params, n_rows)
-    fit, held_out = folds(n_rows, params.seed)[fold]
+    fit, held_out = cv_folds(store, params, n_rows)[fold]
+    judge = judge_of(params, task)
     learner, options = LEARNERS[name], params.of(name)
     if isinstance(learner, WholeLearner):
         fit = some_of(fit, learner.compared_on)
@@ -61,39 +108,48 @@ def score_rows(store: Store, params: Params, name: str, values: Sequence[Any], f
     scores = []
     for value in values:
         if isinstance(learner, WholeLearner):
-            predict = fit_fold(learner, params, value, task, Block(inside, y[fit]), options)
+            predict = fit_fold(learner, params, value, (task, judge), Block(inside, y[fit]), options)
         else:
             sample = Sample(fit.size, inside.shape[1], task, inside.__getitem__, params.seed)
             state = stream_learner(name).start(options, value, sample)
             state.partial_fit(inside[order], y[fit][order])
-            predict = predictor(task, state.model(task.classes))
-        scores.append([name, value, [packed_rows(task.row_scores(y[held_out], predict(outside)))]])
+            predict = predictor(judge, state.model(task.classes))
+        scores.append([name, value, [packed_rows(judge.row_scores(y[held_out], predict(outside)))]])
     return {"bytes_read": nbytes_of(X), "held_out": int(held_out.size), "scores": scores}
 
 
 def fit_fold(
-    learner: WholeLearner, params: Params, value: Any, task: LearningTask, block: Block, options: Any = None
+    learner: WholeLearner,
+    params: Params,
+    value: Any,
+    judged: tuple[LearningTask, Judge],
+    block: Block,
+    options: Any = None,
 ) -> Callable[[Any], np.ndarray]:
     """Fit a predictor to compare candidates with; it works even if some classes are not among the rows.
 
     Parameters
     ----------
+    judged : pair of task and judge
+        What is learned, and what the search goes by.
     options : optional
         In place of those of the run.
     """
-    small, targets, ours = task.narrowed(block.y)
-    constant = small.constant
+    task, judge = judged
+    small, targets, _ = task.narrowed(block.y)
+    judging, _, ours = judge.narrowed(block.y)
+    constant = judging.constant
     if constant is not None:
-        return lambda tested: np.repeat(ours(constant), count_rows(tested))
+        return lambda tested: np.repeat(ours(constant), count_rows(tested), axis=0)
     weighed = block._replace(y=targets, sample_weight=weigher(params, learner.name, task)(block.y))
     training = Training(weighed, small.classes, params.seed, value, task=small)
     model, _ = learner.fit(options or params.of(learner.name), training)
-    return lambda tested: ours(small.predict(model.decision_function(tested)))
+    return lambda tested: ours(judging.predict(model.decision_function(tested)))
 
 
-def predictor(task: LearningTask, model: Any) -> Callable[[Any], np.ndarray]:
-    """What a model predicts of rows."""
-    return lambda tested: task.predict(model.decision_function(tested))
+def predictor(judge: Judge, model: Any) -> Callable[[Any], np.ndarray]:
+    """What a model says of rows, to be judged: predictions, mostly."""
+    return lambda tested: judge.predict(model.decision_function(tested))
 
 
 def some_of(rows: np.ndarray, at_most: int | None) -> np.ndarray:

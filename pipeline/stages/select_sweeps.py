@@ -10,7 +10,6 @@ import numpy as np
 from ikmap.learners.rows import Block
 from ikmap.methods import LEARNERS, Sample, Swept, Training
 from ikmap.methods.map import Value
-from ikmap.model_selection import folds
 from ikmap.rows import nbytes_of
 from ikmap.tasks import LearningTask
 from ikmap.tasks.task import Figure
@@ -18,7 +17,9 @@ from pipeline.errors import InputError
 from pipeline.params import Params
 from pipeline.rows.row_weights import weigher
 from pipeline.running.stage import Record
-from pipeline.stages.select_rows import cv_sample
+from pipeline.stages.fit_parts import is_in_parts
+from pipeline.stages.select_rows import cv_folds, cv_sample
+from pipeline.stages.sweep_stored import stored_sweep
 from pipeline.storage.store import Store
 
 POINTS = 200
@@ -35,6 +36,26 @@ def sweeping_learners(params: Params) -> tuple[str, ...]:
 def sweeps(params: Params, name: str) -> bool:
     """Whether a learner on cells sweeps, if its map's option is to be chosen."""
     return params.map.sweeps(params.map_options) and LEARNERS[name].sweeps(params.of(name))
+
+
+def refuse_criterion(params: Params, task: LearningTask) -> None:
+    """Refuse a criterion that the task has not, or that a sweep cannot go by.
+
+    Raises
+    ------
+    InputError
+    """
+    by = params.select_by
+    if by in ("auto", task.figure.key):
+        return
+    if by not in task.criteria:
+        known = ", ".join((task.figure.key, *task.criteria))
+        raise InputError(f"--select-by {by}: found --task {task.name}, expected one of {known}")
+    if sweeping := sweeping_learners(params):
+        raise InputError(
+            f"--select-by {by}: found learners that sweep ({', '.join(sweeping)}), which go by {task.figure.words}; "
+            "give the map's option a value"
+        )
 
 
 def limit_of(params: Params, sample: Sample, n_rows: int) -> Value:
@@ -54,18 +75,23 @@ def sweep_cells(store: Store, params: Params, name: str, C: float | None, limit:
     limit : int or float
         Of :func:`limit_of`.
     """
-    task, X, y = cv_sample(store, params, n_rows)
-    fit, held_out = folds(n_rows, params.seed)[0]
-    inside, outside = X[fit], X[held_out]
-    sets, splits = params.map.events(params.map_options, limit, params.seed, inside, [inside, outside])
-    weight = weigher(params, name, task)(y[fit])
-    training = Training(Block(sets[0], y[fit], weight), task.classes, params.seed, task=task)
+    read = 0
+    if is_in_parts(params, n_rows):
+        training, held_out, splits = stored_sweep(store, params, name, n_rows)
+    else:
+        task, X, y = cv_sample(store, params, n_rows)
+        fit, left_out = cv_folds(store, params, n_rows)[0]
+        inside, outside = X[fit], X[left_out]
+        sets, splits = params.map.events(params.map_options, limit, params.seed, inside, [inside, outside])
+        weight = weigher(params, name, task)(y[fit])
+        training = Training(Block(sets[0], y[fit], weight), task.classes, params.seed, task=task)
+        held_out, read = Block(sets[1], y[left_out]), nbytes_of(X)
     options = params.of(name) if C is None else params.of(name).replace(C=C)
-    curve = LEARNERS[name].sweep(options, training, Block(sets[1], y[held_out]), splits)
-    read = nbytes_of(X)
-    found = best_of_sweep(curve, task, held_out.size, name)
+    curve = LEARNERS[name].sweep(options, training, held_out, splits)
+    assert training.task is not None
+    found = best_of_sweep(curve, training.task, held_out.y.size, name)
     found = {"parameter": params.map.parameter(params.map_options), **found}
-    return {"bytes_read": int(read), "held_out": int(held_out.size), "scores": [], "swept": found}
+    return {"bytes_read": int(read), "held_out": int(held_out.y.size), "scores": [], "swept": found}
 
 
 def best_of_sweep(curve: Iterable[Swept], task: LearningTask, n_rows: int, name: str) -> dict[str, Any]:

@@ -3,27 +3,28 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from threading import Condition, Thread
 from typing import Any, Self
 
 import numpy as np
-import scipy.sparse as sp
 
-from ikmap.rows import Rows
-from ikmap.tasks import BadLabel, LearningTask, plain_label
+from ikmap.tasks import LearningTask
 from pipeline.errors import InputError
 from pipeline.readers.base import other_columns
 from pipeline.readers.feed import Arrival, Feed
-from pipeline.rows.prepared import STREAM_DATA, Preparation, PreparedRows
-from pipeline.rows.stream_data import chunk_name
+from pipeline.rows.prepared import LATE, STREAM_DATA, Preparation, PreparedRows
+from pipeline.rows.stream_data import LABELS_AT_END, chunk_name
 from pipeline.running.side_by_side import stop_when_told
 from pipeline.running.stage import Record
 from pipeline.stages.ingest import store_block
 from pipeline.stages.shuffle import chunk_rows_of
 from pipeline.storage.store import Store
+from pipeline.streams.arrived import check, joined, place
+from pipeline.streams.late_labels import LateLabels, stored
 
 AHEAD = 8
 """Chunks that are taken in before the slowest learner needs them; then the source is not read."""
@@ -49,6 +50,8 @@ class Intake:
     kind : type of LearningTask
     say : callable
         Told, in one line, what the user should know.
+    late : LateLabels, optional
+        Labels that come after their rows; labels that rows bring are not looked at then.
 
     Attributes
     ----------
@@ -61,12 +64,18 @@ class Intake:
     """
 
     def __init__(
-        self, store: Store, feed: Feed, block_rows: int, kind: type[LearningTask], say: Callable[[str], None]
+        self,
+        store: Store,
+        feed: Feed,
+        block_rows: int,
+        kind: type[LearningTask],
+        say: Callable[[str], None],
+        late: LateLabels | None = None,
     ) -> None:
         self.store, self.feed, self.block_rows, self.kind = store, feed, block_rows, kind
         self.chunks = self.rows = self.nnz = self.promised = 0
         self.ended = False
-        self._say = say
+        self._say, self.late = say, late
         self._items: Iterator[Arrival | None] | None = None
         self._exhausted = False
         self._waiting: deque[Arrival] = deque()
@@ -108,7 +117,9 @@ class Intake:
             if self._n_waiting < size:
                 found = n - left + self._n_waiting
                 raise InputError(f"{self.feed.url}: found {found} rows, expected more than --initial {n}")
-            parts.append(self._store(initial_name(len(parts)), self._take(size), {}))
+            given = None if self.late is None else self.late.of_initial(n - left, size)
+            more = {} if self.late is None else {"late": self.late.as_json()}
+            parts.append(self._store(initial_name(len(parts)), self._take(size), more, labels=given))
             left -= size
             size = min(left, size)
         return parts
@@ -127,7 +138,7 @@ class Intake:
         self.ended, self._stopping, self._error = False, False, None
         initial = {part["name"] for part in self.store.need(STREAM_DATA)["sides"]["train"]["parts"]}
         taken: dict[str, int] = {}
-        stored: list[str] = []
+        there: list[str] = []
         for name in self._names():
             if name not in initial and self.chunks >= self.promised:
                 if not self.store.is_whole(name):
@@ -139,15 +150,22 @@ class Intake:
                 taken[origin] = taken.get(origin, 0) + rows
             if "first" in attributes:
                 self._count(attributes["part"])
-            stored.append(name)
+            there.append(name)
+        if self.late is not None:
+            of_chunks = there[len(initial) :]
+            self.late.go_on(
+                self.store.need(there[-1])["late"],
+                [self.store.read_group(name)[1][f"{LATE}places"] for name in of_chunks],
+            )
         if self.rows % self.block_rows:  # a short block is the last one
-            self.ended = True
+            self._end()
             return
+        self.store.delete(LABELS_AT_END)  # as more rows may come
         again = self._items is None
         if again:
             self._items = self.feed.arrivals(taken)
         if again and self.feed.replays:
-            self._replayed, self._n_replayed = deque(stored), sum(taken.values())
+            self._replayed, self._n_replayed = deque(there), sum(taken.values())
         self._thread = Thread(target=self._work, name="intake", daemon=True)
         self._thread.start()
 
@@ -202,9 +220,25 @@ class Intake:
                     return
                 if self._n_waiting:
                     self._append(self._n_waiting, preparation)
-            self.ended = True
+            if not self._stopping:
+                self._end()
         except BaseException as error:
             self._error = error
+
+    def _end(self) -> None:
+        """No more rows will come: take in the labels that are there by now."""
+        if self.late is not None and self.store.attributes(LABELS_AT_END) is None:
+            task = PreparedRows(self.store, "train").preparation.task
+            batch = self.late.take(self.rows, 0, self.block_rows, last=True)
+            arrays, about = stored(batch, task, self.late.url)
+            self.store.write_group(LABELS_AT_END, arrays, {**about, "late": self.late.as_json()})
+        elif self.late is not None:
+            self.late.go_on(self.store.need(LABELS_AT_END)["late"], [])
+        self.ended = True
+
+    def about(self) -> dict[str, Any]:
+        """What is to be said of how rows and labels came."""
+        return {} if self.late is None else self.late.about(self.rows)
 
     def _hungry(self) -> bool:
         """Whether all learners wait for rows."""
@@ -244,7 +278,9 @@ class Intake:
     def _same(self, name: str, rows: Sequence[Arrival]) -> bool:
         X, y = joined(rows)
         attributes, arrays = self.store.read_group(name)
-        labels, about = self.kind.store(y, X.shape[0])
+        # Which labels came, and when, is stored: they are not asked for again.
+        labels, about = (arrays["labels"], attributes["found"]) if self.late else self.kind.store(y, X.shape[0])
+        arrays = {key: array for key, array in arrays.items() if not key.startswith(LATE)}
         found = {"labels": labels, "values": X} if isinstance(X, np.ndarray) else {
             "labels": labels, "values": X.data, "indices": X.indices, "indptr": X.indptr
         }  # fmt: skip
@@ -266,6 +302,8 @@ class Intake:
             return 0
         if item is None:
             return 0
+        if self.late is not None and item.y is not None:
+            item = replace(item, y=None)
         self._waiting.append(item)
         self._n_waiting += item.rows
         return item.rows
@@ -291,90 +329,36 @@ class Intake:
             raise InputError(other_columns(rows[0].url, self.feed.column_names, names))
         for arrival in rows:
             check(arrival, preparation)
-        self._count(self._store(chunk_name(self.chunks), rows, {"rows": n, "first": self.rows}))
+        more: dict[str, Any] = {"rows": n, "first": self.rows}
+        arrays: dict[str, np.ndarray] = {}
+        if self.late is not None:
+            arrays, about = stored(self.late.take(self.rows, n, self.block_rows), preparation.task, self.late.url)
+            more |= {**about, "late": self.late.as_json()}
+        # Rows without labels are stored with something in their place, which nobody looks at.
+        labels = None if self.late is None else np.zeros(n)
+        self._count(self._store(chunk_name(self.chunks), rows, more, labels=labels, beside=arrays))
 
     def _count(self, part: Record) -> None:
         self.rows += part["rows"]
         self.nnz += part["nnz"]
         self.chunks += 1
 
-    def _store(self, name: str, rows: Sequence[Arrival], more: dict[str, Any]) -> Record:
+    def _store(
+        self,
+        name: str,
+        rows: Sequence[Arrival],
+        more: dict[str, Any],
+        *,
+        labels: np.ndarray | None = None,
+        beside: Mapping[str, np.ndarray] | None = None,
+    ) -> Record:
         X, y = joined(rows)
+        y = y if labels is None else labels
         origins: dict[str, int] = {}
         for arrival in rows:
             origins[arrival.origin] = origins.get(arrival.origin, 0) + arrival.rows
         more = {**more, "from": list(origins.items())}
-        part, written = store_block(self.store, name, X, y, rows[0].url, self.kind, partial(place, rows), **more)
+        part, written = store_block(
+            self.store, name, X, y, rows[0].url, self.kind, partial(place, rows), beside=beside, **more
+        )
         return {**part, "bytes_written": written}
-
-
-def place(arrivals: Sequence[Arrival], row: int) -> str:
-    """Source of a row, and its number there."""
-    for arrival in arrivals:
-        if row < arrival.rows:
-            break
-        row -= arrival.rows
-    return f"{arrival.url}: row {arrival.first_row + row}"
-
-
-def joined(arrivals: Sequence[Arrival]) -> tuple[Rows, np.ndarray | None]:
-    """Rows and labels of all; sparse rows as wide as their largest index.
-
-    Raises
-    ------
-    InputError
-        Labels are numbers in some rows and text in others.
-    """
-    for arrival in arrivals[1:]:
-        if arrival.y is None or arrivals[0].y is None:
-            continue
-        if arrival.y.dtype != arrivals[0].y.dtype:
-            found, expected = ("text", "numbers") if arrival.y.dtype == object else ("numbers", "text")
-            raise InputError(
-                f"{arrival.url}: row {arrival.first_row}: found {found} as labels, expected {expected} as in the rows "
-                "before"
-            )
-    labels = [arrival.y for arrival in arrivals if arrival.y is not None]
-    # The columns of all rows are the same: either all have a label or none has.
-    y = np.concatenate(labels) if labels else None
-    parts: list[Any] = [arrival.X for arrival in arrivals]
-    if isinstance(parts[0], np.ndarray):
-        return (parts[0] if len(parts) == 1 else np.concatenate(parts)), y
-    shape = max(_width(X) for X in parts)
-    parts = [sp.csr_array((X.data, X.indices, X.indptr), shape=(X.shape[0], shape)) for X in parts]
-    return (parts[0] if len(parts) == 1 else sp.csr_array(sp.vstack(parts, format="csr"))), y
-
-
-def _width(X: Any) -> int:
-    return int(X.indices.max(initial=-1)) + 1
-
-
-def check(arrival: Arrival, preparation: Preparation) -> None:
-    """Refuse rows that do not suit the initial rows.
-
-    Raises
-    ------
-    InputError
-        Naming the first row with an unknown label, or an index that is too large.
-    """
-    X: Any = arrival.X
-    if not isinstance(X, np.ndarray) and _width(X) > preparation.n_columns:
-        at = int(np.flatnonzero(X.indices >= preparation.n_columns)[0])
-        row = int(np.searchsorted(X.indptr, at, side="right")) - 1
-        raise InputError(
-            f"{arrival.url}: row {arrival.first_row + row}: found index {X.indices[at] + 1}, expected at most "
-            f"{preparation.n_columns}, the largest of the initial rows; give --columns"
-        )
-    task = preparation.task
-    if not task.needs_labels or arrival.y is None:
-        return
-    try:
-        unknown = task.unknown(task.encode(arrival.y, arrival.rows))
-    except BadLabel as error:
-        raise InputError(f"{place([arrival], error.row)}: {error}") from None
-    if unknown.any():
-        row = int(np.argmax(unknown))
-        raise InputError(
-            f"{arrival.url}: row {arrival.first_row + row}: found label {plain_label(arrival.y[row])!r}, expected one "
-            f"of the initial rows: {task.known}"
-        )

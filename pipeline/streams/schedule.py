@@ -53,6 +53,9 @@ class Arrivals(Protocol):
     def learned(self, chunks: int) -> None:
         """Note how many chunks the slowest learner has done: what is received ahead of it is limited."""
 
+    def about(self) -> dict[str, Any]:
+        """What the run is to say of how they came, at the end."""
+
     def check(self) -> None:
         """Raise what has kept rows from arriving, if anything has."""
 
@@ -98,7 +101,8 @@ class Schedule:
         self._mapped: dict[int, Record] = {}
         self._learned: dict[str, list[Record]] = {c.learner: [] for c in participants}
         self._spent = dict.fromkeys(self._learned, 0.0)
-        self._counts = dict.fromkeys(self._learned, (0, 0))  # rows, and the sum of their scores
+        # Rows, those whose labels have come, and the sum of the scores of these.
+        self._counts = dict.fromkeys(self._learned, (0, 0, 0))
         self._models: dict[str, Record] = {}
         self._running: set[str] = set()
         # Each learner goes on where it was: its state is in that worker's memory.
@@ -170,6 +174,9 @@ class Schedule:
                     if participant.fitted.label not in self._grown:
                         continue
                     args = (*args, self.grown_of(participant.fitted))
+                if self.growing is None or participant.fitted is None:
+                    args = (*args, None)
+                args = (*args, ended and k == n_chunks)
                 function, what = save_state, f"{name}-{MODEL}"
             elif k == -1:
                 function, args = learn_initial, (*given, self.n_threads)
@@ -248,13 +255,17 @@ class Schedule:
             self._grown[learner] = record
         else:
             self._note(learner, record)
+            for row in record.get("drifts", ()):
+                self.context.events.message(f"{learner}: drift alarm after row {row:,} of the stream")
         self._tell()
 
     def _note(self, learner: str, record: Record) -> None:
         self._learned[learner].append(record)
         blocks = record.get("blocks", ())
-        rows, scored = self._counts[learner]
-        self._counts[learner] = rows + sum(b[0] for b in blocks), scored + sum(b[1] for b in blocks)
+        rows, judged, scored = self._counts[learner]
+        n = sum(b[0] for b in blocks)
+        judged += sum(record.get("labelled", [n]))
+        self._counts[learner] = rows + n, judged, scored + sum(b[1] for b in blocks)
         self._spent[learner] += record.get("train_seconds", 0.0) + sum(b[2] + b[3] for b in blocks)
         left = not self.arrivals.ended or self.next(learner) < self.arrivals.chunks
         if left and self.limit_seconds is not None and self._spent[learner] > self.limit_seconds:
@@ -275,13 +286,13 @@ class Schedule:
     @property
     def rows(self) -> int:
         """Rows that the slowest learner has done, of those that are not stopped."""
-        racing = [n for name, (n, _) in self._counts.items() if name not in self.stopped]
-        return min(racing, default=max(n for n, _ in self._counts.values()))
+        racing = [n for name, (n, *_) in self._counts.items() if name not in self.stopped]
+        return min(racing, default=max(n for n, *_ in self._counts.values()))
 
     def standing(self) -> str:
         """How good each learner has been so far, in words."""
         score = self.task.score
-        return ", ".join(f"{name} {score(scored, n):.4f}" for name, (n, scored) in self._counts.items() if n)
+        return ", ".join(f"{name} {score(scored, n):.4f}" for name, (_, n, scored) in self._counts.items() if n)
 
     def result(self, participant: Participant) -> dict[str, Any]:
         """What is known of a learner at the end: totals, and the curve block by block."""
@@ -295,19 +306,30 @@ class Schedule:
         # A chunk's mapping counts in equal parts for its blocks.
         shares = [np.full(len(r["blocks"]), s / len(r["blocks"])) for r, s in zip(records, of_mapping, strict=True)]
         mapping = np.concatenate([np.zeros(0), *shares])
-        seen, scored = np.cumsum(blocks[:, 0]), np.cumsum(blocks[:, 1])
+        # Labels that come after their rows judge in the block that they came with, or after the last.
+        labelled = [record.get("labelled", [b[0] for b in record["blocks"]]) for record in records]
+        judged = np.concatenate([np.zeros(0), *labelled])
+        at_end = self._models[participant.learner].get("at_end")
+        if at_end and len(blocks):
+            blocks[-1, 1] += at_end["scored"]
+            judged[-1] += at_end["labelled"]
+            records = [*records, at_end] if at_end["labelled"] else records
+        seen, judged, scored = np.cumsum(blocks[:, 0]), np.cumsum(judged), np.cumsum(blocks[:, 1])
+        n_judged = int(judged[-1]) if judged.size else 0
         learning = np.cumsum(blocks[:, 2] + blocks[:, 3])
         n_seen = int(seen[-1]) if seen.size else 0
         name, key = participant.learner, self.task.figure.key
         parameter = participant.fitted.as_result() if participant.fitted else {
             "parameter": LEARNERS[name].parameter(self.context.params.of(name)), "value": participant.value
         }  # fmt: skip
-        figure = float(self.task.score(scored[-1], n_seen)) if n_seen else None
+        figure = float(self.task.score(scored[-1], n_judged)) if n_judged else None
         return {
             **parameter,
             **({} if figure is None else self.task.implied(figure) | self._figures(name, records)),
             key: figure,
             "rows": n_seen,
+            **({"rows_labelled": n_judged} if self.stream.late else {}),
+            **({"drifts": [at for record in records for at in record.get("drifts", ())]} if participant.drift else {}),
             "stopped_early": participant.learner in self.stopped,
             "content_hash": self._models[participant.learner]["content_hash"],
             "initial_seconds": initial["train_seconds"],
@@ -317,7 +339,7 @@ class Schedule:
             "n_support": int(blocks[-1, 4]) if len(blocks) else initial["n_support"],
             "curve": {
                 "rows": seen.astype(int).tolist(),
-                key: self.task.score(scored, np.maximum(seen, 1)).round(6).tolist(),
+                key: self.task.score(scored, np.maximum(judged, 1)).round(6).tolist(),
                 "seconds": (learning + np.cumsum(mapping)).round(6).tolist(),
                 "n_support": blocks[:, 4].astype(int).tolist(),
             },

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,8 @@ from pipeline.storage.kept import PROCESS, Kept
 from pipeline.storage.models import MODELS, save_model
 from pipeline.streams.alerts import Alert, alerts_in
 from pipeline.streams.grow import cells_of_chunk
+from pipeline.streams.late_rows import Answers, LateRows, Predicted
+from pipeline.streams.watched import Watched, alarms_of
 from pipeline.training.traces import traces_of
 
 CHECKPOINT_SHARE = 0.05
@@ -49,6 +52,8 @@ class Participant:
         Which run it is in.
     alerts : bool
         Whether records say which rows it alerts of (:mod:`pipeline.streams.alerts`).
+    drift : tuple of str and float or None, or None
+        What watches its losses (:mod:`ikmap.drift`), and its delta.
     """
 
     learner: str
@@ -58,6 +63,7 @@ class Participant:
     checkpoint: str
     run: str = ""
     alerts: bool = False
+    drift: tuple[str, float | None] | None = None
 
 
 def map_chunk(stream: Stream, fitted: list[Fitted], k: int, device: str = "auto") -> Record:
@@ -104,11 +110,19 @@ def learn_chunk(stream: Stream, params: Params, participant: Participant, k: int
         return _record(stream, participant, k, done)
     rows, labels = _rows(stream, participant, k), stream.labels(k, participant.predictions)
     n, task = stream.rows_of(k), params.judged(participant.learner, stream.task())
-    decisions, targets, blocks = [], [], []
+    late = _late_rows(stream, participant, task, k) if stream.late else None
     numbers, first = stream.numbers(k), stream.first_of(k)
+    blocks, labelled = [], []
+    answered: list[Answers] = []
     alerts: list[Alert] = []
-    for start in range(0, n, stream.block_rows):
+    drifts: list[int] = []
+    for number, start in enumerate(range(0, n, stream.block_rows)):
         stop = min(start + stream.block_rows, n)
+        waiting = working_clock()
+        answers: list[Answers] = []
+        if late is not None and number == 0:
+            answers = late.learn(state, task, 0, rows.known(0, stream, participant))
+        learned = working_clock() - waiting
         block = rows.block(state, start, stop)
         began = working_clock()
         decision = state.decision_function(block)
@@ -118,29 +132,57 @@ def learn_chunk(stream: Stream, params: Params, participant: Participant, k: int
             place = first + start
             known, block_number = getattr(state, "threshold", None), place // stream.block_rows
             alerts += alerts_in(task, decision, place, numbers[start:stop], known, block_number)
-        y = labels.reveal(start, stop, predicted)
-        shown = working_clock()
-        _learn(state, task, block, y)
+        if late is None:
+            y = labels.reveal(start, stop, predicted)
+            shown = working_clock()
+            _learn(state, task, block, y)
+            answers = [Answers(y, predicted, decision, numbers[start:stop])]
+        else:
+            Predicted(participant.predictions, task).keep(first + start, predicted, decision)
+            shown = working_clock()
+            answers += late.learn(state, task, number + 1, rows.known(number + 1, stream, participant))
         end = working_clock()
-        decisions.append(decision)
-        targets.append(y)
-        scored = task.row_scores(y, predicted).sum().item()
-        seconds = (round(between - began, 6), round(end - shown, 6))
+        answered += answers
+        for one in answers:
+            alarms = alarms_of(state, task, one.targets, one.predicted)
+            # Of a label that came late, the rows that had been predicted by then.
+            drifts += [first + (start + 1 + int(at) if late is None else stop) for at in alarms]
+        labelled.append(sum(one.targets.size for one in answers))
+        scored = sum(task.row_scores(one.targets, one.predicted).sum().item() for one in answers)
+        seconds = (round(between - began, 6), round(learned + end - shown, 6))
         blocks.append([stop - start, scored, *seconds, int(state.n_support), *traces_of(participant.learner, state)])
     spent = sum(block[2] + block[3] for block in blocks)
     told: dict[str, Any] = {"blocks": blocks, **({"alerts": alerts} if participant.alerts else {})}
-    if task.tallies_streams:
-        told["tally"] = task.tally_at(np.concatenate(targets), np.concatenate(decisions), numbers).as_json()
+    told |= {"labelled": labelled} if stream.late else {}
+    told |= {"drifts": drifts} if participant.drift else {}
+    told |= _tally(task, answered)
     saved = _checkpoint_if_due(participant, k + 1, state, told, spent, saved)
     _keep(participant, k + 1, state, saved)
     return _record(stream, participant, k, told)
 
 
 def save_state(
-    stream: Stream, params: Params, participant: Participant, k: int, n_threads: int = 1, grown: Fitted | None = None
+    stream: Stream,
+    params: Params,
+    participant: Participant,
+    k: int,
+    n_threads: int = 1,
+    grown: Fitted | None = None,
+    ended: bool = True,
 ) -> Record:
-    """Task: save what a learner is after k chunks, as a model to score with; on cells of a map that has grown."""
+    """Task: save what a learner is after k chunks, as a model to score with; on cells of a map that has grown.
+
+    Where the stream has `ended` there, it learns first from the labels that came after the last chunk.
+    """
     state, _, _ = _state_before(stream, params, participant, k, n_threads)
+    at_end: dict[str, Any] = {}
+    if stream.late and ended and k:
+        task = params.judged(participant.learner, stream.task())
+        late = _late_rows(stream, participant, task, None, k - 1)
+        answers = late.learn(state, task, 0, _rows(stream, participant, k - 1).known(-1, stream, participant))
+        scored = sum(task.row_scores(one.targets, one.predicted).sum().item() for one in answers)
+        labelled = sum(one.targets.size for one in answers)
+        at_end = {"at_end": {"labelled": labelled, "scored": scored, **_tally(task, answers)}}
     if grown is not None:
         assert participant.fitted is not None
         known = _rows(stream, participant, k - 1).offsets[-1] if k else participant.fitted.offsets(stream.store)
@@ -149,7 +191,30 @@ def save_state(
     model = state.model(stream.task().classes, asked)
     output = f"{MODELS}/{participant.learner}"
     content_hash = save_model(stream.store, output, model)
-    return {"bytes_written": model.nbytes, "outputs": [output], "content_hash": content_hash}
+    return {"bytes_written": model.nbytes, "outputs": [output], "content_hash": content_hash, **at_end}
+
+
+def _late_rows(
+    stream: Stream, participant: Participant, task: LearningTask, k: int | None, last: int | None = None
+) -> LateRows:
+    """Rows whose labels came with chunk k; None: after chunk `last`, which is the last."""
+    fitted = participant.fitted
+    cells = None if fitted is None else partial(cells_of_chunk, fitted)
+    chunk = last if k is None else k
+    assert chunk is not None
+    return LateRows(stream, stream.labels_with(k), cells, Predicted(participant.predictions, task), chunk)
+
+
+def _tally(task: LearningTask, answered: list[Answers]) -> dict[str, Any]:
+    """What a record says of rows whose labels were shown, where the task counts more than their scores."""
+    if not task.tallies_streams:
+        return {}
+    if not answered:
+        return {"tally": task.tally_from(None).as_json()}
+    targets, decisions, numbers = (
+        np.concatenate([getattr(one, name) for one in answered]) for name in ("targets", "decisions", "numbers")
+    )
+    return {"tally": task.tally_at(targets, decisions, numbers).as_json()}
 
 
 def _learn(state: Any, task: LearningTask, rows: Any, y: np.ndarray) -> None:
@@ -184,6 +249,13 @@ class _Chunk:
     rows: Any
     block_rows: int
     offsets: np.ndarray
+
+    def known(self, block: int, stream: Stream, participant: Participant) -> np.ndarray | None:
+        """Offsets of the cells that there are before a block; -1: after the last. None: there are no cells."""
+        if self.offsets.size:
+            found: np.ndarray = self.offsets[block]
+            return found
+        return None if participant.fitted is None else participant.fitted.offsets(stream.store)
 
     def block(self, state: Any, start: int, stop: int) -> Any:
         """Rows of a block, once the learner has been told of all cells there are by then."""
@@ -233,7 +305,8 @@ def _begin(
     """State before the first row."""
     reaches_all = participant.fitted is None or params.map.reaches_all
     learner, sample = participant.learner, train.sample(params.seed, offsets, reaches_all=reaches_all)
-    return stream_learner(learner).start(params.of(learner), participant.value, sample, n_threads)
+    state = stream_learner(learner).start(params.of(learner), participant.value, sample, n_threads)
+    return state if participant.drift is None else Watched(state, *participant.drift)
 
 
 def _save(participant: Participant, next_chunk: int, state: Any, told: dict[str, Any]) -> None:
@@ -280,16 +353,28 @@ def _state_before(
     if first == k + 1:
         return state, _Saved(), json.loads(told)
     task = stream.task()
+    judged = params.judged(participant.learner, task)
     for done in range(first, k):
         rows, labels = _rows(stream, participant, done), stream.labels(done, participant.predictions)
         n, predicted = stream.rows_of(done), stream.predicted(done, participant.predictions)
         if predicted.size != n:
             both = participant.predictions, participant.checkpoint
             raise Damaged(participant.predictions, "some of it is missing", *both)
-        for start in range(0, n, stream.block_rows):
+        late = _late_rows(stream, participant, judged, done) if stream.late else None
+        for number, start in enumerate(range(0, n, stream.block_rows)):
             stop = min(start + stream.block_rows, n)
-            block, y = rows.block(state, start, stop), labels.reveal(start, stop, predicted[start:stop])
-            _learn(state, task, block, y)
+            answers: list[Answers] = []
+            if late is not None and number == 0:
+                answers = late.learn(state, judged, 0, rows.known(0, stream, participant))
+            block = rows.block(state, start, stop)
+            if late is None:
+                y, numbers = labels.reveal(start, stop, predicted[start:stop]), np.zeros(0, dtype=np.int64)
+                _learn(state, task, block, y)
+                answers = [Answers(y, predicted[start:stop], None, numbers)]
+            else:
+                answers += late.learn(state, judged, number + 1, rows.known(number + 1, stream, participant))
+            for one in answers:
+                alarms_of(state, judged, one.targets, one.predicted)
     return state, _Saved(), None
 
 

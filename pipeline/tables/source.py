@@ -45,6 +45,8 @@ class TableSource(Source):
     label : str or None
     text_labels : bool
     asked : TableAsked
+    kept : ColumnPlan or None
+        The column by whose values rows are divided.
     """
 
     given: str
@@ -53,6 +55,7 @@ class TableSource(Source):
     label: str | None
     text_labels: bool
     asked: TableAsked
+    kept: ColumnPlan | None = None
 
     @property
     def format(self) -> str:  # type: ignore[override]
@@ -128,7 +131,8 @@ class TableSource(Source):
         file = self._file_of(piece)
         missing = frozenset(self.asked.missing) | {""}
         own = set(file.own_names)
-        wanted = [(column.name, column.kind) for column in self.columns if column.name in own]
+        columns = {column.name: column for column in (*self.columns, *([self.kept] if self.kept else []))}
+        wanted = [(column.name, column.kind) for column in columns.values() if column.name in own]
         extra = [name for name in (self.label, self.asked.id) if name is not None and name in own]
         label_kind = NUMBER if not self.text_labels else LABEL
         kinds = {name: label_kind if name == self.label else LABEL for name in extra}
@@ -159,11 +163,17 @@ class TableSource(Source):
             else:
                 cells = pa.chunked_array([pa.repeat(pa.scalar(fixed[self.label], pa.string()), rows)])
             y = self._labels(file, block, cells)
+        kept = None
+        if self.kept is not None:
+            cells = by_name.get(self.kept.name)
+            if cells is None:
+                cells = pa.chunked_array([pa.repeat(pa.scalar(fixed[self.kept.name], pa.string()), rows)])
+            kept = _converted(cells, self.kept, missing, partial(self._where, file, block, self.kept.name))
         ids = None if self.asked.id is None else self._ids(by_name, fixed, rows)
         plain = all(words is None for words in levels) and not np.isnan(X).any()
         return RawRows(
             X, y, block.first_line, block.n_bytes, None if plain else tuple(levels),
-            None if len(self.files) == 1 else file.file.url, ids,
+            None if len(self.files) == 1 else file.file.url, ids, kept,
         )  # fmt: skip
 
     def _ids(self, by_name: Mapping[str, Any], fixed: Mapping[str, str | None], rows: int) -> pa.ChunkedArray:
@@ -296,6 +306,14 @@ def open_table(
                     f"{'the training data' if file is first else first.file.url}; its columns are "
                     f"{', '.join(file.names[:12])}{', ...' if len(file.names) > 12 else ''}"
                 )
+    kept = None
+    if asked.kept is not None:
+        name = asked.kept
+        one = [column for column in columns if column.name == name]
+        kept = one[0] if one else first.plan([name], asked)[0] if name in first.own_names else None
+        kept = kept or _plan_of_partition(name, files)
+        if name == chosen:
+            raise InputError(f"{first.file.url}: column {name!r} is the label, expected another for --split-by")
     text = chosen is not None and (chosen not in first.own_names or first.label_is_text(chosen))
     if text and asked.above is not None:
         raise InputError(
@@ -315,6 +333,7 @@ def open_table(
         label=chosen,
         text_labels=text,
         asked=asked,
+        kept=kept,
     )
 
 

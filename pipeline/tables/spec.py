@@ -29,6 +29,8 @@ class TableAsked:
         Columns whose values are words, even if they look like numbers.
     above : float or None
         Labels are numbers, and the classes are 1 above this one and 0 up to it.
+    kept : str or None
+        The column by whose values rows are divided: no feature if it is dropped.
     encode : Asked
     plan : mapping of str to ColumnPlan
         Columns that the plan's file names, with its kinds and encodings.
@@ -39,6 +41,7 @@ class TableAsked:
     missing: tuple[str, ...] = MISSING_WORDS
     categories: tuple[str, ...] = ()
     above: float | None = None
+    kept: str | None = None
     encode: Asked = field(default_factory=Asked)
     plan: Mapping[str, ColumnPlan] = field(default_factory=dict)
 
@@ -86,6 +89,7 @@ class TableAsked:
         asked = {
             "category": self.categories,
             "id": () if self.id is None else (self.id,),
+            "split-by": () if self.kept is None else (self.kept,),
             "columns-plan": tuple(self.plan),
         }
         for option, columns in asked.items():

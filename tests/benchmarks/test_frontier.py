@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,8 @@ from benchmarks import (
     frontier,
     frontier_picture,
     peers,
+    runner,
+    tabular,
 )
 from benchmarks.data import load
 from benchmarks.harness import (
@@ -37,6 +40,50 @@ def test_points_of_the_frontier() -> None:
             (point,) = measure(data)
             assert point["name"] == name
             assert 0.3 < point["accuracy"] <= 1
+
+
+def test_points_of_tables() -> None:
+    data = load("digits", OPTIONS)
+    (anne, measure), *others = list(tabular.ours(OPTIONS))
+    assert [name.split(",")[0] for name, _ in others] == ["iforest", "gcws", "gcws"]
+    assert all(point["accuracy"] > 0.6 for point in measure(data))
+    wide = replace(data, X=data.X * [1e6, *[1.0] * 63], X_test=data.X_test * [1e6, *[1.0] * 63])
+    assert [p["accuracy"] for p in measure(wide)] == [p["accuracy"] for p in measure(data)], anne
+    for name, work in tabular.boosting(OPTIONS):
+        if name.startswith("LightGBM") and peers.find("lightgbm") is None:
+            with pytest.raises(ImportError, match="make bench"):
+                work(data)
+        else:
+            (point,) = work(data)
+            assert point["name"] == name
+            assert point["accuracy"] > 0.5
+
+
+def test_a_frontier_is_measured_once_and_put_beside_the_documents(tmp_path: Path) -> None:
+    asked = []
+
+    def groups(_: Options) -> frontier.Groups:
+        def work(data: Any) -> list[frontier.Point]:
+            asked.append(data.y.size)
+            return [{"name": "gcws, t = 9, ogd", "seconds": 0.5, "accuracy": 0.9}]
+
+        yield "gcws, t = 9", work
+
+    def none(_: Options) -> frontier.Groups:
+        yield from ()
+
+    small = frontier.Frontier("tabular", "Tables", "what they are", ("digits",), groups, none, 60.0)
+    for _ in range(2):
+        assert frontier.measure(small, OPTIONS, tmp_path, unset=[]) == 0
+    assert asked == [frontier.FEW]  # the measured call is in another process
+    assert "gcws, t = 9, ogd" in (tmp_path / "tabular.md").read_text(encoding="utf-8")
+    docs = tmp_path / "docs" / "benchmarks.md"
+    docs.parent.mkdir()
+    docs.write_text("<!-- begin tabular --><!-- end tabular -->\n", encoding="utf-8")
+    runner.write_docs(tmp_path, docs)
+    assert "what they are" in docs.read_text(encoding="utf-8").lower()
+    if peers.find("matplotlib") is not None:
+        assert (docs.parent / "tabular.svg").exists()
 
 
 def fail(_: Any) -> list[frontier.Point]:

@@ -53,7 +53,8 @@ def test_methods_cannot_have_options_with_names_of_the_commands_own() -> None:
 BATCH = BatchOptions(
     input="s3://bucket/my data.csv", test_input="-odd.csv", format="csv", label="it's", columns=7,
     scale="minmax", task="binary", data_dir="data", partitioner="iforest", max_depth="log2", t=17, psi=64,
-    cv_rows=500, search="full", budget=60.0,
+    cv_rows=500, search="full", budget=60.0, select_by="roc_auc", calibration="isotonic",
+    threshold_for="cost:5:1", split_by="time:day", importance=True,
     learner=("ogd", "logistic", "svm", "nogd", "adaraker", "chi2-linear", "idk"), C=0.25, loss="hinge",
     tol=1e-2, eta=2.0, feature_scale="raw", order="file", kernel="gaussian", gamma="auto", b=50, rank=7,
     points="violators", average=True, features=9, decay=0.5, flavour="script", online_loss="logistic", sigma_is="width",
@@ -81,6 +82,13 @@ DATASET = BatchOptions(
 TREES = BatchOptions(
     dataset="a9a", partitioner="mondrian", lifetime=2.5, learner=("quantile",), quantiles="0.1,0.9", task="regression"
 )
+NORMA = BatchOptions(
+    dataset="a9a", task="novelty", learner=("norma",), nu=0.25, schedule="horizon", horizon=9000, regularization=0.0,
+    clip_rho=True, iterate="last",
+)  # fmt: skip
+NUMBERS = BatchOptions(dataset="a9a", learner=("norma",), threshold=2.0, offset="yes")
+DUAL = BatchOptions(dataset="a9a", learner=("norma-dual",), truncation=0.25)
+SAMPLES = (BATCH, DATASET, TREES, NORMA, NUMBERS, DUAL)
 ONLINE = OnlineOptions(
     input="x.csv",
     label="y",
@@ -91,6 +99,8 @@ ONLINE = OnlineOptions(
     order="file",
     alerts="-",
     warm_up=5,
+    drift="adwin",
+    drift_delta=0.1,
 )
 SCORE = ScoreOptions(
     model="runs/x", learner="svm", input="new.npy", format="npy", label="y", output="out.parquet",
@@ -127,7 +137,7 @@ def test_a_password_is_refused_and_not_shown(address: str, tmp_path: Path) -> No
 
 def test_samples_leave_no_option_at_its_default():
     for name, spec in BatchOptions.specs().items():
-        assert [getattr(sample, name) for sample in (BATCH, DATASET, TREES)] != [spec.default] * 3, name
+        assert [getattr(sample, name) for sample in SAMPLES] != [spec.default] * len(SAMPLES), name
     for sample in (SCORE, REPRODUCE):
         assert [
             n
@@ -138,8 +148,20 @@ def test_samples_leave_no_option_at_its_default():
 
 @pytest.mark.parametrize(
     "options",
-    [BatchOptions(), BATCH, DATASET, TREES, OnlineOptions(), ONLINE, SCORE, REPRODUCE],
-    ids=["default batch", "batch", "data set", "trees", "default online", "online", "score", "reproduce"],
+    [BatchOptions(), *SAMPLES, OnlineOptions(), ONLINE, SCORE, REPRODUCE],
+    ids=[
+        "default batch",
+        "batch",
+        "data set",
+        "trees",
+        "novelty",
+        "numbers",
+        "dual",
+        "default online",
+        "online",
+        "score",
+        "reproduce",
+    ],
 )
 def test_round_trips(options):
     kind = type(options)
@@ -160,7 +182,7 @@ def test_command_names_only_what_is_not_default():
 def test_defaults():
     options = BatchOptions.parse([])
     assert (options.t, options.psi, options.learner, options.test_size) == (100, "auto", ("svm", "ogd"), 0.2)
-    assert (options.eta, options.C, options.seed, options.cluster) == (0.5, None, 0, "local")
+    assert (options.eta, options.C, options.seed, options.cluster) == (None, None, 0, "local")
     assert (options.partitioner, options.map, options.cv_rows, options.workers) == ("auto", "anne", 20_000, None)
 
 
@@ -245,7 +267,7 @@ def test_bad_command_line_is_one_line(argv, found, expected):
         ("--C 2", "--C 2.0: found flows.online", "flows.batch with one of svm, logistic"),
         ("--chi2-order 1", "--chi2-order 1: found flows.online", "flows.batch with chi2-linear"),
         ("--b 7", "--b 7: found --learner ogd", "expected nogd"),
-        ("--kernel gaussian", "--kernel gaussian: found --learner ogd", "one of kernel-ogd, nogd"),
+        ("--kernel gaussian", "--kernel gaussian: found --learner ogd", "one of kernel-ogd, norma-dual, nogd"),
         ("--initial 10 --test-size 0.3", "--initial and --test-size: found both", "one of them"),
         ("--learner svm", "--learner: found 'svm'", "one of ogd"),
     ],
@@ -271,6 +293,9 @@ GIVEN: dict[str, dict[str, object]] = {
     "code": {"partitioner": "gcws", "code": "0-bit"}, "bits": {"partitioner": "gcws", "bits": 300},
     "chi2_order": {"chi2_order": 2}, "alert_rate": {"alert_rate": 0.1}, "half_life": {"half_life": 100.0},
     "lifetime": {"partitioner": "mondrian", "lifetime": 0.5},
+    "nu": {"nu": 0.3}, "schedule": {"schedule": "root"}, "horizon": {"schedule": "horizon", "horizon": 100},
+    "regularization": {"regularization": 0.5}, "offset": {"offset": "no"}, "threshold": {"threshold": 2.0},
+    "truncation": {"truncation": 0.1}, "clip_rho": {"clip_rho": True}, "iterate": {"iterate": "mean"},
     "quantiles": {"quantiles": "0.1,0.9"}, "p": {"partitioner": "gcws", "p": 1.0}, "le": {"kernel": "egmm", "le": 2.0},
 }  # fmt: skip
 

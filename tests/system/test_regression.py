@@ -23,7 +23,7 @@ from pipeline.errors import InputError
 from pipeline.readers.feed import Arrival
 from pipeline.rows.prepared import Preparation
 from pipeline.runs.trained import load_run
-from pipeline.streams.intake import check
+from pipeline.streams.arrived import check
 from pipeline.training import train_rounds
 from tests.support.metrics import check_metrics
 from tests.support.one_process import Command, one_process, results, score_file

@@ -116,6 +116,59 @@ def follow(score, nu, numbers):
     return alert
 
 
+@njit
+def respond(sums, y, loss, fixed, averages, divisor, numbers, moving, alpha):
+    """Predict a row by its sums, move thresholds and offsets, and shrink: (predicted, beyond, whether it adds).
+
+    ``alpha`` is written: what it adds, before it is divided by the scale (:func:`scaled`).
+    """
+    n_outputs = moving.shape[1]
+    nu, decay, has_offset, clip, alerts = fixed[0], fixed[3], fixed[4] != 0.0, fixed[5] != 0.0, fixed[6] != 0.0
+    seen, a = numbers[SEEN], numbers[SCALE]
+    eta = step_size(fixed[1], fixed[2], seen)
+    if alerts:
+        predicted = 1.0 if follow(mean_score(sums[0], sums[1], numbers, divisor), nu, numbers) else 0.0
+    else:
+        best, most = 0, 0.0
+        for k in range(n_outputs):
+            if averages and seen > 0.0:
+                g = (numbers[TOTAL] * sums[k] + sums[n_outputs + k]) / (seen * divisor) + moving[3, k] / seen
+            else:
+                g = a * sums[k] / divisor + moving[1, k]
+            if k == 0 or g > most:
+                best, most = k, g
+        predicted = np.float64(best) if n_outputs > 1 else most
+    if averages:
+        numbers[TOTAL] += a
+    share, adds = 0, False
+    for k in range(n_outputs):
+        target = y if n_outputs == 1 else (1.0 if y == k else -1.0)
+        g = a * sums[k] / divisor + moving[1, k]
+        moving[2, k] += moving[0, k]
+        moving[3, k] += moving[1, k]
+        alpha[k], moving[0, k], out = step(loss, target, g, moving[0, k], nu, eta, clip)
+        share += out
+        adds |= alpha[k] != 0.0
+        if has_offset:
+            moving[1, k] += alpha[k]
+    numbers[SEEN] += 1.0
+    numbers[SHARE] += (share / n_outputs - numbers[SHARE]) / min(numbers[SEEN], RECENT)
+    numbers[SCALE] = a * (1.0 - eta * decay)
+    return predicted, share > 0, adds
+
+
+@njit
+def scaled(alpha, n_outputs, averages, alerts, numbers):
+    """Turn what a row adds into what is added to both kinds of columns."""
+    for k in range(n_outputs):
+        alpha[k] /= numbers[SCALE]
+        if averages:
+            alpha[n_outputs + k] = -numbers[TOTAL] * alpha[k]
+    if alerts:
+        numbers[MASS] += alpha[0]
+        numbers[MASS_SUM] += alpha[1]
+
+
 @compiled(
     {
         "norma": "{cells}, f8[::1], i8, f8[::1], b1, f8, f8[:, ::1], f8[::1], f8[:, ::1], f8[::1], b1[::1]",
@@ -148,56 +201,18 @@ def norma_pass(rows, y, loss, fixed, averages, divisor, W, numbers, moving, pred
     beyond : ndarray of bool, shape (n,)
         Written: whether some output was beyond its threshold.
     """
-    n_outputs = moving.shape[1]
-    nu, eta0, power, decay, has_offset, clip = fixed[0], fixed[1], fixed[2], fixed[3], fixed[4] != 0.0, fixed[5] != 0.0
-    alerts = fixed[6] != 0.0
+    n_outputs, alerts = moving.shape[1], fixed[6] != 0.0
     sums, alpha = np.empty(W.shape[1]), np.zeros(W.shape[1])
     kept = 0
     for i in range(y.size):
-        seen, a = numbers[SEEN], numbers[SCALE]
-        eta = step_size(eta0, power, seen)
         scores(rows, i, W, sums)
-        if alerts:
-            predicted[i] = follow(mean_score(sums[0], sums[1], numbers, divisor), nu, numbers)
-        else:
-            best, most = 0, 0.0
-            for k in range(n_outputs):
-                if averages and seen > 0.0:
-                    g = (numbers[TOTAL] * sums[k] + sums[n_outputs + k]) / (seen * divisor) + moving[3, k] / seen
-                else:
-                    g = a * sums[k] / divisor + moving[1, k]
-                if k == 0 or g > most:
-                    best, most = k, g
-            predicted[i] = best if n_outputs > 1 else most
-        if averages:
-            numbers[TOTAL] += a
-        share, adds = 0, False
-        for k in range(n_outputs):
-            target = y[i] if n_outputs == 1 else (1.0 if y[i] == k else -1.0)
-            g = a * sums[k] / divisor + moving[1, k]
-            moving[2, k] += moving[0, k]
-            moving[3, k] += moving[1, k]
-            alpha[k], moving[0, k], out = step(loss, target, g, moving[0, k], nu, eta, clip)
-            share += out
-            adds |= alpha[k] != 0.0
-            if has_offset:
-                moving[1, k] += alpha[k]
-        beyond[i] = share > 0
-        numbers[SEEN] += 1.0
-        numbers[SHARE] += (share / n_outputs - numbers[SHARE]) / min(numbers[SEEN], RECENT)
-        numbers[SCALE] = a * (1.0 - eta * decay)
+        predicted[i], beyond[i], adds = respond(sums, y[i], loss, fixed, averages, divisor, numbers, moving, alpha)
         if numbers[SCALE] < (FOLD_AVERAGED if averages else FOLD):
             fold(W, averages, numbers)
         if adds:
             kept += 1
-            for k in range(n_outputs):
-                alpha[k] /= numbers[SCALE]
-                if averages:
-                    alpha[n_outputs + k] = -numbers[TOTAL] * alpha[k]
+            scaled(alpha, n_outputs, averages, alerts, numbers)
             add_outer(rows, i, alpha, W)
-            if alerts:
-                numbers[MASS] += alpha[0]
-                numbers[MASS_SUM] += alpha[1]
     return kept
 
 

@@ -155,11 +155,52 @@ def usual_rule(loss: str, **given: float | bool | None) -> NormaRule:
     return NormaRule(loss=loss, **values)  # type: ignore[arg-type]
 
 
+def truncation_bounds(rule: NormaRule, tau: int, largest: float = 1.0) -> tuple[float, float]:
+    """What dropping costs at most in norm: one term that is tau rounds old, and all that are at least that old.
+
+    Parameters
+    ----------
+    largest : float
+        Of k(x, x).
+    """
+    kept = (1.0 - rule.eta * rule.regularization) ** tau * rule.derivative_bound * math.sqrt(largest)
+    return rule.eta * kept, kept / rule.regularization if rule.regularization else math.inf
+
+
+def rounds_kept(rule: NormaRule, error: float, largest: float = 1.0) -> int:
+    """Rounds tau after which terms may be dropped, so that functions are off by no more than `error` in norm.
+
+    Raises
+    ------
+    ValueError
+        No number of rounds is enough, or the rule needs all terms.
+    """
+    if not 0 < error < math.inf:
+        raise ValueError(f"truncation: found {error:g}, expected a number > 0")
+    if rule.regularization == 0:
+        raise ValueError("truncation: found regularization 0, by which nothing shrinks, expected a number > 0, as 0.01")
+    if rule.decreasing:
+        raise ValueError(
+            "truncation: found steps that decrease, by which old terms keep their weight, expected constant ones"
+        )
+    if rule.average:
+        raise ValueError(
+            "truncation: found the mean of all functions, which keeps all terms, expected the last function"
+        )
+    if not math.isfinite(rule.derivative_bound):
+        raise ValueError("truncation: found the squared loss, whose steps have no bound, expected another loss")
+    kept = 1.0 - rule.eta * rule.regularization
+    if kept <= 0:
+        return 1
+    wanted = error * rule.regularization / (rule.derivative_bound * math.sqrt(largest))
+    return max(1, math.ceil(math.log(wanted) / math.log(kept)))
+
+
 _WITH_RHO = {"eta": 1.0, "regularization": 1.0, "decreasing": True, "nu": 0.1}
 _STEADY = {"eta": 0.5, "regularization": 1e-5, "decreasing": False}
 USUAL: dict[str, dict[str, float | bool]] = {
     "hinge": {**_STEADY, "threshold": 1.0, "offset": True},
-    "nu": {**_WITH_RHO, "offset": True},
+    "nu": {**_WITH_RHO, "offset": True, "average": True},
     "perceptron": {**_STEADY, "regularization": 0.0, "offset": True},
     "novelty": {**_WITH_RHO, "average": True},
     "squared": _STEADY,

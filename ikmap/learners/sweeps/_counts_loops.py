@@ -1,4 +1,4 @@
-"""Compiled loops that count which cells share rows."""
+"""Compiled loops that count which cells share rows, and that follow columns back to those they were split from."""
 
 from ikmap._compiled import compiled
 
@@ -22,3 +22,19 @@ def part(shared, left, right):
     for i in right:
         for j in left:
             shared[i, j] -= 1.0
+
+
+@compiled({"sweep": "i8[::1], i8, i4[::1]"})
+def earlier(origin, n, found):
+    """Of every column the one that it was part of when there were n: `origin` has what each was split from, an earlier
+    one; the first n are themselves."""
+    for c in range(origin.size):
+        found[c] = c if c < n else found[origin[c]]
+
+
+@compiled({"sweep": "i4[:, ::1], i8[::1], i4[::1], i4[:, ::1]"})
+def renumber(codes, offsets, table, columns):
+    """Columns of cells, by a table of all feature columns; all cells must be known."""
+    for i in range(codes.shape[0]):
+        for m in range(codes.shape[1]):
+            columns[i, m] = table[offsets[m] + codes[i, m]]

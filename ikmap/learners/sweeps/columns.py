@@ -65,7 +65,8 @@ class Columns:
             if rows.size:
                 columns[rows, partitionings] = -1
         for columns, (_, gone) in zip(self.of, split.rows, strict=False):
-            columns[gone, m] = right
+            if gone.size:
+                columns[gone, m] = right
         return ColumnSplit(left, right, split.rows)
 
     def split_by(self, splits: Iterable[CellSplit]) -> np.ndarray:

@@ -12,7 +12,7 @@ section 12.4.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,6 +27,7 @@ from ikmap.learners.sweeps._gradient_loops import (
     descend,
 )
 from ikmap.learners.sweeps.columns import GROWTH, Columns, to_checkpoints
+from ikmap.learners.sweeps.stored import StoredRows
 from ikmap.seeds import generator
 from ikmap.splits import CellSplit
 
@@ -63,15 +64,32 @@ class GradientSettings:
 class GradientSweep:
     """The state of a sweep: weights by column, and the columns of all sets of rows, of which the first is learned from.
 
+    Parameters
+    ----------
+    start : sequence of Cells
+        Before the first split.
+    targets : ndarray, shape (n, outputs)
+    settings : GradientSettings
+    weight : ndarray, shape (n,), optional
+        Of the rows.
+    stored : pair of StoredRows and callable, optional
+        Rows that are learned from in place of those of the first set, which then has none; and what makes targets of
+        shape (n, outputs) of those stored.
+
     Attributes
     ----------
     columns : Columns
     """
 
     def __init__(
-        self, start: Sequence[Cells], targets: np.ndarray, settings: GradientSettings, weight: np.ndarray | None = None
+        self,
+        start: Sequence[Cells],
+        targets: np.ndarray,
+        settings: GradientSettings,
+        weight: np.ndarray | None = None,
+        stored: tuple[StoredRows, Callable[[np.ndarray], np.ndarray]] | None = None,
     ) -> None:
-        self.columns, self.settings = Columns(start), settings
+        self.columns, self.settings, self._stored = Columns(start), settings, stored
         self._targets = np.ascontiguousarray(targets, dtype=np.float64)
         self._row_weight = np.empty(0) if weight is None else weight
         self._value = 1 / math.sqrt(self.columns.n_partitions)
@@ -99,6 +117,9 @@ class GradientSweep:
         """Descend for some epochs, each in an order of its own."""
         asked = self.settings
         for _ in range(epochs):
+            if self._stored is not None:
+                self._learn_stored(*self._stored)
+                continue
             order = generator(asked.seed, self._epochs).permutation(len(self._targets))
             steps = float(self._epochs * len(order))
             self._scale = descend(
@@ -106,6 +127,17 @@ class GradientSweep:
                 asked.alpha, asked.eta, self._value, steps,
             )  # fmt: skip
             self._epochs += 1
+
+    def _learn_stored(self, rows: StoredRows, targets: Callable[[np.ndarray], np.ndarray]) -> None:
+        asked, steps = self.settings, float(self._epochs * rows.n_rows)
+        for some in rows.epoch(self.columns.n, self._epochs, asked.seed, targets):
+            order = np.arange(len(some.columns))
+            self._scale = descend(
+                some.columns, some.targets, order, some.weight, self._v, self._scale, LOSSES[asked.loss], asked.alpha,
+                asked.eta, self._value, steps,
+            )  # fmt: skip
+            steps += len(order)
+        self._epochs += 1
 
     def decisions(self, which: int = 1) -> np.ndarray:
         """Of the rows of one set: shape (n, outputs)."""

@@ -9,13 +9,14 @@ import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from ikmap import MondrianMap, MondrianRegressor
+from ikmap.estimators import mondrian
 from ikmap.partitioners.mondrian import fit_mondrian
 
 
 @parametrize_with_checks([
     MondrianMap(5, n_jobs=1, random_state=0), MondrianRegressor(5, n_jobs=1, random_state=0, terminal=3.0),
 ])  # fmt: skip
-@pytest.mark.filterwarnings("ignore:the best lifetime:UserWarning")
+@pytest.mark.filterwarnings("ignore:(the best lifetime|all columns|no cell):UserWarning")
 def test_it_is_an_estimator(estimator: Any, check: Any) -> None:
     check(estimator)
 
@@ -57,8 +58,23 @@ def test_what_is_odd_is_said() -> None:
     _, y = rows(60)
     with pytest.warns(UserWarning, match="is the last of the sweep: give a larger terminal"):
         MondrianRegressor(50, terminal=0.3, select="likelihood", random_state=0).fit(*rows(400))
-    same = MondrianRegressor(5, random_state=0).fit(np.ones((10, 2)), y[:10])
+    with pytest.warns(UserWarning, match="all columns are constant: .* give columns that differ"):
+        same = MondrianRegressor(5, random_state=0).fit(np.ones((10, 2)), y[:10])
     np.testing.assert_allclose(same.predict(np.ones((1, 2))), y[:10].mean())
+
+
+def test_too_little_memory_is_foreseen(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = rows(300)
+    monkeypatch.setattr(mondrian, "free_memory", lambda: 32 * 100**2)
+    for asked in ({"terminal": 50.0}, {"lifetime": 20.0}):
+        (option,) = asked
+        with pytest.raises(ValueError, match=f"{option} .* rows would need .* found .* give {option}=") as found:
+            MondrianRegressor(20, random_state=0, **asked).fit(X, y)
+        longest = float(str(found.value).partition(f"give {option}=")[2].partition(",")[0])
+        trees = fit_mondrian(X, 20, longest * (1 - 1e-5), 0)
+        assert trees.offsets[-1] <= 101
+    with pytest.raises(ValueError, match="give a smaller n_estimators, or fewer rows"):
+        MondrianRegressor(200, random_state=0, lifetime=20.0).fit(X, y)
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from ikmap.learners.sweeps.columns import Columns
 from ikmap.partitioners.mondrian import fit_mondrian
-from ikmap.partitioners.mondrian_splits import mondrian_splits
+from ikmap.partitioners.mondrian_splits import mondrian_lineage, mondrian_splits
 
 
 @pytest.mark.parametrize("n_threads", [1, 2])
@@ -44,3 +45,16 @@ def test_no_rows_and_no_splits() -> None:
     start, splits = mondrian_splits(model, [np.ones((3, 2)), np.empty((0, 2))])
     assert [len(cells) for cells in start] == [3, 0]
     assert list(splits) == []
+
+
+def test_what_all_splits_amount_to() -> None:
+    X = np.random.default_rng(3).random((50, 2))
+    model = fit_mondrian(X, 5, 6.0, 1)
+    start, splits = mondrian_splits(model, [X])
+    columns = Columns(start)
+    origin = list(range(5)) + [columns.apply(split).left for split in splits]
+    found, column_of = mondrian_lineage(model)
+    np.testing.assert_array_equal(found, origin)
+    offsets, order = columns.offsets_and_order()
+    np.testing.assert_array_equal(column_of, order)
+    np.testing.assert_array_equal(offsets, model.offsets)

@@ -133,7 +133,7 @@ def test_a_strangers_paper_is_run_killed_resumed_and_shown(site: Path) -> None:
         ),
         (
             "--paper throwaways --table 1",
-            "--paper: found 'throwaways', expected one of gmm, isolation-kernel, throwaway (did",
+            "--paper: found 'throwaways', expected one of gmm, isolation-kernel, mondrian, norma, throwaway (did",
         ),
         ("--paper throwaway --table 1 --systems ogd", "--systems: found 'ogd', expected some of small, large"),
     ],

@@ -16,7 +16,7 @@ from pipeline.params import Params
 from pipeline.report import render_report
 from pipeline.running.stage import Context
 from pipeline.runs.batch import Invocation, run_batch, run_identity
-from pipeline.stages import select
+from pipeline.stages import fit_parts, select, sweep_stored
 from pipeline.storage.rundir import RunDirectory
 from tests.support.metrics import check_metrics
 from tests.support.one_process import Heard, NoWorkers, forget, one_process, results
@@ -99,6 +99,40 @@ def test_classification_by_sweeps_and_by_the_grid_also_after_a_kill(
     larger = max(metrics["data"]["class_counts_train"]) / metrics["data"]["rows_train"]
     for name in learners:
         assert metrics["learners"][name]["accuracy"] > larger + 0.1
+
+
+def test_sweeps_over_rows_that_are_stored_also_after_kills(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As with more rows than fit in memory: trees in parts, cells in the store, each sweep block by block."""
+    file, options = rows(tmp_path, classes=False), {"t": 20, "C": 8.0}
+    with one_process():
+        in_memory = run(tmp_path / "memory", file, "ridge", **options)
+        monkeypatch.setattr(fit_parts, "MANY_ROWS", 50)
+        metrics = run(tmp_path / "whole", file, "ridge", **options)
+        for at, where in ((1, fit_parts.fit_part), (0, sweep_stored.map_swept), (0, select.score)):
+            done: list[Any] = []
+            name, module = where.__name__, select if where is select.score else sweep_stored
+            with monkeypatch.context() as patch:
+
+                def until(*args: Any, work: Any = where, at: int = at, done: Any = done) -> Any:
+                    if len(done) == at:
+                        raise Killed
+                    done.append(args)
+                    return work(*args)
+
+                patch.setattr(module, name, until)
+                with pytest.raises(Killed):
+                    run(tmp_path / f"killed-{name}", file, "ridge", **options)
+            run(tmp_path / f"killed-{name}", file, "ridge", **options)
+            assert results(tmp_path / f"killed-{name}") == results(tmp_path / "whole")
+    check_metrics(tmp_path / "whole")
+    assert {path.name for path in (tmp_path / "whole" / "store.zarr").iterdir()} == {
+        path.name for path in (tmp_path / "memory" / "store.zarr").iterdir()
+    }
+    for found in (metrics, in_memory):
+        assert found["selection"]["swept"]["ridge"]["chosen"] == found["learners"]["ridge"]["value"]
+        assert found["learners"]["ridge"]["r2"] > 0.7
+    parts = [stage["tasks"] for stage in metrics["stages"] if stage["name"] == "partition"]
+    assert parts == [20 // 8 + 2]
 
 
 def test_random_binning_has_a_grid(tmp_path: Path) -> None:

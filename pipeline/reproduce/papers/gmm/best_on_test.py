@@ -162,7 +162,8 @@ def _chosen_first(
 ) -> dict[str, float]:
     """Parameters of a kernel that cross-validation on the training rows chooses, of its whole grid."""
     names = tuple(first["grid"])
-    best, found = -1.0, ()
+    best = -1.0
+    found: Values = ()
     for chosen, K in kernels_of(first["kernel"], names, first["grid"], learned, learned[:1]):
         right = float(_cross_validated(K[:, : y.size], y, n_classes, folds).max())
         if right > best:

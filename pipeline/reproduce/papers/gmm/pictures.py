@@ -17,6 +17,14 @@ Row = Mapping[str, Any]
 TUNED = ("egmm", "pgmm", "gamma_gmm")
 
 
+def _legend_below(figure: Figure, axes: Sequence[Any], across: int) -> None:
+    """What the lines of all panels are, where it covers none of them."""
+    found = {label: handle for one in axes for handle, label in zip(*one.get_legend_handles_labels(), strict=True)}
+    figure.legend(
+        list(found.values()), list(found), loc="outside lower center", ncols=across, fontsize=8, frameon=False
+    )
+
+
 def against_C(name: str, rows: Sequence[Row]) -> Figure:
     """Figure 2: accuracy against C, of each kernel with the parameter that is best there."""
     figure, (axes,) = panels(1, f"{name}: accuracy on test rows, ours")
@@ -25,7 +33,7 @@ def against_C(name: str, rows: Sequence[Row]) -> Figure:
     axes.set_xscale("log", base=2)
     axes.set_xlabel("C")
     axes.set_ylabel("accuracy, %, at the best parameter for each C")
-    axes.legend(fontsize=8)
+    _legend_below(figure, [axes], 3)
     return figure
 
 
@@ -46,11 +54,13 @@ def against_k(name: str, rows: Sequence[Row]) -> Figure:
                     label="pGMM kernel" if of_kernel else "linear",
                 )  # fmt: skip
         axes.set_xscale("log", base=2)
+        ks = sorted({row["k"] for row in hashed})
+        axes.set_xticks(ks, [str(k) for k in ks])
         axes.set_title(f"p = {p:g}", fontsize=10)
         axes.set_xlabel("k, number of codes")
         axes.set_ylim(*_shared_limits(rows))
     all_axes[0].set_ylabel("accuracy, %")
-    all_axes[-1].legend(fontsize=8)
+    _legend_below(figure, all_axes, 6)
     return figure
 
 
@@ -76,7 +86,7 @@ def reductions(published: Mapping[str, Mapping[str, float]], rows: Sequence[Row]
             axes.axvline(found[at], label=way, **{**style(i + 1), "marker": None, "linestyle": ":"})
         axes.set_xlabel(f"error reduction, {title}")
         axes.set_ylabel("share of data sets")
-    both[0].legend(fontsize=8)
+    _legend_below(figure, both, 4)
     return figure
 
 
@@ -103,7 +113,11 @@ def noise(
             right.plot(*zip(*found, strict=True), label=known[name].title, **style(i))
     left.set_title("M-Noise, quoted from Table 2", fontsize=10)
     right.set_title("usps in correlated noise, ours", fontsize=10)
+    low, high = zip(left.get_ylim(), right.get_ylim(), strict=True)
     for axes in (left, right):
         axes.set_xlabel("level of noise: 1 is most correlated")
-        axes.legend(fontsize=8)
+        axes.set_xticks(levels)
+        axes.set_ylim(min(low), max(high))
+    left.set_ylabel("error, %")
+    _legend_below(figure, (left, right), 4)
     return figure

@@ -1,0 +1,52 @@
+"""How much memory an exact sweep takes, and how far one goes that has so much."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+import numpy as np
+
+HELD = 4
+"""Matrices of float64 that are in memory at once: counts, as they are enlarged, a factor, and what it is made of."""
+
+
+def sweep_bytes(n_rows: int, n_columns: int) -> int:
+    """Memory of ridge regression on cells, solved exactly: for the square of the columns, or of the rows if fewer."""
+    return 8 * HELD * min(n_rows, n_columns) ** 2
+
+
+def longest_sweep(n_partitions: int, values: Sequence[float] | np.ndarray, room: float) -> float:
+    """The largest value of a map's option whose cells fit.
+
+    Parameters
+    ----------
+    n_partitions : int
+        Each has one cell before the first split.
+    values : array of float
+        Of all splits, ascending.
+    room : float
+        Bytes.
+
+    Returns
+    -------
+    float
+        0 where not even one cell for each partitioning fits.
+    """
+    splits = int((room / (8 * HELD)) ** 0.5) - n_partitions
+    if splits < 0:
+        return 0.0
+    # Up to just below the first split that is too many.
+    return float(np.nextafter(values[splits], 0.0)) if splits < len(values) else float(values[-1])
+
+
+def free_memory() -> int | None:
+    """Bytes that this machine has free, with what it would give up for them; None where it does not tell."""
+    try:
+        with open("/proc/meminfo", encoding="ascii") as file:
+            for line in file:
+                if line.startswith("MemAvailable:"):
+                    return int(line.split()[1]) * 1024
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, OSError, ValueError):
+        return None

@@ -1,0 +1,84 @@
+"""Rows that are too many for memory: their cells after the last split, block by block, tell those at any time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ikmap.cells import Cells
+from ikmap.learners.rows import Blocks
+from ikmap.learners.sweeps._counts_loops import earlier, renumber
+from ikmap.seeds import generator
+
+SOME = 8192
+"""Rows whose columns are in memory at once."""
+
+
+class Some(NamedTuple):
+    """Some rows of a pass: columns, targets and weights (empty where all weigh 1)."""
+
+    columns: np.ndarray
+    targets: np.ndarray
+    weight: np.ndarray
+
+
+class StoredRows:
+    """Rows to learn from, all of which have a cell in every partitioning, whatever has split.
+
+    Parameters
+    ----------
+    blocks : sequence of Block
+        Cells after the last split, with targets and weights.
+    n_rows : int
+    start : Cells
+        Of no rows: how cells are numbered before the first split.
+    origin, column_of : ndarrays of int64, shape (number of columns,)
+        What all splits amount to: see :meth:`ikmap.methods.Map.lineage`.
+
+    Attributes
+    ----------
+    start : Cells
+    n_rows : int
+    """
+
+    def __init__(self, blocks: Blocks, n_rows: int, start: Cells, origin: np.ndarray, column_of: np.ndarray) -> None:
+        self.blocks, self.n_rows, self.start = blocks, n_rows, start
+        self._origin, self._column_of = origin, column_of
+
+    def mean(self) -> float:
+        """Of the targets, weighted."""
+        total = of_weight = 0.0
+        for k in range(len(self.blocks)):
+            _, y, weight, _ = self.blocks[k]
+            total += float(y.sum() if weight is None else weight @ y)
+            of_weight += float(len(y) if weight is None else weight.sum())
+        return total / of_weight
+
+    def epoch(
+        self, n_columns: int, number: int, seed: int, targets: Callable[[np.ndarray], np.ndarray]
+    ) -> Iterator[Some]:
+        """All rows once, with their columns when there were so many, in an order of the epoch's own.
+
+        Blocks come in a random order, and the rows of a block in another.
+
+        Parameters
+        ----------
+        targets : callable
+            Of the targets of some rows: shape (n, outputs).
+        """
+        table = np.empty(self._origin.size, dtype=np.int32)
+        earlier(self._origin, n_columns, table)
+        table = table[self._column_of]
+        for k in generator(seed, number).permutation(len(self.blocks)):
+            rows, y, weight, _ = self.blocks[k]
+            assert isinstance(rows, Cells)
+            order = generator(seed, number, int(k)).permutation(len(y))
+            for begin in range(0, order.size, SOME):
+                some = order[begin : begin + SOME]
+                codes = rows.codes[some].astype(np.int32)
+                columns = np.empty_like(codes)
+                renumber(codes, rows.offsets, table, columns)
+                of_weight: Any = np.empty(0) if weight is None else np.ascontiguousarray(weight[some])
+                yield Some(columns, np.ascontiguousarray(targets(y[some]), dtype=np.float64), of_weight)

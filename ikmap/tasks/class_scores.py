@@ -1,0 +1,136 @@
+"""How decision values of each class are distributed over rows of it and of the others: adds up over shards."""
+
+from __future__ import annotations
+
+import base64
+import zlib
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from ikmap.tasks.score_histogram import ScoreHistogram, average_precision, lower_edge, roc_auc, upper_edge
+
+MOST_BITS, LEAST_BITS = 10, 4
+BINS = 1 << 19
+"""About so many bins of all classes together are counted in at most."""
+OCTAVES = 24
+"""Powers of two over which decision values of one sign are taken to spread."""
+POINTS = 101
+"""Of a curve."""
+OTHERS, OWN = 0, 1
+"""Columns of the counts: rows of other classes, and of the class itself."""
+
+
+def bits_for(outputs: int) -> int:
+    """Bits of the mantissa that bins tell apart: with one output 10, so bins are narrower than 1/1000 of a score."""
+    return int(np.clip(int(np.log2(BINS / (outputs * OCTAVES))), LEAST_BITS, MOST_BITS))
+
+
+@dataclass(frozen=True, eq=False)
+class ClassScores:
+    """A histogram of each column of decisions: with two classes one, of the second class against the first.
+
+    Attributes
+    ----------
+    columns : tuple of ScoreHistogram
+        Each with the rows of other classes, and those of the class of the column.
+    """
+
+    columns: tuple[ScoreHistogram, ...]
+
+    @classmethod
+    def of(cls, target: np.ndarray, decision: np.ndarray) -> Self:
+        """Count rows by class number and decisions of shape (n, K)."""
+        outputs = decision.shape[1]
+        bits = bits_for(outputs)
+        own = target[:, None] == (np.arange(outputs) if outputs > 1 else np.array([1]))
+        return cls(
+            tuple(ScoreHistogram.of(decision[:, k], own[:, k].astype(np.int64), 2, bits) for k in range(outputs))
+        )
+
+    @classmethod
+    def none(cls, outputs: int) -> Self:
+        """Of no rows."""
+        return cls(tuple(ScoreHistogram.from_json([], 2) for _ in range(outputs)))
+
+    def __add__(self, other: Self) -> Self:
+        return type(self)(tuple(a + b for a, b in zip(self.columns, other.columns, strict=True)))
+
+    @property
+    def bits(self) -> int:
+        """That bins tell apart."""
+        return bits_for(len(self.columns))
+
+    @property
+    def rows(self) -> int:
+        """How many rows are in it."""
+        return int(self.columns[0].counts.sum())
+
+    def as_json(self) -> list[list[str]]:
+        """Bins and counts of each column, as text."""
+        return [
+            [_packed(np.diff(one.bins, prepend=0)), _packed(one.counts[:, OTHERS]), _packed(one.counts[:, OWN])]
+            for one in self.columns
+        ]
+
+    @classmethod
+    def from_json(cls, values: Any) -> Self:
+        """What :meth:`as_json` gave."""
+        columns = []
+        for texts in values:
+            steps, others, own = map(_unpacked, texts)
+            columns.append(ScoreHistogram(np.cumsum(steps), np.column_stack([others, own])))
+        return cls(tuple(columns))
+
+    def middles(self, k: int) -> np.ndarray:
+        """The value in the middle of each bin of a column, float64."""
+        bins, bits = self.columns[k].bins.tolist(), self.bits
+        return np.array([(lower_edge(b, bits) + upper_edge(b, bits)) / 2 for b in bins], dtype=np.float64)
+
+    def areas(self) -> tuple[float, float] | None:
+        """Mean over the columns of the area under the ROC curve, and by how much it may be wrong.
+
+        Columns whose rows are all of the class, or all of others, are left out; None where there is no other.
+        """
+        found = [of for one in self.columns if (of := roc_auc(*one.counts.T)) is not None]
+        if not found:
+            return None
+        return float(np.mean([area for area, _ in found])), float(np.mean([error for _, error in found]))
+
+    def precision(self) -> float | None:
+        """Mean over the columns of the average precision; rows of a bin count as tied."""
+        pairs = [one.counts.T for one in self.columns if one.counts.sum(axis=0).all()]
+        found = [of for pair in pairs if (of := average_precision(*pair)) is not None]
+        return float(np.mean(found)) if found else None
+
+    def curves(self, k: int) -> dict[str, list[list[float]]] | None:
+        """Points of the ROC curve and of precision over recall of a column, from the highest score down."""
+        others, own = self.columns[k].counts[::-1].T
+        if not others.sum() or not own.sum():
+            return None
+        false, true = np.r_[0, np.cumsum(others)], np.r_[0, np.cumsum(own)]
+        share_false, share_true = false / false[-1], true / true[-1]
+        at = _spread(share_false + share_true)
+        found = np.flatnonzero(np.r_[False, own > 0])
+        found = found[_spread(share_true[found])]
+        precision = true[found] / (true[found] + false[found])
+        return {
+            "roc": np.column_stack([share_false[at], share_true[at]]).round(6).tolist(),
+            "precision_recall": np.column_stack([share_true[found], precision]).round(6).tolist(),
+        }
+
+
+def _spread(along: np.ndarray) -> np.ndarray:
+    """At most :data:`POINTS` numbers of ascending values, evenly spread over them, with both ends."""
+    wanted = np.linspace(along[0], along[-1], POINTS)
+    at: np.ndarray = np.unique(np.r_[0, np.searchsorted(along, wanted).clip(0, along.size - 1), along.size - 1])
+    return at
+
+
+def _packed(numbers: np.ndarray) -> str:
+    return base64.b64encode(zlib.compress(np.ascontiguousarray(numbers, dtype="<i8").tobytes(), 6)).decode()
+
+
+def _unpacked(text: str) -> np.ndarray:
+    return np.frombuffer(zlib.decompress(base64.b64decode(text)), "<i8").astype(np.int64)

@@ -1,0 +1,96 @@
+"""How good probabilities of classes are: sums in fixed point, so that they add up over shards in any grouping."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+BINS = 15
+"""Of equal width, in which probabilities are compared with what came true."""
+UNIT = 1 << 32
+"""Sums are of whole multiples of its inverse: a row is rounded by less than 2e-10."""
+LEAST = 2.0**-52
+"""Of a probability: the logarithm of 0 would be infinite."""
+AT_ONCE = 1 << 20
+
+
+@dataclass(frozen=True, eq=False)
+class ProbabilityTally:
+    """Losses of probabilities, and by bin of a probability how often it came true.
+
+    With two classes, what is compared is the probability of the second class; with more, the largest one.
+
+    Attributes
+    ----------
+    rows : int
+    logs, squares : int
+        Sums of log losses and of squared errors, in units.
+    counts, said, true : tuple of int
+        By bin: rows, the sum of their probabilities in units, and the rows that came true.
+    """
+
+    rows: int = 0
+    logs: int = 0
+    squares: int = 0
+    counts: tuple[int, ...] = (0,) * BINS
+    said: tuple[int, ...] = (0,) * BINS
+    true: tuple[int, ...] = (0,) * BINS
+
+    @classmethod
+    def of(cls, target: np.ndarray, probability: np.ndarray) -> Self:
+        """Count rows by class number and probabilities of shape (n, classes)."""
+        rows = np.arange(target.size)
+        own = probability[rows, target]
+        if probability.shape[1] == 2:
+            squares, said, hit = (1 - own) ** 2, probability[:, 1], target == 1
+        else:
+            best = probability.argmax(axis=1)
+            squares = (probability**2).sum(axis=1) - own**2 + (1 - own) ** 2
+            said, hit = probability[rows, best], best == target
+        bins = np.minimum((said * BINS).astype(np.int64), BINS - 1)
+        return cls(
+            int(target.size),
+            _sum(-np.log(np.maximum(own, LEAST))),
+            _sum(squares),
+            tuple(np.bincount(bins, minlength=BINS).tolist()),
+            tuple(_sum(said[bins == b]) for b in range(BINS)),
+            tuple(np.bincount(bins[hit], minlength=BINS).tolist()),
+        )
+
+    def __add__(self, other: Self) -> Self:
+        pairs = ((self.counts, other.counts), (self.said, other.said), (self.true, other.true))
+        bins = (tuple(a + b for a, b in zip(*pair, strict=True)) for pair in pairs)
+        return type(self)(self.rows + other.rows, self.logs + other.logs, self.squares + other.squares, *bins)
+
+    def as_json(self) -> list[Any]:
+        return [self.rows, self.logs, self.squares, self.counts, self.said, self.true]
+
+    @classmethod
+    def from_json(cls, values: Any) -> Self:
+        """What :meth:`as_json` gave."""
+        rows, logs, squares, *bins = values
+        return cls(rows, logs, squares, *map(tuple, bins))
+
+    def figures(self) -> dict[str, Any]:
+        """Means of both losses, expected calibration error, and the calibration curve by bin."""
+        if not self.rows:
+            return {"log_loss": None, "brier": None, "calibration_error": None}
+        off = sum(abs(said - true * UNIT) for said, true in zip(self.said, self.true, strict=True))
+        return {
+            "log_loss": self.logs / UNIT / self.rows,
+            "brier": self.squares / UNIT / self.rows,
+            "calibration_error": off / UNIT / self.rows,
+            "calibration_curve": [
+                [round(said / UNIT / count, 6), round(true / count, 6), count]
+                for count, said, true in zip(self.counts, self.said, self.true, strict=True)
+                if count
+            ],
+        }
+
+
+def _sum(values: np.ndarray) -> int:
+    """In units."""
+    whole = np.rint(values * UNIT).astype(np.int64)
+    return sum(int(whole[start : start + AT_ONCE].sum()) for start in range(0, whole.size, AT_ONCE))

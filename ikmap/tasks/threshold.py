@@ -1,0 +1,103 @@
+"""A threshold for two classes, chosen for what errors cost or for a precision that is wanted."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from ikmap.tasks.class_scores import ClassScores
+
+EXPECTED = "cost:MISSED:FALSE such as cost:5:1, precision:P, recall:R, f1 or balanced"
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """What a threshold is chosen for.
+
+    Attributes
+    ----------
+    word : str
+        As it was asked for.
+    goal : {"cost", "precision", "recall", "f1", "balanced"}
+    numbers : tuple of float
+        Of "cost" what a row of the second class costs that is missed, and one of the first class that is taken for the
+        second; else the share that is wanted.
+    """
+
+    word: str
+    goal: str
+    numbers: tuple[float, ...] = ()
+
+    @classmethod
+    def parse(cls, word: str) -> Threshold:
+        """What a word asks for.
+
+        Raises
+        ------
+        ValueError
+            Nothing that there is.
+        """
+        goal, *rest = word.split(":")
+        wanted = {"cost": 2, "precision": 1, "recall": 1, "f1": 0, "balanced": 0}
+        try:
+            numbers = tuple(float(text) for text in rest)
+        except ValueError:
+            numbers = (math.nan,)
+        fits = wanted.get(goal) == len(numbers) and all(math.isfinite(x) and x > 0 for x in numbers)
+        if not fits or (goal in ("precision", "recall") and numbers[0] > 1):
+            raise ValueError(f"found {word!r}, expected {EXPECTED}")
+        return cls(word, goal, numbers)
+
+    def choose(self, scores: ClassScores) -> tuple[float, dict[str, Any]]:
+        """The threshold, and what it gave on these rows: their number, precision, recall, and whether it was reached.
+
+        Of several that are as good, the highest; where no threshold has the precision that is wanted, the one with
+        the highest precision.
+        """
+        import numpy as np
+
+        from ikmap.tasks.score_histogram import lower_edge, upper_edge
+
+        (column,), bits = scores.columns, scores.bits
+        others, own = column.counts.T
+        # Candidates from the highest down: nothing is taken, the highest bin is, and so on.
+        found, false = np.r_[0, np.cumsum(own[::-1])], np.r_[0, np.cumsum(others[::-1])]
+        best, reached = self._best(found, false)
+        if best == 0:
+            value = math.nextafter(upper_edge(int(column.bins[-1]), bits), math.inf)
+        else:
+            value = lower_edge(int(column.bins[-best]), bits)
+        taken = int(found[best] + false[best])
+        return value, {
+            "for": self.word,
+            "value": value,
+            "reached": reached,
+            "rows": scores.rows,
+            "precision": int(found[best]) / taken if taken else None,
+            "recall": int(found[best]) / int(own.sum()) if own.sum() else None,
+        }
+
+    def _best(self, found: np.ndarray, false: np.ndarray) -> tuple[int, bool]:
+        """Number of the best candidate, and whether it is what was asked for."""
+        import numpy as np
+
+        positives, negatives = max(1, int(found[-1])), max(1, int(false[-1]))
+        if self.goal == "cost":
+            missed, alarm = self.numbers
+            return int(np.argmin(missed * (found[-1] - found) + alarm * false)), True
+        if self.goal == "f1":
+            return int(np.argmax(2 * found / (found + false + positives))), True
+        if self.goal == "balanced":
+            return int(np.argmax(found / positives - false / negatives)), True
+        if self.goal == "recall":
+            return int(np.argmax(found >= self.numbers[0] * positives)), True
+        precision = np.r_[-1.0, found[1:] / (found[1:] + false[1:])]
+        enough = np.flatnonzero(precision >= self.numbers[0])
+        if enough.size:
+            most = found[enough].max()  # the highest recall, and of these the highest threshold
+            return int(enough[np.argmax(found[enough] == most)]), True
+        return int(np.argmax(precision)), False

@@ -1,0 +1,50 @@
+"""Online learning with kernels (NORMA): Figure 1, novelty detection on handwritten digits.
+
+``experiments.toml`` says what its experiment is, ``digits`` computes it, ``forms`` says how it is shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pipeline.reproduce.paper import Experiment, Measure, Paper
+
+if TYPE_CHECKING:
+    from pipeline.reproduce.form import Form
+
+
+class OnlineLearningWithKernels(Paper):
+    """Regularised online learning in a space of functions."""
+
+    name = "norma"
+    short = "NORMA paper"
+    title = "Online Learning with Kernels"
+    source = "Jyrki Kivinen, Alex J. Smola, Robert C. Williamson (NIPS 2001)"
+    package = __name__
+    measure = Measure(
+        key="margin_errors", many="margin errors", what="training rows that were novel as they came", form=".0f"
+    )
+
+    def form(self, experiment: Experiment) -> type[Form] | None:
+        """Digits as pictures, and a table."""
+        from pipeline.reproduce.papers.norma.forms import FORMS
+
+        return FORMS.get(experiment.label)
+
+    def study(
+        self,
+        rows: Any,
+        target: Any,
+        columns: Sequence[str] | None,  # noqa: ARG002
+        options: Mapping[str, Any],
+        seed: int,  # noqa: ARG002
+        part: int,  # noqa: ARG002
+    ) -> dict[str, Any]:
+        """One pass over the digits in the order of the file: nothing in it is drawn."""
+        from pipeline.reproduce.papers.norma.digits import novel_digits
+
+        return novel_digits(rows, target, options)
+
+
+PAPER = OnlineLearningWithKernels()

@@ -1,0 +1,61 @@
+"""Divide: keep the values by which rows are divided as they are read, and find out which are training rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import Any
+
+from ikmap.tasks import LearningTask
+from pipeline.errors import InputError
+from pipeline.params import Params
+from pipeline.readers.base import RawRows
+from pipeline.rows.divided_by import Division
+from pipeline.rows.division import KEPT, WORDS, checked, divide
+from pipeline.rows.prepared import Part, Side
+from pipeline.running.stage import Record
+from pipeline.storage.store import Store
+
+
+def division_of(params: Params) -> Division | None:
+    """How the rows of a run are divided; None: at random, or as their files are."""
+    return None if params.split_by is None else Division.parse(params.split_by, params.seed)
+
+
+def kept_values(division: Division | None, block: RawRows, where: Callable[[int], str]) -> dict[str, Any]:
+    """Values by which the rows of a block are divided, and their words: arguments of ``store_block``."""
+    if division is None or not division.column:
+        return {}
+    if block.kept is None:
+        raise InputError(
+            f"{where(0)}: found no table with names, expected CSV, Parquet or Arrow for --split-by {division.rule}:"
+            f"{division.column}"
+        )
+    values, words = block.kept
+    kept = {KEPT: checked(division, values, words, where)}
+    return {"beside": kept, **({} if words is None else {WORDS: list(words)})}
+
+
+def divide_rows(
+    store: Store, division: Division, parts: list[tuple[str, int]], task: LearningTask, n_train: int
+) -> Record:
+    """Task: find out which rows are training rows, by what they say of themselves."""
+    divided, counts = divide(division, store, parts, task, n_train)
+    return {"divided": divided.as_json(), "counts": counts}
+
+
+def divided_sides(url: str, parts: list[Record], record: Record) -> dict[str, Any]:
+    """Both sides of rows that :func:`divide_rows` has divided."""
+    rows, counts = sum(int(part["rows"]) for part in parts), record["counts"]
+    kept = [asdict(Part(part["name"], part["rows"])) for part in parts]
+    both = {"train": counts, "test": [part["rows"] - k for part, k in zip(parts, counts, strict=True)]}
+    return {
+        name: {
+            "url": url,
+            "parts": kept,
+            "counts": of,
+            "split": asdict(Side("divided", rows, sum(counts), name == "train")),
+            "divided": record["divided"],
+        }
+        for name, of in both.items()
+    }

@@ -1,0 +1,97 @@
+"""Fit a map part by part, on as many workers as there are, where its partitionings are fitted on all rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ikmap.methods.map import Value
+from ikmap.partitioners import Partitions
+from pipeline.errors import DoesNotFit
+from pipeline.params import Params
+from pipeline.rows.prepared import PreparedRows
+from pipeline.running.dispatch import Task
+from pipeline.running.stage import Record
+from pipeline.running.worker_memory import room, worker_limit
+from pipeline.stages.select_rows import swept_rows
+from pipeline.storage.models import load_model, save_model
+from pipeline.storage.store import Store
+
+MANY_ROWS = 100_000
+"""From so many rows on, partitionings are fitted in parts."""
+TOGETHER = 8
+"""Partitionings of a part."""
+PARTS = "parts"
+"""Where parts stand in the store until they are put together."""
+
+
+def is_in_parts(params: Params, n_rows: int) -> bool:
+    """Whether the map of a run is fitted on so many rows in parts; never by what workers there are."""
+    return n_rows > MANY_ROWS and params.map.in_parts(params.map_options)
+
+
+def part_tasks(store: Store, params: Params, name: str, value: Value, swept: int | None = None) -> list[Task]:
+    """Tasks of :func:`fit_part` for all partitionings of a model of this name.
+
+    Parameters
+    ----------
+    swept : int, optional
+        Fit on the rows that a sweep over so many learns from; default: on all.
+    """
+    t = params.t
+    return [
+        Task(f"{name.replace('/', '-')}-trees-{a:06d}", (store, params, name, value, a, min(a + TOGETHER, t), swept))
+        for a in range(0, t, TOGETHER)
+    ]
+
+
+def fit_part(store: Store, params: Params, name: str, value: Value, start: int, stop: int, swept: int | None) -> Record:
+    """Task: fit some partitionings, and store them for :func:`join_parts`."""
+    train = PreparedRows(store, "train")
+    numbers = np.arange(train.n_rows) if swept is None else swept_rows(train, params, swept)[0]
+    rows: Any = train.take(numbers).rows
+    refuse_too_large(params, value, rows)
+    model = params.map.fit_part(params.map_options, value, rows, params.seed, start, stop)
+    del rows
+    save_model(store, part_name(name, start), model)
+    return {
+        "bytes_written": model.nbytes,
+        "outputs": [part_name(name, start)],
+        "temporary": True,
+    }
+
+
+def refuse_too_large(params: Params, value: Value, rows: Any) -> None:
+    """Refuse a value whose model this worker has no room for.
+
+    Raises
+    ------
+    DoesNotFit
+    """
+    if worker_limit() is not None and (
+        said := params.map.too_large(params.map_options, value, rows, params.seed, room())
+    ):
+        raise DoesNotFit(said)
+
+
+def part_name(name: str, start: int) -> str:
+    """Where the part that begins with a partitioning is stored."""
+    return f"{PARTS}/{name}/{start:06d}"
+
+
+def join_parts(store: Store, params: Params, name: str, temporary: bool = False) -> Record:
+    """Task: put the parts of a model together, and store it under its name."""
+    parts: Sequence[Any] = [
+        load_model(store, part_name(name, start), Partitions) for start in range(0, params.t, TOGETHER)
+    ]
+    model = params.map.joined(params.map_options, parts)
+    content_hash = save_model(store, name, model, offsets=model.offsets.tolist())
+    return {
+        **({"temporary": True} if temporary else {"rows": PreparedRows(store, "train").n_rows}),
+        "bytes_written": model.nbytes,
+        "outputs": [name],
+        "most_cells": int(np.diff(model.offsets).max()),
+        "content_hash": content_hash,
+    }

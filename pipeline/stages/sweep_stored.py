@@ -1,0 +1,98 @@
+"""Sweeps over more rows than fit in memory: trees and cells by all workers, then each sweep block by block."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ikmap.learners.rows import Block
+from ikmap.learners.sweeps.stored import StoredRows
+from ikmap.methods import Training
+from ikmap.methods.map import Value
+from ikmap.partitioners import Partitions
+from ikmap.rows import nbytes_of
+from pipeline.params import Params
+from pipeline.rows.block_sizes import cell_layout, learning_blocks, packed_row_bytes
+from pipeline.rows.cell_blocks import CellBlocks, SpooledBlocks
+from pipeline.rows.prepared import READ_BYTES, PreparedRows
+from pipeline.rows.row_weights import weigher
+from pipeline.running.dispatch import Task
+from pipeline.running.stage import Record, Stage
+from pipeline.stages.cells import create_cells
+from pipeline.stages.fit_parts import PARTS, fit_part, join_parts, part_tasks
+from pipeline.stages.select_rows import some_of, swept_rows
+from pipeline.storage.models import load_model
+from pipeline.storage.store import Store
+
+HELD_OUT = 50_000
+"""At most so many rows tell how good a value is: they are in memory."""
+FOLDER = "sweep"
+MODEL, CELLS = f"{FOLDER}/model", f"{FOLDER}/cells"
+
+
+def prepare(stage: Stage, limit: Value, n_rows: int) -> None:
+    """Fit the map up to the last value of the sweeps, and map the rows to learn from: what sweeps have in common."""
+    context = stage.context
+    store, params = context.store, context.params
+    stage.run(fit_part, part_tasks(store, params, MODEL, limit, n_rows))
+    (model,) = stage.run(join_parts, [Task("sweep-model", (store, params, MODEL, True))])
+    train = PreparedRows(store, "train")
+    n = swept_rows(train, params, n_rows)[0].size
+    layout = cell_layout(n, params.t, params.shard_rows)
+    create_cells(store, CELLS, n, params.t, layout, np.dtype(train.preparation.task.dtype))
+    tasks = [
+        Task(
+            f"sweep-cells-{start // layout.shard_rows:06d}",
+            (store, params, model["content_hash"], start, min(start + layout.shard_rows, n), n_rows),
+        )
+        for start in range(0, n, layout.shard_rows)
+    ]
+    stage.run(map_swept, tasks)
+
+
+def forget(store: Store) -> None:
+    """Delete what only the sweeps needed."""
+    for name in (FOLDER, PARTS):
+        store.delete(name)
+
+
+def map_swept(store: Store, params: Params, content_hash: str, start: int, stop: int, n_rows: int) -> Record:
+    """Task: map some of the rows that sweeps learn from, and write their shard."""
+    train = PreparedRows(store, "train")
+    model = load_model(store, MODEL, Partitions, content_hash)
+    numbers = swept_rows(train, params, n_rows)[0][start:stop]
+    codes = np.empty((stop - start, model.n_partitions), dtype=np.int32)
+    labels = np.empty(stop - start, dtype=train.preparation.task.dtype)
+    step, read = max(1, READ_BYTES // train.row_bytes), 0
+    for begin in range(0, numbers.size, step):
+        block: Any = train.take(numbers[begin : begin + step])
+        codes[begin : begin + step] = model.cells(block.rows, 1).codes
+        labels[begin : begin + step] = block.y
+        read += nbytes_of(block.rows)
+    outputs = store.write_shards(f"{CELLS}/codes", start, codes) + store.write_shards(f"{CELLS}/labels", start, labels)
+    return {
+        "outputs": outputs,
+        "temporary": True,
+        "bytes_read": int(read),
+        "bytes_written": codes.nbytes + labels.nbytes,
+    }
+
+
+def stored_sweep(store: Store, params: Params, name: str, n_rows: int) -> tuple[Training, Block, Any]:
+    """What a learner's sweep is given: rows to learn from, which are read as it goes, rows held out, and the splits."""
+    train = PreparedRows(store, "train")
+    task = train.preparation.task
+    fit, outside = swept_rows(train, params, n_rows)
+    held: Any = train.take(some_of(outside, HELD_OUT))
+    model = load_model(store, MODEL, Partitions, store.need(MODEL)["content_hash"])
+    nobody = held.rows[:0]
+    offsets = model.offsets
+    blocks = learning_blocks(fit.size, packed_row_bytes(offsets), params.seed)
+    spooled = SpooledBlocks(
+        CellBlocks(store, CELLS, offsets, blocks, weigher(params, name, task)), offsets, visit_rows=None
+    )
+    sets, splits = params.map.splits(params.map_options, model, [nobody, held.rows])
+    rows: Any = StoredRows(spooled, fit.size, sets[0], *params.map.lineage(params.map_options, model))
+    training = Training(Block(rows, held.y[:0]), task.classes, params.seed, task=task)
+    return training, Block(sets[1], held.y), splits

@@ -1,0 +1,73 @@
+"""Learners of a run trained on some rows in memory: for cross-validation, and to calibrate."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any
+
+import numpy as np
+
+from ikmap.cells import Cells
+from ikmap.learners.dual.linear_svm import fit_linear_svm, svm_model
+from ikmap.learners.rows import Block
+from ikmap.learners.rows import n_rows as count_rows
+from ikmap.methods import LEARNERS, RoundsLearner, Sample, StreamLearner, Training, WholeLearner
+from ikmap.seeds import generator
+from ikmap.tasks import LearningTask
+from pipeline.params import Params
+from pipeline.rows.row_weights import weigher
+from pipeline.training.train_batch import svm_params
+from pipeline.training.train_online import PASS_STREAM
+
+
+def train_in_memory(
+    params: Params, learner: str, value: Any, task: LearningTask, block: Block, n_threads: int = 1
+) -> Any:
+    """The model that a learner of a run makes of some rows, or of their cells.
+
+    Parameters
+    ----------
+    value
+        What was chosen or given for a learner on rows.
+    block : Block
+        With rows of every class.
+    """
+    one = LEARNERS[learner]
+    if isinstance(one, StreamLearner):
+        return stream_model(params, learner, value, task, block)
+    weighed = block._replace(sample_weight=weigher(params, learner, task)(block.y))
+    if not isinstance(one, WholeLearner):
+        return dual_model(params, learner, task, weighed, n_threads)
+    training = Training(weighed, task.classes, params.seed, value, n_threads, task=task)
+    if isinstance(one, RoundsLearner):
+        return next(iter(one.path(params.of(learner), training, [float(params.of(learner).C)])))
+    return one.fit(params.of(learner), training)[0]
+
+
+def stream_model(params: Params, learner: str, value: Any, task: LearningTask, block: Block) -> Any:
+    """One pass over the rows, shuffled as the whole run shuffles a block."""
+    one = LEARNERS[learner]
+    assert isinstance(one, StreamLearner)
+    rows: Any = block.rows
+    if isinstance(rows, Cells):
+        of = count_rows(rows), rows.n_partitions, task, rows.__getitem__, params.seed, rows.offsets
+        sample = Sample(*of, reaches_all=params.map.reaches_all)
+    else:
+        sample = Sample(count_rows(rows), rows.shape[1], task, rows.__getitem__, params.seed)
+    state = one.start(params.of(learner), value, sample)
+    order = np.arange(block.y.size)
+    if params.order == "shuffled":
+        order = generator(params.seed, PASS_STREAM, 0).permutation(block.y.size)
+    state.partial_fit(rows[order], block.y[order])
+    return state.model(task.classes)
+
+
+def dual_model(params: Params, learner: str, task: LearningTask, block: Block, n_threads: int | None = None) -> Any:
+    """The solution of the linear problems on cells."""
+    cells, asked, classes = block.rows, svm_params(params, learner), task.classes
+    assert isinstance(cells, Cells)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="duality gap")  # ConvergenceWarning: slow to import
+        fit = fit_linear_svm([block], len(classes), asked, n_threads=n_threads)
+    return svm_model(fit, classes, asked, divisor=math.sqrt(cells.n_partitions))

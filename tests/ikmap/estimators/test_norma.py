@@ -1,0 +1,105 @@
+"""NORMA with the interface of scikit-learn: its checks, the learner of the pipeline, and more rows later."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.metrics import roc_auc_score
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from ikmap import CellNormaClassifier, CellNormaDetector, CellNormaRegressor
+from ikmap.cells import Cells
+from ikmap.learners.online.norma import NormaState
+from ikmap.learners.online.norma_rule import usual_rule
+
+
+@pytest.mark.slow
+@parametrize_with_checks([
+    CellNormaClassifier(n_epochs=3, shuffle=True),
+    CellNormaRegressor("huber", eta=0.01, n_epochs=50),
+    CellNormaDetector(),
+])  # fmt: skip
+def test_scikit_learn_checks(estimator: Any, check: Any) -> None:
+    check(estimator)
+
+
+def rows_of(n: int = 300, t: int = 9) -> tuple[Cells, np.ndarray]:
+    rng = np.random.default_rng(0)
+    x = rng.random(n)
+    codes = np.clip(5 * x[:, None] + rng.normal(scale=0.6, size=(n, t)), 0, 4).astype(np.int32)
+    return Cells(codes, 5 * np.arange(t + 1, dtype=np.int64)), 50 + 20 * x
+
+
+@pytest.mark.parametrize("kind", [CellNormaClassifier, CellNormaRegressor, CellNormaDetector])
+def test_it_is_the_learner_of_the_pipeline_in_any_pieces(kind: Any) -> None:
+    cells, y = rows_of()
+    more: dict[str, Any] = {}
+    if kind is CellNormaClassifier:
+        y, more = (y > 60).astype(int), {"classes": [0, 1]}
+    model = kind(center=60.0, unit=5.0) if kind is CellNormaRegressor else kind()
+    rule = usual_rule(model.loss)
+    of = {"center": 60.0, "unit": 5.0} if rule.of_numbers else {}
+    state = NormaState.start(rule, cells.n_columns, 9.0, **of)
+    state.partial_fit(cells.packed(), y.astype(np.int32) if rule.of_classes else y)
+    whole, pieces = model.fit(cells, y), kind(**model.get_params())
+    for start in range(0, y.size, 70):
+        pieces.partial_fit(cells[start : start + 70], y[start : start + 70], **(more if start == 0 else {}))
+    X = cells.to_csr()
+    on_csr = kind(**model.get_params()).fit(X, y)
+    for found in (whole, pieces):
+        assert np.array_equal(found.state_.table, state.table)
+        assert np.array_equal(found.predict(cells), whole.predict(cells))
+    assert np.array_equal(on_csr.predict(X), whole.predict(cells))
+    if kind is CellNormaDetector:
+        assert np.array_equal(whole.predict(cells) == -1, whole.score_samples(cells) < whole.offset_)
+        assert (whole.score_samples(cells) >= 0).all()
+        assert (whole.score_samples(cells) <= 1 + 1e-12).all()
+    else:
+        assert whole.score(cells, y) > 0.8
+
+
+def test_what_is_novel() -> None:
+    rng = np.random.default_rng(1)
+    offsets = 5 * np.arange(41, dtype=np.int64)
+    usual = np.clip(2 + rng.normal(scale=0.7, size=(4000, 40)), 0, 4).astype(np.int32)
+    strange = rng.choice([0, 4], size=(200, 40)).astype(np.int32)
+    detector = CellNormaDetector(0.05).fit(Cells(usual[:3000], offsets))
+    new = Cells(np.concatenate([usual[3000:], strange]), offsets)
+    assert roc_auc_score(np.arange(1200) < 1000, detector.score_samples(new)) > 0.99
+    assert (detector.predict(new)[1000:] == -1).mean() > 0.95
+    assert (detector.predict(new)[:1000] == -1).mean() < 0.12
+    last = CellNormaDetector(0.05, average=False).fit(Cells(usual[:3000], offsets))
+    assert last.offset_ == last.state_.numbers.thresholds(False)[0]
+
+
+@pytest.mark.parametrize(
+    ("model", "said"),
+    [
+        (CellNormaClassifier("squared"), "loss: found 'squared', expected one of hinge, nu, perceptron"),
+        (CellNormaRegressor(eta=2.0), "eta: found 2 with the squared loss, expected a number below 1.99998"),
+        (CellNormaRegressor(unit=0.0), "unit must be a positive number"),
+        (CellNormaRegressor(n_epochs=0), "n_epochs must be at least 1"),
+        (CellNormaDetector(nu=0.0), "nu: found 0, expected a number > 0 and <= 1"),
+    ],
+)
+def test_parameters_out_of_range(model: Any, said: str) -> None:
+    cells, y = rows_of(20)
+    with pytest.raises(ValueError, match=r"found|must be") as refused:
+        model.fit(cells, (y > 60).astype(int))
+    assert str(refused.value).startswith(said)
+
+
+def test_rows_and_classes_that_change() -> None:
+    cells, y = rows_of(20)
+    classifier = CellNormaClassifier()
+    with pytest.raises(ValueError, match="classes must be passed in the first call"):
+        classifier.partial_fit(cells, y > 60)
+    classifier.partial_fit(cells, y > 60, classes=[False, True])
+    with pytest.raises(ValueError, match="are not those of the first call"):
+        classifier.partial_fit(cells, y > 60, classes=[1, 2])
+    with pytest.raises(ValueError, match="cannot follow"):
+        CellNormaRegressor().fit(cells, y).predict(np.zeros((2, cells.n_columns)))
+    with pytest.raises(ValueError, match="requires y to be passed"):
+        CellNormaRegressor().fit(cells, None)

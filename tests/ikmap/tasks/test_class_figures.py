@@ -1,0 +1,265 @@
+"""Figures of classifiers against scikit-learn, however rows are grouped; calibration, thresholds, searches."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.special import expit
+from sklearn import metrics
+from sklearn.isotonic import IsotonicRegression
+from sklearn.linear_model import LogisticRegression
+
+from ikmap.tasks.class_scores import ClassScores, bits_for
+from ikmap.tasks.classification import Classification
+from ikmap.tasks.reading import isotonic, platt, read_as
+from ikmap.tasks.score_histogram import bins_of, lower_edge, upper_edge
+from ikmap.tasks.threshold import Threshold
+
+
+def rows(n: int = 4000, classes: int = 2, seed: int = 0) -> tuple[Classification, np.ndarray, np.ndarray]:
+    """A task, targets, and decisions that say something of them."""
+    rng = np.random.default_rng(seed)
+    target = np.minimum(rng.integers(classes + 1, size=n), classes - 1).astype(np.int32)
+    if classes == 2:
+        decision = (1.5 * target - 1 + rng.normal(size=n))[:, None]
+    else:
+        decision = rng.normal(size=(n, classes)) + 1.5 * (target[:, None] == np.arange(classes))
+    return Classification([f"c{k}" for k in range(classes)]), target, decision
+
+
+def test_edges_of_bins() -> None:
+    for value in (0.0, -0.0, 1e-310, 1.0, -1.0, 3.7, -3.7, 1e300, -1e300):
+        number = int(bins_of(np.array([value]), 10)[0])
+        low, high = lower_edge(number, 10), upper_edge(number, 10)
+        assert low <= value <= high
+        assert bins_of(np.array([low, high]), 10).tolist() == [number] * 2
+        assert bins_of(np.array([np.nextafter(low, -np.inf)]), 10)[0] == number - 1 or low == 0.0
+
+
+@pytest.mark.parametrize("classes", [2, 3, 7])
+def test_figures_are_those_of_scikit_learn(classes: int) -> None:
+    task, target, decision = rows(classes=classes)
+    task = task.read_by(read_as("log-odds"))
+    found = task.figures(task.tally(target, decision))
+    predicted, probability = task.predict(decision), task.probabilities(decision)
+    assert probability is not None
+    average = "binary" if classes == 2 else "macro"
+    own = np.eye(classes)[target]
+    ranks: Any = (target, decision[:, 0]) if classes == 2 else (own, decision)
+    expected = {
+        "accuracy": metrics.accuracy_score(target, predicted),
+        "balanced_accuracy": metrics.balanced_accuracy_score(target, predicted),
+        "f1": metrics.f1_score(target, predicted, average=average),
+        "log_loss": metrics.log_loss(target, probability),
+        "brier": ((probability[:, 1] - target) ** 2).mean()
+        if classes == 2
+        else ((probability - own) ** 2).sum(axis=1).mean(),
+    }
+    assert {key: found[key] for key in expected} == pytest.approx(expected, abs=1e-9)
+    recall = metrics.recall_score(target, predicted, average=None)
+    assert found["recall"] == pytest.approx(recall.tolist())
+    assert found["precision"] == pytest.approx(metrics.precision_score(target, predicted, average=None).tolist())
+    area = metrics.roc_auc_score(*ranks, average="macro")
+    assert 0 < found["roc_auc_error"] < 2e-3
+    assert abs(found["roc_auc"] - area) <= found["roc_auc_error"]
+    assert found["average_precision"] == pytest.approx(
+        metrics.average_precision_score(*ranks, average="macro"), abs=2e-3
+    )
+    curves = found.get("curves", {})
+    assert len(curves) == (1 if classes == 2 else classes if classes <= 4 else 0)
+    for curve in curves.values():
+        x, y = np.array(curve["roc"]).T
+        assert (x[0], y[0], x[-1], y[-1]) == (0, 0, 1, 1)
+        assert (np.diff(x) >= 0).all()
+        assert (np.diff(y) >= 0).all()
+    json.dumps(found)
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_figures_add_up_in_any_grouping(classes: int) -> None:
+    task, target, decision = rows(600, classes)
+    task = task.read_by(read_as("log-odds"))
+    whole = task.figures(task.tally_at(target, decision, np.arange(600)))
+    assert whole["worst"] == sorted(whole["worst"], key=lambda row: (-row["off"], row["row"]))
+    assert {(row["true"], row["predicted"]) for row in whole["worst"]} <= {
+        (a, b) for a in task.labels for b in task.labels if a != b
+    }
+    for cuts in ([0, 1, 7, 600], [0, 599, 600], list(range(0, 601, 50))):
+        parts = [
+            json.loads(json.dumps(task.tally_at(target[a:b], decision[a:b], np.arange(a, b)).as_json()))
+            for a, b in pairwise(cuts)
+        ]
+        assert task.figures(task.total(parts)) == whole
+    assert task.figures(task.total([]))["log_loss"] is None
+
+
+def test_figures_without_probabilities_or_of_one_class() -> None:
+    task, target, decision = rows(50)
+    found = task.figures(task.tally(target, decision))
+    assert (found["log_loss"], found["brier"], found["calibration_error"]) == (None, None, None)
+    assert task.columns == {"prediction": "string", "score": "float64"}
+    found = task.figures(task.tally(np.zeros(50, dtype=np.int32), decision))
+    assert (found["roc_auc"], found["average_precision"], found["recall"][1]) == (None, None, None)
+    assert "curves" not in found
+
+
+def test_calibration_error_is_that_of_the_definition() -> None:
+    task, target, decision = rows(3000)
+    task = task.read_by(read_as("log-odds"))
+    p = expit(decision[:, 0])
+    bins = np.minimum((p * 15).astype(int), 14)
+    off = sum(abs(p[bins == b].sum() - target[bins == b].sum()) for b in range(15)) / 3000
+    assert task.figures(task.tally(target, decision))["calibration_error"] == pytest.approx(off, abs=1e-9)
+
+
+def test_many_classes_take_a_bounded_number_of_bins() -> None:
+    assert [bits_for(k) for k in (1, 3, 105, 1000)] == [10, 10, 7, 4]
+
+
+def test_platt_is_logistic_regression_on_his_targets() -> None:
+    _, target, decision = rows(2000, seed=3)
+    values = decision[:, 0]
+    own = target.astype(np.int64)
+    slope, intercept = platt(values, 1 - own, own)
+    y = np.r_[np.ones(2000), np.zeros(2000)]
+    high, low = (own.sum() + 1) / (own.sum() + 2), 1 / ((1 - own).sum() + 2)
+    t = np.where(own == 1, high, low)
+    peer = LogisticRegression(C=1e12, tol=1e-10).fit(np.r_[values, values][:, None], y, sample_weight=np.r_[t, 1 - t])
+    assert (slope, intercept) == pytest.approx((peer.coef_[0, 0], peer.intercept_[0]), abs=1e-5)
+    assert platt(1e6 * values, 1 - own, own)[0] == pytest.approx(1e-6 * slope)
+
+
+def test_isotonic_regression_is_that_of_scikit_learn_but_never_sure() -> None:
+    _, target, decision = rows(1500, seed=4)
+    values, own = np.sort(decision[:, 0]), target[np.argsort(decision[:, 0])].astype(np.int64)
+    knots, levels = isotonic(values, 1 - own, own)
+    assert (np.diff(knots) > 0).all()
+    assert (np.diff(levels) >= 0).all()
+    assert levels.min() > 0
+    assert levels.max() < 1
+    peer = IsotonicRegression(out_of_bounds="clip").fit(values, own).predict(values)
+    assert np.abs(np.interp(values, knots, levels) - peer).mean() < 0.02
+    # One row of the other class at the end is no reason to lift all that follow.
+    values = np.arange(101.0)
+    own = (values > 60).astype(np.int64)
+    counts = np.where(values == 0, 1, 50)
+    knots, levels = isotonic(values, counts * (1 - own), counts * own)
+    assert levels[0] < 0.01
+    assert levels[-1] > 0.99
+
+
+@pytest.mark.parametrize("how", ["platt", "isotonic"])
+@pytest.mark.parametrize("classes", [2, 4])
+def test_calibrated_probabilities(how: str, classes: int) -> None:
+    task, target, decision = rows(40_000, classes, seed=5)
+    decision = 5 * decision - 2  # far from log odds
+    fit, tested = slice(0, 20_000), slice(20_000, None)
+    reading = read_as(how, task.evidence(target[fit], decision[fit]))  # type: ignore[arg-type]
+    read = task.read_by(reading)
+    found = read.figures(read.tally(target[tested], decision[tested]))
+    assert found["calibration_error"] < 0.02
+    raw = task.read_by(read_as("log-odds"))
+    assert found["log_loss"] < raw.figures(raw.tally(target[tested], decision[tested]))["log_loss"]
+    probability = read.probabilities(decision)
+    assert probability is not None
+    assert probability.sum(axis=1) == pytest.approx(1)
+    assert (probability > 0).all()
+    assert [*read.values(decision[:3])] == ["prediction", "score", *(f"probability_c{k}" for k in range(classes))]
+    # Cut anywhere, the evidence is the same; as plain data too.
+    parts = [task.evidence(target[a:b], decision[a:b]).as_json() for a, b in ((0, 7), (7, 20_000))]
+    assert read_as(how, task.evidence_from(parts)).content_hash == reading.content_hash  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("word", "measure"),
+    [
+        ("cost:5:1", lambda y, p: -(5 * ((p == 0) & (y == 1)).sum() + ((p == 1) & (y == 0)).sum())),
+        ("f1", metrics.f1_score),
+        ("balanced", metrics.balanced_accuracy_score),
+    ],
+)
+def test_a_threshold_is_the_best_there_is(word: str, measure: Any) -> None:
+    task, target, decision = rows(3000, seed=6)
+    reading = read_as("none", ClassScores.of(target, decision), Threshold.parse(word))
+    found = measure(target, task.read_by(reading).predict(decision))
+    best = max(
+        measure(target, (decision[:, 0] >= t).astype(int)) for t in np.quantile(decision, np.linspace(0, 1, 200))
+    )
+    assert found >= best - abs(best) * 1e-3
+    assert task.read_by(reading).probabilities(decision) is None
+
+
+def test_thresholds_for_precision_and_recall() -> None:
+    task, target, decision = rows(3000, seed=7)
+    for word, measure in (("precision:0.9", metrics.precision_score), ("recall:0.9", metrics.recall_score)):
+        reading = read_as("none", ClassScores.of(target, decision), Threshold.parse(word))
+        predicted = task.read_by(reading).predict(decision)
+        assert measure(target, predicted) >= 0.9
+        assert reading.chosen["reached"]
+        of = (reading.chosen["precision"], reading.chosen["recall"])
+        assert of == pytest.approx(
+            (metrics.precision_score(target, predicted), metrics.recall_score(target, predicted))
+        )
+    noise = np.random.default_rng(0).normal(size=(3000, 1))
+    target = (np.arange(3000) % 10 == 0).astype(np.int32)
+    reading = read_as("none", ClassScores.of(target, np.sort(noise, axis=0)), Threshold.parse("precision:1"))
+    assert reading.chosen["reached"] in (True, False)
+    for bad in ("cost", "cost:1", "cost:a:b", "precision:2", "precision:0", "recall", "f1:3", "best"):
+        with pytest.raises(ValueError, match="expected cost:MISSED:FALSE"):
+            Threshold.parse(bad)
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_what_searches_go_by_adds_up_over_rows(classes: int) -> None:
+    task, target, decision = rows(800, classes, seed=8)
+    own: Any = target if classes == 2 else np.eye(classes)[target]
+    area = metrics.roc_auc_score(own, decision[:, 0] if classes == 2 else decision)
+    for by, expected in (
+        ("roc_auc", area),
+        ("balanced_accuracy", metrics.balanced_accuracy_score(target, task.predict(decision))),
+    ):
+        judge = task.judge(by)
+        scores = judge.row_scores(target, judge.predict(decision))
+        assert judge.score(scores.sum(), scores.size) == pytest.approx(expected)
+        assert judge.figure.key == by
+    for by in ("log_loss", "brier"):
+        judge = task.judge(by)
+        noise = np.random.default_rng(0).normal(size=decision.shape)
+        better, worse = (judge.row_scores(target, judge.predict(d)).sum() for d in (decision, noise))
+        assert better > worse
+        assert 0 < judge.score(better, 800) < judge.score(worse, 800)
+    assert task.judge() is task
+    assert task.judge("accuracy") is task
+
+
+def test_squares_of_differences_are_the_variance_of_delong() -> None:
+    """Of the area under the curve: against a bootstrap of the difference of two."""
+    task, target, a = rows(600, seed=9)
+    b = a + np.random.default_rng(1).normal(size=a.shape)
+    judge = task.judge("roc_auc")
+    off = judge.row_scores(target, a) - judge.row_scores(target, b)
+    rng, found = np.random.default_rng(2), []
+    for _ in range(400):
+        at = rng.integers(600, size=600)
+        areas = [metrics.roc_auc_score(target[at], of[at, 0]) for of in (a, b)]
+        found.append(areas[0] - areas[1])
+    assert off.std() / 600**0.5 == pytest.approx(np.std(found), rel=0.15)
+
+
+def test_a_fold_without_a_class_is_judged_by_the_others() -> None:
+    task, _, _ = rows(10, 3)
+    small, targets, ours = task.judge("roc_auc").narrowed(np.array([2, 0, 2, 0]))
+    assert targets.tolist() == [1, 0, 1, 0]
+    assert small.task.labels == ["c0", "c2"]
+    wide = ours(np.array([[2.0], [-1.0]]))
+    assert task.predict(wide).tolist() == [2, 0]
+    one, _, ours = task.judge("log_loss").narrowed(np.array([1, 1]))
+    assert task.predict(ours(np.repeat(one.constant, 2, axis=0))).tolist() == [1, 1]
+    two = Classification(["a", "b"])
+    for k in (0, 1):
+        one, _, ours = two.judge("roc_auc").narrowed(np.full(3, k))
+        assert two.predict(ours(np.repeat(one.constant, 3, axis=0))).tolist() == [k] * 3

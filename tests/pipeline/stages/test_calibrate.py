@@ -1,0 +1,174 @@
+"""Probabilities and thresholds from rows that were not learned from: the stage, scoring, and models in Python."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from flows.options.batch import BatchOptions
+from flows.options.online import OnlineOptions
+from flows.options.score import ScoreOptions
+from pipeline.errors import InputError
+from pipeline.rows.folds import folds_of
+from pipeline.rows.prepared import PreparedRows
+from pipeline.runs.trained import load_run
+from pipeline.stages import calibrate
+from tests.support.one_process import Command, Snapshots, one_process, results, score_file, write_rows
+
+WORDS = "--t 16 --psi 8"
+
+
+@pytest.fixture
+def two_classes(tmp_path: Path) -> Path:
+    rng = np.random.default_rng(0)
+    X = rng.random((300, 3))
+    y = np.where(X[:, 0] + 0.3 * rng.normal(size=300) > 0.5, "yes", "no")
+    lines = [",".join([*(f"{v:.3f}" for v in x), label]) for x, label in zip(X, y, strict=True)]
+    path = tmp_path / "two.csv"
+    path.write_text("\n".join(["a,b,c,kind", *lines]) + "\n")
+    return path
+
+
+def command(path: Path, words: str) -> Command:
+    label = ["--label", "kind"] if path.suffix == ".csv" else []
+    return Command(BatchOptions.parse(["--input", str(path), *label, *WORDS.split(), *words.split()]))
+
+
+@pytest.mark.parametrize("how", ["platt", "isotonic"])
+def test_every_learner_has_probabilities(two_classes: Path, tmp_path: Path, how: str) -> None:
+    learners = "--learner svm,ogd,kernel-ogd,kernel-svm --kernel gaussian --gamma 1"
+    words = f"{learners} --calibration {how} --threshold-for f1"
+    with one_process():
+        metrics = command(two_classes, words).run(tmp_path / "run")
+        for name, learner in metrics["learners"].items():
+            assert learner["calibration"] == {"how": how, "rows": 240, "folds": 5, "rows_learned": 192}
+            assert learner["threshold"]["for"] == "f1"
+            assert 0 < learner["log_loss"] < 0.69
+            assert 0.7 < learner["roc_auc"] <= 1
+            assert 0 < learner["brier"] < 0.25
+            output = tmp_path / f"{name}.parquet"
+            score_file(
+                ScoreOptions(model=str(tmp_path / "run"), learner=name, input=str(two_classes), label="kind",
+                             output=str(output))
+            )  # fmt: skip
+            table = pq.read_table(output)
+            X = np.loadtxt(two_classes, delimiter=",", skiprows=1, usecols=(0, 1, 2))
+            model = load_run(tmp_path / "run", name)
+            probability = model.predict_proba(X)
+            assert table["probability_yes"].to_pylist() == probability[:, 1].tolist()
+            assert table["probability_no"].to_pylist() == probability[:, 0].tolist()
+            assert table["prediction"].to_pylist() == model.predict(X).tolist()
+            at = learner["threshold"]["value"]
+            assert (model.predict(X) == np.where(model.decision_function(X) >= at, "yes", "no")).all()
+
+
+def test_decisions_are_those_of_rows_that_were_not_learned_from(two_classes: Path, tmp_path: Path) -> None:
+    """By the estimator on the same cells and folds."""
+    with one_process():
+        command(two_classes, "--learner ogd --calibration platt --order file").run(tmp_path / "run")
+    from pipeline.params import Params
+    from pipeline.storage.rundir import read_manifest_or_copy
+
+    manifest, _ = read_manifest_or_copy(tmp_path / "run")
+    params = Params(**manifest["identity"]["params"])
+    model = load_run(tmp_path / "run")
+    store = model._model.store
+    rows = PreparedRows(store, "train")
+    fit, held = folds_of(rows, np.arange(rows.n_rows), params)[2]
+    record = calibrate.decide_fold(store, params, "ogd", model._model.fitted, None, 2)
+    evidence: Any = model.task.evidence_from([record["evidence"]])
+    assert evidence.rows == held.size == record["rows"]
+    assert evidence.columns[0].counts.sum(axis=0).tolist() == np.bincount(rows.take(held).y).tolist()
+    assert model._model.fitted is not None
+    cells = model._model.fitted.load(store)
+    from ikmap import CellOGDClassifier
+
+    peer = CellOGDClassifier(shuffle=False).fit(cells.cells(rows.take(fit).rows), rows.take(fit).y)
+    decision = np.atleast_2d(peer.decision_function(cells.cells(rows.take(held).rows)))
+    expected = model.task.evidence(rows.take(held).y, decision.reshape(-1, 1))
+    assert evidence.as_json() == expected.as_json()
+
+
+def test_a_run_goes_on_after_any_stage_with_the_same_bits(tmp_path: Path) -> None:
+    """Three classes, few rows of folds learned from, and evidence of some rows only."""
+    with one_process(), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(calibrate, "FIT_BYTES", 16 * 100)
+        patch.setattr("ikmap.tasks.class_decisions.MOST_NUMBERS", 60)
+        run = command(write_rows(tmp_path), "--learner svm --calibration isotonic")
+        snapshots = Snapshots(tmp_path / "whole", tmp_path / "snapshots")
+        metrics = run.run(tmp_path / "whole", snapshots)
+        assert metrics["learners"]["svm"]["calibration"] == {
+            "how": "isotonic", "rows": 100, "folds": 5, "rows_learned": 100,
+        }  # fmt: skip
+        expected = results(tmp_path / "whole")
+        for name in ("train:svm", "calibrate:svm"):
+            run.run(snapshots.taken[name])
+            assert results(snapshots.taken[name]) == expected
+        found = load_run(tmp_path / "whole").predict_proba(np.full((2, 5), 0.5))
+        assert found.shape == (2, 3)
+        assert found.sum(axis=1) == pytest.approx(1)
+
+
+def test_one_fold_is_enough_of_many_rows(two_classes: Path, tmp_path: Path) -> None:
+    with one_process(), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(calibrate, "ENOUGH_ROWS", 90)
+        metrics = command(two_classes, "--learner svm --calibration platt").run(tmp_path / "run")
+    assert metrics["learners"]["svm"]["calibration"]["folds"] == 2
+    assert metrics["learners"]["svm"]["calibration"]["rows"] == 96
+
+
+def test_log_odds_need_no_calibration(two_classes: Path, tmp_path: Path) -> None:
+    with one_process():
+        metrics = command(two_classes, "--learner logistic,svm").run(tmp_path / "run")
+        assert not any(stage["name"].startswith("calibrate") for stage in metrics["stages"])
+        assert metrics["learners"]["logistic"]["log_loss"] < 0.69
+        assert metrics["learners"]["svm"]["log_loss"] is None
+        assert load_run(tmp_path / "run", "logistic").predict_proba(np.zeros((1, 3))).shape == (1, 2)
+        with pytest.raises(AttributeError, match="--calibration platt or isotonic"):
+            load_run(tmp_path / "run", "svm").predict_proba(np.zeros((1, 3)))
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("--calibration platt --task regression --learner ridge", "--calibration platt: found --task regression"),
+        ("--threshold-for cost:2:1", "--threshold-for cost:2:1: found 3 classes, expected two"),
+        ("--select-by r2 --psi auto", "--select-by r2: found --task classification, expected one of accuracy"),
+    ],
+)
+def test_what_a_task_cannot_have_is_refused(tmp_path: Path, words: str, message: str) -> None:
+    with one_process(), pytest.raises(InputError, match=message):
+        command(write_rows(tmp_path), words).run(tmp_path / "run")
+
+
+def test_options_that_cannot_be() -> None:
+    with pytest.raises(InputError, match=r"--threshold-for: found 'best', expected cost:MISSED:FALSE"):
+        BatchOptions(threshold_for="best")
+    with pytest.raises(InputError, match="--calibration platt: found a stream"):
+        OnlineOptions(calibration="platt")
+    with pytest.raises(InputError, match="--select-by roc_auc: found nothing to choose"):
+        BatchOptions(select_by="roc_auc", psi=8, C=1.0)
+
+
+@pytest.mark.parametrize("by", ["roc_auc", "log_loss", "balanced_accuracy"])
+def test_a_search_by_another_figure(two_classes: Path, tmp_path: Path, by: str) -> None:
+    """A race, whose choice is the best by the full search too, as few are left out of so few rows."""
+    words = f"--psi auto --C auto --learner svm,kernel-svm --kernel gaussian --gamma auto --select-by {by}"
+    run = command(two_classes, words)
+    with one_process():
+        metrics = run.run(tmp_path / "run")
+        full = Command(replace(run.options, search="full")).run(tmp_path / "full")
+    found = metrics["selection"]
+    assert found["by"] == by
+    sign = -1 if by == "log_loss" else 1
+    assert full["selection"]["chosen"]["svm"] == found["chosen"]["svm"]
+    by_psi = full["selection"][by]["svm"]
+    assert found["psi"][int(np.argmax(sign * np.array(by_psi)))] == found["chosen"]["svm"]
+    assert by in found["tuned"]["kernel-svm"]
+    text = (tmp_path / "run" / "report.html").read_text()
+    assert {"roc_auc": "ROC AUC", "log_loss": "log loss", "balanced_accuracy": "balanced accuracy"}[by] in text

@@ -1,0 +1,240 @@
+"""Labels that come after their rows: learned when they come, counted, and the same bits after a kill."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+
+from flows.options.online import OnlineOptions
+from ikmap.learners.linear_model import decision_to_index
+from ikmap.methods import Sample, stream_learner
+from ikmap.tasks.classification import Classification
+from pipeline.datasets.registry import ResolvedDataset
+from pipeline.errors import InputError
+from pipeline.params import Params
+from pipeline.readers.feed import Arrival
+from pipeline.running.stage import Context as RunContext
+from pipeline.runs.metrics import Invocation
+from pipeline.runs.online import OnlineParams, run_online
+from pipeline.storage.rundir import RunDirectory
+from pipeline.streams import intake as intake_module
+from pipeline.streams.late_labels import LateLabels
+from pipeline.streams.schedule import Schedule
+from pipeline.watching.events import QuietProgress
+from tests.support.metrics import check_metrics
+from tests.support.one_process import NoWorkers, forget, one_process
+from tests.support.params_for import params_for
+from tests.support.runs import points
+
+N, INITIAL, BLOCK = 275, 90, 15
+X, CLASSES = points(N, seed=3)
+CLASSES = CLASSES.astype(int)
+NUMBERS = (X[:, 0] * 3 + X[:, 1]).round(3)
+
+
+class Rows:
+    """All rows, with labels or without, a few at a time; after each go, something may be done."""
+
+    replays: ClassVar[bool] = True
+    url = "given"
+    column_names = None
+
+    def __init__(self, y: np.ndarray | None = None, then: Callable[[int], None] = lambda _: None) -> None:
+        self.y, self.then, self.step = y, then, 2 * BLOCK
+
+    def arrivals(self, taken: Mapping[str, int]) -> Iterator[Arrival | None]:  # noqa: ARG002
+        for start in range(0, N, self.step):
+            rows = slice(start, min(start + self.step, N))
+            y = None if self.y is None else self.y[rows].astype(float)
+            yield Arrival(self.url, self.url, start + 1, X[rows], y)
+            self.then(rows.stop)
+
+
+def run(folder: Path, params: Params, feed: Any, labels: Path | None) -> dict[str, Any]:
+    forget()
+    asked = OnlineParams(INITIAL, BLOCK, late_labels=labels is not None, label_limit=1000)
+    directory = RunDirectory(folder, {"params": params.as_json(), "online": asked.identity()})
+    data = ResolvedDataset("stream", "-", task=params.task)
+    invocation = Invocation("a command", "", {"kind": "local", "workers": 1, "threads": 1}, dask_report=False)
+    context = RunContext(NoWorkers(), directory, params, QuietProgress())  # type: ignore[arg-type]
+    try:
+        return run_online(context, data, invocation, asked, feed=feed, labels=None if labels is None else str(labels))
+    finally:
+        directory.close()
+
+
+@pytest.fixture(autouse=True)
+def _small_chunks(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr("pipeline.stages.shuffle.CHUNK_ROWS", 1)
+    monkeypatch.setattr("pipeline.stages.shuffle.CHUNK_BLOCKS", 2)
+    monkeypatch.setattr("pipeline.streams.late_labels.IDLE_SECONDS", 2.0)
+    with one_process():
+        yield
+
+
+def write(path: Path, pairs: list[tuple[int, Any]], mode: str = "w") -> None:
+    with path.open(mode) as stream:
+        stream.writelines(f"{row},{label}\n" for row, label in pairs)
+
+
+CASES = [("ogd", "multiclass", CLASSES), ("kernel-ogd", "multiclass", CLASSES), ("quantile", "regression", NUMBERS)]
+
+
+def params_of(learner: str, task: str) -> Params:
+    more = {"gamma": 1.0} if learner == "kernel-ogd" else {"t": 10, "psi": 8, "partitioner": "iforest"}
+    return params_for(learners=(learner,), task=task, order="file", **more)
+
+
+@pytest.mark.parametrize(("learner", "task", "y"), CASES)
+def test_labels_that_are_there_as_rows_come_are_learned_as_if_rows_had_them(
+    learner: str, task: str, y: np.ndarray, tmp_path: Path
+) -> None:
+    """Bit for bit: a label is learned right after the block of its row."""
+    write(tmp_path / "labels.csv", list(enumerate(y.tolist())))
+    params = params_of(learner, task)
+    late = run(tmp_path / "late", params, Rows(), tmp_path / "labels.csv")
+    check_metrics(tmp_path / "late")
+    along = run(tmp_path / "along", params, Rows(y), None)
+    untimed = [name for name in along["learners"][learner] if not name.endswith(("seconds", "curve"))]
+    for name in untimed:
+        assert late["learners"][learner][name] == along["learners"][learner][name], name
+    assert late["learners"][learner]["rows_labelled"] == N - INITIAL
+    counts = {"learned": N - INITIAL, "again": 0, "expired": 0, "unknown": 0, "without": 0}
+    assert late["online"]["labels"] == {"file": str(tmp_path / "labels.csv"), "limit": 1000, **counts}
+
+
+def coming(path: Path, y: np.ndarray, delay: int) -> Callable[[int], None]:
+    """Labels come `delay` rows after their rows; some are of rows that had one, or that never were."""
+    if not path.exists():
+        write(path, list(enumerate(y[:INITIAL].tolist())))
+
+    def then(rows: int) -> None:
+        text = path.read_text()
+        known = len({line.partition(",")[0] for line in text.splitlines()} - {"1000000000"})
+        stop = max(INITIAL, rows - delay)
+        write(path, [(row, y[row]) for row in range(known, stop)], "a")
+        if stop > INITIAL and "1000000000" not in text:
+            write(path, [(INITIAL, y[INITIAL]), (3, y[3]), (10**9, y[0])], "a")
+
+    return then
+
+
+@pytest.mark.parametrize(("learner", "task", "y"), CASES)
+def test_killed_and_resumed_the_same_labels_are_learned_at_the_same_places(
+    learner: str, task: str, y: np.ndarray, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    params = params_of(learner, task)
+    # So that rows are cut into the same chunks whatever the timing: with these, labels come.
+    monkeypatch.setattr(intake_module.Intake, "_hungry", lambda _: False)
+    finished, found = Schedule.finished, []
+
+    def stops(self: Schedule, task: str, record: Any) -> None:
+        finished(self, task, record)
+        if task == f"{learner}-000002":
+            raise KeyboardInterrupt
+
+    for name in ("whole", "killed"):
+        path = tmp_path / f"{name}.csv"
+        if name == "killed":
+            with monkeypatch.context() as patch:
+                patch.setattr(Schedule, "finished", stops)
+                with pytest.raises(KeyboardInterrupt):
+                    run(tmp_path / name, params, Rows(then=coming(path, y, 40)), path)
+        metrics = run(tmp_path / name, params, Rows(then=coming(path, y, 40)), path)
+        check_metrics(tmp_path / name)
+        about = {k: v for k, v in metrics["learners"][learner].items() if not k.endswith(("seconds", "curve"))}
+        (file,) = (tmp_path / name / "predictions").glob(f"{learner}.*[0-9]")
+        found.append((about, file.read_bytes(), {**metrics["online"]["labels"], "file": ""}))
+    whole, killed = found
+    assert killed == whole
+    labels = whole[2]
+    assert (labels["again"], labels["unknown"], labels["expired"]) == (2, 1, 0)
+    assert 0 < labels["learned"] == whole[0]["rows_labelled"] < N - INITIAL == labels["learned"] + labels["without"]
+
+
+def test_what_a_late_learner_is_is_written_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Predictions of each block are those of a state that has learned from the labels that had come."""
+    monkeypatch.setattr(intake_module.Intake, "_hungry", lambda _: False)
+    params, path = params_of("kernel-ogd", "multiclass"), tmp_path / "labels.csv"
+    run(tmp_path / "run", params, Rows(then=coming(path, CLASSES, 40)), path)
+    about = Sample(INITIAL, X.shape[1], Classification([0, 1]), lambda rows: X[:INITIAL][rows], 0, None)
+    state = stream_learner("kernel-ogd").start(params.of("kernel-ogd"), 1.0, about)
+    state.partial_fit(X[:INITIAL], CLASSES[:INITIAL].astype(np.int32))
+    predicted, known = [], INITIAL
+    for start in range(INITIAL, N, BLOCK):
+        chunk = (start - INITIAL) // (2 * BLOCK) * 2 * BLOCK + INITIAL
+        stop = max(INITIAL, chunk - 40)  # labels that were there when the chunk was taken in
+        state.partial_fit(X[known:stop], CLASSES[known:stop].astype(np.int32))
+        known = stop
+        predicted.append(decision_to_index(state.decision_function(X[start : min(start + BLOCK, N)])))
+    (file,) = (tmp_path / "run" / "predictions").glob("kernel-ogd.*")
+    assert np.array_equal(np.fromfile(file, np.int32), np.concatenate(predicted))
+
+
+def test_what_waits_and_what_does_not(tmp_path: Path) -> None:
+    path, said = tmp_path / "labels.csv", []
+    path.write_text("row,label\n1,a\n0,b\n")
+    late = LateLabels(str(path), 2, 10, said.append)
+    assert late.of_initial(0, 2).tolist() == ["b", "a"]
+    write(path, [(5, "a"), (4, "b"), (40, "a"), (3, "b"), (2, "a")], "a")
+    first = late.take(0, 2, 1)  # row 5 has not come: those behind it wait
+    assert first.places.tolist() == []
+    kept = late.as_json()
+    batch = late.take(2, 2, 1)
+    assert batch.places.tolist() == [1, 0, 2, 3]  # those of earlier rows first, then block by block
+    assert batch.before.tolist() == [0, 0, 1, 2]
+    assert late.counts.unknown == 1  # row 40 is further ahead than rows may wait
+    again = LateLabels(str(path), 2, 10, said.append)
+    again.go_on(kept, [first.places])
+    assert again.take(2, 2, 1).labels.tolist() == batch.labels.tolist()
+    assert again.as_json() == late.as_json()
+    write(path, [(5, "b"), (6, "b"), (1, "a"), (50, "a")], "a")
+    with path.open("a") as stream:
+        stream.write("7,a")  # not whole yet
+    batch = late.take(4, 40, 10)
+    assert batch.places.tolist() == []
+    assert (late.counts.expired, late.counts.again, late.counts.unknown) == (2, 1, 1)
+    with path.open("a") as stream:
+        stream.write("\n30,b\n")
+    assert late.take(44, 0, 10, last=True).places.tolist() == []
+    assert (late.counts.expired, late.counts.unknown) == (4, 2)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("0,1\n1 2\n", "line 2: found '1 2', expected ROW,LABEL, such as 17,1"),
+        ("0,1\n-1,2\n", "line 2: found '-1,2', expected ROW,LABEL"),
+        ("0,1\n", "found no label of row 1 in 0 seconds, expected one for each of the --initial rows"),
+    ],
+)
+def test_bad_files_of_labels(text: str, said: str, tmp_path: Path) -> None:
+    (tmp_path / "labels.csv").write_text(text)
+    late = LateLabels(str(tmp_path / "labels.csv"), 2, 10, print)
+    late.idle_seconds = 0
+    with pytest.raises(InputError, match=said):
+        late.of_initial(0, 2)
+
+
+def test_a_label_that_is_none_of_the_initial_ones(tmp_path: Path) -> None:
+    pairs: list[tuple[int, Any]] = list(enumerate(CLASSES.tolist()))
+    pairs[INITIAL + 3] = (INITIAL + 3, 9)
+    write(tmp_path / "labels.csv", pairs)
+    with pytest.raises(InputError, match=f"line {INITIAL + 4}: found label 9, expected one of the initial rows: 0, 1"):
+        run(tmp_path / "run", params_of("ogd", "multiclass"), Rows(), tmp_path / "labels.csv")
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"label_limit": 5}, "--label-limit 5: found no --labels-input, expected a file of labels"),
+        ({"labels_input": "a", "label": "y"}, "--label and --labels-input: found both"),
+    ],
+)
+def test_options_that_make_no_sense_together(options: dict[str, Any], said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        OnlineOptions(input="-", **options)
