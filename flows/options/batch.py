@@ -75,8 +75,8 @@ class BatchOptions(TableOptions, CommonOptions):
         Text("COLUMN"),
         group=DATA,
         common=True,
-        help="column that holds the label, in tables: a name, a position from 0, or -1 for the last (default: label, "
-        "target, class or y; without names the last)",
+        help="column that holds the label, in tables: a name, or a position from 0, or -1 (default: label, target, "
+        "class or y; without names the last)",
     )
     above: float | None = option(
         None,
