@@ -20,7 +20,7 @@ from pipeline.stages.fit_parts import is_in_parts
 from pipeline.stages.select_cells import cell_learners, cell_values, groups_of, score_cells
 from pipeline.stages.select_costs import Costs
 from pipeline.stages.select_race import Entrant, listed
-from pipeline.stages.select_rows import judge_of, rows_to_search, score_rows, searches_of_rows, unpacked_rows
+from pipeline.stages.select_rows import judge_of, rows_to_search, said_of, score_rows, searches_of_rows, unpacked_rows
 from pipeline.stages.select_sweeps import found_by_sweeps, limit_of, refuse_criterion, sweep_cells, sweeping_learners
 from pipeline.stages.sweep_stored import forget, prepare
 from pipeline.storage.store import Store
@@ -342,10 +342,7 @@ class Search:
 
     def found(self) -> dict[str, Any]:
         """Everything but rows, folds and search of what :func:`select` returns."""
-        found: dict[str, Any] = {
-            "chosen": {},
-            **({} if self.params.select_by == "auto" else {"by": self.judge.figure.key}),
-        }
+        found: dict[str, Any] = {"chosen": {}, **said_of(self.params, self.judge)}
         if self.cells:
             found |= self._found_on_cells()
         if self.swept:
