@@ -267,7 +267,7 @@ def test_bad_command_line_is_one_line(argv, found, expected):
         ("--C 2", "--C 2.0: found flows.online", "flows.batch with one of svm, logistic"),
         ("--chi2-order 1", "--chi2-order 1: found flows.online", "flows.batch with chi2-linear"),
         ("--b 7", "--b 7: found --learner ogd", "expected nogd"),
-        ("--kernel gaussian", "--kernel gaussian: found --learner ogd", "one of kernel-ogd, nogd"),
+        ("--kernel gaussian", "--kernel gaussian: found --learner ogd", "one of kernel-ogd, norma-dual, nogd"),
         ("--initial 10 --test-size 0.3", "--initial and --test-size: found both", "one of them"),
         ("--learner svm", "--learner: found 'svm'", "one of ogd"),
     ],
