@@ -50,7 +50,7 @@ def draw(report: dict[str, Any], folder: Path) -> None:
         axis.set_axisbelow(True)
     handles = {label: h for axis in axes[:, 0] for h, label in zip(*axis.get_legend_handles_labels(), strict=True)}
     figure.legend(list(handles.values()), list(handles), loc="lower center", ncols=3, frameon=False)
-    figure.tight_layout(rect=(0, 0.16 if len(streams) > 1 else 0.26, 1, 1))
+    figure.tight_layout(rect=(0, 0.12 if len(streams) > 1 else 0.2, 1, 1))
     for suffix in ("svg", "png"):
         figure.savefig(folder / f"drift.{suffix}", dpi=110, metadata={"Date": None} if suffix == "svg" else None)
     plt.close(figure)

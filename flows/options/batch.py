@@ -75,8 +75,15 @@ class BatchOptions(TableOptions, CommonOptions):
         Text("COLUMN"),
         group=DATA,
         common=True,
-        help="column that holds the label, in tables (csv, parquet): a name, or a position from 0, or -1 for the last "
-        "(default: label, target, class or y; without names the last)",
+        help="column that holds the label, in tables: a name, or a position from 0, or -1 (default: label, target, "
+        "class or y; without names the last)",
+    )
+    above: float | None = option(
+        None,
+        Real(float("-inf")),
+        group=DATA,
+        common=True,
+        help="make two classes of labels that are numbers: 1 above this one, else 0",
     )
     columns: int | None = option(
         None, Integer(1), group=DATA, help="number of columns of libsvm data (default: the largest index)"
@@ -119,7 +126,11 @@ class BatchOptions(TableOptions, CommonOptions):
         "auto: by the learner; several (iforest,anne): side by side",
     )
     cv_rows: int = option(
-        20_000, Integer(10), group=FEATURES, help="most training rows that --psi auto and --C auto look at"
+        20_000,
+        Integer(10),
+        group=FEATURES,
+        help="most training rows that --psi auto, --lifetime auto and --C auto look at; a sweep over lifetimes takes "
+        "millions, as it goes through them block by block",
     )
     search: str = option(
         "race",

@@ -56,8 +56,7 @@ class OnlineOptions(BatchOptions):
         Text("PATH|URL|-"),
         group=DATA,
         common=True,
-        help="rows of the stream: a file, a URL that fsspec can open, - for standard input, or a directory to which "
-        "Parquet files are added",
+        help="a file or URL, - (standard input), or a folder to which Parquet comes",
     )
     order: str = option(
         "auto",

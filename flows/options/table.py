@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 from flows.options.command_line import Options
 from ikmap.methods import option
-from ikmap.methods.kinds import Choice, Names, Real, Text
+from ikmap.methods.kinds import Choice, Names, Text
 from ikmap.tables.words import CATEGORIES, NUMBERS, TIMES
 
 DATA = "Data"
@@ -17,13 +16,6 @@ DATA = "Data"
 class TableOptions(Options):
     """Of commands that train on a table."""
 
-    above: float | None = option(
-        None,
-        Real(-math.inf),
-        group=DATA,
-        common=True,
-        help="make two classes of labels that are numbers: 1 above this one, else 0",
-    )
     drop: tuple[str, ...] | None = option(None, Names(), group=DATA, help="columns of a table that are no features")
     id: str | None = option(
         None,

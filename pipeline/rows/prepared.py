@@ -15,7 +15,6 @@ from ikmap.methods import Sample
 from ikmap.rows import Rows, as_dense
 from ikmap.tables import RawTable
 from ikmap.tables.raw import Levels
-from ikmap.tables.statistics import packed
 from ikmap.tasks import LearningTask, task_from
 from pipeline.errors import InputError
 from pipeline.rows.divided_by import Division
@@ -286,17 +285,14 @@ def write_part(
     labels: np.ndarray,
     found: Mapping[str, Any],
     more: Mapping[str, Any],
-    levels: Levels | None = None,
     beside: Mapping[str, np.ndarray] | None = None,
 ) -> int:
-    """Store rows as they were found, with what the task stores for their labels, and the words of a table's columns.
+    """Store rows as they were found, with what the task stores for their labels.
 
-    `beside`: arrays to be stored with them: :data:`~pipeline.rows.division.KEPT`, and those whose names begin with
-    :data:`LATE`.
+    `beside`: arrays to be stored with them: words of a table's columns (:data:`~pipeline.tables.encoding.LEVELS`), what
+    rows are divided by (:data:`~pipeline.rows.division.KEPT`), and those whose names begin with :data:`LATE`.
     """
     arrays: dict[str, np.ndarray] = {**(beside or {}), "labels": labels}
-    if levels is not None:
-        arrays[LEVELS] = packed(levels)
     if isinstance(X, np.ndarray):
         arrays["values"] = X
     else:

@@ -1,4 +1,4 @@
-"""Divide: keep the values by which rows are divided as they are read, and find out which are training rows."""
+"""Divide: what is kept beside rows as they are read, and which of them are training rows."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
+from ikmap.tables.statistics import packed
 from ikmap.tasks import LearningTask
 from pipeline.errors import InputError
 from pipeline.params import Params
@@ -15,6 +16,7 @@ from pipeline.rows.division import KEPT, WORDS, checked, divide
 from pipeline.rows.prepared import Part, Side
 from pipeline.running.stage import Record
 from pipeline.storage.store import Store
+from pipeline.tables.encoding import LEVELS
 
 
 def division_of(params: Params) -> Division | None:
@@ -22,10 +24,11 @@ def division_of(params: Params) -> Division | None:
     return None if params.split_by is None else Division.parse(params.split_by, params.seed)
 
 
-def kept_values(division: Division | None, block: RawRows, where: Callable[[int], str]) -> dict[str, Any]:
-    """Values by which the rows of a block are divided, and their words: arguments of ``store_block``."""
+def beside_of(division: Division | None, block: RawRows, where: Callable[[int], str]) -> dict[str, Any]:
+    """Arguments of ``store_block``: what is stored beside rows, which is words and what rows are divided by."""
+    arrays = {} if block.levels is None else {LEVELS: packed(block.levels)}
     if division is None or not division.column:
-        return {}
+        return {"beside": arrays}
     if block.kept is None:
         raise InputError(
             f"{where(0)}: found no table with names, expected CSV, Parquet or Arrow for --split-by {division.rule}:"
@@ -33,7 +36,7 @@ def kept_values(division: Division | None, block: RawRows, where: Callable[[int]
         )
     values, words = block.kept
     kept = {KEPT: checked(division, values, words, where)}
-    return {"beside": kept, **({} if words is None else {WORDS: list(words)})}
+    return {"beside": arrays | kept, **({} if words is None else {WORDS: list(words)})}
 
 
 def divide_rows(

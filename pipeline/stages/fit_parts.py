@@ -93,5 +93,6 @@ def join_parts(store: Store, params: Params, name: str, temporary: bool = False)
         "bytes_written": model.nbytes,
         "outputs": [name],
         "most_cells": int(np.diff(model.offsets).max()),
+        "t": model.n_partitions,
         "content_hash": content_hash,
     }

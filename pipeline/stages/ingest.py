@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from ikmap.rows import Rows
-from ikmap.tables.raw import Levels
 from ikmap.tasks import Asked, BadLabel, LearningTask
 from pipeline.datasets.registry import ResolvedDataset
 from pipeline.datasets.task import asked_task, asked_word
@@ -32,12 +31,12 @@ from pipeline.rows.prepared import (
 )
 from pipeline.running.dispatch import Task
 from pipeline.running.stage import Context, Record, Stage
-from pipeline.stages.divide import divide_rows, divided_sides, division_of, kept_values
+from pipeline.stages.divide import beside_of, divide_rows, divided_sides, division_of
 from pipeline.stages.encode import fit_encoding
 from pipeline.storage.durable import write_text
 from pipeline.storage.store import Store
 from pipeline.tables import TableSource
-from pipeline.tables.encoding import ENCODING
+from pipeline.tables.encoding import ENCODING, LEVELS
 from pipeline.tables.plan_file import NAME as PLAN_FILE
 from pipeline.tables.plan_file import plan_text
 
@@ -225,8 +224,7 @@ def ingest_piece(
             block.url or source.url,
             kind,
             partial(place, source, block),
-            block.levels,
-            **kept_values(division, block, partial(place, source, block)),
+            **beside_of(division, block, partial(place, source, block)),
         )
         written += size
         read += block.n_bytes
@@ -253,14 +251,12 @@ def store_block(
     url: str,
     kind: type[LearningTask],
     where: Callable[[int], str],
-    levels: Levels | None = None,
     beside: Mapping[str, np.ndarray] | None = None,
     **more: Any,
 ) -> tuple[Record, int]:
     """Store rows as they were found; return what is known of them, and the bytes written.
 
-    `where` says where one of them stands, from 0: file and line. `levels` are the words of a table's columns; `beside`
-    is stored with them.
+    `where` says where one of them stands, from 0: file and line; `beside` is stored with them.
 
     Raises
     ------
@@ -279,9 +275,9 @@ def store_block(
         "columns": int(X.shape[1]),
         "nnz": int(np.count_nonzero(X)) if isinstance(X, np.ndarray) else int(X.nnz),
         "found": dict(found),
-        **({} if levels is None else {"missing": int(np.isnan(X).sum())}),
+        **({"missing": int(np.isnan(X).sum())} if beside and LEVELS in beside else {}),
     }
-    return part, write_part(store, name, X, labels, found, {"part": part, **more}, levels, beside)
+    return part, write_part(store, name, X, labels, found, {"part": part, **more}, beside)
 
 
 def _part_name(folder: str, piece: Piece, block: int) -> str:

@@ -65,6 +65,12 @@ def partition(context: Context, values: Sequence[Value]) -> dict[str, Any]:
         Fitted(params.partitioner, parameter, value, record["most_cells"], record["content_hash"], record["t"])
         for value, record in found
     ]
+    for model in models:
+        if model.most_cells == 1:
+            context.events.message(
+                f"partition: all rows have the same cell in every partitioning of {model.label}: are all columns "
+                f"constant? If not, give a larger --{parameter}"
+            )
     result = stage.finish(fitted=[asdict(model) for model in models])
     if in_parts:
         context.store.delete(PARTS)

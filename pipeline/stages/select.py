@@ -20,7 +20,7 @@ from pipeline.stages.fit_parts import is_in_parts
 from pipeline.stages.select_cells import cell_learners, cell_values, groups_of, score_cells
 from pipeline.stages.select_costs import Costs
 from pipeline.stages.select_race import Entrant, listed
-from pipeline.stages.select_rows import judge_of, rows_to_search, score_rows, searches_of_rows, unpacked_rows
+from pipeline.stages.select_rows import judge_of, rows_to_search, said_of, score_rows, searches_of_rows, unpacked_rows
 from pipeline.stages.select_sweeps import found_by_sweeps, limit_of, refuse_criterion, sweep_cells, sweeping_learners
 from pipeline.stages.sweep_stored import forget, prepare
 from pipeline.storage.store import Store
@@ -60,16 +60,14 @@ def select(context: Context) -> dict[str, Any]:
     params = context.params
     rows = PreparedRows(context.store, "train")
     refuse_criterion(params, rows.preparation.task)
-    n = rows.n_rows
-    used = min(n, params.cv_rows)
+    n, used = rows.n_rows, min(rows.n_rows, params.cv_rows)
     wanted = searches(params)
     if used < n:
         verb = "is" if len(wanted) == 1 else "are"
         context.events.message(f"{' and '.join(wanted)} {verb} chosen on {used:,} of {n:,} training rows (--cv-rows)")
     search = Search(Stage(context, "select", None, used), used, rows)
     search.run()
-    by = {} if params.select_by == "auto" else {"by": search.judge.figure.key}
-    found = search.stage.finish(rows=used, folds=FOLDS, search=params.search, **by, **search.found())
+    found = search.stage.finish(rows=used, folds=FOLDS, search=params.search, **search.found())
     if search.swept:
         forget(context.store)
     return found
@@ -344,7 +342,7 @@ class Search:
 
     def found(self) -> dict[str, Any]:
         """Everything but rows, folds and search of what :func:`select` returns."""
-        found: dict[str, Any] = {"chosen": {}}
+        found: dict[str, Any] = {"chosen": {}, **said_of(self.params, self.judge)}
         if self.cells:
             found |= self._found_on_cells()
         if self.swept:

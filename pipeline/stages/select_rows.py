@@ -91,6 +91,11 @@ def judge_of(params: Params, task: LearningTask) -> Judge:
     return task.judge("" if params.select_by == "auto" else params.select_by)
 
 
+def said_of(params: Params, judge: Judge) -> dict[str, str]:
+    """What ``selection`` in ``metrics.json`` says of that, where it is not the figure of the task."""
+    return {} if params.select_by == "auto" else {"by": judge.figure.key}
+
+
 def score_rows(store: Store, params: Params, name: str, values: Sequence[Any], fold: int, n_rows: int) -> Record:
     """Task: how well each held-out row of one fold is predicted with each of some values that share what takes long."""
     task, X, y = cv_sample(store, params, n_rows)

@@ -20,7 +20,7 @@ from pipeline.rows.row_weights import weigher
 from pipeline.running.dispatch import Task
 from pipeline.running.stage import Record, Stage
 from pipeline.stages.cells import create_cells
-from pipeline.stages.fit_parts import PARTS, fit_part, join_parts, part_tasks
+from pipeline.stages.fit_parts import PARTS, fit_part, is_in_parts, join_parts, part_tasks
 from pipeline.stages.select_rows import some_of, swept_rows
 from pipeline.storage.models import load_model
 from pipeline.storage.store import Store
@@ -32,9 +32,14 @@ MODEL, CELLS = f"{FOLDER}/model", f"{FOLDER}/cells"
 
 
 def prepare(stage: Stage, limit: Value, n_rows: int) -> None:
-    """Fit the map up to the last value of the sweeps, and map the rows to learn from: what sweeps have in common."""
+    """Fit the map up to the last value of the sweeps, and map the rows to learn from: what sweeps have in common.
+
+    Sweeps over fewer rows have all of that in memory: nothing is done.
+    """
     context = stage.context
     store, params = context.store, context.params
+    if not is_in_parts(params, n_rows):
+        return
     stage.run(fit_part, part_tasks(store, params, MODEL, limit, n_rows))
     (model,) = stage.run(join_parts, [Task("sweep-model", (store, params, MODEL, True))])
     train = PreparedRows(store, "train")

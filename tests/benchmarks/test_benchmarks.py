@@ -37,6 +37,7 @@ from benchmarks.harness import (
 )  # fmt: skip
 from flows.options.batch import BatchOptions
 from ikmap import CellSVC, IsolationKernelMap
+from pipeline.datasets.registry import default_data_dir
 from tests import ROOT
 
 pytestmark = pytest.mark.slow
@@ -91,6 +92,26 @@ def spoiled(result: Any) -> Any:
             result.coef[:] += 1
             return result
     return result * 2.0
+
+
+def test_sweeps_and_what_is_written_with_numpy_agree() -> None:
+    options = replace(OPTIONS, datasets=(), data_dir=default_data_dir())
+    if not (options.data_dir / "cpu_act.csv.gz").exists():
+        pytest.skip("needs cpu_act in the data directory")
+    for case in import_module("benchmarks.sweep").cases(options):
+        if case.comparison is None:
+            assert case.rows is not None
+            for row in case.rows():
+                assert row.value is not None
+                assert row.value > 0
+            continue
+        work = case.comparison()
+        results = {side.name: side.work() for side in (work.ours, *work.peers) if side.work is not None}
+        assert isinstance(work.check(results), str)
+        first = next(iter(results))
+        results[first] = spoiled(results[first])
+        with pytest.raises(Disagreement):
+            work.check(results)
 
 
 def test_solvers_end_with_the_same_objective() -> None:

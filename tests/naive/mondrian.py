@@ -120,3 +120,26 @@ def insert(tree: dict[str, Any], x: np.ndarray, lifetime: float, cells: list[int
             return int(node["number"])
         begin = node["time"]
         node = node["children"][0 if x[node["feature"]] <= node["at"] else 1]
+
+
+def on_whole_box(X: np.ndarray, lifetime: float, rng: np.random.Generator) -> np.ndarray:
+    """The cells of rows in a Mondrian of the box around them all, cut without looking at the rows (12.1): numbers."""
+    cells, known = np.empty(len(X), dtype=np.int64), [0]
+
+    def cut(inside: np.ndarray, low: np.ndarray, high: np.ndarray, begin: float) -> None:
+        sides = high - low
+        time = begin + rng.exponential() / sides.sum()
+        if time > lifetime:
+            cells[inside] = known[0]
+            known[0] += 1
+            return
+        d = int(rng.choice(len(sides), p=sides / sides.sum()))
+        at = rng.uniform(low[d], high[d])
+        left = X[inside, d] <= at
+        for rows, upper in ((inside[left], True), (inside[~left], False)):
+            a, b = low.copy(), high.copy()
+            (b if upper else a)[d] = at
+            cut(rows, a, b, time)
+
+    cut(np.arange(len(X)), X.min(axis=0), X.max(axis=0), 0.0)
+    return cells

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ikmap.cells import Cells
-from ikmap.learners.rows import Blocks
 from ikmap.learners.sweeps._counts_loops import earlier, renumber
 from ikmap.seeds import generator
 
@@ -43,7 +42,9 @@ class StoredRows:
     n_rows : int
     """
 
-    def __init__(self, blocks: Blocks, n_rows: int, start: Cells, origin: np.ndarray, column_of: np.ndarray) -> None:
+    def __init__(
+        self, blocks: Sequence[Any], n_rows: int, start: Cells, origin: np.ndarray, column_of: np.ndarray
+    ) -> None:
         self.blocks, self.n_rows, self.start = blocks, n_rows, start
         self._origin, self._column_of = origin, column_of
 

@@ -70,6 +70,7 @@ def test_the_share_of_common_cells_is_the_laplace_kernel() -> None:  # MO1, MO2
         assert (codes >= 0).all()
         k = share(codes)
         assert (np.diag(k) == 1).all()
+        assert np.linalg.eigvalsh(k)[0] > -1e-10
         errors.append(np.sqrt(np.mean((k - K) ** 2)))
         assert errors[-1] < 1.5 * np.sqrt(np.mean(K * (1 - K)) / M)
     assert np.polyfit(np.log([50, 200, 800, 3200]), np.log(errors), 1)[0] == pytest.approx(-0.5, abs=0.1)
@@ -100,6 +101,16 @@ def test_new_rows_share_cells_as_often_as_the_kernel_says() -> None:
     K = np.exp(-3.0 * np.abs(new[:, None] - X[None]).sum(axis=2))
     assert np.sqrt(np.mean((k - K) ** 2)) < 1.5 * np.sqrt(np.mean(K * (1 - K)) / 4000)
     assert abs(float((k - K).mean())) < 0.003
+
+
+def test_boxes_of_the_data_have_the_law_of_the_whole_box() -> None:  # MO6
+    X = np.random.default_rng(1).random((8, 2)) * [1.0, 2.0]
+    M, rng = 3000, np.random.default_rng(2)
+    whole = share(np.array([naive.on_whole_box(X, 1.5, rng) for _ in range(M)]).T)
+    ours = share(fit_mondrian(X, M, 1.5, 3).cells(X).codes)
+    spread = np.sqrt(2 * np.maximum(ours * (1 - ours), 0.01) / M)
+    assert (np.abs(whole - ours) < 4.5 * spread).all()
+    assert abs(float((whole - ours).mean())) < 0.01
 
 
 def test_cells_of_one_dimension() -> None:  # MO8

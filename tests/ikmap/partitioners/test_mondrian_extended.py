@@ -1,4 +1,4 @@
-"""Mondrian trees that grow as rows come: those of the naive version, and MO6 and MO7 of algorithms.md, section 12."""
+"""Mondrian trees that grow as rows come: those of the naive version, and MO7 of algorithms.md, section 12."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_cells_stay_and_pieces_change_nothing() -> None:
             refused()
 
 
-def test_any_order_of_rows_has_the_law_of_all_at_once() -> None:  # MO6, MO7
+def test_any_order_of_rows_has_the_law_of_all_at_once() -> None:  # MO7
     X = np.random.default_rng(2).random((20, 2))
     K = np.exp(-4.0 * np.abs(X[:, None] - X[None]).sum(axis=2))
     M = 4000

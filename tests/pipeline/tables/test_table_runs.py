@@ -13,7 +13,8 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
-from flows.options.batch import BatchOptions, OnlineOptions
+from flows.options.batch import BatchOptions
+from flows.options.online import OnlineOptions
 from flows.options.score import ScoreOptions
 from pipeline.errors import InputError
 from pipeline.rows.prepared import PreparedRows
