@@ -93,6 +93,12 @@ class NormaNumbers:
         """As they are now, or their mean before each row."""
         return self.moving[3] / self.n_seen if average and self.n_seen else self.moving[1].copy()
 
+    def alert_threshold(self, rule: NormaRule) -> float | None:
+        """What the function is below where a row is novel: the level, or rho; None where nothing is novel."""
+        if rule.loss != "novelty":
+            return None
+        return self.level if rule.average else float(self.moving[0, 0])
+
     def traces(self, rule: NormaRule, unit: float) -> dict[str, float | None]:
         """Recent share of rows beyond the threshold, and the threshold, in the unit of the targets."""
         if rule.loss == "squared":
@@ -146,6 +152,11 @@ class NormaState:
     def n_seen(self) -> int:
         """Rows learned from."""
         return self.numbers.n_seen
+
+    @property
+    def threshold(self) -> float | None:
+        """What the function is below where a row is novel; None where nothing is."""
+        return self.numbers.alert_threshold(self.rule)
 
     @property
     def weights(self) -> np.ndarray:

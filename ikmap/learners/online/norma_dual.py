@@ -134,6 +134,11 @@ class NormaDualState:
         """Rows that are kept."""
         return len(self.terms)
 
+    @property
+    def threshold(self) -> float | None:
+        """What the function is below where a row is novel; None where nothing is."""
+        return self.numbers.alert_threshold(self.rule)
+
     def partial_fit(self, rows: Rows, y: np.ndarray | None = None) -> NormaProgress:
         """Predict and then learn from each row in turn.
 

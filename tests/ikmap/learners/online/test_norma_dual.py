@@ -63,6 +63,9 @@ def test_with_the_isolation_kernel_it_is_the_primal_form(loss: str, average: boo
     dual = NormaDualState(rule, IsolationKernel(t))
     one, other = primal.partial_fit(cells.packed(), y), dual.partial_fit(cells.packed(), y)
     assert np.array_equal(one.beyond, other.beyond)
+    assert (primal.threshold is None) == (dual.threshold is None) == (loss != "novelty")
+    if primal.threshold is not None:
+        assert dual.threshold == pytest.approx(primal.threshold, rel=1e-9)
     assert dual.decision_function(cells.packed()) == pytest.approx(primal.decision_function(cells), rel=1e-9, abs=1e-12)
 
 
