@@ -143,10 +143,10 @@ class RunModel:
                 table = table_of_columns(list(array.T), names, list(kinds))[0]
             plain = all(words is None for words in table.levels) and not np.isnan(table.values).any()
             return table.values, None if plain else table.levels
-        found = getattr(X, "columns", None)
-        if found is not None and self.feature_names_in_ is not None and list(found) != self.feature_names_in_:
+        there = getattr(X, "columns", None)
+        if there is not None and self.feature_names_in_ is not None and list(there) != self.feature_names_in_:
             wanted = ", ".join(self.feature_names_in_)  # it has names, but no columns by name
-            raise ValueError(f"X: found the columns {', '.join(map(str, found))}, expected in this order {wanted}")
+            raise ValueError(f"X: found the columns {', '.join(map(str, there))}, expected in this order {wanted}")
         rows = as_rows(X)
         if rows.ndim != 2 or rows.shape[1] != self.n_features_in_:
             raise ValueError(f"X: found the shape {rows.shape}, expected (n, {self.n_features_in_})")
