@@ -94,4 +94,5 @@ def join_parts(store: Store, params: Params, name: str, temporary: bool = False)
         "outputs": [name],
         "most_cells": int(np.diff(model.offsets).max()),
         "content_hash": content_hash,
+        "t": model.n_partitions,
     }
