@@ -95,5 +95,4 @@ def join_parts(store: Store, params: Params, name: str, temporary: bool = False)
         "most_cells": int(np.diff(model.offsets).max()),
         "t": model.n_partitions,
         "content_hash": content_hash,
-        "t": model.n_partitions,
     }
