@@ -112,7 +112,7 @@ def calibrate(
     return stage.finish(
         reading_hash=save_model(store, name, reading),
         calibration=about,
-        **({"threshold": reading.chosen} if threshold is not None else {}),
+        **({"decision_threshold": reading.chosen} if threshold is not None else {}),
         outputs=[name],
     )
 

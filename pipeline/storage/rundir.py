@@ -91,7 +91,9 @@ class RunDirectory:
                     f"{self.path} was made by another version (found layout {was}, expected {now}); give "
                     "another --run-dir, or --fresh to do it again"
                 )
-            changed = _differences(*map(with_options_known_since, (self.manifest["identity"], identity)))
+            changed = _differences(
+                with_options_known_since(self.manifest["identity"]), with_options_known_since(identity)
+            )
             if changed:
                 raise InputError(
                     f"{self.path} holds another run: {'; '.join(changed)}; give the options that it was begun with, "

@@ -198,7 +198,10 @@ class TableSource(Source):
             found[:] = [None if word is None else str(word).strip() for word in words]
             bad = [k for k, word in enumerate(found) if not word]
         else:
-            values, _ = as_numbers(cells, NUMBER, frozenset({""}), where)
+            try:
+                values, _ = as_numbers(cells, NUMBER, frozenset({""}), where)
+            except InputError as error:
+                raise InputError(f"{str(error).partition('; if its cells')[0]} (the label)") from None
             found = values
             bad = np.flatnonzero(np.isnan(values)).tolist()
         if bad:

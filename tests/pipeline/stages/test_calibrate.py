@@ -47,7 +47,7 @@ def test_every_learner_has_probabilities(two_classes: Path, tmp_path: Path, how:
         metrics = command(two_classes, words).run(tmp_path / "run")
         for name, learner in metrics["learners"].items():
             assert learner["calibration"] == {"how": how, "rows": 240, "folds": 5, "rows_learned": 192}
-            assert learner["threshold"]["for"] == "f1"
+            assert learner["decision_threshold"]["for"] == "f1"
             assert 0 < learner["log_loss"] < 0.69
             assert 0.7 < learner["roc_auc"] <= 1
             assert 0 < learner["brier"] < 0.25
@@ -63,7 +63,7 @@ def test_every_learner_has_probabilities(two_classes: Path, tmp_path: Path, how:
             assert table["probability_yes"].to_pylist() == probability[:, 1].tolist()
             assert table["probability_no"].to_pylist() == probability[:, 0].tolist()
             assert table["prediction"].to_pylist() == model.predict(X).tolist()
-            at = learner["threshold"]["value"]
+            at = learner["decision_threshold"]["value"]
             assert (model.predict(X) == np.where(model.decision_function(X) >= at, "yes", "no")).all()
 
 
