@@ -15,9 +15,12 @@ def params_for(**values: Any) -> Params:
     Values that no chosen method has are left out, where a command refuses them. C is not searched unless asked for.
     """
     raw = values.get("feature_scale") == "raw"  # which ogd-dual refuses
+    refusing = {"ogd-dual"} if raw else set()
+    if "loss" in values:  # which says something else to these
+        refusing |= {"norma", "norma-dual"}
     values = {
         "learners": tuple(
-            name for name, one in LEARNERS.items() if "classification" in one.tasks and not (raw and name == "ogd-dual")
+            name for name, one in LEARNERS.items() if "classification" in one.tasks and name not in refusing
         ),
         **values,
     }
