@@ -79,7 +79,8 @@ def _type(kind: Kind, *, several: bool = False) -> Any:
             whole = Annotated[int, Field(ge=low, le=high)]
             return whole | Literal[words] if words else whole
         case Real(low=low, high=high, words=words):
-            number = Annotated[float, Field(gt=low, lt=high, allow_inf_nan=False)]
+            ends = {"ge" if kind.with_low else "gt": low, "le" if kind.with_high else "lt": high}
+            number = Annotated[float, Field(**ends, allow_inf_nan=False)]
             return number | Literal[words] if words else number
         case AnyOf(kinds=kinds):
             return Union[tuple(map(_type, kinds.values()))]  # noqa: UP007

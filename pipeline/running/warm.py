@@ -10,6 +10,8 @@ from distributed import WorkerPlugin
 
 MODULES = (
     "pipeline.stages.ingest",
+    "pipeline.stages.divide",
+    "pipeline.stages.encode",
     "pipeline.stages.shuffle",
     "pipeline.stages.select",
     "pipeline.stages.select_cells",
@@ -17,6 +19,8 @@ MODULES = (
     "pipeline.stages.select_race",
     "pipeline.stages.select_rows",
     "pipeline.stages.select_sweeps",
+    "pipeline.stages.fit_parts",
+    "pipeline.stages.sweep_stored",
     "pipeline.stages.partition",
     "pipeline.stages.cells",
     "pipeline.training.train",

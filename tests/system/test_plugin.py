@@ -80,7 +80,7 @@ def models(run: Path) -> dict[str, Any]:
 def test_help_lists_it(site: Path) -> None:
     status, text, _ = finished(start(site, ["--help-all"]))
     assert status == 0
-    for word in ("simhash", "perceptron", "--bits N|auto", "--margin X"):
+    for word in ("simhash", "perceptron", "--planes N|auto", "--margin X"):
         assert word in text
 
 
@@ -96,9 +96,9 @@ def test_it_is_chosen_for_trained_killed_resumed_and_scores(site: Path, tmp_path
     assert status == 0, err
     expected = models(whole)
     selection = json.loads((whole / "metrics.json").read_text())["selection"]
-    assert selection["parameter"] == "bits"
-    assert len(selection["bits"]) > 3
-    assert {of[2] for of in expected.values()} == {"bits"}
+    assert selection["parameter"] == "planes"
+    assert len(selection["planes"]) > 3
+    assert {of[2] for of in expected.values()} == {"planes"}
     assert min(of[0] for of in expected.values()) > 0.8
     process = start(site, [*WORDS, "--run-dir", str(killed)], start_new_session=True)
     deadline = time.monotonic() + 200

@@ -74,7 +74,7 @@ def declared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     X = (X - X.min(axis=0)) / np.ptp(X, axis=0)
     for name, rows in (("clouds", X), ("below", X - 0.5)):
         np.savetxt(folder / f"{name}.csv", np.c_[rows, y], delimiter=",", fmt="%.6f")
-    (folder / "broken.csv").write_text("1,2,3\n4,five,6\n")
+    (folder / "broken.csv").write_text("1,2,3\n4,5\n")
     file = folder / "sets.toml"
     file.write_text(DATASETS.format())
     return file

@@ -9,14 +9,14 @@ from ikmap.methods import Map, Search, option
 from ikmap.methods.kinds import Integer
 from ikmap.methods.map import MapOptions
 
-BITS = (2, 3, 4, 5, 6, 7, 8)
+PLANES = (2, 3, 4, 5, 6, 7, 8)
 
 
 class Options(MapOptions):
     """t, as all maps have it, and the number of planes."""
 
-    bits: int | str = option(
-        "auto", Integer(1, 16, words=("auto",)), group="Features", help="planes of simhash: 2 ** bits cells"
+    planes: int | str = option(
+        "auto", Integer(1, 16, words=("auto",)), group="Features", help="planes of simhash: 2 ** planes cells"
     )
 
 
@@ -27,13 +27,13 @@ class _SimHash(Map):
     models = ("ikmap_simhash.planes",)
 
     def parameter(self, options: Any) -> str:
-        return "bits"
+        return "planes"
 
-    def search(self, options: Any, n_rows: int) -> Search | None:
-        return Search("bits", "bits", BITS) if options.bits == "auto" else None
+    def search(self, options: Any, n_rows: int, sample: Any = None) -> Search | None:
+        return Search("planes", "planes", PLANES) if options.planes == "auto" else None
 
     def given(self, options: Any) -> int | None:
-        return None if options.bits == "auto" else int(options.bits)
+        return None if options.planes == "auto" else int(options.planes)
 
     def n_cells(self, options: Any, value: float) -> int:
         return 2 ** int(value)
