@@ -139,9 +139,10 @@ def vectorised(options: Options) -> Comparison:
 
     def numpy() -> np.ndarray:
         columns, value = Columns(work.start), 1 / math.sqrt(work.model.n_partitions)
-        v, scale, k = np.zeros(int(work.model.offsets[-1])), 1.0, 0
+        v, scale, k = np.zeros(int(work.model.offsets[-1])), 1.0, 0.0
         y, alpha, eta = work.y, asked.alpha, asked.eta
         for epoch, done in enumerate(to_checkpoints(iter(work.splits), columns.n, asked.growth)):
+            k *= columns.n / (columns.n + len(done))
             for split in done:
                 of = columns.apply(split)
                 v[of.right] = v[of.left]

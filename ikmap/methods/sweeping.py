@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 EXACT_ROWS = 3000
 """Ridge regression is solved at every checkpoint for up to so many rows: it takes their square in memory."""
+STEEP = 2.0
+"""Size of the first step of logistic loss, whose curvature is at most a quarter."""
 STORED_GROWTH = 1 / 4
 """Share by which columns grow between checkpoints where rows are so many that they are stored: an epoch goes far."""
 
@@ -28,16 +30,17 @@ def gradient_sweep(
 
     task: Any = training.task
     start: list[Any] = [training.rows, held_out.rows]
+    eta = STEEP if loss == "logistic" else GradientSettings.eta
     if isinstance(training.rows, StoredRows):
         stored: StoredRows = training.rows
         shift = 0.0 if training.classes else stored.mean()
-        settings = GradientSettings(loss, 1 / (C * stored.n_rows), growth=STORED_GROWTH, seed=training.seed)
+        settings = GradientSettings(loss, 1 / (C * stored.n_rows), eta, growth=STORED_GROWTH, seed=training.seed)
         start[0] = stored.start
         nothing = targets_of(training.y, training, shift)
         sweep = GradientSweep(start, nothing, settings, None, (stored, lambda y: targets_of(y, training, shift)))
     else:
         y, shift = _targets(training)
-        settings = GradientSettings(loss, 1 / (C * len(y)), seed=training.seed)
+        settings = GradientSettings(loss, 1 / (C * len(y)), eta, seed=training.seed)
         sweep = GradientSweep(start, y, settings, training.block.sample_weight)
     for value in sweep.follow(splits):
         predicted = task.predict(sweep.decisions() + shift)

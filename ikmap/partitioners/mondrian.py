@@ -15,7 +15,7 @@ from ikmap.partitioners.base import Partitions
 from ikmap.rows import Rows, as_dense, as_rows
 from ikmap.seeds import generator
 
-WALK_BLOCK = 4096
+WALK_BLOCK = 1024
 OF_NODES = ("times", "features", "thresholds", "children", "boxes", "keys", "numbers")
 """Arrays with an entry for each node, in the order in which loops take them."""
 FIRST_NODES = 256

@@ -44,7 +44,8 @@ class GradientSettings:
     alpha : float
         Weight of half the squared norm, >= 0, beside the mean loss.
     eta : float
-        Size of the first step, of which the k-th is ``eta / (1 + eta alpha k)``; with squared loss below 1.
+        Size of the first step, of which the k-th is ``eta / (1 + eta alpha k)``; with squared loss below 1. When the
+        number of columns grows, k is divided by its growth: what was learned counts for less, as weights are copies.
     epochs : int
         At each checkpoint.
     growth : float
@@ -94,7 +95,7 @@ class GradientSweep:
         self._row_weight = np.empty(0) if weight is None else weight
         self._value = 1 / math.sqrt(self.columns.n_partitions)
         self._v = np.zeros((2 * self.columns.n + 1, self._targets.shape[1]))  # the last for rows without a cell
-        self._scale, self._epochs = 1.0, 0
+        self._scale, self._epochs, self._steps = 1.0, 0, 0.0
 
     @property
     def weights(self) -> np.ndarray:
@@ -105,6 +106,7 @@ class GradientSweep:
     def follow(self, splits: Iterable[CellSplit]) -> Iterator[float]:
         """Apply splits; at each checkpoint learn, and yield the value of the map's option there."""
         for done in to_checkpoints(splits, self.columns.n, self.settings.growth):
+            self._steps *= self.columns.n / (self.columns.n + len(done))
             for split in done:
                 of = self.columns.apply(split)
                 if self.columns.n >= len(self._v):
@@ -121,22 +123,22 @@ class GradientSweep:
                 self._learn_stored(*self._stored)
                 continue
             order = generator(asked.seed, self._epochs).permutation(len(self._targets))
-            steps = float(self._epochs * len(order))
             self._scale = descend(
                 self.columns.of[0], self._targets, order, self._row_weight, self._v, self._scale, LOSSES[asked.loss],
-                asked.alpha, asked.eta, self._value, steps,
+                asked.alpha, asked.eta, self._value, self._steps,
             )  # fmt: skip
+            self._steps += len(order)
             self._epochs += 1
 
     def _learn_stored(self, rows: StoredRows, targets: Callable[[np.ndarray], np.ndarray]) -> None:
-        asked, steps = self.settings, float(self._epochs * rows.n_rows)
+        asked = self.settings
         for some in rows.epoch(self.columns.n, self._epochs, asked.seed, targets):
             order = np.arange(len(some.columns))
             self._scale = descend(
                 some.columns, some.targets, order, some.weight, self._v, self._scale, LOSSES[asked.loss], asked.alpha,
-                asked.eta, self._value, steps,
+                asked.eta, self._value, self._steps,
             )  # fmt: skip
-            steps += len(order)
+            self._steps += len(order)
         self._epochs += 1
 
     def decisions(self, which: int = 1) -> np.ndarray:
