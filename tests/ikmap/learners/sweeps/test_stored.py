@@ -63,9 +63,10 @@ def test_steps_are_those_of_the_definition(weighted: bool) -> None:
     settings = GradientSettings("squared", 1e-2, growth=0.4, seed=2)
     start, splits = mondrian_splits(model, [X[:0], X])
     swept = GradientSweep(start, np.zeros((0, 1)), settings, None, (rows, lambda y: y[:, None]))
-    w, k, last = np.zeros(0), 0, model.at(0.0).cells(X).codes
+    w, k, last, columns = np.zeros(0), 0.0, model.at(0.0).cells(X).codes, model.n_partitions
     for epoch, value in enumerate(swept.follow(splits)):
         n, before = swept.columns.n, w
+        k, columns = k * columns / n, n
         table = np.full(n, -1)
         table[: len(before)] = np.arange(len(before))
         w = np.zeros(n)
