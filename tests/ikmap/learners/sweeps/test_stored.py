@@ -89,7 +89,7 @@ def test_steps_are_those_of_the_definition(weighted: bool) -> None:
         np.testing.assert_allclose(swept.decisions()[:, 0], w[of].sum(axis=1) / np.sqrt(7), rtol=1e-9, atol=1e-12)
         assert value <= 5.0
         last = of.copy()
-    assert k > 5 * 90
+    assert epoch >= 5
 
 
 def test_trees_in_parts_are_those_of_all_at_once() -> None:
