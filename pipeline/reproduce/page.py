@@ -33,7 +33,7 @@ def write_page(paper: Paper, results: Mapping[str, Any], path: Path) -> None:
         row["within"]
         for experiment in results["experiments"]
         for row in experiment["rows"]
-        if row.get("shown") and row["difference"] is not None
+        if row.get("shown") and row["within"] is not None  # some printed numbers are shown without a target
     ]
     measure = paper.measure
     about = [
