@@ -40,6 +40,7 @@ class LaplaceMap(Map):
     Options: ClassVar[type[MethodOptions]] = LifetimeOptions
     in_units = True
     reaches_all = False  # a new row may lie where nothing is known
+    endless = True
 
     def parameter(self, options: Any) -> str:
         return "lifetime"

@@ -85,6 +85,8 @@ class Map:
     reaches_all : bool
         Every row has a cell in some partitioning. Where rows may have none at all, linear classifiers on the cells
         learn an intercept, which is all that they can say of such a row.
+    endless : bool
+        Its cells go on splitting as its value grows, so a larger value than the last of a sweep is another map.
     """
 
     name: str
@@ -98,6 +100,7 @@ class Map:
     tables: ClassVar[frozenset[str]] = frozenset()
     in_units: ClassVar[bool] = False
     reaches_all: ClassVar[bool] = True
+    endless: ClassVar[bool] = False
 
     def compiled(self, options: Any) -> frozenset[str]:
         """Words by which loops say who needs them (:mod:`ikmap._compiled`)."""
