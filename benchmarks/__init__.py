@@ -18,6 +18,7 @@ NAMES = (
     "drift",
     "predictor",
     "libsvm_text",
+    "ingest",
     "pipeline",
     "selection",
     "novelty",

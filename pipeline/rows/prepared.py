@@ -31,6 +31,8 @@ STREAM_DATA = "stream"
 SCALE = "data/scale"
 LATE = "late_"
 """How names of arrays of a chunk begin that have labels of earlier rows (:mod:`pipeline.streams.late_labels`)."""
+CELLS = "cells"
+"""Of a part of a table with words or missing cells: float64 array (columns, rows) in place of values."""
 READ_BYTES = 16 << 20
 """Rows are read in blocks of about this size."""
 
@@ -216,7 +218,7 @@ class PreparedRows:
         part = self._parts[p]
         numbers = self._of_part(p)
         X, y = read_part(self.store, part.name, 0, part.rows, self.preparation)
-        table = RawTable(np.asarray(X)[numbers], read_levels(self.store, part.name, X.shape[1]))
+        table = RawTable(np.asarray(X), read_levels(self.store, part.name, X.shape[1])).take(numbers)
         return int(self._begin[p]), self._first[p] + numbers, table, y[numbers]
 
     def within_parts(self, rows: np.ndarray) -> Iterator[tuple[Part, np.ndarray]]:
@@ -235,11 +237,13 @@ class PreparedRows:
             wanted = rows[part_of == p] - self._begin[p]
             numbers = self._of_part(int(p))[wanted]
             X, y = read_part(self.store, part.name, int(numbers[0]), int(numbers[-1]) + 1, self.preparation)
-            if numbers.size != y.size:
-                X, y = X[numbers - numbers[0]], y[numbers - numbers[0]]
             if self._encoder is not None:
                 table = RawTable(np.asarray(X), read_levels(self.store, part.name, X.shape[1]))
+                if numbers.size != y.size:
+                    table, y = table.take(numbers - numbers[0]), y[numbers - numbers[0]]
                 X = self._encoder.features(table, self._first[p] + numbers if self._trains else None)
+            elif numbers.size != y.size:
+                X, y = X[numbers - numbers[0]], y[numbers - numbers[0]]
             features.append(self.preparation.features(X, self._scaling))
             targets.append(y)
         if not features:
@@ -293,7 +297,9 @@ def write_part(
     rows are divided by (:data:`~pipeline.rows.division.KEPT`), and those whose names begin with :data:`LATE`.
     """
     arrays: dict[str, np.ndarray] = {**(beside or {}), "labels": labels}
-    if isinstance(X, np.ndarray):
+    if LEVELS in arrays:  # column by column: read so, and much smaller where each is compressed by itself
+        arrays[CELLS] = np.ascontiguousarray(X.T)
+    elif isinstance(X, np.ndarray):
         arrays["values"] = X
     else:
         arrays |= {"values": X.data, "indices": X.indices, "indptr": X.indptr.astype(np.int64)}
@@ -312,11 +318,16 @@ def read_values(store: Store, name: str, preparation: Preparation) -> Rows:
     """Read all rows of a part, as found, without their labels."""
     arrays = {key: read(array, slice(0, array.shape[0])) for key, array in store.open_arrays(name).items()
               if key not in ("labels", LEVELS, KEPT) and not key.startswith(LATE)}  # fmt: skip
-    n = arrays["indptr"].size - 1 if "indptr" in arrays else arrays["values"].shape[0]
+    if CELLS in arrays:
+        n = arrays[CELLS].shape[1]
+    else:
+        n = arrays["indptr"].size - 1 if "indptr" in arrays else arrays["values"].shape[0]
     return _values(arrays, 0, n, preparation)
 
 
 def _values(arrays: Mapping[str, np.ndarray], start: int, stop: int, preparation: Preparation) -> Rows:
+    if CELLS in arrays:
+        return arrays[CELLS][:, start:stop].T
     if "indptr" not in arrays:
         return arrays["values"][start:stop]
     indptr = arrays["indptr"][start : stop + 1]
@@ -326,7 +337,13 @@ def _values(arrays: Mapping[str, np.ndarray], start: int, stop: int, preparation
 
 
 def read_levels(store: Store, name: str, columns: int) -> Levels:
-    return levels_of(_arrays_of_part(store, name).get(LEVELS), columns)
+    """The words of each column of a part."""
+    packed = _arrays_of_part(store, name).get(LEVELS)
+    kept = _words.get("part")
+    if kept is None or kept[0] is not packed:
+        kept = packed, levels_of(packed, columns)
+        _words.put("part", kept)
+    return kept[1]
 
 
 def read_targets(
@@ -359,6 +376,9 @@ def _arrays_of_part(store: Store, name: str) -> dict[str, np.ndarray]:
 
 _latest: Kept[str, tuple[dict[str, zarr.Array], dict[str, np.ndarray]]] = PROCESS.keeps(1)
 """The arrays of one part, as they are stored and as they were read."""
+
+_words: Kept[str, tuple[np.ndarray | None, Levels]] = PROCESS.keeps(1)
+"""The words of one part, as they are stored and as they were read."""
 
 
 def load_scaling(store: Store) -> tuple[np.ndarray, np.ndarray]:

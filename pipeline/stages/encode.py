@@ -10,6 +10,7 @@ from ikmap.tables import Asked, ColumnPlan, Encoder, Statistics, choose, fit
 from ikmap.tables.statistics import drawn_rows, fold_of
 from ikmap.tasks import LearningTask
 from pipeline.errors import InputError
+from pipeline.rows.layout import encodes_dense
 from pipeline.rows.prepared import PreparedRows
 from pipeline.running.dispatch import Task
 from pipeline.running.stage import Record, Stage
@@ -53,7 +54,7 @@ def fit_encoding(
         encoder = fit(plan, statistics, unit=unit, outputs=names or [""])
     except ValueError as error:
         raise InputError(f"{url}: {error}") from None
-    save_encoder(store, encoder, seed)
+    save_encoder(store, encoder, seed, sparse=not encodes_dense(encoder, stage.context.params.scale))
     return encoder
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
 from functools import partial
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -18,6 +21,7 @@ from pipeline.params import Params
 from pipeline.readers import Piece, Source
 from pipeline.readers.base import RawRows, is_wide, other_columns
 from pipeline.rows.divided_by import Division
+from pipeline.rows.layout import encodes_dense, is_dense
 from pipeline.rows.prepared import (
     DATA,
     SCALE,
@@ -40,8 +44,6 @@ from pipeline.tables.encoding import ENCODING, LEVELS
 from pipeline.tables.plan_file import NAME as PLAN_FILE
 from pipeline.tables.plan_file import plan_text
 
-DENSE_SHARE = 0.25
-DENSE_COLUMNS = 8192
 SCALE_ROWS = 1 << 18
 TEXTS = ("csv", "libsvm")
 """Formats of which a row is a line."""
@@ -153,7 +155,15 @@ def ingest(context: Context, data: ResolvedDataset, *, every: bool = False) -> d
             stage, train.columns, train.asked.encode, preparation.task, by_targets=not every, url=train.url
         )
         columns = len(encoder.names)
-        preparation = replace(preparation, n_columns=columns, column_names=list(encoder.names), encoded=True)
+        preparation = replace(
+            preparation,
+            n_columns=columns,
+            column_names=list(encoder.names),
+            dense=encodes_dense(encoder, params.scale),
+            encoded=True,
+        )
+        if not preparation.dense:
+            nnz = encoder.entries * sum(total(of, "rows") for of in parts.values())
         attributes["preparation"] = preparation.as_json()
         context.store.set_attributes(DATA, attributes)
         for line in encoder.lines():
@@ -273,7 +283,7 @@ def store_block(
         "name": name,
         "rows": int(X.shape[0]),
         "columns": int(X.shape[1]),
-        "nnz": int(np.count_nonzero(X)) if isinstance(X, np.ndarray) else int(X.nnz),
+        "nnz": int(np.count_nonzero(X != 0)) if isinstance(X, np.ndarray) else int(X.nnz),
         "found": dict(found),
         **({"missing": int(np.isnan(X).sum())} if beside and LEVELS in beside else {}),
     }
@@ -309,17 +319,13 @@ def about_task(task: LearningTask) -> dict[str, Any]:
     return {"task": task.name, **task.about()}
 
 
-def is_dense(sparse: bool, rows: int, columns: int, nnz: int) -> bool:
-    """Whether rows are handed out dense: those found dense, and sparse ones that hardly grow when made dense."""
-    return not sparse or (nnz >= DENSE_SHARE * rows * columns and columns <= DENSE_COLUMNS)
-
-
 def _side(url: str, parts: list[Record], split: Side) -> dict[str, Any]:
     """What :class:`~pipeline.rows.prepared.PreparedRows` needs: file, parts, and how many rows of each are meant."""
-    first, counts = 0, []
-    for part in parts:
-        counts.append(int(split.of_part(first, part["rows"]).size))
-        first += part["rows"]
+    rows = [int(part["rows"]) for part in parts]
+    firsts = accumulate(rows[:-1], initial=0)
+    # To shuffle millions of rows takes a while, in which the workers have nothing to do.
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        counts = list(pool.map(lambda first, n: int(split.of_part(first, n).size), firsts, rows))
     kept = [asdict(Part(part["name"], part["rows"])) for part in parts]
     return {"url": url, "parts": kept, "counts": counts, "split": asdict(split)}
 

@@ -145,7 +145,7 @@ class TableSource(Source):
         by_name = dict(zip(names, block.columns, strict=True))
         rows = len(block.columns[0]) if block.columns else 0
         fixed = dict(file.partition)
-        X = np.empty((rows, len(self.columns)))
+        X = np.empty((len(self.columns), rows)).T  # column by column
         levels: list[tuple[str, ...] | None] = []
         for k, column in enumerate(self.columns):
             if column.name in by_name:
@@ -172,7 +172,7 @@ class TableSource(Source):
         ids = None if self.asked.id is None else self._ids(by_name, fixed, rows)
         plain = all(words is None for words in levels) and not np.isnan(X).any()
         return RawRows(
-            X, y, block.first_line, block.n_bytes, None if plain else tuple(levels),
+            np.ascontiguousarray(X) if plain else X, y, block.first_line, block.n_bytes, None if plain else tuple(levels),
             None if len(self.files) == 1 else file.file.url, ids, kept,
         )  # fmt: skip
 
