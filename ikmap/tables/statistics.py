@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from io import BytesIO
 from typing import Any, Self
 
 import numpy as np
@@ -123,22 +124,25 @@ class Statistics:
             np.sum([part.sums for part in parts], axis=0),
         )
 
-    def parts(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Plain data: JSON values and arrays; :meth:`from_parts` takes them back."""
+    def packed(self) -> np.ndarray:
+        """All of it as bytes, uint8; :meth:`unpacked` takes them back."""
         arrays = {name: getattr(self, name) for name in ("missing", "low", "high", "drawn", "sums")}
         for j, counts in self.levels.items():
             arrays |= {f"rows_{j}": counts.rows, f"sums_{j}": counts.sums, f"words_{j}": packed(counts.words)}
-        return {"rows": self.rows, "words": sorted(self.levels)}, arrays
+        file = BytesIO()
+        np.savez(file, rows=self.rows, words=sorted(self.levels), **arrays)
+        return np.frombuffer(file.getvalue(), dtype=np.uint8)
 
     @classmethod
-    def from_parts(cls, values: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Self:
-        """What :meth:`parts` gave."""
-        levels = {
-            j: LevelCounts(unpacked(arrays[f"words_{j}"]), arrays[f"rows_{j}"], arrays[f"sums_{j}"])
-            for j in values["words"]
-        }
-        plain = {name: arrays[name] for name in ("missing", "low", "high", "drawn", "sums")}
-        return cls(rows=values["rows"], levels=levels, **plain)
+    def unpacked(cls, values: np.ndarray) -> Self:
+        """What :meth:`packed` gave."""
+        with np.load(BytesIO(values.tobytes()), allow_pickle=False) as arrays:
+            levels = {
+                j: LevelCounts(unpacked(arrays[f"words_{j}"]), arrays[f"rows_{j}"], arrays[f"sums_{j}"])
+                for j in arrays["words"].astype(np.int64).tolist()
+            }
+            plain = {name: arrays[name] for name in ("missing", "low", "high", "drawn", "sums")}
+            return cls(rows=int(arrays["rows"]), levels=levels, **plain)
 
 
 def _count(codes: np.ndarray, words: Sequence[str], folds: np.ndarray, targets: np.ndarray) -> LevelCounts:

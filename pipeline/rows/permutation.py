@@ -10,7 +10,7 @@ ROUNDS = 8
 STREAM = 2_000_001
 """Seed path of the keys, apart from those of partitionings (their numbers)."""
 STEPS = ((np.uint64(30), np.uint64(0xBF58476D1CE4E5B9)), (np.uint64(27), np.uint64(0x94D049BB133111EB)))
-BLOCK = 1 << 13
+BLOCK = 1 << 15
 """Rows that are worked on at once: what is made on the way stays near the processor."""
 
 
