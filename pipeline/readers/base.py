@@ -38,7 +38,8 @@ class RawRows:
     Attributes
     ----------
     X : float64 array (m, d) in C order, or csr_array (m, d) with sorted unique int32 column indices
-        All values are finite; where there are levels, X may be in Fortran order. For LIBSVM text without a given number of columns, d is that of this block.
+        All values are finite. Where there are levels, X may be in Fortran order. For LIBSVM text without a given number
+        of columns, d is that of this block.
         m can be 0 (a stretch of text in which no row starts).
     y : float64 array (m,), object array (m,) of str, or None where the source has no labels
     first_line : int

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -27,22 +26,23 @@ class ArrowTable(TypedTable):
         kinds: Sequence[str],  # noqa: ARG002
         rows: int,  # noqa: ARG002
     ) -> Iterator[pa.RecordBatch]:
-        with _reading(self.file) as reader:
+        own = [self.own_names.index(name) for name in names]
+        with self.file.open(scattered=True) as stream:
+            reader = _reader(self.file, stream, own)
             for k in groups:
                 yield _batch(self.file.url, reader, k).select(list(names))
 
 
-@contextmanager
-def _reading(file: File) -> Iterator[Any]:
-    with file.open(scattered=True) as stream:
-        try:
-            reader = pa.ipc.open_file(pa.PythonFile(stream, mode="r"))
-        except (pa.ArrowException, OSError) as error:
-            raise InputError(
-                f"{file.url}: not an Arrow file, or a truncated one: {' '.join(str(error).split())[:200]} (Arrow "
-                "streams have to be written as files)"
-            ) from error
-        yield reader
+def _reader(file: File, stream: Any, columns: Sequence[int] | None = None) -> Any:
+    """Of the columns of these numbers, so that the others are not read; None: of all."""
+    options = None if columns is None else pa.ipc.IpcReadOptions(included_fields=list(columns))
+    try:
+        return pa.ipc.open_file(pa.PythonFile(stream, mode="r"), options=options)
+    except (pa.ArrowException, OSError) as error:
+        raise InputError(
+            f"{file.url}: not an Arrow file, or a truncated one: {' '.join(str(error).split())[:200]} (Arrow "
+            "streams have to be written as files)"
+        ) from error
 
 
 def _batch(url: str, reader: Any, k: int) -> pa.RecordBatch:
@@ -59,8 +59,12 @@ def open_arrow_table(file: File, partition: tuple[tuple[str, str | None], ...]) 
     ------
     InputError
     """
-    with _reading(file) as reader:
-        schema = reader.schema
+    with file.open(scattered=True) as stream:
+        schema = _reader(file, stream).schema
+        # Only who reads a batch learns how many rows it has: one column, the narrowest, is enough.
+        widths = [getattr(kind, "bit_width", 64) if pa.types.is_primitive(kind) else 1 << 16 for kind in schema.types]
+        narrowest = [widths.index(min(widths))] if widths else None
+        reader = _reader(file, stream, narrowest)
         rows = tuple(_batch(file.url, reader, k).num_rows for k in range(reader.num_record_batches))
     fields = checked_fields(file, schema.names, schema.types, sum(rows))
     return ArrowTable(file, kept_of(partition, schema.names), fields, rows)

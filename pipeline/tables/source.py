@@ -171,8 +171,10 @@ class TableSource(Source):
             kept = _converted(cells, self.kept, missing, partial(self._where, file, block, self.kept.name))
         ids = None if self.asked.id is None else self._ids(by_name, fixed, rows)
         plain = all(words is None for words in levels) and not np.isnan(X).any()
+        if plain:
+            X = np.ascontiguousarray(X)
         return RawRows(
-            np.ascontiguousarray(X) if plain else X, y, block.first_line, block.n_bytes, None if plain else tuple(levels),
+            X, y, block.first_line, block.n_bytes, None if plain else tuple(levels),
             None if len(self.files) == 1 else file.file.url, ids, kept,
         )  # fmt: skip
 
