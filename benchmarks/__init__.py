@@ -19,6 +19,7 @@ NAMES = (
     "predictor",
     "libsvm_text",
     "ingest",
+    "onehot",
     "pipeline",
     "selection",
     "novelty",

@@ -27,8 +27,9 @@ from pipeline.storage.store import Store
 TITLE = "Tables into the store"
 ABOUT = (
     "the ingest of `python -m flows.batch` on flights-3m (Parquet: a date, a number, two columns of 229 airports; "
-    "label by `--above 15`), from the first read to the fitted encoder, every row stored and flushed: against 2,000,000 rows "
-    "a second, and against Arrow reading the same columns and the store writing the same arrays in as many processes"
+    "label by `--above 15`), from the first read to the fitted encoder, every row stored and flushed: against two "
+    "million rows a second, and against Arrow reading the same columns and the store writing the same arrays in as "
+    "many processes"
 )
 
 type Work = Callable[[Path, Path, int], dict[str, Any]]
@@ -186,7 +187,7 @@ def _only_ingest(context: Any, data: Any, invocation: Any, *, call: Any) -> dict
     rows = PreparedRows(context.store, "train")
     begin, numbers = time.perf_counter(), 0
     for at in range(0, rows.n_rows, ENCODED_ROWS):
-        numbers += rows.take(np.arange(at, min(at + ENCODED_ROWS, rows.n_rows))).rows.shape[0]
+        numbers += rows.take(np.arange(at, min(at + ENCODED_ROWS, rows.n_rows))).y.size
     return {
         "rows": stage["rows"],
         "seconds": stage["seconds"],

@@ -90,7 +90,7 @@ class Encoder:
                 continue
             values = table.values[:, j]
             if encoding.words is not None:
-                values = recoded(values, table.levels[j] or (), encoding.places)
+                values = recoded(values, table.levels[j] or (), encoding.numbered)
             yield at, encoding, values
             at += len(encoding.names)
 

@@ -65,7 +65,7 @@ class Encoding:
         return None
 
     @cached_property
-    def places(self) -> dict[str, int]:
+    def numbered(self) -> dict[str, int]:
         """Position of each of the words."""
         return {word: k for k, word in enumerate(self.words or ())}
 

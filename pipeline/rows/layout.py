@@ -1,7 +1,8 @@
 """Whether rows are handed out dense or as CSR: the rule, in one place.
 
 Dense rows take 8 bytes for each column, sparse ones 12 for each value that is not 0. From a quarter of such values on,
-sparse rows save little and are slower; with fewer, encoding, trees and Voronoi cells are as fast or faster (docs/tables.md).
+sparse rows save little and are slower; with fewer, encoding, trees and Voronoi cells are as fast or faster
+(``python -m benchmarks onehot``, docs/tables.md).
 """
 
 from __future__ import annotations
