@@ -29,6 +29,8 @@ DATA = "data"
 STREAM_DATA = "stream"
 """Where a run on a stream says what its initial rows are; they then are the training rows."""
 SCALE = "data/scale"
+WEIGHTS = "weights"
+"""Array of a part, and of cells, with what rows weigh."""
 LATE = "late_"
 """How names of arrays of a chunk begin that have labels of earlier rows (:mod:`pipeline.streams.late_labels`)."""
 READ_BYTES = 16 << 20
@@ -52,6 +54,8 @@ class Preparation:
     scale : {"none", "minmax"}
     encoded : bool
         The store has the cells of a table, of which an encoder makes features (:mod:`pipeline.tables.encoding`).
+    weighted : bool
+        The data says how much each row counts.
     """
 
     n_columns: int
@@ -61,6 +65,7 @@ class Preparation:
     divide: float = 1.0
     scale: str = "none"
     encoded: bool = False
+    weighted: bool = False
 
     def features(self, X: Rows, scaling: tuple[np.ndarray, np.ndarray] | None) -> Rows:
         """Turn values as found into features."""
@@ -229,6 +234,7 @@ class PreparedRows:
         """Rows by ascending number: features, targets and these numbers. One part is in memory at a time."""
         features: list[Rows] = []
         targets: list[np.ndarray] = []
+        weights: list[np.ndarray] = []
         part_of = np.searchsorted(self._begin, rows, side="right") - 1
         for p in np.unique(part_of):
             part = self._parts[p]
@@ -242,14 +248,17 @@ class PreparedRows:
                 X = self._encoder.features(table, self._first[p] + numbers if self._trains else None)
             features.append(self.preparation.features(X, self._scaling))
             targets.append(y)
+            if self.preparation.weighted:
+                weights.append(_arrays_of_part(self.store, part.name)[WEIGHTS][numbers])
+        weight = np.concatenate([np.zeros(0), *weights]) if self.preparation.weighted else None
         if not features:
             empty = np.zeros((0, self.preparation.n_columns))
             none = np.zeros(0, dtype=self.preparation.task.dtype)
-            return Block(empty if self.preparation.dense else sp.csr_array(empty), none, row_id=rows)
+            return Block(empty if self.preparation.dense else sp.csr_array(empty), none, weight, rows)
         if len(features) == 1:
-            return Block(features[0], targets[0], row_id=rows)
+            return Block(features[0], targets[0], weight, rows)
         joined = np.concatenate(features) if self.preparation.dense else sp.csr_array(sp.vstack(features))
-        return Block(joined, np.concatenate(targets), row_id=rows)
+        return Block(joined, np.concatenate(targets), weight, rows)
 
 
 def row_bytes(n_columns: int) -> int:
@@ -290,7 +299,8 @@ def write_part(
     """Store rows as they were found, with what the task stores for their labels.
 
     `beside`: arrays to be stored with them: words of a table's columns (:data:`~pipeline.tables.encoding.LEVELS`), what
-    rows are divided by (:data:`~pipeline.rows.division.KEPT`), and those whose names begin with :data:`LATE`.
+    rows are divided by (:data:`~pipeline.rows.division.KEPT`), what they weigh (:data:`WEIGHTS`), and those whose names
+    begin with :data:`LATE`.
     """
     arrays: dict[str, np.ndarray] = {**(beside or {}), "labels": labels}
     if isinstance(X, np.ndarray):
@@ -311,7 +321,7 @@ def read_part(store: Store, name: str, start: int, stop: int, preparation: Prepa
 def read_values(store: Store, name: str, preparation: Preparation) -> Rows:
     """Read all rows of a part, as found, without their labels."""
     arrays = {key: read(array, slice(0, array.shape[0])) for key, array in store.open_arrays(name).items()
-              if key not in ("labels", LEVELS, KEPT) and not key.startswith(LATE)}  # fmt: skip
+              if key not in ("labels", LEVELS, KEPT, WEIGHTS) and not key.startswith(LATE)}  # fmt: skip
     n = arrays["indptr"].size - 1 if "indptr" in arrays else arrays["values"].shape[0]
     return _values(arrays, 0, n, preparation)
 

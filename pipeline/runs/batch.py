@@ -327,7 +327,7 @@ def run_identity(params: Mapping[str, Any], data: ResolvedDataset, sources: list
             "sources": sources,
             "format": data.format,
             "label": data.label,
-            **data.csv,
+            **{key: list(value) if isinstance(value, tuple) else value for key, value in data.csv.items()},
             "columns": data.n_columns,
             "two_class": [list(side) for side in data.two_class] if data.two_class else None,
             "divide": data.divide,

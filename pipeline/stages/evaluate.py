@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from ikmap.cells import Cells
 from ikmap.learners.rows import Block
 from ikmap.model import Model
 from ikmap.rows import nbytes_of
 from ikmap.tasks import LearningTask
-from pipeline.rows.prepared import PreparedRows
+from ikmap.tasks.exact_sums import ExactSum
+from ikmap.tasks.weighted import WEIGHT
+from pipeline.rows.prepared import WEIGHTS, PreparedRows
 from pipeline.rows.values import check_values, kernel_in
 from pipeline.running.dispatch import Task
 from pipeline.running.stage import Context, Record, Stage
@@ -36,7 +40,8 @@ def evaluate(
     Returns
     -------
     dict
-        The figures of the task (:meth:`~ikmap.tasks.LearningTask.figures`).
+        The figures of the task (:meth:`~ikmap.tasks.LearningTask.figures`); weighted: those of rows as the data weighs
+        them.
     """
     store = context.store
     reading = reading_of(store, context.params, learner, reading_hash)
@@ -48,7 +53,26 @@ def evaluate(
     ]
     stage = Stage(context, f"evaluate:{learner}", len(tasks))
     records = stage.run(tally_of_rows, tasks)
-    return stage.finish(**task.figures(task.total([record["tally"] for record in records])))
+    weighted = weighed_figures(task, [record["weighed"] for record in records if "weighed" in record])
+    return stage.finish(**task.figures(task.total([record["tally"] for record in records])), **weighted)
+
+
+def weighed_figures(task: LearningTask, found: list[dict[str, Any]]) -> dict[str, Any]:
+    """Figures from what tasks have summed up of rows that weigh differently; nothing where the data does not weigh."""
+    if not found:
+        return {}
+    sums = {key: float(sum((ExactSum.from_json(one[key]) for one in found), ExactSum())) for key in found[0]}
+    return {"weighted": task.weighed_figures(sums)}
+
+
+def weighed(task: LearningTask, block: Block, decision: np.ndarray) -> dict[str, Any]:
+    """Weighted sums over some rows, for the record of a task; nothing where the data does not weigh rows."""
+    weight = block.sample_weight
+    if weight is None:
+        return {}
+    terms = task.weighed_terms(block.y, decision)
+    sums = {WEIGHT: weight, **{key: weight * values for key, values in terms.items()}}
+    return {"weighed": {key: ExactSum.of(values).as_json() for key, values in sums.items()}}
 
 
 def _tasks_of(store: Store, fitted: Fitted | None) -> tuple[int, int]:
@@ -83,7 +107,8 @@ def tally_of_rows(
         arrays = store.open_arrays(fitted.cells_name("test"))
         codes, targets = (read(arrays[key], slice(start, stop)) for key in ("codes", "labels"))
         size = codes.nbytes
-        block = Block(Cells(codes, fitted.offsets(store)).packed(), targets)
+        weights = read(arrays[WEIGHTS], slice(start, stop)) if WEIGHTS in arrays else None
+        block = Block(Cells(codes, fitted.offsets(store)).packed(), targets, weights)
     decision = model.decision_function(block.rows)
     tally = task.tally_at(block.y, decision, test.numbers(start, stop))
     return {
@@ -91,4 +116,5 @@ def tally_of_rows(
         "bytes_read": int(size) + block.y.nbytes,
         "bytes_written": 0,
         "tally": tally.as_json(),
+        **weighed(task, block, decision),
     }

@@ -100,7 +100,7 @@ class TableSource(Source):
     @property
     def unused(self) -> list[str]:
         """Columns of the first file that are read for nothing."""
-        known = {self.label, self.asked.id, *(column.name for column in self.columns)}
+        known = {self.label, self.asked.id, self.asked.weight, *(column.name for column in self.columns)}
         return [name for name in self.files[0].names if name not in known]
 
     def said(self) -> list[str]:
@@ -133,9 +133,10 @@ class TableSource(Source):
         own = set(file.own_names)
         columns = {column.name: column for column in (*self.columns, *([self.kept] if self.kept else []))}
         wanted = [(column.name, column.kind) for column in columns.values() if column.name in own]
-        extra = [name for name in (self.label, self.asked.id) if name is not None and name in own]
+        extra = [name for name in (self.label, self.asked.id, self.asked.weight) if name is not None and name in own]
         label_kind = NUMBER if not self.text_labels else LABEL
-        kinds = {name: label_kind if name == self.label else LABEL for name in extra}
+        kinds = dict.fromkeys(extra, LABEL)
+        kinds |= {name: kind for name, kind in ((self.label, label_kind), (self.asked.weight, NUMBER)) if name in kinds}
         names = [*(name for name, _ in wanted), *(name for name in extra if name not in dict(wanted))]
         asked_kinds = [kinds[name] if name in kinds else dict(wanted)[name] for name in names]
         for block in file.blocks(piece, skip, names, asked_kinds, missing, self.block_bytes):
@@ -170,10 +171,11 @@ class TableSource(Source):
                 cells = pa.chunked_array([pa.repeat(pa.scalar(fixed[self.kept.name], pa.string()), rows)])
             kept = _converted(cells, self.kept, missing, partial(self._where, file, block, self.kept.name))
         ids = None if self.asked.id is None else self._ids(by_name, fixed, rows)
+        weights = None if self.asked.weight is None else self._weights(file, block, by_name, fixed, rows)
         plain = all(words is None for words in levels) and not np.isnan(X).any()
         return RawRows(
             X, y, block.first_line, block.n_bytes, None if plain else tuple(levels),
-            None if len(self.files) == 1 else file.file.url, ids, kept,
+            None if len(self.files) == 1 else file.file.url, ids, kept, weights,
         )  # fmt: skip
 
     def _ids(self, by_name: Mapping[str, Any], fixed: Mapping[str, str | None], rows: int) -> pa.ChunkedArray:
@@ -183,6 +185,27 @@ class TableSource(Source):
         if cells is None:
             cells = pa.chunked_array([pa.repeat(pa.scalar(fixed[name], pa.string()), rows)])
         return cells.cast(self.id_type)
+
+    def _weights(
+        self, file: TableFile, block: Block, by_name: Mapping[str, Any], fixed: Mapping[str, str | None], rows: int
+    ) -> np.ndarray:
+        name = self.asked.weight
+        assert name is not None
+        cells = by_name.get(name)
+        if cells is None:
+            cells = pa.chunked_array([pa.repeat(pa.scalar(fixed[name], pa.string()), rows)])
+        where = partial(self._where, file, block, name)
+        wanted = "a finite number >= 0 in every row (the weight; --weight)"
+        try:
+            found, _ = as_numbers(cells, NUMBER, frozenset({""}), where)
+        except InputError as error:
+            raise InputError(f"{str(error).partition(', expected ')[0]}, expected {wanted}") from None
+        bad = np.flatnonzero(~(found >= 0))
+        if bad.size:
+            row = int(bad[0])
+            what = f"{found[row]:g}" if found[row] < 0 else file.nothing
+            raise InputError(f"{where(row)}: found {what}, expected {wanted}")
+        return found
 
     def _where(self, file: TableFile, block: Block, name: str, row: int) -> str:
         return f"{file.file.url}: {file.unit} {block.first_line + row}, column {shown(name)}"
@@ -205,8 +228,7 @@ class TableSource(Source):
             found = values
             bad = np.flatnonzero(np.isnan(values)).tolist()
         if bad:
-            what = "an empty cell" if file.unit == "line" else "a missing value"
-            raise InputError(f"{where(int(bad[0]))}: found {what}, expected a label")
+            raise InputError(f"{where(int(bad[0]))}: found {file.nothing}, expected a label")
         if self.asked.above is not None:
             return (found > self.asked.above).astype(np.float64)
         return found
@@ -272,7 +294,8 @@ def open_table(
     if columns is not None and asked.id not in names:
         asked = replace(asked, id=None)
     asked.refuse_unknown(first.file.url, names)
-    apart = {*asked.drop, *((asked.id,) if asked.id is not None else ())}
+    beside = [name for name in (asked.id, asked.weight) if name is not None]
+    apart = {*asked.drop, *beside}
     at = choose_label(
         first.file.url,
         names if first.has_names else None,
@@ -300,7 +323,7 @@ def open_table(
         columns = [found[name] for name in features]
     elif not first.has_names:
         columns = _by_position(given, [name for name in names if name != chosen and name not in apart], columns)
-    needed = [*(column.name for column in columns), *((chosen,) if chosen else ()), *((asked.id,) if asked.id else ())]
+    needed = [*(column.name for column in columns), *((chosen,) if chosen else ()), *beside]
     for file in files:
         for name in needed:
             if name not in file.names:
