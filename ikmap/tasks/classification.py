@@ -336,6 +336,8 @@ class Classification(WeighedClasses, LearningTask):
         return total / rows
 
     def spread(self, row_scores: np.ndarray) -> float:
+        if row_scores.dtype != bool:  # of rows that weigh differently
+            return float(1.96 * row_scores.std() / row_scores.size**0.5)
         share = float(row_scores.mean())
         return float(1.96 * (share * (1 - share) / row_scores.size) ** 0.5)
 

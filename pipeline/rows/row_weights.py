@@ -15,6 +15,9 @@ from ikmap.tasks.figure import Judge
 from pipeline.errors import InputError
 from pipeline.params import Params
 
+ROUNDING = 2.0**-40
+"""A share of rows that weigh differently must not be rounded above 1."""
+
 type Weigh = Callable[[np.ndarray, np.ndarray | None], np.ndarray | None]
 """Weights of rows by their targets, and by those that the data gives them; None: all weigh the same."""
 
@@ -81,5 +84,5 @@ def weighed_scores(judge: Judge, scores: np.ndarray, weight: np.ndarray | None) 
     """
     if weight is None or not getattr(judge, "row_by_row", True):
         return scores
-    mean = float(weight.mean()) if weight.size else 0.0
+    mean = float(weight.mean()) * (1 + ROUNDING) if weight.size else 0.0
     return scores * (weight / mean) if mean > 0 else scores

@@ -66,8 +66,8 @@ def divided_sides(url: str, parts: list[Record], record: Record) -> dict[str, An
     }
 
 
-def say_weights(context: Context, column: str, parts: list[Record]) -> None:
-    """Say what weights there are, where they change what C means.
+def say_weights(context: Context, column: str, parts: list[Record]) -> str:
+    """Say what weights there are, where they change what C means. Returns their column.
 
     Raises
     ------
@@ -82,3 +82,4 @@ def say_weights(context: Context, column: str, parts: list[Record]) -> None:
             f"--weight {column}: rows weigh {mean:.4g} on average, and C counts as often: with weights divided by "
             "that, or a C so many times smaller, it is as usual"
         )
+    return column

@@ -156,8 +156,7 @@ def ingest(context: Context, data: ResolvedDataset, *, every: bool = False) -> d
     context.store.set_attributes(DATA, attributes)
     table: dict[str, Any] = {}
     if weight is not None:
-        table["weight"] = weight
-        say_weights(context, weight, train_parts)
+        table["weight"] = say_weights(context, weight, train_parts)
     if is_encoded:
         assert isinstance(train, TableSource)
         encoder = fit_encoding(

@@ -26,6 +26,7 @@ from pipeline.tables.parquet_file import open_parquet_table
 from pipeline.tables.spec import TableAsked
 from pipeline.tables.table_file import Block, TableFile
 from pipeline.tables.text_file import LABEL, open_text_table
+from pipeline.tables.weights import of_weight, weights_in
 
 TABLES = ("csv", "parquet", "arrow")
 """Formats of tables with columns of any kind."""
@@ -139,8 +140,11 @@ class TableSource(Source):
         kinds |= {name: kind for name, kind in ((self.label, label_kind), (self.asked.weight, NUMBER)) if name in kinds}
         names = [*(name for name, _ in wanted), *(name for name in extra if name not in dict(wanted))]
         asked_kinds = [kinds[name] if name in kinds else dict(wanted)[name] for name in names]
-        for block in file.blocks(piece, skip, names, asked_kinds, missing, self.block_bytes):
-            yield self._rows(file, block, names, missing)
+        try:
+            for block in file.blocks(piece, skip, names, asked_kinds, missing, self.block_bytes):
+                yield self._rows(file, block, names, missing)
+        except InputError as error:
+            raise of_weight(error, self.asked.weight) from None
 
     def _rows(self, file: TableFile, block: Block, names: Sequence[str], missing: frozenset[str]) -> RawRows:
         by_name = dict(zip(names, block.columns, strict=True))
@@ -171,7 +175,12 @@ class TableSource(Source):
                 cells = pa.chunked_array([pa.repeat(pa.scalar(fixed[self.kept.name], pa.string()), rows)])
             kept = _converted(cells, self.kept, missing, partial(self._where, file, block, self.kept.name))
         ids = None if self.asked.id is None else self._ids(by_name, fixed, rows)
-        weights = None if self.asked.weight is None else self._weights(file, block, by_name, fixed, rows)
+        weights = None
+        if (name := self.asked.weight) is not None:
+            cells = by_name.get(name)
+            if cells is None:
+                cells = pa.chunked_array([pa.repeat(pa.scalar(fixed[name], pa.string()), rows)])
+            weights = weights_in(cells, partial(self._where, file, block, name), file.nothing)
         plain = all(words is None for words in levels) and not np.isnan(X).any()
         return RawRows(
             X, y, block.first_line, block.n_bytes, None if plain else tuple(levels),
@@ -185,27 +194,6 @@ class TableSource(Source):
         if cells is None:
             cells = pa.chunked_array([pa.repeat(pa.scalar(fixed[name], pa.string()), rows)])
         return cells.cast(self.id_type)
-
-    def _weights(
-        self, file: TableFile, block: Block, by_name: Mapping[str, Any], fixed: Mapping[str, str | None], rows: int
-    ) -> np.ndarray:
-        name = self.asked.weight
-        assert name is not None
-        cells = by_name.get(name)
-        if cells is None:
-            cells = pa.chunked_array([pa.repeat(pa.scalar(fixed[name], pa.string()), rows)])
-        where = partial(self._where, file, block, name)
-        wanted = "a finite number >= 0 in every row (the weight; --weight)"
-        try:
-            found, _ = as_numbers(cells, NUMBER, frozenset({""}), where)
-        except InputError as error:
-            raise InputError(f"{str(error).partition(', expected ')[0]}, expected {wanted}") from None
-        bad = np.flatnonzero(~(found >= 0))
-        if bad.size:
-            row = int(bad[0])
-            what = f"{found[row]:g}" if found[row] < 0 else file.nothing
-            raise InputError(f"{where(row)}: found {what}, expected {wanted}")
-        return found
 
     def _where(self, file: TableFile, block: Block, name: str, row: int) -> str:
         return f"{file.file.url}: {file.unit} {block.first_line + row}, column {shown(name)}"
