@@ -160,9 +160,7 @@ class ResolvedDataset:
         if self.csv and source.format != "csv":
             key, value = next(iter(self.csv.items()))
             if not self.registered:
-                raise InputError(
-                    f"{url}: read as {source.format}, but --{key} is for CSV; leave it out, or --format csv"
-                )
+                raise InputError(f"{url}: read as {source.format}, but --{key} is for CSV; leave it out")
             raise InputError(
                 f"{url}: read as {source.format}, but data set {self.name} is defined with {key} = {value!r}, for CSV; "
                 'give format = "csv" there, or leave it out'
