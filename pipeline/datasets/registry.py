@@ -138,7 +138,7 @@ class ResolvedDataset:
             columns = like.columns if isinstance(like, TableSource) else None
             asked = replace(self.table, drop=(*self.drop, *self.table.drop))
             if columns is not None:
-                asked = replace(asked, plan={}, categories=(), drop=(), id=None, kept=None)
+                asked = replace(asked, plan={}, categories=(), drop=(), kept=None)
             table = open_table(url, asked_format, self.label, asked, require_label=needed, columns=columns, csv=csv)
             if len(table.columns) < WIDE or several:
                 self._refuse_keys_of_csv(url, table)

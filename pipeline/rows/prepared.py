@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Self
 
@@ -187,6 +187,11 @@ class PreparedRows:
             keys = keys_of(self._divided.division, self.store, part.name, self.preparation.task)
             numbers = np.flatnonzero(self._divided.trains(first, keys) == self._split.train)
         return learned_of(self.store, part.name, numbers, self.preparation) if self._learned else numbers
+
+    def places(self, numbers: Sequence[int]) -> list[tuple[str, int]]:
+        """Part, and row in it, of rows by their numbers in their file."""
+        part_of = np.searchsorted(self._first, numbers, side="right") - 1
+        return [(self._parts[p].name, int(n - self._first[p])) for n, p in zip(numbers, part_of.tolist(), strict=True)]
 
     def keys(self, division: Division, rows: np.ndarray) -> np.ndarray:
         """By what rows, by ascending number, are divided: their time, group or target."""

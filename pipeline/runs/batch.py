@@ -157,6 +157,8 @@ def _stages(
     )
     threads = max(1, cores_of_a_host(context) // (len(params.learners) if apart else 1))
 
+    rows_of_test = data.sources[1] or data.sources[0]
+
     def learn(name: str) -> Result:
         asked = replace(context, params=params.setting(name, C=Cs[name])) if name in Cs else context
         of = fitted[on_cells[name]] if name in on_cells else None
@@ -165,7 +167,7 @@ def _stages(
         if is_asked(params):
             read = step(f"calibrate:{name}", partial(calibrate, asked, name, of, values.get(name), threads))
         hashes = trained["content_hash"], read.get("reading_hash")
-        tested = step(f"evaluate:{name}", partial(evaluate, context, name, of, *hashes))
+        tested = step(f"evaluate:{name}", partial(evaluate, context, name, of, *hashes, source=rows_of_test))
         weighed: Result = {}
         if params.importance:
             weighed = step(f"importance:{name}", partial(importance, context, name, of, *hashes))

@@ -18,6 +18,7 @@ from pipeline.rows.values import check_values, kernel_in
 from pipeline.running.dispatch import Task
 from pipeline.running.stage import Context, Record, Stage
 from pipeline.stages.calibrate import reading_of
+from pipeline.stages.named_rows import name_rows
 from pipeline.storage.arrays import read
 from pipeline.storage.fitted import Fitted
 from pipeline.storage.models import MODELS, load_model
@@ -28,7 +29,12 @@ TASK_BYTES = 16 << 20
 
 
 def evaluate(
-    context: Context, learner: str, fitted: Fitted | None, content_hash: str, reading_hash: str | None = None
+    context: Context,
+    learner: str,
+    fitted: Fitted | None,
+    content_hash: str,
+    reading_hash: str | None = None,
+    source: object = None,
 ) -> dict[str, Any]:
     """Predict the test rows, by their cells where the learner works on cells.
 
@@ -36,6 +42,8 @@ def evaluate(
     ----------
     reading_hash : str, optional
         Of what the stage :mod:`~pipeline.stages.calibrate` has found out.
+    source : Source, optional
+        What the test rows were read from, which knows their ids.
 
     Returns
     -------
@@ -54,7 +62,9 @@ def evaluate(
     stage = Stage(context, f"evaluate:{learner}", len(tasks))
     records = stage.run(tally_of_rows, tasks)
     weighted = weighed_figures(task, [record["weighed"] for record in records if "weighed" in record])
-    return stage.finish(**task.figures(task.total([record["tally"] for record in records])), **weighted)
+    figures = task.figures(task.total([record["tally"] for record in records]))
+    name_rows(stage, source, figures)
+    return stage.finish(**figures, **weighted)
 
 
 def weighed_figures(task: LearningTask, found: list[dict[str, Any]]) -> dict[str, Any]:

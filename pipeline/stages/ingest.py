@@ -154,7 +154,7 @@ def ingest(context: Context, data: ResolvedDataset, *, every: bool = False) -> d
         left_out["rows_left_out"] = before - sum(sides["train"]["counts"])
     attributes = {"preparation": preparation.as_json(), "sides": sides}
     context.store.set_attributes(DATA, attributes)
-    table: dict[str, Any] = {}
+    table: dict[str, Any] = {} if data.table.id is None else {"id": data.table.id}
     if weight is not None:
         table["weight"] = say_weights(context, weight, train_parts)
     if is_encoded:
