@@ -38,8 +38,8 @@ def ids_of_rows(store: Store, source: TableSource, numbers: list[int]) -> Record
     """Task: read the ids of some test rows, by their numbers in their file."""
     wanted: dict[int, dict[int, list[tuple[int, int]]]] = {}
     for number, (part, row) in zip(numbers, PreparedRows(store, "test").places(numbers), strict=True):
-        piece, block = map(int, part.rpartition("/")[2].split("-"))  # as ingest calls its parts
-        wanted.setdefault(piece, {}).setdefault(block, []).append((number, row))
+        at, block = map(int, part.rpartition("/")[2].split("-"))  # as ingest calls its parts
+        wanted.setdefault(at, {}).setdefault(block, []).append((number, row))
     found: list[tuple[int, Any]] = []
     read = 0
     for piece in source.pieces():
