@@ -56,6 +56,8 @@ class RawRows:
         Values of the column by which rows are divided, as a column of a table: codes where there are words.
     ids : object or None
         What stands in the column that tells rows apart, as an Arrow array.
+    weights : float64 array (m,), or None
+        What stands in the column that says how much rows count: finite numbers >= 0.
     """
 
     X: np.ndarray | sp.csr_array
@@ -66,6 +68,7 @@ class RawRows:
     url: str | None = None
     ids: Any = None
     kept: tuple[np.ndarray, tuple[str, ...] | None] | None = None
+    weights: np.ndarray | None = None
 
 
 @dataclass(frozen=True)

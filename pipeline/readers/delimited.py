@@ -10,7 +10,7 @@ import csv
 import io
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -177,8 +177,9 @@ def open_delimited(
     require_label: bool,
     piece_bytes: int,
     block_bytes: int,
-    header: bool | None = None,
+    header: bool | Sequence[str] | None = None,
     delimiter: str | None = None,
+    encoding: str | None = None,
 ) -> DelimitedSource:
     """Find delimiter, header and label from the name and the first records, unless they are given.
 
@@ -189,6 +190,8 @@ def open_delimited(
         found, or the number of columns is not `n_columns`.
     """
     url = file.url
+    if encoding is not None:
+        file = replace(file, encoding=encoding)
     with file.open() as stream:
         data_start, line, first, more = _first_records(stream, url)
     if not first:
@@ -203,10 +206,10 @@ def open_delimited(
             f"{MOST_COLUMNS:,} in text; give LIBSVM text, .npy or .npz, whose columns need no names"
         )
     records = [row for _, row in _records(first + more, url, delimiter, line)]
-    names, data_line = None, line
+    names, data_line = given_names(url, line, header, len(records[0])), line
     if header is None:
         header = _is_header(records[0], records[1] if len(records) > 1 else None, label)
-    if header:
+    if header and names is None:
         names = tuple(_checked_names(url, records.pop(0), line))
         data_start, data_line = data_start + len(first), line + first.count(b"\n")
     if not records:
@@ -231,6 +234,25 @@ def open_delimited(
         data_start=data_start,
         data_line=data_line,
     )
+
+
+def given_names(url: str, line: int, header: bool | Sequence[str] | None, width: int) -> tuple[str, ...] | None:
+    """The names of the columns, where they are given because the file has none.
+
+    Raises
+    ------
+    InputError
+        Not as many as the first row has cells, or one twice.
+    """
+    if header is None or isinstance(header, bool):
+        return None
+    if len(header) != width:
+        raise InputError(
+            f"{url}: line {line}: found {width} cells, expected {len(header)} as names are given (--header "
+            f"{','.join(header)})"
+        )
+    check_names("--header", header)
+    return tuple(header)
 
 
 def sniff_delimiter(url: str, first: bytes) -> str:

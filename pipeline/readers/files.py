@@ -21,17 +21,26 @@ from pipeline.errors import InputError
 from pipeline.readers.limits import MEBIBYTE, longest_row, reason
 from pipeline.readers.recoded import as_utf8
 
-MAGIC = {"bz2": b"BZh", "gz": b"\x1f\x8b", "xz": b"\xfd7zXZ\x00"}
+MAGIC = {"bz2": b"BZh", "gz": b"\x1f\x8b", "xz": b"\xfd7zXZ\x00", "zst": b"\x28\xb5\x2f\xfd"}
+
+
+def _zstd(raw: Any) -> Any:
+    from pipeline.readers.zstandard import ZstdFile
+
+    return ZstdFile(raw)
+
+
 _DECOMPRESS: dict[str, Callable[[Any], Any]] = {
     "bz2": bz2.BZ2File,
     "gz": lambda raw: gzip.GzipFile(fileobj=raw, mode="rb"),
     "xz": lzma.LZMAFile,
+    "zst": _zstd,
 }
 
 
 @dataclass(frozen=True)
 class File:
-    """A file that exists, and how it is compressed (``bz2``, ``gz``, ``xz`` or None)."""
+    """A file that exists, and how it is compressed (``bz2``, ``gz``, ``xz``, ``zst`` or None)."""
 
     url: str
     path: str  # absolute where local: workers may run in another directory

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from pipeline.errors import InputError
@@ -33,14 +34,16 @@ class CsvFormat(NamedTuple):
 
     Attributes
     ----------
-    header : bool or None
-        Whether the first line names the columns.
+    header : bool, sequence of str, or None
+        Whether the first line names the columns; or their names, where it has a row.
     delimiter : str or None
         What stands between columns.
+    encoding : str or None
     """
 
-    header: bool | None = None
+    header: bool | Sequence[str] | None = None
     delimiter: str | None = None
+    encoding: str | None = None
 
 
 class Sizes(NamedTuple):
@@ -74,7 +77,7 @@ def open_source(
     Parameters
     ----------
     url : str
-        Path or fsspec URL. Text may be compressed (.bz2, .gz, .xz).
+        Path or fsspec URL. Text may be compressed (.bz2, .gz, .xz, .zst).
     format : {"auto", "libsvm", "csv", "parquet", "npy"}
         "auto" goes by the ending of the name, then by the content. "csv" finds its delimiter (comma, tab,
         semicolon); "npy" covers .npz.
@@ -127,9 +130,17 @@ def format_of(file: File, asked: str = "auto") -> str:
         return "npz" if by_content == "npz" else "npy"
     if asked != "auto":
         return asked
-    name = re.sub(r"\.(bz2|gz|xz)$", "", file.url, flags=re.IGNORECASE)
-    by_name = _BY_NAME.get(name.rpartition(".")[2].lower())
-    return by_name or by_content or _text_format(file)
+    return _by_name(file) or by_content or _text_format(file)
+
+
+def _by_name(file: File) -> str | None:
+    name = re.sub(r"\.(bz2|gz|xz|zst)$", "", file.url, flags=re.IGNORECASE)
+    return _BY_NAME.get(name.rpartition(".")[2].lower())
+
+
+def format_asked(file: File, asked: str, csv: CsvFormat) -> str:
+    """The format to ask for: of a file whose name says nothing, CSV, if something is known of it as such."""
+    return "csv" if asked == "auto" and csv != CsvFormat() and _by_name(file) is None else asked
 
 
 def _text_format(file: File) -> str:

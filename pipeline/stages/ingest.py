@@ -22,20 +22,12 @@ from pipeline.readers import Piece, Source
 from pipeline.readers.base import RawRows, is_wide, other_columns
 from pipeline.rows.divided_by import Division
 from pipeline.rows.layout import encodes_dense, is_dense
-from pipeline.rows.prepared import (
-    DATA,
-    SCALE,
-    Part,
-    Preparation,
-    PreparedRows,
-    Side,
-    learned_of,
-    refuse_strangers,
-    write_part,
-)
+from pipeline.rows.parts import WEIGHTS, learned_of, write_part
+from pipeline.rows.prepared import DATA, SCALE, Part, Preparation, PreparedRows, Side, refuse_strangers
+from pipeline.rows.row_weights import every_task, refuse_heedless
 from pipeline.running.dispatch import Task
 from pipeline.running.stage import Context, Record, Stage
-from pipeline.stages.divide import beside_of, divide_rows, divided_sides, division_of
+from pipeline.stages.divide import beside_of, divide_rows, divided_sides, division_of, say_weights
 from pipeline.stages.encode import fit_encoding
 from pipeline.storage.durable import write_text
 from pipeline.storage.store import Store
@@ -70,6 +62,9 @@ def ingest(context: Context, data: ResolvedDataset, *, every: bool = False) -> d
     """
     params = context.params
     kind = asked_task(params, data)  # before a row is read
+    weight = data.table.weight
+    if weight is not None:
+        refuse_heedless(params, weight, every_task() if kind.undecided else [kind.name])
     leaves_out = data.inliers is not None and not every
     train, test = data.sources
     for line in train.said() if isinstance(train, TableSource) else ():
@@ -95,7 +90,10 @@ def ingest(context: Context, data: ResolvedDataset, *, every: bool = False) -> d
         dense=is_dense(train.sparse, rows, columns, nnz),
         task=find_task(train.url, train_parts, data, params),
         divide=data.divide,
+        weighted=weight is not None,
     )
+    if weight is not None:
+        refuse_heedless(params, weight, [preparation.task.name])
     refuse_strangers([part["found"] for part in train_parts], preparation.task, train.url)
     division = division_of(params)
     if division is not None:
@@ -148,7 +146,9 @@ def ingest(context: Context, data: ResolvedDataset, *, every: bool = False) -> d
         left_out["rows_left_out"] = before - sum(sides["train"]["counts"])
     attributes = {"preparation": preparation.as_json(), "sides": sides}
     context.store.set_attributes(DATA, attributes)
-    table: dict[str, Any] = {}
+    table: dict[str, Any] = {} if data.table.id is None else {"id": data.table.id}
+    if weight is not None:
+        table["weight"] = say_weights(context, weight, train_parts)
     if is_encoded:
         assert isinstance(train, TableSource)
         encoder = fit_encoding(
@@ -286,6 +286,7 @@ def store_block(
         "nnz": int(np.count_nonzero(X != 0)) if isinstance(X, np.ndarray) else int(X.nnz),
         "found": dict(found),
         **({"missing": int(np.isnan(X).sum())} if beside and LEVELS in beside else {}),
+        **({"weight": float(beside[WEIGHTS].sum())} if beside and WEIGHTS in beside else {}),
     }
     return part, write_part(store, name, X, labels, found, {"part": part, **more}, beside)
 

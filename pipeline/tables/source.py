@@ -26,6 +26,7 @@ from pipeline.tables.parquet_file import open_parquet_table
 from pipeline.tables.spec import TableAsked
 from pipeline.tables.table_file import Block, TableFile
 from pipeline.tables.text_file import LABEL, open_text_table
+from pipeline.tables.weights import of_weight, weights_in
 
 TABLES = ("csv", "parquet", "arrow")
 """Formats of tables with columns of any kind."""
@@ -100,7 +101,7 @@ class TableSource(Source):
     @property
     def unused(self) -> list[str]:
         """Columns of the first file that are read for nothing."""
-        known = {self.label, self.asked.id, *(column.name for column in self.columns)}
+        known = {self.label, self.asked.id, self.asked.weight, *(column.name for column in self.columns)}
         return [name for name in self.files[0].names if name not in known]
 
     def said(self) -> list[str]:
@@ -133,13 +134,17 @@ class TableSource(Source):
         own = set(file.own_names)
         columns = {column.name: column for column in (*self.columns, *([self.kept] if self.kept else []))}
         wanted = [(column.name, column.kind) for column in columns.values() if column.name in own]
-        extra = [name for name in (self.label, self.asked.id) if name is not None and name in own]
+        extra = [name for name in (self.label, self.asked.id, self.asked.weight) if name is not None and name in own]
         label_kind = NUMBER if not self.text_labels else LABEL
-        kinds = {name: label_kind if name == self.label else LABEL for name in extra}
+        kinds = dict.fromkeys(extra, LABEL)
+        kinds |= {name: kind for name, kind in ((self.label, label_kind), (self.asked.weight, NUMBER)) if name in kinds}
         names = [*(name for name, _ in wanted), *(name for name in extra if name not in dict(wanted))]
         asked_kinds = [kinds[name] if name in kinds else dict(wanted)[name] for name in names]
-        for block in file.blocks(piece, skip, names, asked_kinds, missing, self.block_bytes):
-            yield self._rows(file, block, names, missing)
+        try:
+            for block in file.blocks(piece, skip, names, asked_kinds, missing, self.block_bytes):
+                yield self._rows(file, block, names, missing)
+        except InputError as error:
+            raise of_weight(error, self.asked.weight) from None
 
     def _rows(self, file: TableFile, block: Block, names: Sequence[str], missing: frozenset[str]) -> RawRows:
         by_name = dict(zip(names, block.columns, strict=True))
@@ -170,12 +175,18 @@ class TableSource(Source):
                 cells = pa.chunked_array([pa.repeat(pa.scalar(fixed[self.kept.name], pa.string()), rows)])
             kept = _converted(cells, self.kept, missing, partial(self._where, file, block, self.kept.name))
         ids = None if self.asked.id is None else self._ids(by_name, fixed, rows)
+        weights = None
+        if (name := self.asked.weight) is not None:
+            cells = by_name.get(name)
+            if cells is None:
+                cells = pa.chunked_array([pa.repeat(pa.scalar(fixed[name], pa.string()), rows)])
+            weights = weights_in(cells, partial(self._where, file, block, name), file.nothing)
         plain = all(words is None for words in levels) and not np.isnan(X).any()
         if plain:
             X = np.ascontiguousarray(X)
         return RawRows(
             X, y, block.first_line, block.n_bytes, None if plain else tuple(levels),
-            None if len(self.files) == 1 else file.file.url, ids, kept,
+            None if len(self.files) == 1 else file.file.url, ids, kept, weights,
         )  # fmt: skip
 
     def _ids(self, by_name: Mapping[str, Any], fixed: Mapping[str, str | None], rows: int) -> pa.ChunkedArray:
@@ -207,8 +218,7 @@ class TableSource(Source):
             found = values
             bad = np.flatnonzero(np.isnan(values)).tolist()
         if bad:
-            what = "an empty cell" if file.unit == "line" else "a missing value"
-            raise InputError(f"{where(int(bad[0]))}: found {what}, expected a label")
+            raise InputError(f"{where(int(bad[0]))}: found {file.nothing}, expected a label")
         if self.asked.above is not None:
             return (found > self.asked.above).astype(np.float64)
         return found
@@ -274,7 +284,8 @@ def open_table(
     if columns is not None and asked.id not in names:
         asked = replace(asked, id=None)
     asked.refuse_unknown(first.file.url, names)
-    apart = {*asked.drop, *((asked.id,) if asked.id is not None else ())}
+    beside = [name for name in (asked.id, asked.weight) if name is not None]
+    apart = {*asked.drop, *beside}
     at = choose_label(
         first.file.url,
         names if first.has_names else None,
@@ -302,7 +313,7 @@ def open_table(
         columns = [found[name] for name in features]
     elif not first.has_names:
         columns = _by_position(given, [name for name in names if name != chosen and name not in apart], columns)
-    needed = [*(column.name for column in columns), *((chosen,) if chosen else ()), *((asked.id,) if asked.id else ())]
+    needed = [*(column.name for column in columns), *((chosen,) if chosen else ()), *beside]
     for file in files:
         for name in needed:
             if name not in file.names:

@@ -63,6 +63,11 @@ class TableFile(ABC):
         return (*self.own_names, *(name for name, _ in self.partition))
 
     @property
+    def nothing(self) -> str:
+        """What a cell without a value is, for people."""
+        return "an empty cell" if self.unit == "line" else "a missing value"
+
+    @property
     def has_names(self) -> bool:
         """Whether the file names its columns."""
         return True

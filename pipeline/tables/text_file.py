@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import ClassVar
 
 import pyarrow as pa
@@ -20,11 +21,13 @@ from pipeline.readers.delimited import (
     _is_header,
     _numeric,
     _records,
+    given_names,
 )
 from pipeline.readers.files import MEBIBYTE, File, text_blocks
 from pipeline.readers.limits import MOST_COLUMNS
 from pipeline.readers.recoded import encoding_of
 from pipeline.tables.columns import expected, number_in
+from pipeline.tables.dressed import has_decimal_commas, refuse_dressed, with_point
 from pipeline.tables.kinds import plan_of_cells
 from pipeline.tables.spec import TableAsked
 from pipeline.tables.table_file import Block, TableFile
@@ -48,6 +51,7 @@ class TextTable(TableFile):
     width: int
     data_start: int
     data_line: int
+    decimal: str = "."
 
     @property
     def own_names(self) -> tuple[str, ...]:
@@ -61,24 +65,31 @@ class TextTable(TableFile):
         delimiter = {"\t": "a tab", ",": "a comma", ";": "a semicolon"}.get(self.delimiter, repr(self.delimiter))
         header = f"names in line {self.data_line - 1}" if self.header else "no names in the first line"
         encoding = f", in {self.file.encoding}" if self.file.encoding else ""
-        return f"read as CSV, columns divided by {delimiter}, {header}{encoding}"
+        decimal = ", numbers with a decimal comma" if self.decimal == "," else ""
+        return f"read as CSV, columns divided by {delimiter}, {header}{encoding}{decimal}"
 
     def plan(self, names: Sequence[str], asked: TableAsked) -> list[ColumnPlan]:
-        rows = self._sample()
+        lines, rows = self._sample()
         at = [self.own_names.index(name) for name in names]
-        return plan_of_cells(names, [[row[j] if j < len(row) else "" for j in at] for row in rows], asked)
+        cells = [[row[j] if j < len(row) else "" for j in at] for row in rows]
+        if self.decimal == ",":
+            cells = [[with_point(cell) for cell in row] for row in cells]
+        found = plan_of_cells(names, cells, asked)
+        refuse_dressed(self.file.url, found, lines, cells, asked)
+        return found
 
     def label_is_text(self, name: str) -> bool:
         at = self.own_names.index(name)
-        rows = self._sample()
-        return not all(_numeric(row[at]) or not row[at].strip() for row in rows if len(row) == self.width)
+        cells = [row[at].strip() for row in self._sample()[1] if len(row) == self.width]
+        return not all(_numeric(with_point(cell) if self.decimal == "," else cell) or not cell for cell in cells)
 
-    def _sample(self) -> list[list[str]]:
+    def _sample(self) -> tuple[list[int], list[list[str]]]:
+        """The first rows, and the line of each."""
         with self.file.open() as stream:
             stream.seek(self.data_start)
             _, _, first, more = _first_records(stream, self.file.url)
-        found = [row for _, row in _records(first + more, self.file.url, self.delimiter, self.data_line)]
-        return found[:SAMPLE_ROWS]
+        found = list(islice(_records(first + more, self.file.url, self.delimiter, self.data_line), SAMPLE_ROWS))
+        return [line for line, _ in found], [row for _, row in found]
 
     def least_rows(self) -> int:
         with self.file.open() as stream:
@@ -121,6 +132,7 @@ class TextTable(TableFile):
                     column_types=types,
                     include_columns=[names[j] for j in at],
                     null_values=sorted(missing | {""}),
+                    decimal_point=self.decimal,
                     strings_can_be_null=False,
                 ),
             )
@@ -140,11 +152,15 @@ class TextTable(TableFile):
             for cells, j, kind in zip(columns, at, kinds, strict=True):
                 cell = row[j].strip()
                 if _broken(cell):
-                    raise InputError(f"{url}: line {row_line}, column {shown(self.own_names[j])}: {not_utf8('text')}")
+                    raise InputError(
+                        f"{url}: line {row_line}, column {shown(self.own_names[j])}: {not_utf8('text')}, or give "
+                        "--encoding cp1252"
+                    )
                 if kind != NUMBER:
                     cells.append(cell)
                     continue
-                value = None if cell in missing or not cell else number_in(cell)
+                plain = with_point(cell) if self.decimal == "," else cell
+                value = None if cell in missing or not cell else number_in(plain)
                 if value is None and cell and cell not in missing:
                     wanted = expected(NUMBER).replace("COLUMN", self.own_names[j])
                     raise InputError(
@@ -162,8 +178,9 @@ def open_text_table(
     file: File,
     partition: tuple[tuple[str, str | None], ...],
     label: str | int | None,
-    header: bool | None = None,
+    header: bool | Sequence[str] | None = None,
     delimiter: str | None = None,
+    encoding: str | None = None,
 ) -> TextTable:
     """Find encoding, delimiter and header from the first records, unless they are given.
 
@@ -172,10 +189,11 @@ def open_text_table(
     InputError
     """
     url = file.url
-    with file.open() as stream:
-        found = encoding_of(stream.read(MEBIBYTE // 4))
-    if found is not None:
-        file = replace(file, encoding=found)
+    if encoding is None:
+        with file.open() as stream:
+            encoding = encoding_of(stream.read(MEBIBYTE // 4))
+    if encoding is not None:
+        file = replace(file, encoding=encoding)
     with file.open() as stream:
         data_start, line, first, more = _first_records(stream, url)
     if not first:
@@ -187,15 +205,16 @@ def open_text_table(
     if first.count(delimiter.encode()) >= MOST_COLUMNS:
         raise InputError(f"{url}: line {line}: found more than {MOST_COLUMNS:,} columns, expected fewer")
     records = [row for _, row in _records(first + more, url, delimiter, line)]
-    names, data_line = None, line
+    names, data_line = given_names(url, line, header, len(records[0])), line
     if header is None:
         header = _is_header(records[0], records[1] if len(records) > 1 else None, label)
-    if header:
+    if header and names is None:
         names = tuple(_checked_names(url, records.pop(0), line))
         data_start, data_line = data_start + len(first), line + first.count(b"\n")
     if not records:
         raise InputError(f"{url}: found a header (line {line}) but no rows, expected at least one")
-    return TextTable(file, partition, delimiter, names, len(names or records[0]), data_start, data_line)
+    decimal = "," if delimiter != "," and has_decimal_commas(records) else "."
+    return TextTable(file, partition, delimiter, names, len(names or records[0]), data_start, data_line, decimal)
 
 
 def _delimiter(url: str, first: bytes) -> str:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import datetime
+import json
 from collections.abc import Iterator
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -166,6 +169,55 @@ def test_rows_are_scored_by_name_with_their_ids(run: Path, folder: Path, tmp_pat
     assert model.feature_names_in_ == ["size", "town", "colour", "when"]
     with pytest.raises(ValueError, match="found no column 'town'"):
         model.predict(turned.drop_columns(["town"]))
+
+
+def test_rows_of_a_report_carry_their_ids(run: Path, folder: Path, tmp_path: Path) -> None:
+    metrics = json.loads((run / "metrics.json").read_text())
+    worst = metrics["learners"]["svm"]["worst"]
+    assert worst
+    assert all(row["id"] == f"r{row['row']}" for row in worst)
+    page = (run / "report.html").read_text()
+    assert all(row["id"] in page for row in worst[:10])
+    novel = options(folder, above=None, task="novelty", learner=("idk",), C=None, test_input=str(folder / "b.parquet"))
+    metrics = Command(novel).run(tmp_path / "novel")
+    rows = metrics["learners"]["idk"]["most_novel"]
+    assert rows
+    assert all(row["id"] == f"r{row['row'] + 130}" for row in rows)
+
+
+def test_python_says_what_scoring_says(tmp_path: Path) -> None:
+    """Probabilities too; words that stand for nothing do so in an Arrow table, and other columns are left alone."""
+    rng = np.random.default_rng(2)
+    size, town = rng.normal(size=N), rng.integers(0, 5, N)
+    columns = {
+        "size": np.round(size, 3).astype(str).tolist(),
+        "town": ["-" if k % 7 == 2 else f"t{town[k]}" for k in range(N)],
+        "open": np.where(town > 2, "yes", "no").tolist(),
+        "y": np.where(size + town + rng.normal(size=N) > 2, "late", "early").tolist(),
+    }
+    lines = [",".join(columns), *(",".join(row) for row in zip(*columns.values(), strict=True))]
+    (tmp_path / "t.csv").write_text("\n".join(lines) + "\n")
+    common: dict[str, Any] = {"input": str(tmp_path / "t.csv"), "missing": ("-",), "t": 5, "psi": 8, "C": 1.0}
+    Command(BatchOptions(**common, learner=("svm",), calibration="isotonic")).run(tmp_path / "run")
+    score_file(
+        ScoreOptions(model=str(tmp_path / "run"), input=str(tmp_path / "t.csv"), output=str(tmp_path / "o.parquet"))
+    )
+    scored, model = pq.read_table(tmp_path / "o.parquet"), load_run(tmp_path / "run")
+    frame = pa.table(
+        {"more": columns["open"], **{name: columns[name] for name in ("open", "town")},
+         "size": np.array(columns["size"], dtype=float)}
+    )  # fmt: skip
+    found = model.predict_proba(frame)
+    assert model.classes_.tolist() == ["early", "late"]
+    assert found[:, 0].tolist() == scored["probability_early"].to_pylist()
+    assert found[:, 1].tolist() == scored["probability_late"].to_pylist()
+    assert model.predict(frame).tolist() == scored["prediction"].to_pylist()
+    with pytest.raises(ValueError, match="found no column 'town', expected it as in the training data"):
+        model.predict_proba(frame.drop_columns(["town"]))
+    for package in ("pandas", "polars"):
+        if find_spec(package):
+            frames = import_module(package)
+            assert model.predict_proba(frames.DataFrame(frame.to_pydict())).tolist() == found.tolist()
 
 
 def test_numbers_without_missing_cells_stay_as_they_are(tmp_path: Path) -> None:
