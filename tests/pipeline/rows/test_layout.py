@@ -33,7 +33,7 @@ def encoder(levels: int, words: int, numbers: int) -> Encoder:
     return Encoder(tuple(plan), tuple(encodings))
 
 
-@pytest.mark.parametrize(("levels", "words", "numbers"), [(4, 8, 0), (10, 2, 4), (229, 1, 400), (32, 1, 9)])
+@pytest.mark.parametrize(("levels", "words", "numbers"), [(4, 8, 0), (10, 2, 4), (229, 1, 400), (31, 1, 9)])
 def test_few_words_beside_numbers_are_dense(levels: int, words: int, numbers: int) -> None:
     """Up to 4 words a column, and 3 more for each number beside it."""
     of = encoder(levels, words, numbers)
