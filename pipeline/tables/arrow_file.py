@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -10,11 +10,11 @@ from typing import Any, ClassVar
 import pyarrow as pa
 
 from ikmap.tables import ColumnPlan
-from pipeline.errors import InputError
+from pipeline.errors import InputError, NoRows
 from pipeline.readers.base import Piece
 from pipeline.readers.files import File
 from pipeline.readers.labels import check_names
-from pipeline.tables.columns import is_text
+from pipeline.tables.columns import text_labels
 from pipeline.tables.kinds import plan_of_types
 from pipeline.tables.parquet_file import CELL_BYTES, in_blocks
 from pipeline.tables.spec import TableAsked
@@ -38,8 +38,8 @@ class ArrowTable(TableFile):
         types = dict(self.fields)
         return plan_of_types(self.file.url, names, [types[name] for name in names], asked)
 
-    def label_is_text(self, name: str) -> bool:
-        return is_text(dict(self.fields)[name])
+    def label_is_text(self, name: str, missing: Collection[str] = ()) -> bool:  # noqa: ARG002
+        return text_labels(self.file.url, name, dict(self.fields)[name])
 
     def least_rows(self) -> int:
         return sum(self.batch_rows)
@@ -106,6 +106,6 @@ def open_arrow_table(file: File, partition: tuple[tuple[str, str | None], ...]) 
         rows = tuple(_batch(file.url, reader, k).num_rows for k in range(reader.num_record_batches))
     check_names(file.url, schema.names)
     if not sum(rows):
-        raise InputError(f"{file.url}: found no rows, expected at least one")
+        raise NoRows(f"{file.url}: found no rows, expected at least one")
     kept = tuple(pair for pair in partition if pair[0] not in schema.names)
     return ArrowTable(file, kept, tuple(zip(schema.names, schema.types, strict=True)), rows)

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import pyarrow as pa
 
 from ikmap.tables import CATEGORY, ColumnPlan
-from pipeline.errors import InputError
+from pipeline.errors import InputError, NoRows
 from pipeline.readers.base import Piece
 from pipeline.readers.files import File
 from pipeline.readers.labels import check_names
 from pipeline.readers.limits import check_row
 from pipeline.readers.parquet import _batches, _parquet, _schema
-from pipeline.tables.columns import is_text
+from pipeline.tables.columns import text_labels
 from pipeline.tables.kinds import plan_of_types
 from pipeline.tables.spec import TableAsked
 from pipeline.tables.table_file import Block, TableFile
@@ -42,8 +42,8 @@ class ParquetTable(TableFile):
         types = dict(self.fields)
         return plan_of_types(self.file.url, names, [types[name] for name in names], asked)
 
-    def label_is_text(self, name: str) -> bool:
-        return is_text(dict(self.fields)[name])
+    def label_is_text(self, name: str, missing: Collection[str] = ()) -> bool:  # noqa: ARG002
+        return text_labels(self.file.url, name, dict(self.fields)[name])
 
     def least_rows(self) -> int:
         return sum(self.group_rows)
@@ -125,6 +125,6 @@ def open_parquet_table(file: File, partition: tuple[tuple[str, str | None], ...]
     check_names(file.url, names)
     check_row(file.url, CELL_BYTES * len(names))
     if not sum(group_rows):
-        raise InputError(f"{file.url}: found no rows, expected at least one")
+        raise NoRows(f"{file.url}: found no rows, expected at least one")
     kept = tuple(pair for pair in partition if pair[0] not in names)
     return ParquetTable(file, kept, tuple(zip(names, types, strict=True)), group_rows)
