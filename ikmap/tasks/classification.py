@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, cast
 
+from ikmap.tasks.bad_label import refuse_rounded
 from ikmap.tasks.class_told import COUNTS, FACTS, FIGURE, LABELS, TOLD
 from ikmap.tasks.figure import Judge
 from ikmap.tasks.sections import Section
@@ -91,7 +92,7 @@ class Classification(WeighedClasses, LearningTask):
     def find(cls, found: Sequence[Found], asked: Asked) -> Self:
         if asked.two_class is not None:
             return cls([-1, 1], [list(side) for side in asked.two_class])
-        labels = _all_labels(found)
+        labels = refuse_rounded(_all_labels(found))
         if len(labels) < 2:
             raise ValueError(f"found one class only ({labels[0]!r}), expected at least two")
         if asked.word == BINARY and len(labels) > 2:

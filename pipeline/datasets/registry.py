@@ -29,7 +29,7 @@ from pipeline.readers.files import find_file
 from pipeline.readers.open import format_asked, format_of
 from pipeline.readers.several import named_files
 from pipeline.tables import TableAsked, TableSource, open_table
-from pipeline.tables.source import TABLES
+from pipeline.tables.opened import TABLES
 from pipeline.watching.plain_text import not_utf8
 
 #: Used when the user names neither a data set nor an input: it ships inside a dependency.

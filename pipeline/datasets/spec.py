@@ -38,7 +38,7 @@ class Split:
     fraction: float = 0.8
     n_train: int | None = None
 
-    def train_rows(self, n_rows: int) -> int:
+    def train_rows(self, n_rows: int, url: str = "") -> int:
         """Return the number of training rows among `n_rows`: ceil(fraction n), exactly.
 
         Raises
@@ -50,8 +50,8 @@ class Split:
         n_train = math.ceil(Fraction(str(self.fraction)) * n_rows) if self.n_train is None else self.n_train
         if not 0 < n_train < n_rows:
             raise InputError(
-                f"found {n_rows} rows, expected enough to train and to test on: the split would train on {n_train}; "
-                "give another --test-size, or --test-input"
+                f"{url}{': ' if url else ''}found {n_rows} rows, expected enough to train and to test on: the split "
+                f"would train on {n_train}; give another --test-size, or --test-input"
             )
         return n_train
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from pipeline.errors import InputError
 from pipeline.readers import delimited, libsvm
-from pipeline.readers.base import BLOCK_BYTES, PIECE_BYTES, Source
+from pipeline.readers.base import BLOCK_BYTES, PIECE_BYTES, Source, shown
 from pipeline.readers.delimited import open_delimited
 from pipeline.readers.files import File, find_file
 from pipeline.readers.libsvm import first_row, looks_like_libsvm, open_libsvm
@@ -25,6 +25,11 @@ _BY_NAME = {
     "npy": "npy", "npz": "npz",
     "arrow": "arrow", "feather": "arrow", "ipc": "arrow",
 }  # fmt: skip
+_OTHER = re.compile(
+    r"\.(xlsx?|xlsm|ods|json|jsonl|ndjson|xml|html?|sqlite3?|db|orc|avro|h5|hdf5?|pkl|pickle|zip|dta|sav|sas7bdat|rds|rda)$",
+    re.IGNORECASE,
+)
+"""Files of other programs."""
 _BY_CONTENT = {b"PAR1": "parquet", b"\x93NUMPY": "npy", b"PK\x03\x04": "npz", b"ARROW1": "arrow"}
 _OPEN_TABLE = {"parquet": open_parquet, "npy": open_npy, "npz": open_npz}
 
@@ -130,7 +135,12 @@ def format_of(file: File, asked: str = "auto") -> str:
         return "npz" if by_content == "npz" else "npy"
     if asked != "auto":
         return asked
-    return _by_name(file) or by_content or _text_format(file)
+    if (found := _by_name(file)) is None and (other := _OTHER.search(file.url)):
+        raise InputError(
+            f"{file.url}: found a .{other[1].lower()} file by its name, expected CSV, Parquet, Arrow, LIBSVM text or "
+            "NumPy; save it as CSV or Parquet (or name its format: --format csv)"
+        )
+    return found or by_content or _text_format(file)
 
 
 def _by_name(file: File) -> str | None:
@@ -151,6 +161,11 @@ def _text_format(file: File) -> str:
         )
     if not looks_like_libsvm(first) and any(c in first for c in (b",", b"\t", b";")):
         return "csv"
+    if first.strip() and not looks_like_libsvm(first) and b":" not in first:
+        raise InputError(
+            f"{file.url}: line 1: found {shown(first.decode(errors='replace').strip())}, expected LIBSVM text, CSV, "
+            "Parquet or .npy; to read it as a table whose columns are divided by spaces: --delimiter space"
+        )
     return "libsvm"
 
 

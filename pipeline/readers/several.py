@@ -14,6 +14,7 @@ from pipeline.errors import InputError
 from pipeline.readers.files import _answers, _failures
 
 UNFINISHED = ".tmp"
+_TABLE = re.compile(r"\.(csv|tsv|parquet|pq|arrow|feather|ipc)(\.(bz2|gz|xz|zst))?$", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -87,6 +88,8 @@ def _below(folder: str) -> list[Named]:
         if any(word.startswith((".", "_")) for word in words) or within.endswith(UNFINISHED):
             continue
         names.append(within)
+    # Where some files have an ending of tables, what has none is no data, such as README.md.
+    names = [name for name in names if _TABLE.search(name)] or names
     return [
         Named(f"{root if _local(folder) else folder.rstrip('/')}/{name}", _partition(name)) for name in sorted(names)
     ]

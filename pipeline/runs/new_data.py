@@ -12,7 +12,7 @@ from pipeline.readers.open import format_asked, format_of
 from pipeline.readers.several import named_files
 from pipeline.runs.trained_model import TrainedModel
 from pipeline.tables import open_table
-from pipeline.tables.source import TABLES
+from pipeline.tables.opened import TABLES
 
 
 @dataclass(frozen=True)
@@ -106,6 +106,7 @@ def _table(model: TrainedModel, url: str, format: str, label: str | int | None, 
         columns=columns,
         csv=csv,
         sizes=sizes,
+        unlabelled=True,
     )
     apart = {*model.table.drop, model.table.weight}
     return NewData(source, None, tuple(name for name in source.unused if name not in apart))

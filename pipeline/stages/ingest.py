@@ -116,12 +116,12 @@ def ingest(context: Context, data: ResolvedDataset, *, every: bool = False) -> d
         }
     elif division is not None:
         of_parts = [(part["name"], int(part["rows"])) for part in train_parts]
-        n_train = data.split.train_rows(rows)
+        n_train = data.split.train_rows(rows, train.url)
         of = (context.store, division, of_parts, preparation.task, n_train)
         (record,) = stage.run(divide_rows, [Task("divide", of)])
         sides = divided_sides(train.url, train_parts, record)
     else:
-        n_train = data.split.train_rows(rows)
+        n_train = data.split.train_rows(rows, train.url)
         whole = Side(data.split.rule, rows, n_train, True, params.seed)
         sides = {"train": _side(train.url, train_parts, whole)}
         # What is not for training is for testing: to shuffle all rows once more would take as long as to store them.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import numpy as np
@@ -11,6 +12,8 @@ import pyarrow.compute as pc
 from ikmap.tables import CATEGORY, NUMBER, TIME
 from pipeline.errors import InputError
 from pipeline.readers.base import shown
+
+_CLOCK = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)(?::([0-5]\d(?:\.\d+)?))?", re.ASCII)
 
 type Where = Callable[[int], str]
 """Names a row of the column, and the column, for people."""
@@ -32,6 +35,22 @@ def is_text(kind: pa.DataType) -> bool:
 def is_time(kind: pa.DataType) -> bool:
     """Whether cells of an Arrow type are dates or times."""
     return pa.types.is_timestamp(kind) or pa.types.is_date(kind) or pa.types.is_time(kind) or pa.types.is_duration(kind)
+
+
+def text_labels(url: str, name: str, kind: pa.DataType) -> bool:
+    """Whether labels of an Arrow type are words.
+
+    Raises
+    ------
+    InputError
+        They are no labels, such as lists and dates.
+    """
+    found = kind.value_type if pa.types.is_dictionary(kind) else kind
+    if not (is_text(found) or is_number(found) or pa.types.is_null(found)):
+        raise InputError(
+            f"{url}: column {shown(name)} (the label): found values of type {kind}, expected words, numbers or booleans"
+        )
+    return is_text(found)
 
 
 def kind_of_type(kind: pa.DataType) -> str | None:
@@ -133,7 +152,7 @@ def expected(kind: str) -> str:
     """What a cell of a column ought to be, and what to type if it is not meant to."""
     if kind == NUMBER:
         return "a number; if its cells are words: --category COLUMN; if this one stands for nothing: --missing WORD,..."
-    return "a date or time such as 2001-05-31 or 2001-05-31 23:59; if its cells are words: --category COLUMN"
+    return "a date or time such as 2001-05-31, 2001-05-31 23:59 or 23:59; if its cells are words: --category COLUMN"
 
 
 def number_in(word: str) -> float | None:
@@ -148,9 +167,12 @@ def number_in(word: str) -> float | None:
 
 
 def seconds_in(word: str) -> float | None:
-    """Seconds since 1970 of an ISO date or time: its own clock, whatever zone it names."""
+    """Seconds since 1970 of an ISO date or time: its own clock, whatever zone it names. Of a time alone, of its day."""
     from datetime import datetime
 
+    if clock := _CLOCK.fullmatch(word):
+        hour, minute, second = clock.groups()
+        return 3600.0 * int(hour) + 60.0 * int(minute) + float(second or 0)
     if len(word) < len("2001-1-1") or word.isdigit():
         return None
     try:

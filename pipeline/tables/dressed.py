@@ -19,6 +19,11 @@ _POINT = re.compile(r"[+-]?\d*\.\d+([eE][+-]?\d+)?")
 _THOUSANDS = r"\d{1,3}([,.' \u00a0\u202f]\d{3})+([.,]\d+)?"
 _SIGN = r"[%\u2030$\u20ac\u00a3\u00a5]"
 _DRESSED = re.compile(rf"[+-]?{_SIGN}?\s*[+-]?({_THOUSANDS}|\d+([.,]\d+)?)\s*{_SIGN}?")
+_MONTH = "(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*"
+_NAMED = re.compile(
+    rf"([a-z]{{3,9}},? )?({_MONTH}\.? \d{{1,2}}[a-z]{{0,2}},? \d{{4}}|\d{{1,2}}[ -]{_MONTH}\.?[ -]\d{{2,4}})( .*)?",
+    re.IGNORECASE,
+)
 _DATE = re.compile(
     r"\d{1,2}([./-])\d{1,2}\1(\d{4}|\d{2})([ T]\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?)?|\d{4}/\d{1,2}/\d{1,2}([ T].*)?"
 )
@@ -77,6 +82,6 @@ def _expected(words: Sequence[str]) -> str | None:
     """What cells ought to look like that all are numbers, or all dates, in some dress; None: they are words."""
     if all(number_in(word) is not None or _DRESSED.fullmatch(word) for word in words):
         return "plain numbers such as 1234.5, without signs or marks between thousands"
-    if all(seconds_in(word) is not None or _DATE.fullmatch(word) for word in words):
+    if all(seconds_in(word) is not None or _DATE.fullmatch(word) or _NAMED.fullmatch(word) for word in words):
         return "dates such as 2001-05-31 or 2001-05-31 23:59"
     return None

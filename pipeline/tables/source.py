@@ -16,20 +16,14 @@ from ikmap.tables import CATEGORY, NUMBER, ColumnPlan, RawTable
 from pipeline.errors import InputError
 from pipeline.readers.base import BLOCK_BYTES, PIECE_BYTES, Piece, RawRows, Source, check_columns, shown
 from pipeline.readers.delimited import TEXT_BLOCK_BYTES
-from pipeline.readers.files import find_file
 from pipeline.readers.labels import choose_label
-from pipeline.readers.open import CsvFormat, Sizes, format_of
-from pipeline.readers.several import Named, named_files
-from pipeline.tables.arrow_file import open_arrow_table
+from pipeline.readers.open import CsvFormat, Sizes
 from pipeline.tables.columns import as_numbers, is_text
-from pipeline.tables.parquet_file import open_parquet_table
+from pipeline.tables.opened import files_with_rows
 from pipeline.tables.spec import TableAsked
 from pipeline.tables.table_file import Block, TableFile
-from pipeline.tables.text_file import LABEL, open_text_table
+from pipeline.tables.text_file import LABEL
 from pipeline.tables.weights import of_weight, weights_in
-
-TABLES = ("csv", "parquet", "arrow")
-"""Formats of tables with columns of any kind."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +42,8 @@ class TableSource(Source):
     asked : TableAsked
     kept : ColumnPlan or None
         The column by whose values rows are divided.
+    unlabelled : bool
+        Rows may lack their label: it is "" or NaN then.
     """
 
     given: str
@@ -57,6 +53,7 @@ class TableSource(Source):
     text_labels: bool
     asked: TableAsked
     kept: ColumnPlan | None = None
+    unlabelled: bool = False
 
     @property
     def format(self) -> str:  # type: ignore[override]
@@ -167,7 +164,7 @@ class TableSource(Source):
                 cells = by_name[self.label]
             else:
                 cells = pa.chunked_array([pa.repeat(pa.scalar(fixed[self.label], pa.string()), rows)])
-            y = self._labels(file, block, cells)
+            y = self._labels(file, block, cells, missing)
         kept = None
         if self.kept is not None:
             cells = by_name.get(self.kept.name)
@@ -200,7 +197,7 @@ class TableSource(Source):
     def _where(self, file: TableFile, block: Block, name: str, row: int) -> str:
         return f"{file.file.url}: {file.unit} {block.first_line + row}, column {shown(name)}"
 
-    def _labels(self, file: TableFile, block: Block, cells: pa.ChunkedArray) -> np.ndarray:
+    def _labels(self, file: TableFile, block: Block, cells: pa.ChunkedArray, missing: frozenset[str]) -> np.ndarray:
         assert self.label is not None
         where = partial(self._where, file, block, self.label)
         if pa.types.is_dictionary(cells.type):
@@ -209,7 +206,7 @@ class TableSource(Source):
             words = cells.to_numpy() if is_text(cells.type) else cells.cast(pa.string()).to_numpy()
             found = np.empty(len(words), dtype=object)
             found[:] = [None if word is None else str(word).strip() for word in words]
-            bad = [k for k, word in enumerate(found) if not word]
+            bad = [k for k, word in enumerate(found) if not word or word in missing]
         else:
             try:
                 values, _ = as_numbers(cells, NUMBER, frozenset({""}), where)
@@ -217,10 +214,15 @@ class TableSource(Source):
                 raise InputError(f"{str(error).partition('; if its cells')[0]} (the label)") from None
             found = values
             bad = np.flatnonzero(np.isnan(values)).tolist()
-        if bad:
-            raise InputError(f"{where(int(bad[0]))}: found {file.nothing}, expected a label")
-        if self.asked.above is not None:
-            return (found > self.asked.above).astype(np.float64)
+        if bad and not self.unlabelled:
+            word = found[bad[0]] if self.text_labels else None
+            unknown = " or a word of --missing" if not self.text_labels and file.unit == "line" else ""
+            what = f"{shown(word)}, which stands for nothing (--missing)" if word else f"{file.nothing}{unknown}"
+            raise InputError(f"{where(int(bad[0]))}: found {what}, expected a label")
+        if self.text_labels:
+            found[bad] = ""
+        elif self.asked.above is not None:
+            return np.where(np.isnan(found), np.nan, found > self.asked.above)
         return found
 
 
@@ -251,6 +253,7 @@ def open_table(
     columns: Sequence[ColumnPlan] | None = None,
     csv: CsvFormat = CsvFormat(),  # noqa: B008
     sizes: Sizes = Sizes(),  # noqa: B008
+    unlabelled: bool = False,
 ) -> TableSource:
     """Open files as one table. Cheap: reads heads, footers and first rows.
 
@@ -260,13 +263,15 @@ def open_table(
         What the user has named: a file, a folder, a glob or a list.
     columns : sequence of ColumnPlan, optional
         The columns that there must be, of these kinds, such as those of the training data; others are left alone.
+    unlabelled : bool
+        Whether rows may lack their label.
 
     Raises
     ------
     InputError
         A file cannot be read, lacks a column, or has a column that is of no kind.
     """
-    files = tuple(_opened(one, format, label, csv) for one in named_files(given))
+    files = files_with_rows(given, format, label, csv)
     first = files[0]
     formats = {file.format for file in files}
     if len(formats) > 1:
@@ -330,7 +335,7 @@ def open_table(
         kept = kept or _plan_of_partition(name, files)
         if name == chosen:
             raise InputError(f"{first.file.url}: column {name!r} is the label, expected another for --split-by")
-    text = chosen is not None and (chosen not in first.own_names or first.label_is_text(chosen))
+    text = chosen is not None and (chosen not in first.own_names or first.label_is_text(chosen, asked.missing))
     if text and asked.above is not None:
         raise InputError(
             f"{first.file.url}: column {chosen!r} (the label): found words, expected numbers for --above "
@@ -350,6 +355,7 @@ def open_table(
         text_labels=text,
         asked=asked,
         kept=kept,
+        unlabelled=unlabelled,
     )
 
 
@@ -357,23 +363,6 @@ def _by_position(given: str, names: Sequence[str], columns: Sequence[ColumnPlan]
     """The columns of the training data under the numbers that they have in a file without names."""
     check_columns(given, len(names), len(columns))
     return [replace(column, name=name) for column, name in zip(columns, names, strict=True)]
-
-
-def _opened(named: Named, format: str, label: str | int | None, csv: CsvFormat) -> TableFile:
-    file = find_file(named.url)
-    kind = format_of(file, format)
-    if kind not in TABLES:
-        raise InputError(
-            f"{named.url}: found a file of format {kind}, expected CSV, Parquet or Arrow; a single file of another "
-            "format can be given"
-        )
-    if file.compression and kind != "csv":
-        raise InputError(f"{named.url}: found a compressed .{kind} file, expected it uncompressed; decompress it first")
-    if kind == "parquet":
-        return open_parquet_table(file, named.partition)
-    if kind == "arrow":
-        return open_arrow_table(file, named.partition)
-    return open_text_table(file, named.partition, label, *csv)
 
 
 def _plan_of_partition(name: str, files: Sequence[TableFile]) -> ColumnPlan:

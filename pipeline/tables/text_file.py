@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import ClassVar
@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.csv
 
 from ikmap.tables import NUMBER, ColumnPlan
-from pipeline.errors import InputError
+from pipeline.errors import InputError, NoRows
 from pipeline.readers.base import Piece, shown
 from pipeline.readers.delimited import (
     _broken,
@@ -78,10 +78,11 @@ class TextTable(TableFile):
         refuse_dressed(self.file.url, found, lines, cells, asked)
         return found
 
-    def label_is_text(self, name: str) -> bool:
+    def label_is_text(self, name: str, missing: Collection[str] = ()) -> bool:
         at = self.own_names.index(name)
         cells = [row[at].strip() for row in self._sample()[1] if len(row) == self.width]
-        return not all(_numeric(with_point(cell) if self.decimal == "," else cell) or not cell for cell in cells)
+        plain = (with_point(cell) if self.decimal == "," else cell for cell in cells if cell and cell not in missing)
+        return not all(map(_numeric, plain))
 
     def _sample(self) -> tuple[list[int], list[list[str]]]:
         """The first rows, and the line of each."""
@@ -197,7 +198,7 @@ def open_text_table(
     with file.open() as stream:
         data_start, line, first, more = _first_records(stream, url)
     if not first:
-        raise InputError(f"{url}: found no rows, expected a table")
+        raise NoRows(f"{url}: found no rows, expected a table")
     if delimiter is None:
         delimiter = _delimiter(url, first)
     elif delimiter.encode() not in first:
@@ -212,7 +213,7 @@ def open_text_table(
         names = tuple(_checked_names(url, records.pop(0), line))
         data_start, data_line = data_start + len(first), line + first.count(b"\n")
     if not records:
-        raise InputError(f"{url}: found a header (line {line}) but no rows, expected at least one")
+        raise NoRows(f"{url}: found a header (line {line}) but no rows, expected at least one")
     decimal = "," if delimiter != "," and has_decimal_commas(records) else "."
     return TextTable(file, partition, delimiter, names, len(names or records[0]), data_start, data_line, decimal)
 

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
 from ikmap.tables import ColumnPlan
-from pipeline.errors import InputError
+from pipeline.errors import InputError, NoRows
 from pipeline.readers.base import Piece
 from pipeline.readers.files import File
 from pipeline.readers.groups import CELL_BYTES, from_row, in_blocks, pieces_of, refuse_fewer
 from pipeline.readers.labels import check_names
 from pipeline.readers.limits import check_row
-from pipeline.tables.columns import is_text
+from pipeline.tables.columns import text_labels
 from pipeline.tables.kinds import plan_of_types
 from pipeline.tables.spec import TableAsked
 from pipeline.tables.table_file import Block, TableFile
@@ -48,8 +48,8 @@ class TypedTable(TableFile):
         types = dict(self.fields)
         return plan_of_types(self.file.url, names, [types[name] for name in names], asked)
 
-    def label_is_text(self, name: str) -> bool:
-        return is_text(dict(self.fields)[name])
+    def label_is_text(self, name: str, missing: Collection[str] = ()) -> bool:  # noqa: ARG002
+        return text_labels(self.file.url, name, dict(self.fields)[name])
 
     def least_rows(self) -> int:
         return sum(self.group_rows)
@@ -92,7 +92,7 @@ def checked_fields(file: File, names: Sequence[str], types: Sequence[Any], rows:
     check_names(file.url, names)
     check_row(file.url, CELL_BYTES * len(names))
     if not rows:
-        raise InputError(f"{file.url}: found no rows, expected at least one")
+        raise NoRows(f"{file.url}: found no rows, expected at least one")
     return tuple(zip(names, types, strict=True))
 
 
