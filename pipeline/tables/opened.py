@@ -42,4 +42,4 @@ def _opened(named: Named, format: str, label: str | int | None, csv: CsvFormat) 
         return open_parquet_table(file, named.partition)
     if kind == "arrow":
         return open_arrow_table(file, named.partition)
-    return open_text_table(file, named.partition, label, *csv)
+    return open_text_table(file, named.partition, label, csv)
