@@ -12,7 +12,7 @@ import pytest
 from ikmap.cells import Cells
 from ikmap.learners.online import _norma_loops as loops
 from ikmap.learners.online.norma import NormaNumbers, NormaState
-from ikmap.learners.online.norma_rule import OF_NUMBERS, NormaRule, usual_rule
+from ikmap.learners.online.norma_rule import LATE, OF_NUMBERS, NormaRule, usual_rule
 from ikmap.learners.online.ogd import OGDState
 from tests.naive.norma import NaiveNorma, loss_value
 
@@ -110,21 +110,24 @@ def test_a_whole_stream_is_that_of_the_dual_and_so_is_its_mean(name: str) -> Non
     cells, numbers = a_stream(seed=3)
     X, y = features(cells), targets(rule, numbers)
     last, mean = started(rule, cells), started(replace(rule, average=True), cells)
+    late = started(replace(rule, average=True, late=True), cells)
     naive = naive_of(rule, keep=True)
-    for state in (last, mean):
+    for state in (last, mean, late):
         assert state.partial_fit(cells.packed(), y).beyond.any()
     rounds = [naive.learn(x, naive_target(rule, target)) for x, target in zip(X, y, strict=True)]
     again = started(rule, cells).partial_fit(cells.packed(), y)
     assert np.array_equal(again.beyond, [beyond for _, beyond in rounds])
     w = sum((alpha * x for x, alpha, _ in naive.terms), np.zeros(X.shape[1])) * np.sqrt(T)
-    for state in (last, mean):
+    for state in (last, mean, late):
         assert state.weights[:, 0] == pytest.approx(w, rel=1e-11, abs=1e-12)
         assert state.numbers.moving[:2, 0] == pytest.approx([naive.threshold, naive.offset], rel=1e-11, abs=1e-13)
     kept = [sum((alpha * x for x, alpha in terms), np.zeros(X.shape[1])) for terms, _, _ in naive.history]
-    assert mean.mean_weights[:, 0] == pytest.approx(np.mean(kept, axis=0) * np.sqrt(T), rel=1e-11, abs=1e-12)
-    _, offset, threshold = naive.mean(X[0])
-    assert mean.numbers.thresholds(True)[0] == pytest.approx(threshold, rel=1e-11, abs=1e-13)
-    assert mean.numbers.offsets(True)[0] == pytest.approx(offset, rel=1e-11, abs=1e-13)
+    for state, power in ((mean, 0), (late, LATE)):
+        w = np.average(kept, axis=0, weights=np.arange(1.0, len(kept) + 1) ** power) * np.sqrt(T)
+        assert state.mean_weights[:, 0] == pytest.approx(w, rel=1e-11, abs=1e-12)
+        _, offset, threshold = naive.mean(X[0], power)
+        assert state.numbers.thresholds(True)[0] == pytest.approx(threshold, rel=1e-11, abs=1e-13)
+        assert state.numbers.offsets(True)[0] == pytest.approx(offset, rel=1e-11, abs=1e-13)
 
 
 def test_without_forgetting_it_is_online_gradient_descent() -> None:
@@ -235,9 +238,9 @@ def test_the_first_round_may_take_all_weights_away(loss: str, average: bool) -> 
 
 
 @pytest.mark.parametrize("classes", [2, 3])
-@pytest.mark.parametrize("average", [False, True])
+@pytest.mark.parametrize("average", [False, True, "late"])
 @pytest.mark.parametrize("loss", ["hinge", "nu", "novelty", "trimmed"])
-def test_blocks_layouts_and_checkpoints_change_no_bit(loss: str, average: bool, classes: int) -> None:
+def test_blocks_layouts_and_checkpoints_change_no_bit(loss: str, average: bool | str, classes: int) -> None:
     cells, numbers = a_stream(absent=0.0)
     rule = usual_rule(loss, average=average, nu=0.2)
     y = np.digitize(numbers, [0.0, 0.5])[:, None].clip(0, classes - 1)[:, 0]

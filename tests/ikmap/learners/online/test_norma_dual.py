@@ -53,9 +53,9 @@ def test_it_is_the_sum_written_out(name: str, tau: int | None) -> None:
     assert found == pytest.approx([naive.mean(i)[0] for i in range(5)], rel=1e-10, abs=1e-12)
 
 
-@pytest.mark.parametrize("average", [False, True])
+@pytest.mark.parametrize("average", [False, True, "late"])
 @pytest.mark.parametrize("loss", ["hinge", "nu", "novelty", "huber"])
-def test_with_the_isolation_kernel_it_is_the_primal_form(loss: str, average: bool) -> None:
+def test_with_the_isolation_kernel_it_is_the_primal_form(loss: str, average: bool | str) -> None:
     cells, numbers = a_stream(absent=0.0, seed=3)
     rule = usual_rule(loss, average=average, nu=0.2)
     y, t = targets(rule, numbers), cells.n_partitions
