@@ -183,7 +183,7 @@ def scaled(alpha, n_outputs, averages, alerts, numbers):
         numbers[MASS_SUM] += alpha[1]
 
 
-@compiled({"norma multiclass": f"{{cells}}, {PASS}", "norma mondrian, norma binning": f"{{counted}}, {PASS}"})
+@compiled({"norma multiclass": f"{{cells}}, {PASS}", "norma mondrian, norma binning": f"{{gapped}}, {PASS}"})
 def norma_pass(rows, y, loss, fixed, averages, divisor, W, numbers, moving, predicted, beyond):
     """Predict each row, then take a step on it (algorithms.md 11.1, 11.6). Returns the rows that added something.
 

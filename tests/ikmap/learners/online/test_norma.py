@@ -6,11 +6,14 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
+import numba
 import numpy as np
 import pytest
 
+from ikmap._compiled import needed, parsed
 from ikmap.cells import Cells
 from ikmap.learners.online import _norma_loops as loops
+from ikmap.learners.online import norma
 from ikmap.learners.online.norma import NormaNumbers, NormaState
 from ikmap.learners.online.norma_rule import LATE, OF_NUMBERS, NormaRule, usual_rule
 from ikmap.learners.online.ogd import OGDState
@@ -440,3 +443,35 @@ def test_numbers_start_as_the_rule_says() -> None:
     numbers = NormaNumbers.start(usual_rule("huber", threshold=3.0), 2)
     assert numbers.thresholds(False).tolist() == numbers.thresholds(True).tolist() == [3.0, 3.0]
     assert numbers.traces(usual_rule("squared"), 1.0) == {"beyond": None, "threshold": None}
+
+
+@pytest.mark.parametrize(
+    ("words", "width", "classes", "absent"),
+    [
+        ({"norma", "narrow"}, 5, 2, 0.0),
+        ({"norma", "wide"}, 300, 2, 0.0),
+        ({"norma", "narrow", "multiclass"}, 5, 3, 0.0),
+        ({"norma", "wide", "multiclass"}, 300, 3, 0.0),
+        ({"norma", "wide", "mondrian"}, 300, 2, 0.1),
+    ],
+)
+def test_loops_are_compiled_ahead_for_what_they_are_called_with(
+    words: set[str], width: int, classes: int, absent: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cells, numbers = a_stream(absent=absent)
+    wider = Cells(cells.codes, np.arange(T + 1, dtype=np.int64) * width)
+    called: list[tuple[str, Any]] = []
+    for name in ("norma_pass", "norma_single_pass"):
+
+        def recorded(*args: Any, name: str = name, loop: Any = getattr(norma, name)) -> Any:
+            called.append((f"{loops.__name__}.{name}", tuple(numba.typeof(arg) for arg in args)))
+            return loop(*args)
+
+        monkeypatch.setattr(norma, name, recorded)
+    y = np.digitize(numbers, [0.0, 0.5]).clip(0, classes - 1).astype(np.int32)
+    for average in (False, "late"):
+        rule = usual_rule("hinge", average=average)
+        NormaState.start(rule, wider.n_columns, float(T), classes).partial_fit(wider.packed(), y)
+    ahead = {(loop.name, parsed(signature)) for loop, signature in needed(words)}
+    assert set(called) <= ahead
+    assert len(called) == 2
