@@ -34,6 +34,7 @@ class _IDK(NoveltyLearner, StreamLearner):  # type: ignore[misc]
     rows_per_cell = 4
     usual_map = "inne"
     grows = True
+    carries = True
     traced: ClassVar[Mapping[str, str]] = {
         "alert_rate": "Share of alerts among the last 1000 rows or so",
         "similarity": "Similarity below which a row is novel",

@@ -42,6 +42,7 @@ class NormaLearner(StreamLearner):
 
 class _Norma(NormaLearner):
     grows = True
+    carries = True
 
     def width(self, options: Any, of_map: Map, map_options: Any, n_rows: int) -> Value | None:
         if options.loss != "novelty":

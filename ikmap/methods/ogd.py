@@ -34,6 +34,7 @@ class _DualOptions(OGDOptions):
 class _ByWeights(StreamLearner):
     Options: ClassVar[type[MethodOptions]] = OGDOptions
     grows = True
+    carries = True
 
     def start(self, options: Any, value: float | None, sample: Sample, n_threads: int = 1) -> Any:
         assert sample.offsets is not None
