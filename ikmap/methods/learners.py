@@ -131,9 +131,9 @@ class StreamLearner(Learner):
             ones are as if there had been no row in them (:func:`ikmap.cells.in_wider_layout`). Sizes are not part of
             the options: ``restore`` takes them from the arrays.
 
-            Of a learner that :attr:`carries`, also ``carry(matrix, offsets)``: each value that it keeps by feature column
-            becomes the matrix times those before (:func:`ikmap.partitioners.redrawn.carry_matrix`), and the cells have
-            these offsets from now on.
+            Of a learner that :attr:`carries`, also ``carry(matrix, offsets)``: each value that it keeps by feature
+            column becomes the matrix times those before (:func:`ikmap.partitioners.redrawn.carry_matrix`), and the
+            cells have these offsets from now on.
 
             Of a learner that alerts of rows (:meth:`ikmap.tasks.LearningTask.alerted`), `threshold`, if it has one: the
             score above which it does, as it is now.

@@ -34,7 +34,6 @@ class _DualOptions(OGDOptions):
 class _ByWeights(StreamLearner):
     Options: ClassVar[type[MethodOptions]] = OGDOptions
     grows = True
-    carries = True
 
     def start(self, options: Any, value: float | None, sample: Sample, n_threads: int = 1) -> Any:
         assert sample.offsets is not None
@@ -47,6 +46,7 @@ class _ByWeights(StreamLearner):
 
 
 class _Primal(_ByWeights):
+    carries = True
     told: ClassVar[Mapping[str, Any]] = {
         "updates": {
             "description": "How often a weight vector was moved: in a round, once for each class that asked for it.",

@@ -125,10 +125,13 @@ def refuse_redraw(of: Methods, values: Mapping[str, Mapping[str, Any]]) -> None:
                 f"--on-drift redraw: found --learner {one.name}, which cannot go on with other partitionings; expected "
                 f"one of {', '.join(carrying)}"
             )
-    for name, one in of.items():
-        if isinstance(one, Map) and not one.redraws(one.Options(**values.get(name, {}))):
+    for name, of_map in of.items():
+        if not isinstance(of_map, Map):
+            continue
+        options = of_map.Options(**values.get(name, {}))
+        if not of_map.redraws(options):
             able = ", ".join(each for each, other in MAPS.items() if other.redraws(other.Options()))
-            why = "grow with the stream" if one.grows(one.Options(**values.get(name, {}))) else "do not depend on rows"
+            why = "grow with the stream" if of_map.grows(options) else "do not depend on rows"
             raise OptionError(
                 f"--on-drift redraw: found --partitioner {name}, whose partitionings {why}; expected one of {able}"
             )

@@ -80,7 +80,8 @@ class OnlineParams:
     drift_delta : float or None
         Its delta; None: the usual one.
     on_drift : str
-        "mark", or "redraw": after an alarm half of a learner's partitionings are drawn anew (:mod:`pipeline.streams.redraw`).
+        "mark", or "redraw": after an alarm half of a learner's partitionings are drawn anew
+        (:mod:`pipeline.streams.redraw`).
     redraw_rows : int or None
         From so many rows that follow the alarm, at least; None: the usual number.
     """

@@ -111,8 +111,8 @@ class Redrawing:
         sample = Sample(rows.shape[0], how.n_columns, None, rows.__getitem__, seed)
         before = self.partitions
         after, drawn = how.map.redrawn(how.options, how.value, before, sample, self.number, how.n_threads)
-        cells = (one.cells(rows, how.n_threads) for one in (before, after))
-        self._state.carry(carry_matrix(*cells, drawn), after.offsets)
+        were, are = (one.cells(rows, how.n_threads) for one in (before, after))
+        self._state.carry(carry_matrix(were, are, drawn), after.offsets)
         self.partitions = after
 
     def checkpoint(self) -> dict[str, np.ndarray]:

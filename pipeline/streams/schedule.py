@@ -335,8 +335,8 @@ class Schedule:
             key: figure,
             "rows": n_seen,
             **({"rows_labelled": n_judged} if self.stream.late else {}),
-            **({"drifts": [at for record in records for at in record.get("drifts", ())]} if participant.drift else {}),
-            **({} if participant.redraw_rows is None else {"redraws": [at for r in records for at in r.get("redraws", ())]}),
+            **({"drifts": _all(records, "drifts")} if participant.drift else {}),
+            **({} if participant.redraw_rows is None else {"redraws": _all(records, "redraws")}),
             "stopped_early": participant.learner in self.stopped,
             "content_hash": self._models[participant.learner]["content_hash"],
             "initial_seconds": initial["train_seconds"],
@@ -370,6 +370,11 @@ class Schedule:
             return {}
         task = self.context.params.judged(learner, self.task)
         return task.figures(task.total([record["tally"] for record in records]))
+
+
+def _all(records: Iterable[Record], key: str) -> list[Any]:
+    """What is listed in records, one after the other."""
+    return [one for record in records for one in record.get(key, ())]
 
 
 def _map_name(k: int) -> str:
