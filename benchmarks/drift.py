@@ -104,7 +104,7 @@ TREES = IFOREST.Options(t=T, psi=PSI)
 
 def trees_of(rows: np.ndarray) -> Any:
     """Trees of some rows."""
-    return IFOREST.fit(TREES, PSI, Sample(*rows.shape, None, rows.__getitem__, 0), 1)
+    return IFOREST.fit(TREES, PSI, Sample(rows.shape[0], rows.shape[1], None, rows.__getitem__, 0), 1)
 
 
 def cells_of(stream: Stream, initial: int) -> Cells:
@@ -190,7 +190,7 @@ def draws_anew(stream: Stream, initial: int, *, carried: bool) -> Found:
             since = stop if alarmed else None
         elif stop - since >= LEAST_ROWS:
             recent, since, number = X[since:stop], None, number + 1
-            sample = Sample(*recent.shape, None, recent.__getitem__, seed_of_redraw(0, number))
+            sample = Sample(recent.shape[0], recent.shape[1], None, recent.__getitem__, seed_of_redraw(0, number))
             new, drawn = IFOREST.redrawn(TREES, PSI, trees, sample, number, 1)
             matrix = carry_matrix(trees.cells(recent, 1), new.cells(recent, 1), drawn)
             if not carried:

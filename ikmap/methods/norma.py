@@ -13,9 +13,14 @@ from ikmap.methods.sample import Sample
 
 PSI, ROWS_PER_CELL = 32, 4
 """Cells of a partitioning for novelty, where --psi does not say, and no more than one for so many rows."""
+SHARE = "Share beyond the threshold (alerts, margin errors, large errors) among the last 1000 rows or so, and ν"
 TRACED = {
-    "beyond": "Share beyond the threshold (alerts, margin errors, large errors) among the last 1000 rows or so",
-    "threshold": "Threshold: the margin ρ, or the width ε or σ in the unit of the target",
+    "beyond": SHARE,
+    "nu": SHARE,
+    "rho": "Margin ρ of the last function",
+    "level": "Level of alerts, a share of the largest value that the mean function can have",
+    "epsilon": "Width ε, in the unit of the target: smaller errors cost nothing",
+    "sigma": "Size σ, in the unit of the target: larger errors count no more than in proportion",
 }
 
 

@@ -94,8 +94,8 @@ class FadingMasses:
         return CellMasses(self.masses.copy(), divisor, self.threshold, self.learner, params or {})
 
     def traces(self) -> dict[str, float]:
-        """The recent share of alerts, and the similarity at the threshold."""
-        return {"alert_rate": float(self.numbers[5]), "similarity": 1.0 - self.threshold}
+        """The recent share of alerts and what it is to be, and the similarity at the threshold."""
+        return {"alert_rate": float(self.numbers[5]), "asked": self.alert_rate, "similarity": 1.0 - self.threshold}
 
     def grow(self, old: np.ndarray, new: np.ndarray) -> None:
         """Go on with more cells, in which there were no rows."""

@@ -224,7 +224,7 @@ class NormaDualState:
         return KernelModel(rows, coef, intercept, 1.0, kernel, self.learner, classes, params=about)
 
     def traces(self) -> dict[str, float | None]:
-        """Recent share of rows beyond the threshold, and the threshold, in the unit of the targets."""
+        """Recent share of rows beyond the threshold, and thresholds: see :meth:`NormaNumbers.traces`."""
         return self.numbers.traces(self.rule, self.unit)
 
     def checkpoint(self) -> dict[str, np.ndarray]:
