@@ -87,6 +87,7 @@ CASES = [
     pytest.param("ogd", "multiclass", CLASSES, {}, id="ogd"),
     pytest.param("kernel-ogd", "multiclass", CLASSES, {}, id="kernel-ogd"),
     pytest.param("quantile", "regression", NUMBERS, {}, id="quantile"),
+    pytest.param("norma", "multiclass", CLASSES, {}, id="norma"),
     pytest.param("ogd", "multiclass", CHANGED, REDRAW, id="ogd-redraw"),
 ]
 

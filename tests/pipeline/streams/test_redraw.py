@@ -15,7 +15,6 @@ from ikmap.methods import MAPS, Sample
 from ikmap.partitioners.redrawn import carry_matrix, seed_of_redraw
 from pipeline.errors import InputError
 from pipeline.runs.trained import load_run
-from pipeline.storage.kept import PROCESS
 from pipeline.streams.schedule import Schedule
 from tests.support.metrics import check_metrics
 from tests.support.one_process import Command, Heard, one_process
@@ -102,7 +101,6 @@ def test_as_told_and_after_a_kill(file: Path, tmp_path: Path, monkeypatch: pytes
                 patch.setattr(Schedule, "finished", stops)
                 with pytest.raises(KeyboardInterrupt):
                     command(file).run(tmp_path / "again")
-            PROCESS.forget()
         again = command(file).run(tmp_path / "again")
     learner = metrics["learners"]["ogd"]
     assert (learner["drifts"], learner["redraws"]) == (alarms, redraws)
