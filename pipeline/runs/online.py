@@ -160,8 +160,9 @@ def run_online(
             if labels is not None:
                 if not kind.needs_labels:
                     raise InputError(
-                        f"--labels-input {labels}: found {kind.name}, which learns without labels, expected a "
-                        "task to which they matter"
+                        f"--labels-input {labels}: found --task {kind.name}, which learns without labels, expected a "
+                        "task to which they matter; leave it out: labels that the rows bring (--label) tell how good "
+                        "it is"
                     )
                 late = LateLabels(labels, online.initial or 0, online.label_limit, say)
             intake = Intake(context.store, feed, online.block_rows, kind, say, late)

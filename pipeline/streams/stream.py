@@ -17,6 +17,7 @@ from pipeline.errors import Damaged
 from pipeline.params import Params
 from pipeline.rows.prepared import PreparedRows
 from pipeline.rows.stream_data import Stream
+from pipeline.rows.values import refusing_steps
 from pipeline.running.device import DeviceMap, record_of
 from pipeline.running.stage import Record
 from pipeline.running.working_clock import working_clock
@@ -62,14 +63,21 @@ def map_chunk(stream: Stream, fitted: list[Fitted], k: int, device: str = "auto"
 
 def learn_initial(stream: Stream, params: Params, participant: Participant, n_threads: int = 1) -> Record:
     """Task: one pass over the initial rows; what has been learned is kept in the checkpoint."""
-    state, seconds = _after_initial(stream, params, participant, n_threads)
+    with refusing_steps(participant.learner):
+        state, seconds = _after_initial(stream, params, participant, n_threads)
     _save(participant, 0, state, {})
     _keep(participant, 0, state)
     return {"rows": state.n_seen, "train_seconds": round(seconds, 6), "n_support": int(state.n_support)}
 
 
 def learn_chunk(stream: Stream, params: Params, participant: Participant, k: int, n_threads: int = 1) -> Record:
-    """Task: predict and then learn from every block of chunk k.
+    """Task: predict and then learn from every block of chunk k; see :func:`_learn_chunk`."""
+    with refusing_steps(participant.learner):
+        return _learn_chunk(stream, params, participant, k, n_threads)
+
+
+def _learn_chunk(stream: Stream, params: Params, participant: Participant, k: int, n_threads: int = 1) -> Record:
+    """Predict and then learn from every block of chunk k.
 
     The state is that of this process, if it did the chunk before; else it is made from the checkpoint, by learning anew
     from the chunks since then, whose predictions are on disk. A checkpoint from after this chunk, of an attempt whose

@@ -137,7 +137,8 @@ class QuantileOGDState:
     def carry(self, matrix: sp.csr_array, offsets: np.ndarray) -> None:
         """Go on with partitionings of which some were drawn anew: values become the matrix times those before."""
         self.weights = np.ascontiguousarray((matrix @ self.weights.T).T)
-        self.rows, self.offsets = matrix @ self.rows, np.ascontiguousarray(offsets, dtype=np.int64)
+        self.rows = np.rint(matrix @ self.rows).astype(np.int64)
+        self.offsets = np.ascontiguousarray(offsets, dtype=np.int64)
 
     def checkpoint(self) -> dict[str, np.ndarray]:
         """Copy of the state as plain arrays, for :meth:`restore`."""

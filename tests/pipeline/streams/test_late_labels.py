@@ -249,3 +249,10 @@ def test_a_label_that_is_none_of_the_initial_ones(tmp_path: Path) -> None:
 def test_options_that_make_no_sense_together(options: dict[str, Any], said: str) -> None:
     with pytest.raises(InputError, match=said):
         OnlineOptions(input="-", **options)
+
+
+def test_novelty_has_no_use_for_them(tmp_path: Path) -> None:
+    params = params_for(learners=("norma",), task="novelty", order="file", t=10, psi=8, partitioner="iforest")
+    said = "--labels-input .*: found --task novelty, which learns without labels, .*; leave it out: labels"
+    with pytest.raises(InputError, match=said):
+        run(tmp_path / "run", params, Rows(), tmp_path / "labels.csv")
