@@ -144,6 +144,8 @@ def _text_format(file: File) -> str:
         )
     if not looks_like_libsvm(first) and any(c in first for c in (b",", b"\t", b";")):
         return "csv"
+    if first.lstrip()[:9].lower().startswith((b"<!doctype", b"<html")):
+        raise InputError(f"{file.url}: line 1: found a web page, expected a file with data; give its own address")
     if first.strip() and not looks_like_libsvm(first) and b":" not in first:
         raise InputError(
             f"{file.url}: line 1: found {shown(first.decode(errors='replace').strip())}, expected LIBSVM text, CSV, "

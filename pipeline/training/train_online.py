@@ -18,6 +18,7 @@ from pipeline.rows.cell_blocks import CellBlocks
 from pipeline.rows.prepared import PreparedRows
 from pipeline.rows.row_blocks import RowBlocks
 from pipeline.rows.row_weights import weight_given, weights_of
+from pipeline.rows.values import refusing_steps
 from pipeline.running.dispatch import Task
 from pipeline.running.stage import Record
 from pipeline.storage.durable import read_arrays, write_arrays
@@ -104,7 +105,8 @@ def train_online(
             most = min(AT_ONCE, per_point - seen % per_point) if method.traced else AT_ONCE
             now = order[start : start + most]
             start += now.size
-            done = state.partial_fit(rows[now], y[now], *weight_given(weights_of(weight, now)))
+            with refusing_steps(learner):
+                done = state.partial_fit(rows[now], y[now], *weight_given(weights_of(weight, now)))
             row_scores = task.row_scores(y[now], done.predicted)
             point = (seen + np.arange(now.size)) // per_point
             scores = np.concatenate([scores, np.zeros(point[-1] + 1 - scores.size)])

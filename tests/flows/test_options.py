@@ -102,6 +102,8 @@ ONLINE = OnlineOptions(
     warm_up=5,
     drift="adwin",
     drift_delta=0.1,
+    on_drift="redraw",
+    redraw_rows=70,
 )
 SCORE = ScoreOptions(
     model="runs/x", learner="svm", input="new.npy", format="npy", label="y", output="out.parquet",
@@ -319,6 +321,13 @@ def uses(learner, name, given):
         if name in known and name not in one.Options(**{k: v for k, v in given.items() if k in known}).unused:
             return True
     return False
+
+
+@pytest.mark.parametrize("command", [BatchOptions, OnlineOptions])
+def test_the_map_of_a_run_that_names_none_may_depend_on_its_task(command):
+    for task, expected in (("novelty", "iforest"), ("regression", "anne")):
+        assert command(dataset="a9a", task=task, learner=("norma",)).map == expected
+    assert command(dataset="a9a", task="novelty", learner=("norma",), partitioner="anne").map == "anne"
 
 
 @pytest.mark.slow
