@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.csv
 
 from pipeline.errors import InputError
-from pipeline.readers.base import WIDE, Piece, RawRows, Source, check_columns, shown
+from pipeline.readers.base import WIDE, CsvFormat, Piece, RawRows, Source, check_columns, shown
 from pipeline.readers.files import MEBIBYTE, File, LongLine, read_record, text_blocks
 from pipeline.readers.labels import LABEL_NAMES, check_names, choose_label
 from pipeline.readers.limits import MOST_COLUMNS, longest_row
@@ -177,9 +177,7 @@ def open_delimited(
     require_label: bool,
     piece_bytes: int,
     block_bytes: int,
-    header: bool | Sequence[str] | None = None,
-    delimiter: str | None = None,
-    encoding: str | None = None,
+    csv: CsvFormat = CsvFormat(),  # noqa: B008 - immutable
 ) -> DelimitedSource:
     """Find delimiter, header and label from the name and the first records, unless they are given.
 
@@ -190,6 +188,7 @@ def open_delimited(
         found, or the number of columns is not `n_columns`.
     """
     url = file.url
+    header, delimiter, encoding = csv
     if encoding is not None:
         file = replace(file, encoding=encoding)
     with file.open() as stream:

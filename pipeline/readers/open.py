@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from typing import NamedTuple
 
 from pipeline.errors import InputError
 from pipeline.readers import delimited, libsvm
-from pipeline.readers.base import BLOCK_BYTES, PIECE_BYTES, Source, shown
+from pipeline.readers.base import BLOCK_BYTES, PIECE_BYTES, CsvFormat, Source, shown
 from pipeline.readers.delimited import open_delimited
 from pipeline.readers.files import File, find_file
 from pipeline.readers.libsvm import first_row, looks_like_libsvm, open_libsvm
@@ -32,23 +31,6 @@ _OTHER = re.compile(
 """Files of other programs."""
 _BY_CONTENT = {b"PAR1": "parquet", b"\x93NUMPY": "npy", b"PK\x03\x04": "npz", b"ARROW1": "arrow"}
 _OPEN_TABLE = {"parquet": open_parquet, "npy": open_npy, "npz": open_npz}
-
-
-class CsvFormat(NamedTuple):
-    """What is known of CSV text; None: it is found out.
-
-    Attributes
-    ----------
-    header : bool, sequence of str, or None
-        Whether the first line names the columns; or their names, where it has a row.
-    delimiter : str or None
-        What stands between columns.
-    encoding : str or None
-    """
-
-    header: bool | Sequence[str] | None = None
-    delimiter: str | None = None
-    encoding: str | None = None
 
 
 class Sizes(NamedTuple):
@@ -120,7 +102,7 @@ def open_source(
         return open_libsvm(file, n_columns, zero_based, piece_bytes, size)
     if kind == "csv":
         size = block_bytes or delimited.TEXT_BLOCK_BYTES
-        return open_delimited(file, label, n_columns, require_label, piece_bytes, size, *csv)
+        return open_delimited(file, label, n_columns, require_label, piece_bytes, size, csv)
     return _OPEN_TABLE[kind](file, label, n_columns, require_label, piece_bytes, block_bytes or BLOCK_BYTES)
 
 
