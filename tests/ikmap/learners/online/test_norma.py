@@ -461,9 +461,9 @@ def test_loops_are_compiled_ahead_for_what_they_are_called_with(
     cells, numbers = a_stream(absent=absent)
     wider = Cells(cells.codes, np.arange(T + 1, dtype=np.int64) * width)
     called: list[tuple[str, Any]] = []
-    for name in ("norma_pass", "norma_single_pass"):
+    for name, loop in (("norma_pass", loops.norma_pass), ("norma_single_pass", loops.norma_single_pass)):
 
-        def recorded(*args: Any, name: str = name, loop: Any = getattr(norma, name)) -> Any:
+        def recorded(*args: Any, name: str = name, loop: Any = loop) -> Any:
             called.append((f"{loops.__name__}.{name}", tuple(numba.typeof(arg) for arg in args)))
             return loop(*args)
 
