@@ -69,6 +69,8 @@ def online_params(options: OnlineOptions) -> OnlineParams:
         label_limit=options.label_limit or LABEL_LIMIT,
         drift=options.drift,
         drift_delta=options.drift_delta,
+        on_drift=options.on_drift,
+        redraw_rows=options.redraw_rows,
     )
 
 

@@ -227,6 +227,40 @@ class Map:
         """
         raise NotImplementedError
 
+    def redraws(self, options: Any) -> bool:
+        """Whether partitionings of a stream can be drawn anew from recent rows (:meth:`redrawn`)."""
+        return False
+
+    def redrawn(
+        self, options: Any, value: Value, model: Any, sample: Sample, number: int, n_threads: int = 1
+    ) -> tuple[Partitions, np.ndarray]:
+        """The map with the half of its partitionings drawn anew that were drawn longest ago.
+
+        Parameters
+        ----------
+        model : Partitions
+            As :meth:`fit` or this method gave it. It is not changed.
+        sample : Sample
+            Recent rows, and the seed of what is drawn.
+        number : int
+            How often it has been drawn anew then, from 1.
+
+        Returns
+        -------
+        Partitions
+        ndarray of bool, shape (t,)
+            Partitionings that were drawn anew; the others have the same cells as before.
+        """
+        import numpy as np
+
+        from ikmap.partitioners.redrawn import drawn_longest_ago, replaced
+
+        drawn = np.zeros(model.n_partitions, dtype=bool)
+        start, stop = drawn_longest_ago(drawn.size, number)
+        drawn[start:stop] = True
+        new = self.fit(options.replace(t=stop - start), value, sample, n_threads)
+        return replaced(model, start, new), drawn
+
     def sharing(self, options: Any, value: Value) -> Any:
         """What values have in common whose cells :meth:`path` finds together, in one task of cross-validation."""
         return None if self.nested else value
@@ -308,6 +342,9 @@ class PsiMap(Map):
 
     def given(self, options: Any) -> Value | None:
         return None if options.psi == "auto" else int(options.psi)
+
+    def redraws(self, options: Any) -> bool:
+        return True
 
     def comparable(self, options: Any, value: Value, n_rows: int) -> Value:
         from ikmap.model_selection import psis_that_fit

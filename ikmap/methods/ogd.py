@@ -46,6 +46,7 @@ class _ByWeights(StreamLearner):
 
 
 class _Primal(_ByWeights):
+    carries = True
     told: ClassVar[Mapping[str, Any]] = {
         "updates": {
             "description": "How often a weight vector was moved: in a round, once for each class that asked for it.",

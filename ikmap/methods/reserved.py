@@ -11,10 +11,10 @@ RESERVED = frozenset({
     "encode_categories", "encode_numbers", "encode_times", "experiments", "explain", "figure", "format", "fresh",
     "from_json", "from_toml", "help", "help_all", "id", "idle_seconds", "importance", "initial", "inliers", "input",
     "label", "label_limit", "labels_input", "learner", "limit_seconds", "map", "memory_limit", "missing", "model",
-    "no_dask_report", "of_record", "order", "output", "paper", "parse", "parser", "partitioner", "quiet",
-    "readings", "replace", "run_dir", "scale", "scoped", "search", "section", "seed", "select_by", "shard_rows",
-    "specs", "split_by", "systems", "table", "task", "test_input", "test_size", "the_paper", "threshold_for",
-    "to_dict", "to_json", "to_toml", "unused", "warm_up", "workers",
+    "no_dask_report", "of_record", "on_drift", "order", "output", "paper", "parse", "parser", "partitioner", "quiet",
+    "readings", "redraw_rows", "replace", "run_dir", "scale", "scoped", "search", "section", "seed", "select_by",
+    "shard_rows", "specs", "split_by", "systems", "table", "task", "test_input", "test_size", "the_paper",
+    "threshold_for", "to_dict", "to_json", "to_toml", "unused", "warm_up", "workers",
 })  # fmt: skip
 
 

@@ -105,6 +105,38 @@ def refuse_growth(of: Methods, values: Mapping[str, Mapping[str, Any]]) -> None:
                     )
 
 
+def refuse_redraw(of: Methods, values: Mapping[str, Mapping[str, Any]]) -> None:
+    """Refuse maps whose partitionings cannot be drawn anew along a stream, and learners that cannot go on then.
+
+    Raises
+    ------
+    OptionError
+    """
+    carrying = [name for name, one in LEARNERS.items() if isinstance(one, StreamLearner) and one.carries]
+    learners = [one for one in of.values() if isinstance(one, Learner)]
+    if not any(one.on == "cells" for one in learners):
+        raise OptionError(
+            f"--on-drift redraw: found --learner {','.join(one.name for one in learners)}, which has no partitionings; "
+            f"expected one of {', '.join(carrying)}"
+        )
+    for one in learners:
+        if one.on == "cells" and one.name not in carrying:
+            raise OptionError(
+                f"--on-drift redraw: found --learner {one.name}, which cannot go on with other partitionings; expected "
+                f"one of {', '.join(carrying)}"
+            )
+    for name, of_map in of.items():
+        if not isinstance(of_map, Map):
+            continue
+        options = of_map.Options(**values.get(name, {}))
+        if not of_map.redraws(options):
+            able = ", ".join(each for each, other in MAPS.items() if other.redraws(other.Options()))
+            why = "grow with the stream" if of_map.grows(options) else "do not depend on rows"
+            raise OptionError(
+                f"--on-drift redraw: found --partitioner {name}, whose partitionings {why}; expected one of {able}"
+            )
+
+
 def refuse_unknown_tables(of: Methods) -> None:
     """Refuse learners that need to know more of cells than the map of the run does.
 

@@ -12,7 +12,7 @@ import numpy as np
 from ikmap.rows import Rows
 from ikmap.tasks import Asked, BadLabel, LearningTask
 from pipeline.datasets.registry import ResolvedDataset
-from pipeline.datasets.task import asked_task, asked_word
+from pipeline.datasets.task import asked_task, asked_word, refuse_unsuited
 from pipeline.errors import InputError
 from pipeline.params import Params
 from pipeline.readers import Piece, Source
@@ -297,11 +297,15 @@ def find_task(url: str, parts: list[Record], data: ResolvedDataset, params: Para
     InputError
         Nothing can be learned from them.
     """
+    kind = asked_task(params, data)
     try:
         asked = Asked(*asked_word(params, data), data.two_class, data.inliers)
-        return asked_task(params, data).find([part["found"] for part in parts], asked)
+        found = kind.find([part["found"] for part in parts], asked)
     except ValueError as error:
         raise InputError(f"{url}: {error}") from None
+    if kind.undecided:
+        refuse_unsuited(params, type(found), f"by the labels of {url}")
+    return found
 
 
 def about_task(task: LearningTask) -> dict[str, Any]:

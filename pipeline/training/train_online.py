@@ -17,6 +17,7 @@ from pipeline.rows.block_sizes import learning_blocks, packed_row_bytes
 from pipeline.rows.cell_blocks import CellBlocks
 from pipeline.rows.prepared import PreparedRows
 from pipeline.rows.row_blocks import RowBlocks
+from pipeline.rows.values import refusing_steps
 from pipeline.running.dispatch import Task
 from pipeline.running.stage import Record
 from pipeline.storage.durable import read_arrays, write_arrays
@@ -103,7 +104,9 @@ def train_online(
             most = min(AT_ONCE, per_point - seen % per_point) if method.traced else AT_ONCE
             now = order[start : start + most]
             start += now.size
-            row_scores = task.row_scores(y[now], state.partial_fit(rows[now], y[now]).predicted)
+            with refusing_steps(learner):
+                predicted = state.partial_fit(rows[now], y[now]).predicted
+            row_scores = task.row_scores(y[now], predicted)
             point = (seen + np.arange(now.size)) // per_point
             scores = np.concatenate([scores, np.zeros(point[-1] + 1 - scores.size)])
             scores += np.bincount(point, weights=row_scores, minlength=scores.size)

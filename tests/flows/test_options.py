@@ -101,6 +101,8 @@ ONLINE = OnlineOptions(
     warm_up=5,
     drift="adwin",
     drift_delta=0.1,
+    on_drift="redraw",
+    redraw_rows=70,
 )
 SCORE = ScoreOptions(
     model="runs/x", learner="svm", input="new.npy", format="npy", label="y", output="out.parquet",

@@ -6,6 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ikmap.learners.step_size import StepTooLarge
+
 if TYPE_CHECKING:
     import numpy as np
 
@@ -105,11 +107,11 @@ class NormaRule:
 
         Raises
         ------
-        ValueError
+        StepTooLarge
         """
         if self.loss == "squared" and self.eta * (largest + self.regularization) >= 2:
             most = 2 / (largest + self.regularization)
-            raise ValueError(
+            raise StepTooLarge(
                 f"eta: found {self.eta:g} with the squared loss, expected a number below {most:g}: eta times k(x, x) + "
                 "lambda has to stay below 2, or errors grow without bound"
             )

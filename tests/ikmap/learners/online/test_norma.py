@@ -299,7 +299,7 @@ def test_targets_have_a_centre_and_a_unit() -> None:
         expected = 1000 + 50 * plain.decision_function(cells)
         assert moved.decision_function(cells) == pytest.approx(expected, rel=1e-9)
         if loss == "trimmed":
-            assert moved.traces()["threshold"] == pytest.approx(50 * (plain.traces()["threshold"] or 0), rel=1e-9)
+            assert moved.traces()["sigma"] == pytest.approx(50 * (plain.traces()["sigma"] or 0), rel=1e-9)
 
 
 def test_alerts_of_the_mean_function_come_as_often_as_asked() -> None:
@@ -442,7 +442,7 @@ def test_steps_that_would_make_squared_errors_larger() -> None:
 def test_numbers_start_as_the_rule_says() -> None:
     numbers = NormaNumbers.start(usual_rule("huber", threshold=3.0), 2)
     assert numbers.thresholds(False).tolist() == numbers.thresholds(True).tolist() == [3.0, 3.0]
-    assert numbers.traces(usual_rule("squared"), 1.0) == {"beyond": None, "threshold": None}
+    assert set(numbers.traces(usual_rule("squared"), 1.0).values()) == {None}
 
 
 @pytest.mark.parametrize(
@@ -475,3 +475,17 @@ def test_loops_are_compiled_ahead_for_what_they_are_called_with(
     ahead = {(loop.name, parsed(signature)) for loop, signature in needed(words)}
     assert set(called) <= ahead
     assert len(called) == 2
+
+
+def test_traces_are_those_of_the_loss() -> None:
+    """The share and what it is to be, and the threshold under its own name."""
+    learned = {"nu": "rho", "novelty": "rho", "epsilon": "epsilon", "trimmed": "sigma"}
+    for loss in ("hinge", "perceptron", "huber", *learned):
+        rule = usual_rule(loss, threshold=1.0, nu=0.2, average=False)
+        traces = NormaNumbers.start(rule, 1).traces(rule, 2.0)
+        expected = {"beyond": 0.0}
+        if loss in learned:
+            expected |= {"nu": 0.2, learned[loss]: 2.0 if loss in ("epsilon", "trimmed") else 1.0}
+        assert {name: value for name, value in traces.items() if value is not None} == expected, loss
+    averaged = usual_rule("novelty", average=True)
+    assert NormaNumbers.start(averaged, 1).traces(averaged, 1.0)["level"] == 0.0
