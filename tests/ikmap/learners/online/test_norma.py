@@ -265,6 +265,19 @@ def test_blocks_layouts_and_checkpoints_change_no_bit(loss: str, average: bool |
                           whole.decision_function(cells))  # fmt: skip
 
 
+def test_checkpoints_of_before_late_functions_could_count_more_are_gone_on_from() -> None:
+    cells, _ = a_stream(absent=0.0)
+    rule = usual_rule("novelty")
+    whole, first = started(rule, cells), started(rule, cells)
+    whole.partial_fit(cells.packed())
+    first.partial_fit(cells.packed()[:50])
+    arrays = first.checkpoint()
+    arrays["scalars"] = arrays["scalars"][: loops.COUNTED]
+    rest = started(rule, cells).restore(arrays)
+    rest.partial_fit(cells.packed()[50:])
+    assert all(np.array_equal(array, rest.checkpoint()[name]) for name, array in whole.checkpoint().items())
+
+
 def test_more_classes_are_one_against_the_rest() -> None:
     cells, numbers = a_stream()
     y = np.digitize(numbers, [-0.2, 0.6]).astype(np.int32)
