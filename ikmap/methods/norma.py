@@ -29,6 +29,7 @@ class NormaLearner(StreamLearner):
 
     Options: ClassVar[type[MethodOptions]] = NormaOptions
     traced: ClassVar[Mapping[str, str]] = TRACED
+    asked_alerts: ClassVar[str] = "nu"
     models: ClassVar[tuple[str, ...]] = ("ikmap.learners.linear_model",)
     told: ClassVar[Mapping[str, Any]] = {
         "loss": {"description": "What was minimised.", "type": "string"},
