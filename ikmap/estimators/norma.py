@@ -149,8 +149,8 @@ class CellNormaClassifier(CellClassifier, CellNormaOfTargets):
         Margin of "hinge"; of "nu", what it is at first.
     clip_rho : bool, default=False
         A margin that is learned stays at 0 or above. The share of rows within it does not come near nu then.
-    average : bool or None, default=None
-        Whether the mean of all functions on the way decides, or the last one.
+    average : bool, "late" or None, default=None
+        Whether the mean of all functions on the way decides, their mean in which late ones count more, or the last one.
     n_epochs : int, default=1
         Passes of ``fit`` over the rows.
     shuffle : bool, default=False
@@ -182,7 +182,7 @@ class CellNormaClassifier(CellClassifier, CellNormaOfTargets):
         offset: bool | None = None,
         threshold: float | None = None,
         clip_rho: bool = False,
-        average: bool | None = None,
+        average: bool | str | None = None,
         n_epochs: int = 1,
         shuffle: bool = False,
         random_state: Any = 0,
@@ -276,7 +276,7 @@ class CellNormaRegressor(RegressorMixin, CellNormaOfTargets):
         offset: bool | None = None,
         threshold: float | None = None,
         clip_rho: bool = False,
-        average: bool | None = None,
+        average: bool | str | None = None,
         center: float | None = None,
         unit: float | None = None,
         n_epochs: int = 1,

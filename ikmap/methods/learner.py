@@ -93,6 +93,10 @@ class Learner:
             return frozenset({"cells-online"} if self.on == "cells" else ())
         return frozenset({self.name, f"{self.on}-{self.way}", *(self.same_as or "").split()})
 
+    def usual_map_for(self, task: str) -> str:
+        """The map that it gets where none is named, by the word of ``--task``."""
+        return self.usual_map
+
     def for_task(self, options: Any, task: str) -> Any:
         """The options with what follows from the task, as far as its name, or "auto", says before a label was seen."""
         return options

@@ -172,8 +172,16 @@ class Map:
         """What is wrong with a value for so many training rows, in a line that says what was found and expected."""
         return None
 
-    def too_large(self, options: Any, value: Value, rows: Rows, seed: int, room: float) -> str | None:
-        """What is wrong with a value whose model, fitted on these rows, does not fit into so many bytes, in a line."""
+    def too_large(
+        self, options: Any, value: Value, rows: Rows, seed: int, room: float, of_cell: float = 0.0
+    ) -> str | None:
+        """What is wrong with a value whose model, fitted on these rows, does not fit into so many bytes, in a line.
+
+        Parameters
+        ----------
+        of_cell : float
+            Bytes that a learner which follows the splits keeps of each cell beside the model.
+        """
         return None
 
     def n_cells(self, options: Any, value: Value) -> int:

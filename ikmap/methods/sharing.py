@@ -71,10 +71,10 @@ def chosen(
     return {**of, **{name: method(name) for name in further}}
 
 
-def map_for(learners: Sequence[str]) -> str:
+def map_for(learners: Sequence[str], task: str = "auto") -> str:
     """Name of the map of a run that names none: the first learner's usual one whose cells tell all learners enough."""
     on_cells = [LEARNERS[name] for name in learners if name in LEARNERS and LEARNERS[name].on == "cells"]
-    usual = [one.usual_map for one in on_cells] or [Learner.usual_map]
+    usual = [one.usual_map_for(task) for one in on_cells] or [Learner.usual_map]
     needed = set().union(*(one.tables for one in on_cells))
     return next((name for name in usual if MAPS[name].tables >= needed), usual[0])
 

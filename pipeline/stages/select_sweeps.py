@@ -17,7 +17,7 @@ from pipeline.errors import InputError
 from pipeline.params import Params
 from pipeline.rows.row_weights import weigher
 from pipeline.running.stage import Record
-from pipeline.stages.fit_parts import is_in_parts
+from pipeline.stages.fit_parts import is_in_parts, refuse_too_large
 from pipeline.stages.select_rows import cv_folds, cv_sample
 from pipeline.stages.sweep_stored import stored_sweep
 from pipeline.storage.store import Store
@@ -82,6 +82,7 @@ def sweep_cells(store: Store, params: Params, name: str, C: float | None, limit:
         task, X, y = cv_sample(store, params, n_rows)
         fit, left_out = cv_folds(store, params, n_rows)[0]
         inside, outside = X[fit], X[left_out]
+        refuse_too_large(params, limit, inside, task)
         sets, splits = params.map.events(params.map_options, limit, params.seed, inside, [inside, outside])
         weight = weigher(params, name, task)(y[fit])
         training = Training(Block(sets[0], y[fit], weight), task.classes, params.seed, task=task)

@@ -322,6 +322,13 @@ def uses(learner, name, given):
     return False
 
 
+@pytest.mark.parametrize("command", [BatchOptions, OnlineOptions])
+def test_the_map_of_a_run_that_names_none_may_depend_on_its_task(command):
+    for task, expected in (("novelty", "iforest"), ("regression", "anne")):
+        assert command(dataset="a9a", task=task, learner=("norma",)).map == expected
+    assert command(dataset="a9a", task="novelty", learner=("norma",), partitioner="anne").map == "anne"
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("command", [BatchOptions, OnlineOptions])
 @pytest.mark.parametrize("name", sorted(GIVEN))

@@ -86,13 +86,18 @@ class NormaNumbers:
         """Of alerts by the mean function: the share of its largest possible value below which a row is novel."""
         return float(self.scalars[loops.SMOOTH_LEVEL])
 
+    @property
+    def counted(self) -> float:
+        """What all functions so far count in their sum; 1 where there are none."""
+        return float(self.scalars[loops.COUNTED]) or 1.0
+
     def thresholds(self, average: bool) -> np.ndarray:
         """As they are now, or their mean before each row."""
-        return self.moving[2] / self.n_seen if average and self.n_seen else self.moving[0].copy()
+        return self.moving[2] / self.counted if average and self.n_seen else self.moving[0].copy()
 
     def offsets(self, average: bool) -> np.ndarray:
         """As they are now, or their mean before each row."""
-        return self.moving[3] / self.n_seen if average and self.n_seen else self.moving[1].copy()
+        return self.moving[3] / self.counted if average and self.n_seen else self.moving[1].copy()
 
     def alert_threshold(self, rule: NormaRule) -> float | None:
         """What the function is below where a row is novel: the level, or rho; None where nothing is novel."""
@@ -126,7 +131,7 @@ class NormaState:
     rule : NormaRule
     table : ndarray of float64, shape (n_columns, K), or (n_columns, 2 K) where the rule averages
         The weights of the last function are the scale times the first K columns; the sum of the weights of all
-        functions is :attr:`NormaNumbers.total` times these, and the others. K = 1 but for classification with more
+        functions, as they count, is :attr:`NormaNumbers.total` times these, and the others. K = 1 but for classification with more
         than two classes.
     divisor : float
         Predictions on cells are sums of weights over this: t for the isolation kernel.
@@ -182,7 +187,7 @@ class NormaState:
         ValueError
             The rule keeps none.
         """
-        return self._summed() / max(1, self.n_seen)
+        return self._summed() / self.numbers.counted
 
     def _halves(self) -> tuple[np.ndarray, np.ndarray]:
         k = self.numbers.moving.shape[1]

@@ -202,7 +202,7 @@ class NormaDualState:
         if not live.all():
             rows, coefficients = rows[np.flatnonzero(live)], coefficients[live]
         if average:
-            return rows, (self.numbers.total * coefficients[:, :k] + coefficients[:, k:]) / max(1, self.n_seen)
+            return rows, (self.numbers.total * coefficients[:, :k] + coefficients[:, k:]) / self.numbers.counted
         return rows, self.numbers.scale * coefficients[:, :k]
 
     def decision_function(self, rows: Rows) -> np.ndarray:
@@ -223,7 +223,7 @@ class NormaDualState:
         if self.rule.loss == "novelty":  # a decision is how far less the function lies below the level, or rho
             if self.rule.average:
                 coef, intercept = (
-                    coef * (max(1, self.n_seen) / (self.numbers.mass or 1.0)),
+                    coef * (self.numbers.counted / (self.numbers.mass or 1.0)),
                     np.array([self.numbers.level]),
                 )
             else:
