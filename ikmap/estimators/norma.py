@@ -82,7 +82,7 @@ class CellNormaOfTargets(CellNorma):
         offset: bool | None = None,
         threshold: float | None = None,
         clip_rho: bool = False,
-        average: bool | None = None,
+        average: bool | str | None = None,
         n_epochs: int = 1,
         shuffle: bool = False,
         random_state: Any = 0,

@@ -131,8 +131,8 @@ class NormaState:
     rule : NormaRule
     table : ndarray of float64, shape (n_columns, K), or (n_columns, 2 K) where the rule averages
         The weights of the last function are the scale times the first K columns; the sum of the weights of all
-        functions, as they count, is :attr:`NormaNumbers.total` times these, and the others. K = 1 but for classification with more
-        than two classes.
+        functions, as they count, is :attr:`NormaNumbers.total` times these, and the others. K = 1 but for
+        classification with more than two classes.
     divisor : float
         Predictions on cells are sums of weights over this: t for the isolation kernel.
     numbers : NormaNumbers

@@ -463,7 +463,7 @@ def test_loops_are_compiled_ahead_for_what_they_are_called_with(
     called: list[tuple[str, Any]] = []
     for name in ("norma_pass", "norma_single_pass"):
 
-        def recorded(*args: Any, name: str = name, loop: Any = getattr(norma, name)) -> Any:
+        def recorded(*args: Any, name: str = name, loop: Any = norma.__dict__[name]) -> Any:
             called.append((f"{loops.__name__}.{name}", tuple(numba.typeof(arg) for arg in args)))
             return loop(*args)
 
