@@ -23,6 +23,8 @@ class TableAsked:
         Columns that are no features.
     id : str or None
         The column that tells rows apart: no feature, and written beside the predictions.
+    weight : str or None
+        The column that says how much each row counts: no feature.
     missing : tuple of str
         Cells of text that are missing.
     categories : tuple of str
@@ -38,6 +40,7 @@ class TableAsked:
 
     drop: tuple[str, ...] = ()
     id: str | None = None
+    weight: str | None = None
     missing: tuple[str, ...] = MISSING_WORDS
     categories: tuple[str, ...] = ()
     above: float | None = None
@@ -89,6 +92,7 @@ class TableAsked:
         asked = {
             "category": self.categories,
             "id": () if self.id is None else (self.id,),
+            "weight": () if self.weight is None else (self.weight,),
             "split-by": () if self.kept is None else (self.kept,),
             "columns-plan": tuple(self.plan),
         }
