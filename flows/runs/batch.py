@@ -304,7 +304,7 @@ def table_asked(options: BatchOptions) -> TableAsked:
     from pipeline.tables.spec import TableAsked
 
     division = None if options.split_by is None else Division.parse(options.split_by)
-    more = {} if options.missing is None else {"missing": ("", *options.missing)}
+    more: dict[str, Any] = {} if options.missing is None else {"missing": ("", *options.missing)}
     return TableAsked(
         drop=options.drop or (),
         id=options.id,

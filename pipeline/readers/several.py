@@ -72,8 +72,8 @@ def _exists(url: str) -> str | None:
     if url.startswith(("http://", "https://")) or re.search(r"[*?\[,]", url):
         return None
     with _failures(url), _answers(url):
-        fs, path = filesystem(url)
-        return "directory" if fs.isdir(path) else "file" if fs.exists(path) else None
+        fs, inside = filesystem(url)
+        return "directory" if fs.isdir(inside) else "file" if fs.exists(inside) else None
 
 
 def _below(folder: str) -> list[Named]:

@@ -38,14 +38,16 @@ def _weights(
     return weights if own is None else weights * own
 
 
-def refuse_heedless(params: Params, column: str, tasks: Collection[str]) -> None:
-    """Refuse learners that count every row once in all of these tasks, where the data says how much rows count.
+def refuse_heedless(params: Params, column: str | None, tasks: Collection[str]) -> None:
+    """Refuse learners that count every row once in all of these tasks, where a column says how much rows count.
 
     Raises
     ------
     InputError
         Naming learners that can weigh rows.
     """
+    if column is None:
+        return
     heedless = [name for name in params.learners if not _weighs(name, params.of(name), tasks)]
     if heedless:
         able = [name for name, one in LEARNERS.items() if _weighs(name, one.Options(), tasks)]

@@ -101,12 +101,11 @@ def _table(model: TrainedModel, url: str, format: str, label: str | int | None, 
         url,
         format,
         model.label if label is None else label,
-        replace(model.table, plan={}, categories=(), drop=(), weight=None),
+        replace(model.table, plan={}, categories=(), drop=(), weight=None, unlabelled=True),
         require_label=label is not None,
         columns=columns,
         csv=csv,
         sizes=sizes,
-        unlabelled=True,
     )
     apart = {*model.table.drop, model.table.weight}
     return NewData(source, None, tuple(name for name in source.unused if name not in apart))

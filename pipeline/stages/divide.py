@@ -67,14 +67,16 @@ def divided_sides(url: str, parts: list[Record], record: Record) -> dict[str, An
     }
 
 
-def say_weights(context: Context, column: str, parts: list[Record]) -> str:
-    """Say what weights there are, where they change what C means. Returns their column.
+def say_weights(context: Context, column: str | None, parts: list[Record]) -> dict[str, str]:
+    """Say what weights there are, where they change what C means. Returns what ``metrics.json`` says of them.
 
     Raises
     ------
     InputError
         All rows weigh nothing.
     """
+    if column is None:
+        return {}
     mean = sum(part["weight"] for part in parts) / sum(part["rows"] for part in parts)
     if mean == 0:
         raise InputError(f"--weight {column}: found 0 in every row, expected rows that count")
@@ -83,4 +85,4 @@ def say_weights(context: Context, column: str, parts: list[Record]) -> str:
             f"--weight {column}: rows weigh {mean:.4g} on average, and C counts as often: with weights divided by "
             "that, or a C so many times smaller, it is as usual"
         )
-    return column
+    return {"weight": column}

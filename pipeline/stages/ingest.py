@@ -62,9 +62,7 @@ def ingest(context: Context, data: ResolvedDataset, *, every: bool = False) -> d
     """
     params = context.params
     kind = asked_task(params, data)  # before a row is read
-    weight = data.table.weight
-    if weight is not None:
-        refuse_heedless(params, weight, every_task() if kind.undecided else [kind.name])
+    refuse_heedless(params, data.table.weight, every_task() if kind.undecided else [kind.name])
     leaves_out = data.inliers is not None and not every
     train, test = data.sources
     for line in train.said() if isinstance(train, TableSource) else ():
@@ -90,10 +88,9 @@ def ingest(context: Context, data: ResolvedDataset, *, every: bool = False) -> d
         dense=is_dense(train.sparse, rows, columns, nnz),
         task=find_task(train.url, train_parts, data, params),
         divide=data.divide,
-        weighted=weight is not None,
+        weighted=data.table.weight is not None,
     )
-    if weight is not None:
-        refuse_heedless(params, weight, [preparation.task.name])
+    refuse_heedless(params, data.table.weight, [preparation.task.name])
     refuse_strangers([part["found"] for part in train_parts], preparation.task, train.url)
     division = division_of(params)
     if division is not None:
@@ -147,8 +144,7 @@ def ingest(context: Context, data: ResolvedDataset, *, every: bool = False) -> d
     attributes = {"preparation": preparation.as_json(), "sides": sides}
     context.store.set_attributes(DATA, attributes)
     table: dict[str, Any] = {} if data.table.id is None else {"id": data.table.id}
-    if weight is not None:
-        table["weight"] = say_weights(context, weight, train_parts)
+    table |= say_weights(context, data.table.weight, train_parts)
     if is_encoded:
         assert isinstance(train, TableSource)
         encoder = fit_encoding(

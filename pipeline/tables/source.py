@@ -15,9 +15,10 @@ import pyarrow as pa
 from ikmap.tables import CATEGORY, NUMBER, ColumnPlan, RawTable
 from pipeline.errors import InputError
 from pipeline.readers.base import BLOCK_BYTES, PIECE_BYTES, Piece, RawRows, Source, check_columns, shown
+from pipeline.readers.csv_text import CsvFormat
 from pipeline.readers.delimited import TEXT_BLOCK_BYTES
 from pipeline.readers.labels import choose_label
-from pipeline.readers.open import CsvFormat, Sizes
+from pipeline.readers.open import Sizes
 from pipeline.tables.columns import as_numbers, is_text
 from pipeline.tables.opened import files_with_rows
 from pipeline.tables.spec import TableAsked
@@ -42,8 +43,6 @@ class TableSource(Source):
     asked : TableAsked
     kept : ColumnPlan or None
         The column by whose values rows are divided.
-    unlabelled : bool
-        Rows may lack their label: it is "" or NaN then.
     """
 
     given: str
@@ -53,7 +52,6 @@ class TableSource(Source):
     text_labels: bool
     asked: TableAsked
     kept: ColumnPlan | None = None
-    unlabelled: bool = False
 
     @property
     def format(self) -> str:  # type: ignore[override]
@@ -214,7 +212,7 @@ class TableSource(Source):
                 raise InputError(f"{str(error).partition('; if its cells')[0]} (the label)") from None
             found = values
             bad = np.flatnonzero(np.isnan(values)).tolist()
-        if bad and not self.unlabelled:
+        if bad and not self.asked.unlabelled:  # else it is empty, or NaN
             word = found[bad[0]] if self.text_labels else None
             unknown = " or a word of --missing" if not self.text_labels and file.unit == "line" else ""
             what = f"{shown(word)}, which stands for nothing (--missing)" if word else f"{file.nothing}{unknown}"
@@ -253,7 +251,6 @@ def open_table(
     columns: Sequence[ColumnPlan] | None = None,
     csv: CsvFormat = CsvFormat(),  # noqa: B008
     sizes: Sizes = Sizes(),  # noqa: B008
-    unlabelled: bool = False,
 ) -> TableSource:
     """Open files as one table. Cheap: reads heads, footers and first rows.
 
@@ -263,8 +260,6 @@ def open_table(
         What the user has named: a file, a folder, a glob or a list.
     columns : sequence of ColumnPlan, optional
         The columns that there must be, of these kinds, such as those of the training data; others are left alone.
-    unlabelled : bool
-        Whether rows may lack their label.
 
     Raises
     ------
@@ -355,7 +350,6 @@ def open_table(
         text_labels=text,
         asked=asked,
         kept=kept,
-        unlabelled=unlabelled,
     )
 
 

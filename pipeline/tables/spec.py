@@ -31,6 +31,8 @@ class TableAsked:
         Columns whose values are words, even if they look like numbers.
     above : float or None
         Labels are numbers, and the classes are 1 above this one and 0 up to it.
+    unlabelled : bool
+        Rows may lack their label: they are scored.
     kept : str or None
         The column by whose values rows are divided: no feature if it is dropped.
     encode : Asked
@@ -44,6 +46,7 @@ class TableAsked:
     missing: tuple[str, ...] = MISSING_WORDS
     categories: tuple[str, ...] = ()
     above: float | None = None
+    unlabelled: bool = False
     kept: str | None = None
     encode: Asked = field(default_factory=Asked)
     plan: Mapping[str, ColumnPlan] = field(default_factory=dict)
