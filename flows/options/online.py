@@ -127,7 +127,7 @@ class OnlineOptions(BatchOptions):
     def check_together(self) -> None:
         """Refuse options that exclude each other."""
         super().check_together()
-        for name in ("calibration", "threshold_for", "split_by", "importance"):
+        for name in ("calibration", "threshold_for", "split_by", "importance", "weight"):
             if name not in self.at_default:
                 words = shlex.join(self.specs()[name].words(getattr(self, name)))
                 raise InputError(

@@ -41,6 +41,10 @@ class _ByWeights(StreamLearner):
         columns, constant = int(sample.offsets[-1]), not sample.reaches_all
         return self._kind().start(columns, sample.n_classes, eta=options.eta, divisor=divisor, constant=constant)
 
+    def weighs(self, options: Any, task: str) -> bool:
+        """Steps are longer, or shorter: not on squared errors, where a long one makes the error larger."""
+        return task == "classification"
+
     def _kind(self) -> Any:
         raise NotImplementedError
 

@@ -17,6 +17,7 @@ from pipeline.rows.block_sizes import learning_blocks, packed_row_bytes
 from pipeline.rows.cell_blocks import CellBlocks
 from pipeline.rows.prepared import PreparedRows
 from pipeline.rows.row_blocks import RowBlocks
+from pipeline.rows.row_weights import weight_given, weights_of
 from pipeline.rows.values import refusing_steps
 from pipeline.running.dispatch import Task
 from pipeline.running.stage import Record
@@ -93,7 +94,7 @@ def train_online(
         state = state.restore(arrays)
     todo = range(first, len(blocks))
     for k, block in zip(todo, ahead(blocks.__getitem__, todo), strict=True):
-        rows, y = block.rows, block.y
+        rows, y, weight = block.rows, block.y, block.sample_weight
         order = np.arange(y.size, dtype=np.int32)
         if params.order == "shuffled":
             order = generator(params.seed, PASS_STREAM, k).permutation(order)
@@ -105,8 +106,8 @@ def train_online(
             now = order[start : start + most]
             start += now.size
             with refusing_steps(learner):
-                predicted = state.partial_fit(rows[now], y[now]).predicted
-            row_scores = task.row_scores(y[now], predicted)
+                done = state.partial_fit(rows[now], y[now], *weight_given(weights_of(weight, now)))
+            row_scores = task.row_scores(y[now], done.predicted)
             point = (seen + np.arange(now.size)) // per_point
             scores = np.concatenate([scores, np.zeros(point[-1] + 1 - scores.size)])
             scores += np.bincount(point, weights=row_scores, minlength=scores.size)

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ikmap.learners.step_size import StepTooLarge
+from ikmap.step_size import StepTooLarge
 
 if TYPE_CHECKING:
     import numpy as np
