@@ -7,9 +7,9 @@ import io
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from pipeline.errors import InputError, NoRows
-from pipeline.readers.base import CsvFormat
 from pipeline.readers.files import MEBIBYTE, File, LongLine, read_record
 from pipeline.readers.labels import LABEL_NAMES, check_names
 from pipeline.readers.limits import MOST_COLUMNS, longest_row
@@ -20,6 +20,23 @@ NOT_FINITE = re.compile(r"[+-]?(nan|inf|infinity)", re.IGNORECASE)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _BOM = b"\xef\xbb\xbf"
 SAMPLE_BYTES = MEBIBYTE // 4
+
+
+class CsvFormat(NamedTuple):
+    """What is known of CSV text; None: it is found out.
+
+    Attributes
+    ----------
+    header : bool, sequence of str, or None
+        Whether the first line names the columns; or their names, where it has a row.
+    delimiter : str or None
+        What stands between columns.
+    encoding : str or None
+    """
+
+    header: bool | Sequence[str] | None = None
+    delimiter: str | None = None
+    encoding: str | None = None
 
 
 @dataclass(frozen=True)

@@ -15,10 +15,11 @@ import pyarrow as pa
 import pyarrow.csv
 
 from pipeline.errors import InputError
-from pipeline.readers.base import WIDE, CsvFormat, Piece, RawRows, Source, check_columns, shown
+from pipeline.readers.base import WIDE, Piece, RawRows, Source, check_columns, shown
 from pipeline.readers.csv_text import (
     NOT_FINITE,
     NUMBER,
+    CsvFormat,
     find_layout,
     is_broken,
     is_numeric,

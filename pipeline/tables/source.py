@@ -15,9 +15,10 @@ import pyarrow as pa
 from ikmap.tables import CATEGORY, NUMBER, ColumnPlan, RawTable
 from pipeline.errors import InputError
 from pipeline.readers.base import BLOCK_BYTES, PIECE_BYTES, Piece, RawRows, Source, check_columns, shown
+from pipeline.readers.csv_text import CsvFormat
 from pipeline.readers.delimited import TEXT_BLOCK_BYTES
 from pipeline.readers.labels import choose_label
-from pipeline.readers.open import CsvFormat, Sizes
+from pipeline.readers.open import Sizes
 from pipeline.tables.columns import as_numbers, is_text
 from pipeline.tables.opened import files_with_rows
 from pipeline.tables.spec import TableAsked

@@ -12,9 +12,10 @@ import pyarrow.csv
 
 from ikmap.tables import NUMBER, ColumnPlan
 from pipeline.errors import InputError
-from pipeline.readers.base import CsvFormat, Piece, shown
+from pipeline.readers.base import Piece, shown
 from pipeline.readers.csv_text import (
     SAMPLE_BYTES,
+    CsvFormat,
     find_layout,
     first_records,
     is_broken,
