@@ -43,6 +43,7 @@ class _IDK(NoveltyLearner, StreamLearner):  # type: ignore[misc]
         "asked": ALERTS,
         "similarity": "Similarity below which a row is novel",
     }
+    asked_alerts: ClassVar[str] = "asked"
 
     def compiled(self, options: Any, *, scoring: bool = False) -> frozenset[str]:
         return super().compiled(options, scoring=scoring) | (set() if scoring else {"cell-masses", "fading-masses"})

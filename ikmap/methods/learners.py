@@ -92,6 +92,8 @@ class StreamLearner(Learner):
         On cells: it goes on where partitionings are drawn anew as a stream runs (:meth:`ikmap.methods.Map.redrawn`).
     traced : mapping of str to str
         What its states tell of themselves as they learn, by name: the title of each in the report.
+    asked_alerts : str
+        Of one that alerts of rows: which of these names is the share of alerts that it is asked for.
     """
 
     way: ClassVar[Literal["online", "batch"]] = "online"
@@ -99,6 +101,7 @@ class StreamLearner(Learner):
     grows: ClassVar[bool] = False
     carries: ClassVar[bool] = False
     traced: ClassVar[Mapping[str, str]] = MappingProxyType({})
+    asked_alerts: ClassVar[str] = ""
     Options: ClassVar[type[MethodOptions]] = OnlineOptions
 
     def __init_subclass__(cls, **more: Any) -> None:

@@ -84,8 +84,8 @@ class NormaOptions(MethodOptions):
     iterate: str = option(
         "auto",
         Choice(("auto", "last", "mean", "late")),
-        help="the function that decides: the last, the mean of all before, or their mean in which late ones count more; "
-        "auto: the mean for novelty and nu, else the last",
+        help="the function that decides: the last, the mean of all before, or their mean in which late ones count "
+        "more; auto: the mean for novelty and nu, else the last",
     )
 
     def check_together(self) -> None:

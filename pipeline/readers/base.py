@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -17,23 +17,6 @@ PIECE_BYTES = 64 * MEBIBYTE
 BLOCK_BYTES = 16 * MEBIBYTE
 WIDE = 8192
 """A table with so many columns is wide: what is done for each column, not for each cell, is what takes long."""
-
-
-class CsvFormat(NamedTuple):
-    """What is known of CSV text; None: it is found out.
-
-    Attributes
-    ----------
-    header : bool, sequence of str, or None
-        Whether the first line names the columns; or their names, where it has a row.
-    delimiter : str or None
-        What stands between columns.
-    encoding : str or None
-    """
-
-    header: bool | Sequence[str] | None = None
-    delimiter: str | None = None
-    encoding: str | None = None
 
 
 @dataclass(frozen=True)
@@ -55,7 +38,8 @@ class RawRows:
     Attributes
     ----------
     X : float64 array (m, d) in C order, or csr_array (m, d) with sorted unique int32 column indices
-        All values are finite. For LIBSVM text without a given number of columns, d is that of this block.
+        All values are finite. Where there are levels, X may be in Fortran order. For LIBSVM text without a given number
+        of columns, d is that of this block.
         m can be 0 (a stretch of text in which no row starts).
     y : float64 array (m,), object array (m,) of str, or None where the source has no labels
     first_line : int

@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 from pipeline.errors import InputError
 from pipeline.readers import delimited, libsvm
-from pipeline.readers.base import BLOCK_BYTES, PIECE_BYTES, CsvFormat, Source, shown
+from pipeline.readers.base import BLOCK_BYTES, PIECE_BYTES, Source, shown
+from pipeline.readers.csv_text import CsvFormat
 from pipeline.readers.delimited import open_delimited
 from pipeline.readers.files import File, find_file
 from pipeline.readers.libsvm import first_row, looks_like_libsvm, open_libsvm

@@ -13,7 +13,8 @@ from ikmap._threads import ahead
 from ikmap.cells import Cells, absent_code, packed_dtype
 from ikmap.learners.rows import Block
 from pipeline.errors import writing
-from pipeline.rows.prepared import READ_BYTES, WEIGHTS
+from pipeline.rows.parts import WEIGHTS
+from pipeline.rows.prepared import READ_BYTES
 from pipeline.rows.row_weights import Weigh
 from pipeline.storage.arrays import read
 from pipeline.storage.store import Store

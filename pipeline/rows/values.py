@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from ikmap.learners.step_size import StepTooLarge
 from ikmap.methods import KERNELS, LEARNERS
+from ikmap.step_size import StepTooLarge
 from pipeline.errors import InputError, NegativeValues
 
 

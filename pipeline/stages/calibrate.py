@@ -19,7 +19,8 @@ from ikmap.tasks.threshold import Threshold
 from pipeline.errors import InputError
 from pipeline.params import Params
 from pipeline.rows.folds import folds_of
-from pipeline.rows.prepared import READ_BYTES, WEIGHTS, PreparedRows
+from pipeline.rows.parts import WEIGHTS
+from pipeline.rows.prepared import READ_BYTES, PreparedRows
 from pipeline.running.dispatch import Task
 from pipeline.running.stage import Context, Record, Stage
 from pipeline.stages.select_rows import some_of

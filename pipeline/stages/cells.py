@@ -10,7 +10,8 @@ import numpy as np
 from ikmap.methods.search import shown
 from ikmap.rows import nbytes_of
 from pipeline.rows.block_sizes import Layout, cell_layout
-from pipeline.rows.prepared import WEIGHTS, PreparedRows, counted
+from pipeline.rows.parts import WEIGHTS
+from pipeline.rows.prepared import PreparedRows, counted
 from pipeline.running.device import DeviceMap, evidence_of, explain_cells, record_of, warning_of
 from pipeline.running.dispatch import Task
 from pipeline.running.stage import Context, Record, Stage

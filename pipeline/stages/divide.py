@@ -13,7 +13,8 @@ from pipeline.params import Params
 from pipeline.readers.base import RawRows
 from pipeline.rows.divided_by import Division
 from pipeline.rows.division import KEPT, WORDS, checked, divide
-from pipeline.rows.prepared import WEIGHTS, Part, Side
+from pipeline.rows.parts import WEIGHTS
+from pipeline.rows.prepared import Part, Side
 from pipeline.running.stage import Context, Record
 from pipeline.storage.store import Store
 from pipeline.tables.encoding import LEVELS

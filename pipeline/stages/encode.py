@@ -10,6 +10,7 @@ from ikmap.tables import Asked, ColumnPlan, Encoder, Statistics, choose, fit
 from ikmap.tables.statistics import drawn_rows, fold_of
 from ikmap.tasks import LearningTask
 from pipeline.errors import InputError
+from pipeline.rows.layout import encodes_dense
 from pipeline.rows.prepared import PreparedRows
 from pipeline.running.dispatch import Task
 from pipeline.running.stage import Record, Stage
@@ -46,20 +47,15 @@ def fit_encoding(
         for k, parts in enumerate(groups)
     ]
     stage.run(count_parts, tasks)
-    counted = [Statistics.from_parts(*_read(store, f"{COUNTED}/{k:05d}")) for k in range(len(groups))]
-    statistics = Statistics.total(counted)
+    counted = [store.read_group(f"{COUNTED}/{k:05d}")[1]["statistics"] for k in range(len(groups))]
+    statistics = Statistics.total([Statistics.unpacked(values) for values in counted])
     try:
         plan = choose(columns, statistics, asked)
         encoder = fit(plan, statistics, unit=unit, outputs=names or [""])
     except ValueError as error:
         raise InputError(f"{url}: {error}") from None
-    save_encoder(store, encoder, seed)
+    save_encoder(store, encoder, seed, sparse=not encodes_dense(encoder, stage.context.params.scale))
     return encoder
-
-
-def _read(store: Store, name: str) -> tuple[dict[str, object], dict[str, np.ndarray]]:
-    about, arrays = store.read_group(name)
-    return about["statistics"], arrays
 
 
 def _groups(rows: PreparedRows) -> list[list[int]]:
@@ -91,6 +87,6 @@ def count_parts(
         targets = task.encoding_targets(y) if by_targets else np.zeros((numbers.size, 0), dtype=np.int64)
         counted.append(Statistics.of(table, kinds, fold_of(numbers, seed), targets, wanted))
         rows += numbers.size
-    values, arrays = Statistics.total(counted).parts()
-    written = store.write_group(output, arrays, {"statistics": values})
+    # A single array: making one takes the store longer than counting the rows.
+    written = store.write_group(output, {"statistics": Statistics.total(counted).packed()}, {})
     return {"rows": 0, "counted": rows, "bytes_written": written, "outputs": [output], "temporary": True}

@@ -13,7 +13,8 @@ from ikmap.rows import nbytes_of
 from ikmap.tasks import LearningTask
 from ikmap.tasks.exact_sums import ExactSum
 from ikmap.tasks.weighted import WEIGHT
-from pipeline.rows.prepared import WEIGHTS, PreparedRows
+from pipeline.rows.parts import WEIGHTS
+from pipeline.rows.prepared import PreparedRows
 from pipeline.rows.values import check_values, kernel_in
 from pipeline.running.dispatch import Task
 from pipeline.running.stage import Context, Record, Stage

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
 from functools import partial
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -18,18 +21,9 @@ from pipeline.params import Params
 from pipeline.readers import Piece, Source
 from pipeline.readers.base import RawRows, is_wide, other_columns
 from pipeline.rows.divided_by import Division
-from pipeline.rows.prepared import (
-    DATA,
-    SCALE,
-    WEIGHTS,
-    Part,
-    Preparation,
-    PreparedRows,
-    Side,
-    learned_of,
-    refuse_strangers,
-    write_part,
-)
+from pipeline.rows.layout import encodes_dense, is_dense
+from pipeline.rows.parts import WEIGHTS, learned_of, write_part
+from pipeline.rows.prepared import DATA, SCALE, Part, Preparation, PreparedRows, Side, refuse_strangers
 from pipeline.rows.row_weights import every_task, refuse_heedless
 from pipeline.running.dispatch import Task
 from pipeline.running.stage import Context, Record, Stage
@@ -42,8 +36,6 @@ from pipeline.tables.encoding import ENCODING, LEVELS
 from pipeline.tables.plan_file import NAME as PLAN_FILE
 from pipeline.tables.plan_file import plan_text
 
-DENSE_SHARE = 0.25
-DENSE_COLUMNS = 8192
 SCALE_ROWS = 1 << 18
 TEXTS = ("csv", "libsvm")
 """Formats of which a row is a line."""
@@ -159,7 +151,15 @@ def ingest(context: Context, data: ResolvedDataset, *, every: bool = False) -> d
             stage, train.columns, train.asked.encode, preparation.task, by_targets=not every, url=train.url
         )
         columns = len(encoder.names)
-        preparation = replace(preparation, n_columns=columns, column_names=list(encoder.names), encoded=True)
+        preparation = replace(
+            preparation,
+            n_columns=columns,
+            column_names=list(encoder.names),
+            dense=encodes_dense(encoder, params.scale),
+            encoded=True,
+        )
+        if not preparation.dense:
+            nnz = encoder.entries * sum(total(of, "rows") for of in parts.values())
         attributes["preparation"] = preparation.as_json()
         context.store.set_attributes(DATA, attributes)
         for line in encoder.lines():
@@ -279,7 +279,7 @@ def store_block(
         "name": name,
         "rows": int(X.shape[0]),
         "columns": int(X.shape[1]),
-        "nnz": int(np.count_nonzero(X)) if isinstance(X, np.ndarray) else int(X.nnz),
+        "nnz": int(np.count_nonzero(X != 0)) if isinstance(X, np.ndarray) else int(X.nnz),
         "found": dict(found),
         **({"missing": int(np.isnan(X).sum())} if beside and LEVELS in beside else {}),
         **({"weight": float(beside[WEIGHTS].sum())} if beside and WEIGHTS in beside else {}),
@@ -320,17 +320,13 @@ def about_task(task: LearningTask) -> dict[str, Any]:
     return {"task": task.name, **task.about()}
 
 
-def is_dense(sparse: bool, rows: int, columns: int, nnz: int) -> bool:
-    """Whether rows are handed out dense: those found dense, and sparse ones that hardly grow when made dense."""
-    return not sparse or (nnz >= DENSE_SHARE * rows * columns and columns <= DENSE_COLUMNS)
-
-
 def _side(url: str, parts: list[Record], split: Side) -> dict[str, Any]:
     """What :class:`~pipeline.rows.prepared.PreparedRows` needs: file, parts, and how many rows of each are meant."""
-    first, counts = 0, []
-    for part in parts:
-        counts.append(int(split.of_part(first, part["rows"]).size))
-        first += part["rows"]
+    rows = [int(part["rows"]) for part in parts]
+    firsts = accumulate(rows[:-1], initial=0)
+    # To shuffle millions of rows takes a while, in which the workers have nothing to do.
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        counts = list(pool.map(lambda first, n: int(split.of_part(first, n).size), firsts, rows))
     kept = [asdict(Part(part["name"], part["rows"])) for part in parts]
     return {"url": url, "parts": kept, "counts": counts, "split": asdict(split)}
 

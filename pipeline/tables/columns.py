@@ -80,7 +80,7 @@ def as_numbers(
         return _parsed(column, kind, missing, where), None
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
-    values = np.array(column.cast(pa.float64(), safe=False).to_numpy(), dtype=np.float64)
+    values = np.asarray(column.cast(pa.float64(), safe=False).to_numpy())
     if np.isinf(values).any():
         row = int(np.flatnonzero(np.isinf(values))[0])
         raise InputError(f"{where(row)}: found {values[row]}, expected a finite number")
@@ -96,11 +96,10 @@ def _codes(column: pa.ChunkedArray, missing: frozenset[str]) -> tuple[np.ndarray
     if isinstance(encoded, pa.ChunkedArray):
         encoded = encoded.chunk(0) if encoded.num_chunks else pa.array([], pa.string()).dictionary_encode()
     words = [None if word is None else str(word).strip() for word in encoded.dictionary.to_pylist()]
-    indices = encoded.indices
-    codes = np.array(indices.fill_null(-1).to_numpy(zero_copy_only=False), dtype=np.int64)
-    present = np.zeros(len(words) + 1, dtype=np.bool_)
-    present[codes] = True
-    kept = {word for k, word in enumerate(words) if present[k] and word is not None and word not in missing and word}
+    indices = encoded.indices.cast(pa.int64())
+    codes = (indices.fill_null(len(words)) if indices.null_count else indices).to_numpy()
+    present = np.bincount(codes, minlength=len(words)) > 0
+    kept = {word for word, there in zip(words, present, strict=False) if there and word and word not in missing}
     levels = tuple(sorted(kept))
     place = {word: float(k) for k, word in enumerate(levels)}
     table = np.array([place.get(word, np.nan) if word else np.nan for word in words] + [np.nan])
@@ -130,9 +129,9 @@ def _seconds(column: pa.ChunkedArray) -> np.ndarray:
             column = column.cast(pa.timestamp("s"))
         per = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}[column.type.unit]
     whole = column.cast(pa.int32() if pa.types.is_time32(kind) else pa.int64())
-    absent = whole.is_null().to_numpy()
-    values: np.ndarray = whole.fill_null(0).to_numpy().astype(np.float64) / per
-    return np.where(absent, np.nan, values)
+    if not whole.null_count:
+        return np.asarray(whole.to_numpy() / per)
+    return np.where(whole.is_null().to_numpy(), np.nan, whole.fill_null(0).to_numpy() / per)
 
 
 def _parsed(column: pa.ChunkedArray, kind: str, missing: frozenset[str], where: Where) -> np.ndarray:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ikmap.rows import Rows
 from ikmap.tables import Encoder, RawTable
 from ikmap.tables.statistics import fold_of, unpacked
 from pipeline.storage.kept import PROCESS, Kept
@@ -19,12 +20,13 @@ LEVELS = "levels"
 
 @dataclass(frozen=True, eq=False)
 class StoredEncoder:
-    """An encoder, and the seed by which training rows have folds."""
+    """An encoder, the seed by which training rows have folds, and whether features are sparse."""
 
     encoder: Encoder
     seed: int
+    sparse: bool = False
 
-    def features(self, table: RawTable, training_rows: np.ndarray | None = None) -> np.ndarray:
+    def features(self, table: RawTable, training_rows: np.ndarray | None = None) -> Rows:
         """Features of rows.
 
         Parameters
@@ -32,16 +34,17 @@ class StoredEncoder:
         training_rows : int64 array (n,), optional
             Numbers in their file of the rows, where they are training rows: what their labels have told is left out.
         """
-        return self.encoder.encode(table, None if training_rows is None else fold_of(training_rows, self.seed))
+        encode = self.encoder.encode_sparse if self.sparse else self.encoder.encode
+        return encode(table, None if training_rows is None else fold_of(training_rows, self.seed))
 
 
 _kept: Kept[str, tuple[Any, StoredEncoder]] = PROCESS.keeps(2)
 
 
-def save_encoder(store: Store, encoder: Encoder, seed: int) -> None:
+def save_encoder(store: Store, encoder: Encoder, seed: int, sparse: bool) -> None:
     """Write the encoder of a run."""
     values, arrays = encoder.parts()
-    store.write_group(ENCODING, arrays, {"encoder": values, "seed": seed})
+    store.write_group(ENCODING, arrays, {"encoder": values, "seed": seed, "sparse": sparse})
 
 
 def load_encoder(store: Store) -> StoredEncoder:
@@ -51,7 +54,8 @@ def load_encoder(store: Store) -> StoredEncoder:
     if kept is not None and kept[0] == about:
         return kept[1]
     _, arrays = store.read_group(ENCODING)
-    found = StoredEncoder(Encoder.from_parts(about["encoder"], arrays), about["seed"])
+    encoder = Encoder.from_parts(about["encoder"], arrays)
+    found = StoredEncoder(encoder, about["seed"], about.get("sparse", False))
     _kept.put(store.path, (about, found))
     return found
 

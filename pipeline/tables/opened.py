@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from pipeline.errors import InputError, NoRows
+from pipeline.readers.csv_text import CsvFormat
 from pipeline.readers.files import find_file
-from pipeline.readers.open import CsvFormat, format_of
+from pipeline.readers.open import format_of
 from pipeline.readers.several import Named, named_files
 from pipeline.tables.arrow_file import open_arrow_table
 from pipeline.tables.parquet_file import open_parquet_table
@@ -42,4 +43,4 @@ def _opened(named: Named, format: str, label: str | int | None, csv: CsvFormat) 
         return open_parquet_table(file, named.partition)
     if kind == "arrow":
         return open_arrow_table(file, named.partition)
-    return open_text_table(file, named.partition, label, *csv)
+    return open_text_table(file, named.partition, label, csv)

@@ -15,9 +15,10 @@ import pyarrow as pa
 from ikmap.tables import CATEGORY, NUMBER, ColumnPlan, RawTable
 from pipeline.errors import InputError
 from pipeline.readers.base import BLOCK_BYTES, PIECE_BYTES, Piece, RawRows, Source, check_columns, shown
+from pipeline.readers.csv_text import CsvFormat
 from pipeline.readers.delimited import TEXT_BLOCK_BYTES
 from pipeline.readers.labels import choose_label
-from pipeline.readers.open import CsvFormat, Sizes
+from pipeline.readers.open import Sizes
 from pipeline.tables.columns import as_numbers, is_text
 from pipeline.tables.opened import files_with_rows
 from pipeline.tables.spec import TableAsked
@@ -144,7 +145,7 @@ class TableSource(Source):
         by_name = dict(zip(names, block.columns, strict=True))
         rows = len(block.columns[0]) if block.columns else 0
         fixed = dict(file.partition)
-        X = np.empty((rows, len(self.columns)))
+        X = np.empty((len(self.columns), rows)).T  # column by column
         levels: list[tuple[str, ...] | None] = []
         for k, column in enumerate(self.columns):
             if column.name in by_name:
@@ -176,6 +177,8 @@ class TableSource(Source):
                 cells = pa.chunked_array([pa.repeat(pa.scalar(fixed[name], pa.string()), rows)])
             weights = weights_in(cells, partial(self._where, file, block, name), file.nothing)
         plain = all(words is None for words in levels) and not np.isnan(X).any()
+        if plain:
+            X = np.ascontiguousarray(X)
         return RawRows(
             X, y, block.first_line, block.n_bytes, None if plain else tuple(levels),
             None if len(self.files) == 1 else file.file.url, ids, kept, weights,

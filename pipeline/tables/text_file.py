@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice
 from typing import ClassVar
 
@@ -12,19 +11,20 @@ import pyarrow as pa
 import pyarrow.csv
 
 from ikmap.tables import NUMBER, ColumnPlan
-from pipeline.errors import InputError, NoRows
+from pipeline.errors import InputError
 from pipeline.readers.base import Piece, shown
-from pipeline.readers.delimited import (
-    _broken,
-    _checked_names,
-    _first_records,
-    _is_header,
-    _numeric,
-    _records,
-    given_names,
+from pipeline.readers.csv_text import (
+    SAMPLE_BYTES,
+    CsvFormat,
+    find_layout,
+    first_records,
+    is_broken,
+    is_numeric,
+    least_records,
+    records,
+    rows_of_width,
 )
-from pipeline.readers.files import MEBIBYTE, File, text_blocks
-from pipeline.readers.limits import MOST_COLUMNS
+from pipeline.readers.files import File, text_blocks
 from pipeline.readers.recoded import encoding_of
 from pipeline.tables.columns import expected, number_in
 from pipeline.tables.dressed import has_decimal_commas, refuse_dressed, with_point
@@ -82,22 +82,18 @@ class TextTable(TableFile):
         at = self.own_names.index(name)
         cells = [row[at].strip() for row in self._sample()[1] if len(row) == self.width]
         plain = (with_point(cell) if self.decimal == "," else cell for cell in cells if cell and cell not in missing)
-        return not all(map(_numeric, plain))
+        return not all(map(is_numeric, plain))
 
     def _sample(self) -> tuple[list[int], list[list[str]]]:
         """The first rows, and the line of each."""
         with self.file.open() as stream:
             stream.seek(self.data_start)
-            _, _, first, more = _first_records(stream, self.file.url)
-        found = list(islice(_records(first + more, self.file.url, self.delimiter, self.data_line), SAMPLE_ROWS))
+            _, _, first, more = first_records(stream, self.file.url)
+        found = list(islice(records(first + more, self.file.url, self.delimiter, self.data_line), SAMPLE_ROWS))
         return [line for line, _ in found], [row for _, row in found]
 
     def least_rows(self) -> int:
-        with self.file.open() as stream:
-            stream.seek(self.data_start)
-            text = stream.read(MEBIBYTE)
-        records = _records(text.rpartition(b"\n")[0], self.file.url, self.delimiter, self.data_line)
-        return max(1, sum(1 for _ in records))
+        return least_records(self.file, self.file.url, self.delimiter, self.data_start, self.data_line)
 
     def pieces(self, piece_bytes: int, columns: int) -> list[Piece]:  # noqa: ARG002
         return [Piece(0, self.data_start, None)]
@@ -147,12 +143,10 @@ class TextTable(TableFile):
         """Cell by cell: raise for the first fault, or return what Arrow was too strict about."""
         url = self.file.url
         columns: list[list[float | str | None]] = [[] for _ in at]
-        for row_line, row in _records(text, url, self.delimiter, line):
-            if len(row) != self.width:
-                raise InputError(f"{url}: line {row_line}: found {len(row)} cells, expected {self.width}")
+        for row_line, row in rows_of_width(text, url, self.delimiter, line, self.width):
             for cells, j, kind in zip(columns, at, kinds, strict=True):
                 cell = row[j].strip()
-                if _broken(cell):
+                if is_broken(cell):
                     raise InputError(
                         f"{url}: line {row_line}, column {shown(self.own_names[j])}: {not_utf8('text')}, or give "
                         "--encoding cp1252"
@@ -176,50 +170,17 @@ class TextTable(TableFile):
 
 
 def open_text_table(
-    file: File,
-    partition: tuple[tuple[str, str | None], ...],
-    label: str | int | None,
-    header: bool | Sequence[str] | None = None,
-    delimiter: str | None = None,
-    encoding: str | None = None,
+    file: File, partition: tuple[tuple[str, str | None], ...], label: str | int | None, known: CsvFormat
 ) -> TextTable:
-    """Find encoding, delimiter and header from the first records, unless they are given.
+    """Find encoding, delimiter and header from the first records, unless they are known.
 
     Raises
     ------
     InputError
     """
-    url = file.url
-    if encoding is None:
+    if known.encoding is None:
         with file.open() as stream:
-            encoding = encoding_of(stream.read(MEBIBYTE // 4))
-    if encoding is not None:
-        file = replace(file, encoding=encoding)
-    with file.open() as stream:
-        data_start, line, first, more = _first_records(stream, url)
-    if not first:
-        raise NoRows(f"{url}: found no rows, expected a table")
-    if delimiter is None:
-        delimiter = _delimiter(url, first)
-    elif delimiter.encode() not in first:
-        raise InputError(f"{url}: line {line}: found no {delimiter!r}, the delimiter that is given, expected columns")
-    if first.count(delimiter.encode()) >= MOST_COLUMNS:
-        raise InputError(f"{url}: line {line}: found more than {MOST_COLUMNS:,} columns, expected fewer")
-    records = [row for _, row in _records(first + more, url, delimiter, line)]
-    names, data_line = given_names(url, line, header, len(records[0])), line
-    if header is None:
-        header = _is_header(records[0], records[1] if len(records) > 1 else None, label)
-    if header and names is None:
-        names = tuple(_checked_names(url, records.pop(0), line))
-        data_start, data_line = data_start + len(first), line + first.count(b"\n")
-    if not records:
-        raise NoRows(f"{url}: found a header (line {line}) but no rows, expected at least one")
-    decimal = "," if delimiter != "," and has_decimal_commas(records) else "."
-    return TextTable(file, partition, delimiter, names, len(names or records[0]), data_start, data_line, decimal)
-
-
-def _delimiter(url: str, first: bytes) -> str:
-    if re.search(r"\.tsv(\.\w+)?$", url, re.IGNORECASE):
-        return "\t"
-    plain = re.sub(rb'"[^"]*"', b"", first)
-    return max(DELIMITERS, key=lambda c: plain.count(c.encode()))
+            known = known._replace(encoding=encoding_of(stream.read(SAMPLE_BYTES)))
+    found = find_layout(file, label, known, DELIMITERS)
+    decimal = "," if found.delimiter != "," and has_decimal_commas(found.rows) else "."
+    return TextTable(found.file, partition, found.delimiter, found.names, found.width, found.start, found.line, decimal)

@@ -16,7 +16,8 @@ from ikmap.rows import nbytes_of
 from ikmap.tasks import LearningTask
 from pipeline.errors import InputError
 from pipeline.params import Params
-from pipeline.rows.prepared import WEIGHTS, PreparedRows
+from pipeline.rows.parts import WEIGHTS
+from pipeline.rows.prepared import PreparedRows
 from pipeline.rows.row_weights import weigher
 from pipeline.rows.values import check_values
 from pipeline.running.dispatch import Task

@@ -61,6 +61,14 @@ class NormaNumbers:
         moving[0] = rule.threshold
         return cls(scalars, moving)
 
+    @classmethod
+    def restored(cls, arrays: Mapping[str, np.ndarray]) -> Self:
+        """Of a checkpoint. Those of before late functions could count more say nothing of what functions count: 1."""
+        scalars, moving = (np.array(arrays[name], order="C") for name in ("scalars", "moving"))
+        if scalars.size == loops.COUNTED:
+            scalars = np.append(scalars, scalars[loops.SEEN])
+        return cls(scalars, moving)
+
     @property
     def n_seen(self) -> int:
         """Rows learned from."""
@@ -131,8 +139,8 @@ class NormaState:
     rule : NormaRule
     table : ndarray of float64, shape (n_columns, K), or (n_columns, 2 K) where the rule averages
         The weights of the last function are the scale times the first K columns; the sum of the weights of all
-        functions, as they count, is :attr:`NormaNumbers.total` times these, and the others. K = 1 but for classification with more
-        than two classes.
+        functions, as they count, is :attr:`NormaNumbers.total` times these, and the others. K = 1 but for
+        classification with more than two classes.
     divisor : float
         Predictions on cells are sums of weights over this: t for the isolation kernel.
     numbers : NormaNumbers
@@ -279,8 +287,8 @@ class NormaState:
 
     def restore(self, arrays: Mapping[str, np.ndarray]) -> Self:
         """The state of which :meth:`checkpoint` gave these arrays, of a run with the same parameters."""
-        table, scalars, moving = (np.array(arrays[name], order="C") for name in ("table", "scalars", "moving"))
-        return replace(self, table=table, numbers=NormaNumbers(scalars, moving), n_support=int(arrays["n_support"]))
+        table, numbers = np.array(arrays["table"], order="C"), NormaNumbers.restored(arrays)
+        return replace(self, table=table, numbers=numbers, n_support=int(arrays["n_support"]))
 
 
 def outputs_of(rule: NormaRule, n_classes: int) -> int:

@@ -255,8 +255,7 @@ class NormaDualState:
         self.__post_init__()
         columns = int(arrays["columns"])
         self._columns = None if columns < 0 else columns
-        scalars, moving = (np.array(arrays[name], order="C") for name in ("scalars", "moving"))
-        self.numbers = NormaNumbers(scalars, moving)
+        self.numbers = NormaNumbers.restored(arrays)
         self.terms.coefficients = np.array(arrays["coefficients"], order="C")
         self.terms.rounds = np.array(arrays["rounds"], dtype=np.int64)
         if self.terms.rounds.size:

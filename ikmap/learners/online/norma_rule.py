@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ikmap.learners.step_size import StepTooLarge
+from ikmap.step_size import StepTooLarge
 
 if TYPE_CHECKING:
     import numpy as np
@@ -164,7 +164,7 @@ def usual_rule(loss: str, **given: float | bool | str | None) -> NormaRule:
     if given.get("eta") is None and values["regularization"] > 0:
         values["eta"] = min(values["eta"], 1 / values["regularization"])
     average = values.pop("average", False)
-    return NormaRule(loss=loss, average=bool(average), late=average == "late", **values)  # type: ignore[arg-type]
+    return NormaRule(loss=loss, average=bool(average), late=average == "late", **values)
 
 
 def truncation_bounds(rule: NormaRule, tau: int, largest: float = 1.0) -> tuple[float, float]:

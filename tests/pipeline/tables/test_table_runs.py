@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
+import scipy.sparse as sp
 
 from flows.options.batch import BatchOptions
 from flows.options.online import OnlineOptions
@@ -247,3 +248,29 @@ def test_regression_and_streams_on_tables(folder: Path, tmp_path: Path) -> None:
     metrics = Command(online).run(tmp_path / "stream")
     plan = {column["name"]: column["encoding"] for column in metrics["data"]["columns_plan"]}
     assert plan["town"] == "count"  # no target of a later row tells anything of an earlier one
+
+
+def test_many_words_make_sparse_rows_and_change_no_cell(folder: Path, tmp_path: Path, monkeypatch: Any) -> None:
+    """The same cells, predictions and scores as of dense rows."""
+    words = options(folder, encode_categories="onehot", learner=("svm", "ogd"))
+    Command(words).run(tmp_path / "sparse")
+    rows = PreparedRows(Store(tmp_path / "sparse" / "store.zarr"), "train")
+    assert rows.preparation.n_columns > 40
+    assert not rows.preparation.dense
+    assert sp.issparse(rows.read(0, 10).rows)
+    with monkeypatch.context() as patch:
+        for place in ("pipeline.stages.ingest", "pipeline.stages.encode"):
+            patch.setattr(f"{place}.encodes_dense", lambda encoder, scale: True)  # noqa: ARG005
+        Command(words).run(tmp_path / "dense")
+    sparse, dense = (results(tmp_path / name) for name in ("sparse", "dense"))
+    kinds = ("cells/", "predictions/", "models/")
+    of = [{key: value for key, value in found.items() if key.startswith(kinds)} for found in (sparse, dense)]
+    assert of[0]
+    assert of[0] == of[1]
+    models = [load_run(tmp_path / name) for name in ("sparse", "dense")]
+    assert models[0].decision_function(table(1)).tolist() == models[1].decision_function(table(1)).tolist()
+    score_file(ScoreOptions(model=str(tmp_path / "sparse"), input=str(folder), output=f"{tmp_path}/scores.parquet"))
+    scores = pq.read_table(tmp_path / "scores.parquet")["score"].to_pylist()
+    assert scores == models[1].decision_function(table()).tolist()
+    Command(options(folder, encode_categories="onehot", scale="minmax")).run(tmp_path / "scaled")
+    assert PreparedRows(Store(tmp_path / "scaled" / "store.zarr"), "train").preparation.dense

@@ -265,6 +265,19 @@ def test_blocks_layouts_and_checkpoints_change_no_bit(loss: str, average: bool |
                           whole.decision_function(cells))  # fmt: skip
 
 
+def test_checkpoints_of_before_late_functions_could_count_more_are_gone_on_from() -> None:
+    cells, _ = a_stream(absent=0.0)
+    rule = usual_rule("novelty")
+    whole, first = started(rule, cells), started(rule, cells)
+    whole.partial_fit(cells.packed())
+    first.partial_fit(cells.packed()[:50])
+    arrays = first.checkpoint()
+    arrays["scalars"] = arrays["scalars"][: loops.COUNTED]
+    rest = started(rule, cells).restore(arrays)
+    rest.partial_fit(cells.packed()[50:])
+    assert all(np.array_equal(array, rest.checkpoint()[name]) for name, array in whole.checkpoint().items())
+
+
 def test_more_classes_are_one_against_the_rest() -> None:
     cells, numbers = a_stream()
     y = np.digitize(numbers, [-0.2, 0.6]).astype(np.int32)
@@ -461,9 +474,9 @@ def test_loops_are_compiled_ahead_for_what_they_are_called_with(
     cells, numbers = a_stream(absent=absent)
     wider = Cells(cells.codes, np.arange(T + 1, dtype=np.int64) * width)
     called: list[tuple[str, Any]] = []
-    for name in ("norma_pass", "norma_single_pass"):
+    for name, loop in (("norma_pass", loops.norma_pass), ("norma_single_pass", loops.norma_single_pass)):
 
-        def recorded(*args: Any, name: str = name, loop: Any = getattr(norma, name)) -> Any:
+        def recorded(*args: Any, name: str = name, loop: Any = loop) -> Any:
             called.append((f"{loops.__name__}.{name}", tuple(numba.typeof(arg) for arg in args)))
             return loop(*args)
 
