@@ -24,6 +24,7 @@ from flows.options.online import OnlineOptions
 from flows.options.reproduce import ReproduceOptions
 from flows.options.score import ScoreOptions
 from flows.runs.batch import batch_params
+from flows.runs.online import check_unbounded
 from ikmap.learners.rows import Block
 from ikmap.methods import KERNELS, LEARNERS, MAPS, DualLearner, Sample, Training, methods, plain_options
 from ikmap.methods.options import MethodOptions
@@ -657,3 +658,9 @@ def test_a_command_that_was_started_with_closed_streams(closed, tmp_path):
     ).returncode  # fmt: skip
     assert status == 0
     assert (tmp_path / "data").read_text() == "3"
+
+
+def test_rows_that_arrive_are_no_table():
+    check_unbounded(OnlineOptions(input="-", initial=5))
+    with pytest.raises(InputError, match="--drop a: found --input -, expected a file, which is there as a whole"):
+        check_unbounded(OnlineOptions(input="-", initial=5, drop=("a",)))
