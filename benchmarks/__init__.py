@@ -32,7 +32,9 @@ NAMES = (
     "tls",
     "durability",
     "gpu",
+    "encodings",
+    "tables",
     "frontier",
     "tabular",
 )
-LONG = ("frontier", "tabular")
+LONG = ("encodings", "tables", "frontier", "tabular")

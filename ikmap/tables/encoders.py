@@ -206,16 +206,18 @@ def target_numbers(counts: LevelCounts, sums: np.ndarray, rows: int, smooth: flo
     smooth : float
         So many rows with the mean of all count as rows of each word.
     """
-    prior = sums.astype(np.float64) / rows
     n = counts.rows.shape[0]
     found = np.empty((n + 1, FOLDS + 1, sums.size))
     all_rows, all_sums = counts.rows.sum(axis=1), counts.sums.sum(axis=1)
     for fold in range(FOLDS + 1):
-        less = fold < FOLDS
-        of_rows = all_rows - counts.rows[:, fold] if less else all_rows
-        of_sums = all_sums - counts.sums[:, fold] if less else all_sums
+        of_rows, of_sums, of_all, others = all_rows, all_sums, sums, rows
+        if fold < FOLDS:  # what the fold's own labels tell is left out
+            of_rows, of_sums = all_rows - counts.rows[:, fold], all_sums - counts.sums[:, fold]
+            if of_rows.any():
+                of_all, others = of_sums.sum(axis=0), int(of_rows.sum())
+        prior = of_all.astype(np.float64) / others
         found[:n, fold] = (of_sums + smooth * prior) / (of_rows + smooth)[:, None]
-    found[n] = prior
+        found[n, fold] = prior
     return found * unit
 
 

@@ -108,7 +108,7 @@ def _worst(known: Mapping[str, Mapping[str, Any]]) -> list[Any]:
             tables.append(Table(f"By {name}", head, values))
     if not tables:
         return []
-    text = "Test rows on which a learner is most surely wrong, counted from 0 as they stand in their file. "
+    text = "Rows on which a learner is most surely wrong, counted from 0 as they stand in their file. "
     text += "Often their label is wrong, or something that a column should say is not in the table."
     if not sure:
         text += " The distance is that of the decision value from being right."

@@ -25,6 +25,7 @@ FACTS = {
     "log_loss": "log loss",
     "brier": "Brier score",
     "calibration_error": "calibration error",
+    "calibration_chance": "calibration error of perfect probabilities",
 }
 """What a table of learners shows beside that, in words."""
 
@@ -63,6 +64,11 @@ TOLD: Mapping[str, Any] = {
         "description": "Expected calibration error: how far probabilities are from how often they come true, by "
         "bins of width 1/15, weighted by rows; with two classes of the probability of the second one, with more of "
         "the largest one.",
+        **SHARE,
+    },
+    "calibration_chance": {
+        "description": "What the calibration error would be on average if the probabilities were right: on few rows "
+        "they come true a little more or less often than they say.",
         **SHARE,
     },
     "calibration_curve": {

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ikmap.tables import Asked, ColumnPlan, Encoder, Statistics, choose, fit
-from ikmap.tables.statistics import drawn_rows, fold_of
+from ikmap.tables.statistics import drawn_rows
 from ikmap.tasks import LearningTask
 from pipeline.errors import InputError
 from pipeline.rows.prepared import PreparedRows
@@ -36,13 +36,14 @@ def fit_encoding(
     InputError
         A column is none that can be encoded, or none is left.
     """
-    store, seed = stage.context.store, stage.context.params.seed
+    store, params = stage.context.store, stage.context.params
+    seed, split_by = params.seed, params.split_by
     rows = PreparedRows(store, "train")
     names, unit = task.encoding_outputs() if by_targets else ([], 1.0)
     kinds = [column.kind for column in columns]
     groups = _groups(rows)
     tasks = [
-        Task(f"counted-{k:05d}", (store, f"{COUNTED}/{k:05d}", parts, kinds, seed, bool(names)))
+        Task(f"counted-{k:05d}", (store, f"{COUNTED}/{k:05d}", parts, kinds, seed, split_by, bool(names)))
         for k, parts in enumerate(groups)
     ]
     stage.run(count_parts, tasks)
@@ -53,7 +54,7 @@ def fit_encoding(
         encoder = fit(plan, statistics, unit=unit, outputs=names or [""])
     except ValueError as error:
         raise InputError(f"{url}: {error}") from None
-    save_encoder(store, encoder, seed)
+    save_encoder(store, encoder, seed, split_by)
     return encoder
 
 
@@ -76,7 +77,13 @@ def _groups(rows: PreparedRows) -> list[list[int]]:
 
 
 def count_parts(
-    store: Store, output: str, parts: Sequence[int], kinds: Sequence[str], seed: int, by_targets: bool
+    store: Store,
+    output: str,
+    parts: Sequence[int],
+    kinds: Sequence[str],
+    seed: int,
+    split_by: str | None,
+    by_targets: bool,
 ) -> Record:
     """Task: count the training rows of some parts."""
     train = PreparedRows(store, "train")
@@ -89,7 +96,7 @@ def count_parts(
         inside = slice(*np.searchsorted(drawn, [first, first + numbers.size]))
         wanted[drawn[inside] - first] = True
         targets = task.encoding_targets(y) if by_targets else np.zeros((numbers.size, 0), dtype=np.int64)
-        counted.append(Statistics.of(table, kinds, fold_of(numbers, seed), targets, wanted))
+        counted.append(Statistics.of(table, kinds, train.encoding_folds(p, split_by, seed), targets, wanted))
         rows += numbers.size
     values, arrays = Statistics.total(counted).parts()
     written = store.write_group(output, arrays, {"statistics": values})

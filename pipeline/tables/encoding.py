@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ikmap.tables import Encoder, RawTable
-from ikmap.tables.statistics import fold_of, unpacked
+from ikmap.tables.statistics import unpacked
 from pipeline.storage.kept import PROCESS, Kept
 from pipeline.storage.store import Store
 
@@ -19,29 +19,31 @@ LEVELS = "levels"
 
 @dataclass(frozen=True, eq=False)
 class StoredEncoder:
-    """An encoder, and the seed by which training rows have folds."""
+    """An encoder, and by what training rows have folds: a seed, and the rule by which the run divides rows."""
 
     encoder: Encoder
     seed: int
+    split_by: str | None = None
 
-    def features(self, table: RawTable, training_rows: np.ndarray | None = None) -> np.ndarray:
+    def features(self, table: RawTable, folds: np.ndarray | None = None) -> np.ndarray:
         """Features of rows.
 
         Parameters
         ----------
-        training_rows : int64 array (n,), optional
-            Numbers in their file of the rows, where they are training rows: what their labels have told is left out.
+        folds : int64 array (n,), optional
+            Of training rows: what the labels of a row's fold have told is left out.
         """
-        return self.encoder.encode(table, None if training_rows is None else fold_of(training_rows, self.seed))
+        return self.encoder.encode(table, folds)
 
 
 _kept: Kept[str, tuple[Any, StoredEncoder]] = PROCESS.keeps(2)
 
 
-def save_encoder(store: Store, encoder: Encoder, seed: int) -> None:
+def save_encoder(store: Store, encoder: Encoder, seed: int, split_by: str | None = None) -> None:
     """Write the encoder of a run."""
     values, arrays = encoder.parts()
-    store.write_group(ENCODING, arrays, {"encoder": values, "seed": seed})
+    by = {} if split_by is None else {"split_by": split_by}
+    store.write_group(ENCODING, arrays, {"encoder": values, "seed": seed, **by})
 
 
 def load_encoder(store: Store) -> StoredEncoder:
@@ -51,7 +53,7 @@ def load_encoder(store: Store) -> StoredEncoder:
     if kept is not None and kept[0] == about:
         return kept[1]
     _, arrays = store.read_group(ENCODING)
-    found = StoredEncoder(Encoder.from_parts(about["encoder"], arrays), about["seed"])
+    found = StoredEncoder(Encoder.from_parts(about["encoder"], arrays), about["seed"], about.get("split_by"))
     _kept.put(store.path, (about, found))
     return found
 
