@@ -196,8 +196,13 @@ class Table(Encoding):
         return found
 
 
-def target_numbers(counts: LevelCounts, sums: np.ndarray, rows: int, smooth: float, unit: float) -> np.ndarray:
+def target_numbers(
+    counts: LevelCounts, sums: np.ndarray, rows: int, smooth: float, unit: float, enough: int | None = None
+) -> np.ndarray:
     """Mean target of each word, drawn towards that of all rows: float64 (words + 1, FOLDS + 1, K).
+
+    A fold has the means of the other folds' rows. Where a word has many rows, its means hardly differ; a tree that
+    tells them apart nevertheless learns which fold a row is of, and thereby something of its label.
 
     Parameters
     ----------
@@ -205,6 +210,9 @@ def target_numbers(counts: LevelCounts, sums: np.ndarray, rows: int, smooth: flo
         Of the targets of all rows, as whole multiples of `unit`.
     smooth : float
         So many rows with the mean of all count as rows of each word.
+    enough : int, optional
+        A word of at least so many rows has the mean of them all in every fold: of one label there is next to nothing
+        in it. None: no word has.
     """
     n = counts.rows.shape[0]
     found = np.empty((n + 1, FOLDS + 1, sums.size))
@@ -218,6 +226,9 @@ def target_numbers(counts: LevelCounts, sums: np.ndarray, rows: int, smooth: flo
         prior = of_all.astype(np.float64) / others
         found[:n, fold] = (of_sums + smooth * prior) / (of_rows + smooth)[:, None]
         found[n, fold] = prior
+    if enough is not None:
+        many = np.flatnonzero(all_rows >= enough)
+        found[many] = found[many, -1:]
     return found * unit
 
 

@@ -35,6 +35,8 @@ RARE, RARE_SHARE = 10, 1000
 MOSTLY = 0.5
 """Words of which more than this share of the training rows has one of its own are no categories."""
 SMOOTH = 20.0
+ENOUGH = 500
+"""A word of at least so many training rows is encoded by the targets of all of them, of fewer without a row's fold."""
 
 
 @dataclass(frozen=True)
@@ -142,6 +144,7 @@ def fit(
     unit: float = 1.0,
     outputs: Sequence[str] = ("",),
     out_of_fold: bool = True,
+    enough: int | None = ENOUGH,
 ) -> Encoder:
     """Make the encoder of a plan in which every encoding is chosen.
 
@@ -151,6 +154,10 @@ def fit(
         Of the whole numbers that stand for targets.
     outputs : sequence of str, length K
         What tells the targets apart, for names.
+    out_of_fold : bool
+        Training rows are encoded by the targets of other rows only; else as those that are scored are.
+    enough : int, optional
+        But for words of at least so many rows. None: all words, as where rows of a group tell of each other.
 
     Raises
     ------
@@ -158,7 +165,7 @@ def fit(
         No column is left.
     """
     encodings: list[Encoding | None] = [
-        None if column.encoding == DROP else _fitted(column, j, statistics, unit, tuple(outputs), out_of_fold)
+        None if column.encoding == DROP else _fitted(column, j, statistics, unit, tuple(outputs), out_of_fold, enough)
         for j, column in enumerate(columns)
     ]
     if not any(encoding and encoding.names for encoding in encodings):
@@ -170,10 +177,16 @@ def fit(
 
 
 def _fitted(
-    column: ColumnPlan, j: int, statistics: Statistics, unit: float, outputs: tuple[str, ...], out_of_fold: bool
+    column: ColumnPlan,
+    j: int,
+    statistics: Statistics,
+    unit: float,
+    outputs: tuple[str, ...],
+    out_of_fold: bool,
+    enough: int | None,
 ) -> Encoding:
     if column.kind == CATEGORY:
-        return _of_words(column, statistics.levels[j], statistics, unit, outputs, out_of_fold)
+        return _of_words(column, statistics.levels[j], statistics, unit, outputs, out_of_fold, enough)
     drawn = statistics.drawn[:, j]
     drawn = drawn[~np.isnan(drawn)]
     fill = float(np.sort(drawn)[drawn.size // 2]) if drawn.size else float(statistics.low[j])
@@ -200,6 +213,7 @@ def _of_words(
     unit: float,
     outputs: tuple[str, ...],
     out_of_fold: bool,
+    enough: int | None,
 ) -> Encoding:
     rows = counts.rows.sum(axis=1)
     if column.encoding == "target":
@@ -208,7 +222,7 @@ def _of_words(
                 f"column {column.name!r}: encoding = 'target', but nothing is learned from labels; expected one of "
                 f"{', '.join(word for word in CATEGORIES if word != 'target')}"
             )
-        numbers = target_numbers(counts, statistics.sums, statistics.rows, SMOOTH, unit)
+        numbers = target_numbers(counts, statistics.sums, statistics.rows, SMOOTH, unit, enough)
         return Table(counts.words, numbers if out_of_fold else numbers[:, -1:], "target", outputs)
     if column.encoding == "count":
         share = np.append(rows, 0).astype(np.float64) / statistics.rows

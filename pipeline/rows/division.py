@@ -13,7 +13,7 @@ from ikmap.seeds import generator
 from ikmap.tables.statistics import fold_of
 from ikmap.tasks import LearningTask
 from pipeline.errors import InputError
-from pipeline.rows.divided_by import GROUP, STRATIFIED, TIME, Division
+from pipeline.rows.divided_by import STRATIFIED, TIME, Division, keeps_groups
 from pipeline.rows.permutation import position_in_shuffle
 from pipeline.storage.arrays import read
 from pipeline.storage.store import Store
@@ -63,10 +63,9 @@ def encoding_folds(
     inside : int64 array (n,)
         Numbers of the rows within the part.
     """
-    division = None if split_by is None else Division.parse(split_by, seed)
-    if division is None or division.rule != GROUP:
+    if split_by is None or not keeps_groups(split_by):
         return fold_of(first + inside, seed)
-    return fold_of((keys_of(division, store, part, task)[inside] * 2.0**53).astype(np.int64), seed)
+    return fold_of((keys_of(Division.parse(split_by, seed), store, part, task)[inside] * 2.0**53).astype(np.int64), seed)
 
 
 @dataclass(frozen=True)

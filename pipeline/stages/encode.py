@@ -7,9 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from ikmap.tables import Asked, ColumnPlan, Encoder, Statistics, choose, fit
+from ikmap.tables.plan import ENOUGH
 from ikmap.tables.statistics import drawn_rows
 from ikmap.tasks import LearningTask
 from pipeline.errors import InputError
+from pipeline.rows.divided_by import keeps_groups
 from pipeline.rows.prepared import PreparedRows
 from pipeline.running.dispatch import Task
 from pipeline.running.stage import Record, Stage
@@ -51,7 +53,9 @@ def fit_encoding(
     statistics = Statistics.total(counted)
     try:
         plan = choose(columns, statistics, asked)
-        encoder = fit(plan, statistics, unit=unit, outputs=names or [""])
+        # Rows of a group tell of each other: no word has so many that the labels of its own group do not matter.
+        enough = None if keeps_groups(split_by) else ENOUGH
+        encoder = fit(plan, statistics, unit=unit, outputs=names or [""], enough=enough)
     except ValueError as error:
         raise InputError(f"{url}: {error}") from None
     save_encoder(store, encoder, seed, split_by)

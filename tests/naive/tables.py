@@ -7,9 +7,12 @@ from fractions import Fraction
 
 
 def mean_targets(
-    words: Sequence[str | None], targets: Sequence[int], folds: Sequence[int], smooth: float
+    words: Sequence[str | None], targets: Sequence[int], folds: Sequence[int], smooth: float, enough: int
 ) -> tuple[list[float], dict[str | None, float]]:
-    """The mean target of each training row's word in the other folds, drawn to that of all rows there; of each word."""
+    """The mean target of each training row's word in the other folds, drawn to that of all rows there; of each word.
+
+    A word of `enough` rows has the mean of all folds.
+    """
 
     def mean(pairs: list[tuple[str | None, int]], word: str | None) -> float:
         """Of a word, by rows of any words."""
@@ -19,7 +22,7 @@ def mean_targets(
 
     rows = list(zip(words, targets, strict=True))
     within = [
-        mean([row for row, other in zip(rows, folds, strict=True) if other != fold], word)
+        mean([row for row, f in zip(rows, folds, strict=True) if f != fold or words.count(word) >= enough], word)
         for word, fold in zip(words, folds, strict=True)
     ]
     return within, {word: mean(rows, word) for word in set(words)}

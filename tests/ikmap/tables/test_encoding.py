@@ -63,14 +63,17 @@ def test_bits_depend_on_no_chunk(categories: str, numbers: str) -> None:
         assert again.encode(table(part), folds[part]).tobytes() == expected[part].tobytes()
 
 
-def test_targets_of_words_as_computed_row_by_row() -> None:
+@pytest.mark.parametrize("enough", [25, 10_000])
+def test_targets_of_words_as_computed_row_by_row(enough: int) -> None:
     _, words, _ = cells()
     found = statistics([100])
-    encoder = fit(choose(PLAN, found, Asked(categories="target")), found)
+    encoder = fit(choose(PLAN, found, Asked(categories="target")), found, enough=enough)
     at, folds = encoder.names.index("w (target)"), fold_of(np.arange(N), 7)
-    within, after = mean_targets(words, (np.arange(N) % 2).tolist(), folds.tolist(), SMOOTH)
+    within, after = mean_targets(words, (np.arange(N) % 2).tolist(), folds.tolist(), SMOOTH, enough)
     np.testing.assert_allclose(encoder.encode(table(), folds)[:, at], within, rtol=1e-14)
     np.testing.assert_allclose(encoder.encode(table())[:, at], [after[word] for word in words], rtol=1e-14)
+    counts = sorted(words.count(word) for word in set(words))
+    assert enough > 1000 or counts[0] < enough <= counts[-1]
 
 
 def test_quantiles_are_middle_ranks() -> None:
