@@ -1,0 +1,125 @@
+"""The mean of the weights that online gradient descent has on its way, in place of the last ones.
+
+With steps of one size the weights do not come to rest: they go on moving around the best ones, and the last rows that
+were learned from decide where they stand at the end. Their mean over the pass does come to rest, so decisions are more
+often right, and mean the same after another pass over other rows of the same kind. Source: B. Polyak, A. Juditsky,
+"Acceleration of stochastic approximation by averaging", 1992.
+
+The mean is over the weights after every :data:`LEAST`-th row, or, where tables are large, after so many rows that adding
+them up takes about as long as learning. Which rows these are goes by the number of rows seen, so the result depends on no
+grouping of rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+
+from ikmap.cells import constant_added, in_wider_layout
+from ikmap.learners.linear_model import LinearModel
+from ikmap.learners.online.ogd import OGDProgress, OGDState
+from ikmap.learners.online.squared_ogd import SquaredOGDState
+from ikmap.learners.rows import Rows, n_rows
+
+LEAST = 256
+PREFIX = "mean."
+
+
+class AveragedOGDState:
+    """A state of OGD on cells, and the sum of the weights it has had.
+
+    Parameters
+    ----------
+    state : OGDState or SquaredOGDState
+        Learns, and predicts on the way with the weights as they are.
+    every : int
+        Rows between two of the weights that are added up.
+    total : ndarray, optional
+        Their sum so far, of the shape of the weights; of an :class:`OGDState` that counts steps, of these.
+    n_added : int
+    """
+
+    def __init__(
+        self, state: OGDState | SquaredOGDState, every: int, total: np.ndarray | None = None, n_added: int = 0
+    ) -> None:
+        self.state = state
+        self.every = every
+        self.total = np.zeros(self._weights().shape) if total is None else total
+        self.n_added = n_added
+
+    @classmethod
+    def start(cls, state: OGDState | SquaredOGDState, columns: int, t: int) -> Self:
+        """Before the first row of cells of t partitionings with so many columns."""
+        return cls(state, max(LEAST, columns // t))
+
+    def _weights(self) -> np.ndarray:
+        return self.state.table if isinstance(self.state, OGDState) else self.state.weights
+
+    @property
+    def n_seen(self) -> int:
+        """Rows seen."""
+        return self.state.n_seen
+
+    @property
+    def n_support(self) -> int:
+        """Rows that moved a weight."""
+        return self.state.n_support
+
+    @property
+    def n_updates(self) -> np.ndarray:
+        """How often each weight vector was moved."""
+        return self.state.n_updates
+
+    def partial_fit(self, rows: Rows, y: np.ndarray) -> Any:
+        """Predict and then learn from each row in turn, as the state does alone."""
+        n, start, support = n_rows(rows), 0, 0
+        predicted: list[np.ndarray] = []
+        while start < n or not predicted:
+            stop = min(n, start + self.every - self.state.n_seen % self.every)
+            whole = start == 0 and stop == n
+            some: Any = rows if whole else rows[start:stop]
+            progress: Any = self.state.partial_fit(some, y[start:stop])
+            predicted.append(progress.predicted)
+            support += getattr(progress, "n_support", 0)
+            if stop > start and self.state.n_seen % self.every == 0:
+                self.total += self._weights()
+                self.n_added += 1
+            start = stop
+        together = np.concatenate(predicted)
+        return OGDProgress(together, support) if isinstance(progress, OGDProgress) else type(progress)(together)
+
+    def decision_function(self, rows: Rows) -> np.ndarray:
+        """Decision values with the weights as they are now."""
+        return self.state.decision_function(rows)
+
+    def grow(self, old: np.ndarray, new: np.ndarray) -> None:
+        """Go on with more cells in some partitionings."""
+        self.state.grow(old, new)
+        if isinstance(self.state, OGDState) and self.state.constant:
+            old, new = constant_added(old), constant_added(new)
+        self.total = in_wider_layout(self.total, old, new)
+
+    def checkpoint(self) -> dict[str, np.ndarray]:
+        """Copy of the state as plain arrays, for :meth:`restore`."""
+        counts = np.array([self.every, self.n_added], dtype=np.int64)
+        own = {PREFIX + "total": self.total.copy(), PREFIX + "counts": counts}
+        return {**self.state.checkpoint(), **own}
+
+    def restore(self, arrays: Mapping[str, np.ndarray]) -> Self:
+        """State from a :meth:`checkpoint`; the arrays are copied."""
+        every, n_added = (int(v) for v in arrays[PREFIX + "counts"])
+        of_state = {name: array for name, array in arrays.items() if not name.startswith(PREFIX)}
+        return type(self)(self.state.restore(of_state), every, np.array(arrays[PREFIX + "total"]), n_added)
+
+    def model(self, classes: list[Any], params: dict[str, Any] | None = None, learner: str = "ogd") -> LinearModel:
+        """The model with the mean of the weights; of fewer rows than lie between two of these, with the last ones."""
+        if not self.n_added:
+            return self.state.model(classes, params, learner)
+        mean = self.total / self.n_added
+        if isinstance(self.state, SquaredOGDState):
+            return replace(self.state, weights=mean).model(classes, params, learner)
+        eta = self.state.eta if self.state.table.dtype != np.float64 else 1.0
+        return replace(self.state, table=mean * eta).model(classes, params, learner)
