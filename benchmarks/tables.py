@@ -21,12 +21,8 @@ ABOUT = (
     "runs from files with words, dates and missing cells to test figures, beside LightGBM and CatBoost with their "
     "defaults and categories, and linear models on one-hot columns: area, accuracy, log loss, RMSE and seconds"
 )
-OURS: dict[str, tuple[str, ...]] = {
-    "ours, psi and C chosen": ("--partitioner", "iforest", "--psi", "auto", "--C", "auto"),
-    "ours, 400 trees, as deep as chosen": (
-        "--partitioner", "iforest", "--psi", "1024", "--max-depth", "auto", "--C", "auto", "--t", "400",
-    ),
-}  # fmt: skip
+DEFAULT, GIVEN = "ours, default options", "ours, options given"
+OURS = (DEFAULT, GIVEN)
 FIGURES = {"roc_auc": "ROC AUC", "accuracy": "accuracy", "log_loss": "log loss", "rmse": "RMSE", "r2": "R2"}
 
 
@@ -62,29 +58,33 @@ def run(options: Options, folder: Path, *, unset: list[str], fresh: bool = False
 
 def sides_of(of: TableSet) -> list[str]:
     """Names of what is measured on a table."""
-    return [*OURS, *(peer for peer in PEERS if peer != PARTS or of.file.startswith("flights-3m"))]
+    given = [GIVEN] if of.options else []
+    return [DEFAULT, *given, *(peer for peer in PEERS if peer != PARTS or of.file.startswith("flights-3m"))]
+
+
+def command_of(of: TableSet, side: str, train: str, test: str, options: Options) -> list[str]:
+    """Words of the command of a run of ours, after ``python -m flows.batch``."""
+    learner = "ridge" if of.numbers else "logistic"
+    words = ["--input", train, "--test-input", test, "--label", of.label, "--partitioner", "iforest"]
+    words += ["--learner", learner, *(["--task", "regression"] if of.numbers else [])]
+    words += ["--category", ",".join(of.categories)] if of.categories else []
+    words += ["--split-by", f"time:{of.time}"] if of.time else []
+    if side == GIVEN:
+        return [*words, *of.options.split()]
+    return [*words, "--t", "20", "--cv-rows", "500"] if options.quick else words
 
 
 def ours(place: Path, of: TableSet, side: str, options: Options) -> dict[str, Any]:
     """Figures and seconds of a run: from the command to its end."""
-    run_dir = place / f"run-{list(OURS).index(side)}"
-    learner = "ridge" if of.numbers else "logistic"
-    command = [sys.executable, "-m", "flows.batch", "--input", str(place / TRAIN), "--test-input", str(place / TEST)]
-    command += ["--label", of.label, "--learner", learner, "--run-dir", str(run_dir), "--quiet", *OURS[side]]
+    run_dir = place / f"run-{OURS.index(side)}"
+    words = command_of(of, side, str(place / TRAIN), str(place / TEST), options)
+    command = [sys.executable, "-m", "flows.batch", *words, "--run-dir", str(run_dir), "--quiet"]
     command += ["--workers", str(options.threads)]
-    if of.numbers:
-        command += ["--task", "regression"]
-    if of.categories:
-        command += ["--category", ",".join(of.categories)]
-    if of.time:
-        command += ["--split-by", f"time:{of.time}"]
-    if options.quick:
-        command += ["--t", "20", "--cv-rows", "500"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
     if done.returncode:
         return {"failed": (done.stderr.strip().splitlines() or ["no word"])[-1]}
     metrics = json.loads((run_dir / "metrics.json").read_text(encoding="utf-8"))
-    about = metrics["learners"][learner]
+    (about,) = metrics["learners"].values()
     return {"seconds": metrics["run"]["seconds"], **{key: about[key] for key in FIGURES if about.get(key) is not None}}
 
 
@@ -117,7 +117,8 @@ def table(report: dict[str, Any]) -> str:
             cells = [said or ""] + [""] * len(FIGURES)
             if said is None:
                 cells = [_mean([one.get(key) for one in found]) for key in (*FIGURES, "seconds")]
-            who = f"**{side}**" if side in OURS else side
+            said_of = f": `{SETS[name].options}`" if side == GIVEN else ""
+            who = f"**{side}**{said_of}" if side in OURS else side
             lines.append(f"| {name} | {who} | " + " | ".join(cells) + " |")
     return "\n".join([*lines, "", f"Measured on: {environment.describe(report['machine'])}", ""])
 

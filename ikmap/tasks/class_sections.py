@@ -80,10 +80,20 @@ def _ranking(known: Mapping[str, Mapping[str, Any]]) -> list[Any]:
                 "probability that is said",
                 "share that comes true",
                 {**said, EVEN: [(0.0, 0.0), (1.0, 1.0)]},
-                "By bins of width 1/15. Above the straight line a learner says too little, below it too much.",
+                "By bins of width 1/15. Above the straight line a learner says too little, below it too much."
+                + "".join(_off_by(name, known[name]) for name in said),
             )
         )
     return parts
+
+
+def _off_by(name: str, about: Mapping[str, Any]) -> str:
+    """How large the calibration error is, and how large it would be by chance."""
+    error, chance = about.get("calibration_error"), about.get("calibration_chance")
+    if not isinstance(error, int | float):
+        return ""
+    perfect = f"; perfect probabilities would have {chance:.4f} on so many rows" if isinstance(chance, float) else ""
+    return f" {name}: calibration error {error:.4f}{perfect}."
 
 
 def _points(value: Any) -> list[tuple[float, float]]:

@@ -25,7 +25,6 @@ FACTS = {
     "log_loss": "log loss",
     "brier": "Brier score",
     "calibration_error": "calibration error",
-    "calibration_chance": "calibration error of perfect probabilities",
 }
 """What a table of learners shows beside that, in words."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import pairwise
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 
 from ikmap.cells import Cells
-from ikmap.learners.online.averaged_ogd import AveragedOGDState
+from ikmap.learners.online.averaged_ogd import DECAY, AveragedOGDState
 from ikmap.learners.online.ogd import OGDState
 from ikmap.learners.online.squared_ogd import SquaredOGDState
 
@@ -42,6 +43,8 @@ def test_the_mean_is_that_of_the_weights_however_rows_are_grouped(kind: int, con
         predicted.append(alone.partial_fit(cells[k : k + 1], y[k : k + 1]).predicted)
         if (k + 1) % EVERY == 0:
             had.append(alone.model([]).decision_function(cells))
+    weight = np.array([math.prod(range(k + 1, k + 1 + DECAY)) for k in range(len(had))], dtype=np.float64)
+    expected = np.average(had, axis=0, weights=weight)
     for cuts in ([0, 100], [0, 1, 15, 16, 17, 64, 99, 100], list(range(101))):
         averaged = AveragedOGDState(state(kind, constant), EVERY)
         found = []
@@ -53,9 +56,9 @@ def test_the_mean_is_that_of_the_weights_however_rows_are_grouped(kind: int, con
         np.testing.assert_array_equal(averaged.decision_function(cells), alone.decision_function(cells))
         mean = averaged.model([]).decision_function(cells)
         if kind:
-            np.testing.assert_allclose(mean, np.mean(had, axis=0), atol=1e-12)
+            np.testing.assert_allclose(mean, expected, atol=1e-12)
         else:  # whose intercept is the mean of all targets, at the end
-            assert np.ptp(mean - np.mean(had, axis=0)) < 1e-12
+            assert np.ptp(mean - expected) < 1e-12
 
 
 def test_before_the_first_that_is_added_up_it_is_the_last() -> None:
@@ -81,8 +84,8 @@ def test_decisions_are_steadier_than_those_of_the_last_weights() -> None:
     last, mean = [], []
     tested, _ = rows(500, 2, seed=99)
     for seed in range(8):
-        cells, y = rows(4000, 2, seed)
-        averaged = AveragedOGDState.start(state(2), T * PSI, T)
+        cells, y = rows(20_000, 2, seed)
+        averaged = AveragedOGDState(state(2), EVERY)
         averaged.partial_fit(cells, y)
         last.append(averaged.decision_function(tested)[:, 0])
         mean.append(averaged.model([0, 1]).decision_function(tested)[:, 0])
