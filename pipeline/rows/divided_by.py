@@ -66,3 +66,8 @@ class Division:
 def keeps_groups(word: str | None) -> bool:
     """Whether a word of ``--split-by``, or none, keeps rows of a group together."""
     return word is not None and Division.parse(word).rule == GROUP
+
+
+def goes_by_time(word: str | None) -> bool:
+    """Whether a word of ``--split-by``, or none, has test rows come last."""
+    return word is not None and Division.parse(word).rule == TIME

@@ -11,7 +11,7 @@ from ikmap.tables.plan import ENOUGH
 from ikmap.tables.statistics import drawn_rows
 from ikmap.tasks import LearningTask
 from pipeline.errors import InputError
-from pipeline.rows.divided_by import keeps_groups
+from pipeline.rows.divided_by import goes_by_time, keeps_groups
 from pipeline.rows.prepared import PreparedRows
 from pipeline.running.dispatch import Task
 from pipeline.running.stage import Record, Stage
@@ -52,7 +52,8 @@ def fit_encoding(
     counted = [Statistics.from_parts(*_read(store, f"{COUNTED}/{k:05d}")) for k in range(len(groups))]
     statistics = Statistics.total(counted)
     try:
-        plan = choose(columns, statistics, asked)
+        # Rows that come later have days and months of their own: what these were like tells nothing of the next ones.
+        plan = choose(columns, statistics, asked, only_times="recurring" if goes_by_time(split_by) else "parts")
         # Rows of a group tell of each other: no word has so many that the labels of its own group do not matter.
         enough = None if keeps_groups(split_by) else ENOUGH
         encoder = fit(plan, statistics, unit=unit, outputs=names or [""], enough=enough)

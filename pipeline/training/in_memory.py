@@ -17,6 +17,7 @@ from ikmap.seeds import generator
 from ikmap.tasks import LearningTask
 from pipeline.params import Params
 from pipeline.rows.block_sizes import learning_blocks, packed_row_bytes
+from pipeline.rows.prepared import row_bytes
 from pipeline.rows.row_weights import weigher
 from pipeline.training.train_batch import svm_params
 from pipeline.training.train_online import PASS_STREAM
@@ -51,16 +52,16 @@ def stream_model(params: Params, learner: str, value: Any, task: LearningTask, b
     one = LEARNERS[learner]
     assert isinstance(one, StreamLearner)
     rows: Any = block.rows
-    row_bytes = 8 * rows.shape[1]
     if isinstance(rows, Cells):
-        row_bytes = packed_row_bytes(rows.offsets)
+        of_row = packed_row_bytes(rows.offsets)
         of = count_rows(rows), rows.n_partitions, task, rows.__getitem__, params.seed, rows.offsets
         sample = Sample(*of, reaches_all=params.map.reaches_all)
     else:
+        of_row = row_bytes(rows.shape[1])
         sample = Sample(count_rows(rows), rows.shape[1], task, rows.__getitem__, params.seed)
     state = one.start(params.of(learner), value, sample)
     shuffled = params.order == "shuffled"
-    for k, ranges in enumerate(learning_blocks(block.y.size, row_bytes, params.seed, shuffled=shuffled)):
+    for k, ranges in enumerate(learning_blocks(block.y.size, of_row, params.seed, shuffled=shuffled)):
         order = np.concatenate([np.arange(start, stop) for start, stop in ranges])
         if shuffled:
             order = generator(params.seed, PASS_STREAM, k).permutation(order)

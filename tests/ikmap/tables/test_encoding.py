@@ -139,6 +139,33 @@ def test_parts_of_times(seconds: float, expected: tuple[Any, ...]) -> None:
     assert tuple(float(values[0]) for values in found.values()) == expected
 
 
+@pytest.mark.parametrize(
+    ("low", "days", "step", "expected"),
+    [
+        (9e8, 3, 3600.0, []),  # three times round the clock are too few
+        (9e8, 20, 3600.0, [".minute"]),
+        (9e8, 150, 3600.0, [".weekday", ".minute"]),
+        (9e8, 400, 86_400.0, [".day", ".weekday"]),
+        (9e8, 3000, 86_400.0, [".month", ".day", ".weekday"]),
+        (0.0, 0.9, 60.0, [".minute"]),  # times of the day, without a date
+    ],
+)
+def test_parts_of_times_that_come_round(low: float, days: float, step: float, expected: list[str]) -> None:
+    t = np.arange(low, low + days * 86_400, step)
+    raw, none = RawTable(np.column_stack([t, t]), (None, None)), np.zeros((t.size, 0), dtype=np.int64)
+    folds, drawn = np.zeros(t.size, dtype=np.int64), np.ones(t.size, dtype=np.bool_)
+    found = Statistics.of(raw, [TIME, TIME], folds, none, drawn)
+    plan = choose([ColumnPlan("t", TIME), ColumnPlan("u", TIME, "parts")], found, Asked(), only_times="recurring")
+    assert plan[0].encoding == ("recurring" if expected else "drop")
+    encoder = fit(plan, found)
+    assert [name for name in encoder.names if name.startswith("t")] == [f"t{part}" for part in expected]
+    assert set(expected) <= {name.removeprefix("u") for name in encoder.names}
+    both = encoder.encode(raw)
+    for k, part in enumerate(expected):
+        np.testing.assert_array_equal(both[:, k], both[:, encoder.names.index(f"u{part}")])
+    assert choose([ColumnPlan("t", TIME)], found, Asked())[0].encoding == "parts"
+
+
 def test_folds_and_drawn_rows_go_by_number() -> None:
     folds = fold_of(np.arange(10_000), 3)
     assert np.bincount(folds, minlength=5).min() > 1900
