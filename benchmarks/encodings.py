@@ -82,7 +82,10 @@ def run(options: Options, folder: Path, *, unset: list[str], fresh: bool = False
                 continue
             began = time.perf_counter()
             measured[trial.key] = score(SETS[name], trial, frame, y, 1 if options.quick else USED)
-            print(f"{name}: {trial.key}: {np.mean(measured[trial.key]):.4f}, {time.perf_counter() - began:.2f} s", flush=True)
+            print(
+                f"{name}: {trial.key}: {np.mean(measured[trial.key]):.4f}, {time.perf_counter() - began:.2f} s",
+                flush=True,
+            )
             path.with_suffix(".partial").write_text(json.dumps(report, indent=1), encoding="utf-8")
             path.with_suffix(".partial").replace(path)
     path.with_suffix(".md").write_text(table(report), encoding="utf-8")

@@ -83,7 +83,9 @@ def figures(y: np.ndarray, predicted: np.ndarray, classes: np.ndarray | None) ->
     }
 
 
-def _numbers(columns: dict[str, np.ndarray], known: dict[str, dict[Any, int]], parts: bool) -> tuple[np.ndarray, list[int]]:
+def _numbers(
+    columns: dict[str, np.ndarray], known: dict[str, dict[Any, int]], parts: bool
+) -> tuple[np.ndarray, list[int]]:
     """Columns as numbers, words as codes of those that `known` has (missing and others: NaN), and which are codes.
 
     Dates are days, or their parts.

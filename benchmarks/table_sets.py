@@ -66,9 +66,7 @@ SETS = {
     for one in (
         TableSet("adult", "adult.csv.gz", "income", seeds=5, options="--psi 1024 --max-depth 5 --t 1000 --C 8"),
         TableSet("california", "california.csv.gz", "MedHouseVal", numbers=True, seeds=3, options="--t 1000"),
-        TableSet(
-            "kddcup99", "kddcup99.tsv.gz", "target", categories=("Atr-1", "Atr-2", "Atr-3"), rows=100_000
-        ),
+        TableSet("kddcup99", "kddcup99.tsv.gz", "target", categories=("Atr-1", "Atr-2", "Atr-3"), rows=100_000),
         TableSet("flights", **FLIGHTS, above=15, rows=SAMPLE, options=LATE),
         TableSet("flights-later", **FLIGHTS, above=15, rows=SAMPLE, time="date", options=LATE),
         TableSet("delay", **FLIGHTS, numbers=True, rows=SAMPLE, options=DELAY),

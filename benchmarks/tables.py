@@ -46,7 +46,9 @@ def run(options: Options, folder: Path, *, unset: list[str], fresh: bool = False
             with tempfile.TemporaryDirectory(prefix="ikmap-benchmarks-") as place:
                 write_sides(of, options, seed, Path(place))
                 for side in missing:
-                    found = ours(Path(place), of, side, options) if side in OURS else peer(Path(place), of, side, options)
+                    found = (
+                        ours(Path(place), of, side, options) if side in OURS else peer(Path(place), of, side, options)
+                    )
                     failed += "failed" in found
                     measured[side] = found
                     print(f"{name}, seed {seed}: {side}: {_shown(found)}", flush=True)

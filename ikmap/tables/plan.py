@@ -112,9 +112,7 @@ def choose(
     return [_chosen(column, j, statistics, asked, usual) for j, column in enumerate(columns)]
 
 
-def _chosen(
-    column: ColumnPlan, j: int, statistics: Statistics, asked: Asked, usual: Mapping[str, str]
-) -> ColumnPlan:
+def _chosen(column: ColumnPlan, j: int, statistics: Statistics, asked: Asked, usual: Mapping[str, str]) -> ColumnPlan:
     if column.encoding != "auto":
         return column
     there = statistics.rows - int(statistics.missing[j])

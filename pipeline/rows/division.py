@@ -65,7 +65,9 @@ def encoding_folds(
     """
     if split_by is None or not keeps_groups(split_by):
         return fold_of(first + inside, seed)
-    return fold_of((keys_of(Division.parse(split_by, seed), store, part, task)[inside] * 2.0**53).astype(np.int64), seed)
+    return fold_of(
+        (keys_of(Division.parse(split_by, seed), store, part, task)[inside] * 2.0**53).astype(np.int64), seed
+    )
 
 
 @dataclass(frozen=True)
