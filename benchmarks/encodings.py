@@ -101,9 +101,10 @@ def frame_of(of: TableSet, options: Options) -> tuple[Any, np.ndarray]:
 
 def encoder_of(of: TableSet, trial: Trial) -> TableEncoder:
     """The encoder of a trial."""
-    given = {"number": "numbers", CATEGORY: "categories", "time": "times"}
+    words = {"number": "numbers", CATEGORY: "categories", "time": "times"}
+    given: dict[str, Any] = {words[trial.what]: trial.encoding} if trial.what else {}
     columns = {name: {"kind": CATEGORY} for name in of.categories}
-    return TableEncoder(**({given[trial.what]: trial.encoding} if trial.what else {}), columns=columns)
+    return TableEncoder(**given, columns=columns)
 
 
 def score(of: TableSet, trial: Trial, frame: Any, y: np.ndarray, used: int) -> list[float]:

@@ -154,10 +154,9 @@ def _catboost(about: dict[str, Any], parts: bool) -> Any:  # noqa: ARG001
 
 
 def _linear(about: dict[str, Any], parts: bool) -> Any:  # noqa: ARG001
+    import scipy.sparse as sp
     from sklearn.linear_model import LogisticRegression, Ridge
     from sklearn.preprocessing import OneHotEncoder, StandardScaler
-
-    import scipy.sparse as sp
 
     def work(columns: Any, y: np.ndarray, columns_test: Any, classes: Any) -> np.ndarray:
         of_words = [name for name, values in columns.items() if values.dtype == object]

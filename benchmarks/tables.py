@@ -1,4 +1,4 @@
-"""Tables as they come: runs of ours beside boosted trees and linear models, all on the same rows, one after the other."""
+"""Tables as they come: runs of ours beside boosted trees and linear models, all on the same rows, in turns."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks import environment
-from benchmarks.harness import ROOT, Options, as_json
+from benchmarks.harness import ROOT, Options
 from benchmarks.table_peers import PARTS, PEERS
 from benchmarks.table_sets import SETS, TEST, TRAIN, USUAL, TableSet, write_sides
 

@@ -50,8 +50,8 @@ class TableOptions(Options):
         "auto",
         Choice(("auto", *CATEGORIES)),
         group=DATA,
-        help="how words become features; auto: target (the mean label of the rows with that word, where "
-        "they are few without the fold of the row); onehot up to 32 words where there are more than two classes or no labels",
+        help="how words become features; auto: target (the mean label of the rows with that word, where they are few "
+        "without the fold of the row); onehot up to 32 words where there are more than two classes or no labels",
     )
     encode_times: str = option(
         "auto",

@@ -52,7 +52,7 @@ def encoding_folds(
 ) -> np.ndarray:
     """Fold of training rows of a part, int64: an encoding by targets goes by the labels of the other folds.
 
-    Where rows are divided by groups, all rows of a group are in one: else the labels of a row's group would tell its own.
+    Where rows are divided by groups, all rows of a group are in one, or labels of a row's group would tell its own.
 
     Parameters
     ----------

@@ -6,12 +6,13 @@ often right, and mean the same after another pass over other rows of the same ki
 "Acceleration of stochastic approximation by averaging", 1992.
 
 Late weights count more than early ones, as the k-th does by about k^:data:`DECAY`: what was learned last has been there
-for a short time only, and files are often in an order, such as that of time, whose traces remain in that in which a run
-reads them. Source: O. Shamir, T. Zhang, "Stochastic gradient descent for non-smooth optimization", ICML 2013, section 4.
+for a short time only, and files are often in an order, such as that of time, of which the order in which a run reads
+them keeps traces. Source: O. Shamir, T. Zhang, "Stochastic gradient descent for non-smooth optimization", ICML 2013,
+section 4.
 
-The mean is over the weights after every :data:`LEAST`-th row, or, where tables are large, after so many rows that adding
-them up takes about as long as learning. Which rows these are goes by the number of rows seen, so the result depends on no
-grouping of rows.
+The mean is over the weights after every :data:`LEAST`-th row, or, where tables are large, after so many rows that
+adding them up takes about as long as learning. Which rows these are goes by the number of rows seen, so the result
+depends on no grouping of rows.
 """
 
 from __future__ import annotations
