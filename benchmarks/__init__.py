@@ -18,6 +18,8 @@ NAMES = (
     "drift",
     "predictor",
     "libsvm_text",
+    "ingest",
+    "onehot",
     "pipeline",
     "selection",
     "novelty",

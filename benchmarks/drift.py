@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,16 +20,21 @@ from ikmap.cells import Cells
 from ikmap.drift import ADWIN
 from ikmap.learners.online.ogd import OGDState
 from ikmap.methods import MAPS, Sample
+from ikmap.partitioners.redrawn import carry_matrix, seed_of_redraw
+from pipeline.streams.redraw import LEAST_ROWS
 
 TITLE = "Drift"
 ABOUT = (
-    "accuracy of learners on two streams, every row predicted before it is learned from; seconds of predicting and "
-    "learning, of one run. Ours are on t = 100 partitionings by isolation trees with 128 leaves, drawn from the first "
-    "2,000 rows, which all learn from and none is judged by: `ogd` never forgets; forgetting shrinks its weights by "
-    "(1 - eta lambda) at each row; a window learns anew from the last 1,000 rows every 100 rows; at an alarm of ADWIN, "
-    "`ogd` starts again with the rows in its window. river's learners have their defaults, its logistic regression on "
-    "columns standardised as they come. electricity is in time order; the generated stream changes its concept every "
-    "10,000 rows. Alarms come late by the rows from a change to the first alarm after it"
+    "accuracy of learners on three streams, every row predicted before it is learned from; seconds of predicting and "
+    "learning, of one run, and of finding cells where trees are drawn anew. Ours are on t = 100 partitionings by "
+    "isolation trees with 128 leaves, drawn from the first 2,000 rows, which all learn from and none is judged by: "
+    "`ogd` never forgets; forgetting shrinks its weights by (1 - eta lambda) at each row; a window learns anew from "
+    "the last 1,000 rows every 100 rows; at an alarm of ADWIN, `ogd` starts again with the rows in its window, or "
+    "half of the trees are drawn anew from the next 1,000 rows, as `--on-drift redraw` does it: what was learned is "
+    "carried over to them, or they start with weights of 0. river's learners have their defaults, its logistic "
+    "regression on columns standardised as they come. electricity is in time order; the generated stream changes its "
+    "concept every 10,000 rows; the moving one keeps its concept, and its rows move elsewhere every 10,000 rows. "
+    "Alarms come late by the rows from a change to the first alarm after it"
 )
 INITIAL, WINDOW, EVERY, BLOCK = 2000, 1000, 100, 10
 PSI, T = 128, 100
@@ -69,7 +75,21 @@ def generated(options: Options) -> Stream:
     return Stream("generated", X, y.astype(np.int32), tuple(each * k for k in range(1, CONCEPTS)))
 
 
-STREAMS: dict[str, Callable[[Options], Stream]] = {"electricity": electricity, "generated": generated}
+def moving(options: Options) -> Stream:
+    """Five columns; a fine pattern of two of them is the class, and rows move to other parts of it; 5 % are wrong."""
+    rng = np.random.default_rng(3)
+    each = CONCEPT_ROWS // (10 if options.quick else 1)
+    n = each * CONCEPTS
+    X = 10.0 * rng.random((CONCEPTS, 5))[np.arange(n) // each] + rng.normal(size=(n, 5))
+    y = (np.sin(3.0 * X[:, 0]) + np.sin(3.0 * X[:, 1]) > 0) ^ (rng.random(n) < 0.05)
+    return Stream("moving", X, y.astype(np.int32), tuple(each * k for k in range(1, CONCEPTS)))
+
+
+STREAMS: dict[str, Callable[[Options], Stream]] = {
+    "electricity": electricity,
+    "generated": generated,
+    "moving": moving,
+}
 
 
 # --- ours: what a side predicts of each row after the initial ones, and where it raised an alarm
@@ -78,12 +98,19 @@ type Found = tuple[np.ndarray, list[int]]
 """Whether each row was right; rows with alarms."""
 
 
+IFOREST = MAPS["iforest"]
+TREES = IFOREST.Options(t=T, psi=PSI)
+
+
+def trees_of(rows: np.ndarray) -> Any:
+    """Trees of some rows."""
+    return IFOREST.fit(TREES, PSI, Sample(rows.shape[0], rows.shape[1], None, rows.__getitem__, 0), 1)
+
+
 def cells_of(stream: Stream, initial: int) -> Cells:
     """By trees of the initial rows."""
-    of_map, X = MAPS["iforest"], stream.X
-    options = of_map.Options(t=T, psi=PSI)
-    sample = Sample(initial, X.shape[1], None, X[:initial].__getitem__, 0)
-    return of_map.fit(options, PSI, sample, 1).cells(X, 1).packed()
+    found: Cells = trees_of(stream.X[:initial]).cells(stream.X, 1).packed()
+    return found
 
 
 def started(cells: Cells) -> OGDState:
@@ -144,6 +171,39 @@ def starts_again(cells: Cells, y: np.ndarray, initial: int) -> Found:
             state, since = started(cells), max(0, stop - detector.width)
             state.partial_fit(cells[since:stop], y[since:stop])
     return np.concatenate(right), alarms
+
+
+def draws_anew(stream: Stream, initial: int, *, carried: bool) -> Found:
+    """After an alarm, half of the trees, from the rows that follow; what was learned is carried over, or is not."""
+    X, y, trees = stream.X, stream.y, trees_of(stream.X[:initial])
+    state, detector = started(trees.cells(X[:1], 1)), ADWIN()
+    state.partial_fit(trees.cells(X[:initial], 1).packed(), y[:initial])
+    right, alarms, since, number = [], [], None, 0
+    for start in range(initial, y.size, BLOCK):
+        stop = min(start + BLOCK, y.size)
+        found = state.partial_fit(trees.cells(X[start:stop], 1).packed(), y[start:stop]).predicted == y[start:stop]
+        right.append(found)
+        alarmed = detector.update(1.0 - found).size > 0
+        if alarmed:
+            alarms.append(stop)
+        if since is None:
+            since = stop if alarmed else None
+        elif stop - since >= LEAST_ROWS:
+            recent, since, number = X[since:stop], None, number + 1
+            sample = Sample(recent.shape[0], recent.shape[1], None, recent.__getitem__, seed_of_redraw(0, number))
+            new, drawn = IFOREST.redrawn(TREES, PSI, trees, sample, number, 1)
+            matrix = carry_matrix(trees.cells(recent, 1), new.cells(recent, 1), drawn)
+            if not carried:
+                matrix.data[np.repeat(np.repeat(drawn, np.diff(new.offsets)), np.diff(matrix.indptr))] = 0.0
+            state.carry(matrix, new.offsets)
+            trees = new
+    return np.concatenate(right), alarms
+
+
+def of_trees() -> Iterator[tuple[str, Callable[[Stream, int], Found]]]:
+    """Whose cells become others."""
+    yield "ogd, half of the trees drawn anew after an alarm", partial(draws_anew, carried=True)
+    yield "the same, new trees start with weights of 0", partial(draws_anew, carried=False)
 
 
 def ours() -> Iterator[tuple[str, Callable[[Cells, np.ndarray, int], Found]]]:
@@ -245,6 +305,11 @@ def _measured(stream: Stream, initial: int, known: dict[str, Any]) -> Iterator[t
             began = time.perf_counter()
             right, alarms = work(cells, stream.y, initial)
             yield side, _told(right, time.perf_counter() - began, alarms)
+    for side, draws in of_trees():
+        if side not in known:
+            began = time.perf_counter()
+            right, alarms = draws(stream, initial)
+            yield side, _told(right, time.perf_counter() - began, alarms)
     for side, make in of_river():
         if side not in known:
             yield side, _told(*by_river(make, stream, initial), [])
@@ -281,7 +346,7 @@ def table(report: dict[str, Any]) -> str:
     lines += ["| stream | learner | accuracy | seconds | alarms |", "|---|---|---|---|---|"]
     for name, about in report["streams"].items():
         for side, found in about["sides"].items():
-            alarms = str(len(found["alarms"])) if "alarm" in side else ""
+            alarms = str(len(found["alarms"])) if "alarm" in side or "trees" in side else ""
             lines.append(f"| {name} | {side} | {found['accuracy']:.4f} | {found['seconds']:.2f} | {alarms} |")
     lines.append("")
     for name, about in report["streams"].items():

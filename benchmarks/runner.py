@@ -91,5 +91,5 @@ def write_docs(folder: Path, docs: Path) -> None:
             text = insert(text, name, path.read_text(encoding="utf-8"))
     docs.write_text(text, encoding="utf-8")
     for name in ("frontier", "tabular", "drift"):
-        for picture in folder.glob(f"{name}.*g"):  # svg and png
+        if (picture := folder / f"{name}.svg").exists():
             shutil.copyfile(picture, docs.parent / picture.name)

@@ -3,6 +3,8 @@
     python examples/tables.py                       # a small made-up table
     python examples/tables.py --run runs/clicks --input new.parquet      # a run predicts the rows of a file
 
+For the second, make a run: python -m flows.batch --input clicks.parquet --calibration platt --run-dir runs/clicks
+
 The same works with a DataFrame of pandas or polars in place of the Arrow table.
 """
 
@@ -18,10 +20,10 @@ import pyarrow.parquet as pq
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
-from ikmap import CellLogisticRegression, IsolationKernelMap, TableEncoder
-from pipeline import load_run
+from ikmap import CellLogisticRegression, IsolationKernelMap, TableEncoder, load
 
 ROWS = 2000
+SHOWN = 10
 
 
 def flights(n: int) -> tuple[pa.Table, np.ndarray]:
@@ -52,6 +54,22 @@ def train(n: int) -> GridSearchCV:
     return GridSearchCV(model, grid, cv=3, scoring="roc_auc").fit(rows, late)
 
 
+def predict(run: str, file: str) -> None:
+    """Predict rows with a run: columns in any order, others beside them, which are left alone."""
+    model = load(run)
+    print(f"features: {', '.join(model.get_feature_names_out()[:10])}")
+    table = pq.read_table(file)
+    predicted = model.predict(table)
+    try:
+        # By --calibration platt or isotonic; --learner logistic has probabilities anyway.
+        probable = model.predict_proba(table)
+    except AttributeError:
+        probable = None
+    for k, label in enumerate(predicted[:SHOWN]):
+        sure = "" if probable is None else f", with a probability of {probable[k].max():.2f}"
+        print(f"row {k}: {label}{sure}")
+
+
 def main(argv: Sequence[str] | None = None) -> None:
     """Do what the command line says."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -60,9 +78,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--rows", type=int, default=ROWS, help="rows of the made-up table")
     given = parser.parse_args(argv)
     if given.run:
-        model = load_run(given.run)
-        print(f"features: {', '.join(model.get_feature_names_out()[:10])}")
-        print(model.predict(pq.read_table(given.input))[:10])
+        predict(given.run, given.input)
         return
     table, _ = flights(given.rows)
     for line in TableEncoder().fit(table).plan_:

@@ -33,11 +33,16 @@ LAYOUTS = {
         "narrow": "Tuple((u1[:, ::1], u8[::1], f8, f8))",
         "wide": "Tuple((u2[:, ::1], u8[::1], f8, f8))",
     },
+    "gapped": {
+        "narrow": "Tuple((u1[:, ::1], u8[::1], f8, i8))",
+        "wide": "Tuple((u2[:, ::1], u8[::1], f8, i8))",
+    },
     "mapped": {"": "Tuple((u4[:, ::1], u8[::1], f8))"},
     "dense": {"": "UniTuple(f8[:, ::1], 1)"},
     "csr": {"": "Tuple((f8[::1], i4[::1], i8[::1]))"},
 }
-"""How loops are given rows: cells packed into one byte or two, cells as they are stored, rows of data."""
+"""How loops are given rows: cells packed into one byte or two, all or with some that are missing; cells as they are
+stored; rows of data."""
 
 GROUPS: dict[str, tuple[type, str]] = {}
 """Classes of named tuples that loops are given, by name, and the types of their fields."""

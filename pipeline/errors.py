@@ -25,6 +25,10 @@ class DoesNotFit(InputError):
     """What was asked for needs more memory than a worker has."""
 
 
+class NoRows(InputError):
+    """A file that can be read, but has no row: one of several may."""
+
+
 class NegativeValues(InputError):
     """A learner was given values that its kernel is not defined for."""
 

@@ -262,7 +262,7 @@ class BatchOptions(TableOptions, CommonOptions):
     @property
     def map(self) -> str:
         """Name of the partitioner."""
-        return map_for(self.learner) if self.partitioner == "auto" else self.partitioner
+        return map_for(self.learner, self.task) if self.partitioner == "auto" else self.partitioner
 
     def _resolve(self) -> None:
         """Set ``methods``, the options of each chosen method by its name; refuse an option that changes nothing."""

@@ -11,7 +11,7 @@ from flows.options.common import CLUSTER, DATA, OUTPUT, RUN, STREAM
 from ikmap.methods import LEARNERS, OptionError, option
 from ikmap.methods.kinds import Choice, Integer, Real, Several, Text
 from ikmap.methods.options import BASELINES, FEATURES, LEARNING
-from ikmap.methods.sharing import chosen, refuse_growth
+from ikmap.methods.sharing import chosen, refuse_growth, refuse_redraw
 from ikmap.tasks import TASKS
 from pipeline.errors import InputError
 
@@ -109,12 +109,25 @@ class OnlineOptions(BatchOptions):
         help="of adwin about the chance of a false alarm (default: 0.002); of page-hinkley how far losses may lie "
         "above their mean (default: 0.005)",
     )
+    on_drift: str = option(
+        "mark",
+        Choice(("mark", "redraw")),
+        group=STREAM,
+        help="what an alarm of --drift does beside being told; redraw: half of the learner's partitionings are drawn "
+        "anew from the rows that follow, and what was learned is carried over",
+    )
+    redraw_rows: int | None = option(
+        None,
+        Integer(1),
+        group=STREAM,
+        help="rows after an alarm from which partitionings are drawn anew (default: 1000, or psi if that is more)",
+    )
     GROUPS: ClassVar[tuple[str, ...]] = (DATA, STREAM, FEATURES, LEARNING, BASELINES, RUN, CLUSTER, OUTPUT)
 
     def check_together(self) -> None:
         """Refuse options that exclude each other."""
         super().check_together()
-        for name in ("calibration", "threshold_for", "split_by", "importance"):
+        for name in ("calibration", "threshold_for", "split_by", "importance", "weight"):
             if name not in self.at_default:
                 words = shlex.join(self.specs()[name].words(getattr(self, name)))
                 raise InputError(
@@ -126,12 +139,20 @@ class OnlineOptions(BatchOptions):
         self._check_alerts()
         if self.drift_delta is not None and self.drift == "none":
             raise InputError(f"--drift-delta {self.drift_delta:g}: found no --drift, expected adwin or page-hinkley")
+        if self.on_drift == "redraw" and self.drift == "none":
+            raise InputError("--on-drift redraw: found no --drift, expected adwin or page-hinkley: type --drift adwin")
+        if self.redraw_rows is not None and self.on_drift != "redraw":
+            raise InputError(
+                f"--redraw-rows {self.redraw_rows}: found --on-drift {self.on_drift}, expected --on-drift redraw"
+            )
         if self.label_limit is not None and self.labels_input is None:
             raise InputError(f"--label-limit {self.label_limit}: found no --labels-input, expected a file of labels")
         if self.labels_input is not None and self.label is not None:
             raise InputError("--label and --labels-input: found both, expected one of them")
         try:
             refuse_growth(chosen(self.map, self.learner), self.methods)
+            if self.on_drift == "redraw":
+                refuse_redraw(chosen(self.map, self.learner), self.methods)
         except OptionError as error:
             raise InputError(str(error)) from None
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from flows.options.command_line import Options
 from ikmap.methods import option
 from ikmap.methods.kinds import Choice, Names, Text
 from ikmap.tables.words import CATEGORIES, NUMBERS, TIMES
+from pipeline.datasets.spec import DELIMITER, ENCODING, is_delimiter, is_encoding
+from pipeline.errors import InputError
 
 DATA = "Data"
 
@@ -22,6 +25,33 @@ class TableOptions(Options):
         Text("COLUMN"),
         group=DATA,
         help="column of a table that tells rows apart: no feature, and written beside predictions",
+    )
+    weight: str | None = option(
+        None,
+        Text("COLUMN"),
+        group=DATA,
+        help="column of a table that says how much each row counts, as often as it stood there: numbers >= 0, and no "
+        "feature",
+    )
+    delimiter: str | None = option(
+        None,
+        Text("CHARACTER"),
+        group=DATA,
+        help="what divides the columns of CSV, or the words tab and space (default: what the first line has most of: "
+        "comma, tab, semicolon or |)",
+    )
+    header: tuple[str, ...] | None = option(
+        None,
+        Names(),
+        group=DATA,
+        help="whether the first line of CSV has the names of the columns: yes or no; or these names, where it has not "
+        "(default: it has, if it has words where the next line has numbers, or only words)",
+    )
+    encoding: str | None = option(
+        None,
+        Text("NAME"),
+        group=DATA,
+        help="encoding of CSV, such as latin-1 (default: UTF-8; where that cannot be, Windows-1252)",
     )
     missing: tuple[str, ...] | None = option(
         None,
@@ -61,3 +91,33 @@ class TableOptions(Options):
         "and cosine), both, or recurring (the parts that come round six times among the training rows); auto: parts, "
         "with --split-by time:COLUMN recurring",
     )
+
+    def check_together(self) -> None:
+        """Refuse what no CSV can be read by."""
+        super().check_together()
+        csv_asked(self)
+
+
+_CHARACTERS = {"tab": "\t", "\\t": "\t", "space": " ", "comma": ",", "semicolon": ";", "pipe": "|"}
+_HEADERS: dict[tuple[str, ...], bool] = {("yes",): True, ("no",): False}
+
+
+def csv_asked(options: TableOptions) -> dict[str, Any]:
+    """What the options say of CSV files.
+
+    Raises
+    ------
+    InputError
+    """
+    found: dict[str, Any] = {}
+    if options.delimiter is not None:
+        found["delimiter"] = _CHARACTERS.get(options.delimiter.lower(), options.delimiter)
+        if not is_delimiter(found["delimiter"]):
+            raise InputError(f"--delimiter {options.delimiter}: expected {DELIMITER}, or tab or space")
+    if options.header is not None:
+        found["header"] = _HEADERS.get(options.header, options.header)
+    if options.encoding is not None:
+        if not is_encoding(options.encoding):
+            raise InputError(f"--encoding {options.encoding}: expected {ENCODING}")
+        found["encoding"] = options.encoding
+    return found

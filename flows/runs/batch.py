@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from cluster import connect, prepare
 from flows.options.batch import BatchOptions, CommonOptions
+from flows.options.table import csv_asked
 from ikmap.methods.registry import FAULTS
 
 # Workers import this module when they start, and --help needs none of the rest: heavy imports stand in functions.
@@ -258,6 +259,7 @@ def find_data(options: BatchOptions, events: Events) -> ResolvedDataset:
             task=options.task,
             format=options.format,
             label=options.label,
+            **csv_asked(options),
             n_columns=options.columns,
             split=Split(fraction=1 - options.test_size),
             inliers=options.inliers,
@@ -265,7 +267,7 @@ def find_data(options: BatchOptions, events: Events) -> ResolvedDataset:
     extra = Path(options.dataset_file) if options.dataset_file else None
     spec = load_registry(extra, folder).find(options.dataset or EMBEDDED)
     data = resolve(spec, folder, progress=downloading(events))
-    changes: dict[str, Any] = {}
+    changes: dict[str, Any] = csv_asked(options)
     if options.task != "auto":
         changes["task"] = options.task
     if options.label is not None:
@@ -302,10 +304,11 @@ def table_asked(options: BatchOptions) -> TableAsked:
     from pipeline.tables.spec import TableAsked
 
     division = None if options.split_by is None else Division.parse(options.split_by)
-    more = {} if options.missing is None else {"missing": ("", *options.missing)}
+    more: dict[str, Any] = {} if options.missing is None else {"missing": ("", *options.missing)}
     return TableAsked(
         drop=options.drop or (),
         id=options.id,
+        weight=options.weight,
         categories=options.category or (),
         above=options.above,
         kept=division.column or None if division else None,

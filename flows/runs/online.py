@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from flows.options.online import OnlineOptions
+from flows.options.table import TableOptions
 from flows.runs.batch import run_pipeline, starting
 from ikmap.tasks import task_named
 from pipeline.errors import InputError
@@ -69,6 +71,8 @@ def online_params(options: OnlineOptions) -> OnlineParams:
         label_limit=options.label_limit or LABEL_LIMIT,
         drift=options.drift,
         drift_delta=options.drift_delta,
+        on_drift=options.on_drift,
+        redraw_rows=options.redraw_rows,
     )
 
 
@@ -105,6 +109,10 @@ def check_unbounded(options: OnlineOptions) -> None:
         raise InputError(
             f"--test-input: found {where}, expected no test file: every row of a stream tests the learners"
         )
+    for name in TableOptions.specs():
+        if name not in options.at_default:
+            words = shlex.join(options.specs()[name].words(getattr(options, name)))
+            raise InputError(f"{words}: found {where}, expected a file, which is there as a whole, for this option")
     formats = ("auto", "libsvm", "csv") if piped else ("auto", "parquet")
     if options.format not in formats:
         raise InputError(f"--format {options.format}: found {where}, expected {' or '.join(formats[1:])}")

@@ -68,7 +68,63 @@ class CellNorma(CellEstimator):
         return self.state_.decision_function(self._same_kind(self._rows(X, reset=False)))
 
 
-class CellNormaClassifier(CellClassifier, CellNorma):
+class CellNormaOfTargets(CellNorma):
+    """What those that learn from labels or numbers have in common: parameters, and learning."""
+
+    def __init__(
+        self,
+        loss: str,
+        *,
+        nu: float | None = None,
+        eta: float | None = None,
+        decreasing: bool | None = None,
+        regularization: float | None = None,
+        offset: bool | None = None,
+        threshold: float | None = None,
+        clip_rho: bool = False,
+        average: bool | str | None = None,
+        n_epochs: int = 1,
+        shuffle: bool = False,
+        random_state: Any = 0,
+    ) -> None:
+        self.loss = loss
+        self.nu = nu
+        self.eta = eta
+        self.decreasing = decreasing
+        self.regularization = regularization
+        self.offset = offset
+        self.threshold = threshold
+        self.clip_rho = clip_rho
+        self.average = average
+        self.n_epochs = n_epochs
+        self.shuffle = shuffle
+        self.random_state = random_state
+
+    def _begin(self, X: Any, y: Any, *, first: bool, classes: Any = None) -> tuple[Rows, np.ndarray]:
+        """Checked rows, and targets as the state takes them; at first also the state."""
+        raise NotImplementedError
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Start afresh and learn from the rows in order, ``n_epochs`` times.
+
+        Raises
+        ------
+        ValueError
+            A parameter is out of range, or rows or targets are not valid.
+        """
+        rows, targets = self._begin(X, y, first=True)
+        self._passes(rows, targets)
+        return self
+
+    def _learn(self, X: Any, y: Any, classes: Any = None) -> Self:
+        """Learn from more rows, in order; the first call starts."""
+        rows, targets = self._begin(X, y, first=not hasattr(self, "state_"), classes=classes)
+        self.state_.partial_fit(rows, targets)
+        self.n_iter_ = 1
+        return self
+
+
+class CellNormaClassifier(CellClassifier, CellNormaOfTargets):
     """Regularised online learning of classes (NORMA), one against the rest.
 
     Takes :class:`~ikmap.cells.Cells` and one-hot CSR, as the maps' ``transform`` gives, at O(t) a row however many rows
@@ -93,8 +149,8 @@ class CellNormaClassifier(CellClassifier, CellNorma):
         Margin of "hinge"; of "nu", what it is at first.
     clip_rho : bool, default=False
         A margin that is learned stays at 0 or above. The share of rows within it does not come near nu then.
-    average : bool or None, default=None
-        Whether the mean of all functions on the way decides, or the last one.
+    average : bool, "late" or None, default=None
+        Whether the mean of all functions on the way decides, their mean in which late ones count more, or the last one.
     n_epochs : int, default=1
         Passes of ``fit`` over the rows.
     shuffle : bool, default=False
@@ -126,38 +182,26 @@ class CellNormaClassifier(CellClassifier, CellNorma):
         offset: bool | None = None,
         threshold: float | None = None,
         clip_rho: bool = False,
-        average: bool | None = None,
+        average: bool | str | None = None,
         n_epochs: int = 1,
         shuffle: bool = False,
         random_state: Any = 0,
     ) -> None:
-        self.loss = loss
-        self.nu = nu
-        self.eta = eta
-        self.decreasing = decreasing
-        self.regularization = regularization
-        self.offset = offset
-        self.threshold = threshold
-        self.clip_rho = clip_rho
-        self.average = average
-        self.n_epochs = n_epochs
-        self.shuffle = shuffle
-        self.random_state = random_state
+        super().__init__(
+            loss, nu=nu, eta=eta, decreasing=decreasing, regularization=regularization, offset=offset,
+            threshold=threshold, clip_rho=clip_rho, average=average, n_epochs=n_epochs, shuffle=shuffle,
+            random_state=random_state,
+        )  # fmt: skip
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Start afresh and learn from the rows in order, ``n_epochs`` times.
-
-        Raises
-        ------
-        ValueError
-            A parameter is out of range, or rows or labels are not valid.
-        """
+    def _begin(self, X: Any, y: Any, *, first: bool, classes: Any = None) -> tuple[Rows, np.ndarray]:
         rule = self._rule()
-        rows, y, _ = self._rows_and_targets(X, y, None, reset=True)
-        self._set_classes(y)
-        self._start(rows, rule, n_classes=self.classes_.size)
-        self._passes(rows, self._encode(y))
-        return self
+        rows, y, _ = self._rows_and_targets(X, y, None, reset=first)
+        if first:
+            self._set_classes(y if classes is None else classes)
+            self._start(rows, rule, n_classes=self.classes_.size)
+        elif classes is not None and not np.array_equal(np.unique(classes), self.classes_):
+            raise ValueError(f"classes {np.unique(classes)} are not those of the first call, {self.classes_}")
+        return self._same_kind(rows), self._encode(y)
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
         """Learn from more rows, in order; the first call needs all classes there will be.
@@ -167,25 +211,16 @@ class CellNormaClassifier(CellClassifier, CellNorma):
         ValueError
             Classes are missing in the first call or change, or rows or labels are not valid.
         """
-        rule, first = self._rule(), not hasattr(self, "state_")
-        if first and classes is None:
+        if classes is None and not hasattr(self, "state_"):
             raise ValueError("classes must be passed in the first call to partial_fit")
-        rows, y, _ = self._rows_and_targets(X, y, None, reset=first)
-        if first:
-            self._set_classes(classes)
-            self._start(rows, rule, n_classes=self.classes_.size)
-        elif classes is not None and not np.array_equal(np.unique(classes), self.classes_):
-            raise ValueError(f"classes {np.unique(classes)} are not those of the first call, {self.classes_}")
-        self.state_.partial_fit(self._same_kind(rows), self._encode(y))
-        self.n_iter_ = 1
-        return self
+        return self._learn(X, y, classes)
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Decision values: shape (n,) for two classes, else (n, n_classes)."""
         return self._public(self._decisions(X))
 
 
-class CellNormaRegressor(RegressorMixin, CellNorma):
+class CellNormaRegressor(RegressorMixin, CellNormaOfTargets):
     """Regularised online learning of numbers (NORMA): squared errors, or losses that outliers hurt less.
 
     For rows see :class:`CellNormaClassifier`. Steps are in units of the targets' spread: see `unit`.
@@ -241,30 +276,22 @@ class CellNormaRegressor(RegressorMixin, CellNorma):
         offset: bool | None = None,
         threshold: float | None = None,
         clip_rho: bool = False,
-        average: bool | None = None,
+        average: bool | str | None = None,
         center: float | None = None,
         unit: float | None = None,
         n_epochs: int = 1,
         shuffle: bool = False,
         random_state: Any = 0,
     ) -> None:
-        self.loss = loss
-        self.nu = nu
-        self.eta = eta
-        self.decreasing = decreasing
-        self.regularization = regularization
-        self.offset = offset
-        self.threshold = threshold
-        self.clip_rho = clip_rho
-        self.average = average
-        self.n_epochs = n_epochs
-        self.shuffle = shuffle
-        self.random_state = random_state
+        super().__init__(
+            loss, nu=nu, eta=eta, decreasing=decreasing, regularization=regularization, offset=offset,
+            threshold=threshold, clip_rho=clip_rho, average=average, n_epochs=n_epochs, shuffle=shuffle,
+            random_state=random_state,
+        )  # fmt: skip
         self.center = center
         self.unit = unit
 
-    def _begin(self, X: Any, y: Any, first: bool) -> tuple[Rows, np.ndarray]:
-        """Checked rows and targets; at first also the state."""
+    def _begin(self, X: Any, y: Any, *, first: bool, classes: Any = None) -> tuple[Rows, np.ndarray]:  # noqa: ARG002
         rule = self._rule()
         if self.unit is not None and not 0 < self.unit < np.inf:
             raise ValueError(f"unit must be a positive number, got {self.unit!r}")
@@ -281,18 +308,6 @@ class CellNormaRegressor(RegressorMixin, CellNorma):
             self._start(rows, rule, center=self.center_, unit=self.unit_)
         return self._same_kind(rows), y
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Start afresh and learn from the rows in order, ``n_epochs`` times.
-
-        Raises
-        ------
-        ValueError
-            A parameter is out of range, or rows or targets are not valid.
-        """
-        rows, y = self._begin(X, y, first=True)
-        self._passes(rows, y)
-        return self
-
     def partial_fit(self, X: Any, y: Any) -> Self:
         """Learn from more rows, in order; the first call starts.
 
@@ -301,10 +316,7 @@ class CellNormaRegressor(RegressorMixin, CellNorma):
         ValueError
             Rows or targets are not valid, or rows of another kind than before; nothing has been learned then.
         """
-        rows, y = self._begin(X, y, first=not hasattr(self, "state_"))
-        self.state_.partial_fit(rows, y)
-        self.n_iter_ = 1
-        return self
+        return self._learn(X, y)
 
     def predict(self, X: Any) -> np.ndarray:
         """Predictions, shape (n,)."""

@@ -37,6 +37,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     columns : mapping of str to mapping, optional
         Of single columns, by name: ``{"zip": {"kind": "category"}, "age": {"kind": "number", "encoding": "drop"}}``;
         "drop" leaves a column out.
+    sparse_output : bool, default=False
+        Whether features are a ``scipy.sparse.csr_array``, which is smaller where words have many features.
     random_state : int, default=0
         Seed of the folds of target encoding, and of the rows that quantiles are found from.
 
@@ -76,12 +78,14 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         times: str = "auto",
         *,
         columns: Mapping[str, Mapping[str, str]] | None = None,
+        sparse_output: bool = False,
         random_state: int = 0,
     ) -> None:
         self.numbers = numbers
         self.categories = categories
         self.times = times
         self.columns = columns
+        self.sparse_output = sparse_output
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -99,12 +103,16 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:  # noqa: ARG002
         """Fit, and encode the same rows: their words by the targets of other rows."""
         table = self._fit(X, y)
-        return self.encoder_.encode(table, self._folds(table.rows))
+        return self._features(table, self._folds(table.rows))
 
     def transform(self, X: Any) -> Any:
         """Features, float64 (n, features), of rows that were not learned from."""
         check_is_fitted(self)
-        return self.encoder_.encode(self._table(X))
+        return self._features(self._table(X))
+
+    def _features(self, table: RawTable, folds: np.ndarray | None = None) -> Any:
+        encode = self.encoder_.encode_sparse if self.sparse_output else self.encoder_.encode
+        return encode(table, folds)
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:  # noqa: ARG002
         """Names of the features: that of the column, and what tells several of it apart."""

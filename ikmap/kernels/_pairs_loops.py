@@ -16,7 +16,7 @@ COLUMNS = 256
 """Columns are taken so many at a time: those of 256 points then stay in the second level cache."""
 
 
-@compiled(error_model="numpy")
+@compiled({"norma-dual dense": "f8[:, ::1], f8[:, ::1], i8, f8[:, ::1]"}, error_model="numpy")
 def dense_sums(left, columns, measure, out):
     """Sums for all pairs; columns: the right-hand points transposed, so that points lie side by side in registers.
 

@@ -19,7 +19,12 @@ def largest_codes(codes, largest):
             largest[j] = max(largest[j], codes[i, j])
 
 
-@compiled
+@compiled(
+    {
+        "norma mondrian narrow, norma binning narrow": "u1[:, ::1], i8[::1], i8",
+        "norma mondrian wide, norma binning wide": "u2[:, ::1], i8[::1], i8",
+    }
+)
 def first_bad_code(codes, limits, absent):
     """Flat position of the first code outside [0, limits[j]), or -1; the code ``absent`` ("no cell") is let pass."""
     n, t = codes.shape

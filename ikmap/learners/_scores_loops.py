@@ -163,6 +163,8 @@ def _binary_scores(rows, W, out):
             "{cells}, f8[:, ::1], f8, f8[::1], f8[:, ::1]",
             "{mapped}, f8[:, ::1], f8, f8[::1], f8[:, ::1]",
         ],
+        "norma mondrian, norma binning": "{gapped}, f8[:, ::1], f8, f8[::1], f8[:, ::1]",
+        "norma-dual": "{dense}, f8[:, ::1], f8, f8[::1], f8[:, ::1]",
     }
 )
 def decisions(rows, W, divisor, intercept, out):

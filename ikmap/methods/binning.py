@@ -28,6 +28,9 @@ class _Binning(LaplaceMap):
         rows = sample.take(np.arange(sample.n_rows))
         return fit_binning(rows, options.t, float(value), sample.seed, n_threads=n_threads)
 
+    def redraws(self, options: Any) -> bool:
+        return True
+
     def needed_bytes(self, options: Any, value: Value, shape: MapShape) -> tuple[float, float]:
         # Words of the bins, pitches and shifts; dense rows, and a word for each of them.
         model = options.t * (8.0 * CELLS + 16.0 * shape.d)

@@ -229,6 +229,25 @@ class Composed(Map):
         ]
         return SideBySide(tuple(larger for larger, _ in found)), side_by_side([cells for _, cells in found])
 
+    def redraws(self, options: Any) -> bool:
+        return all(part.redraws(own) for part, own in self._each(options))
+
+    def redrawn(
+        self, options: Any, value: Value, model: Any, sample: Sample, number: int, n_threads: int = 1
+    ) -> tuple[Partitions, np.ndarray]:
+        """Half of each map; of maps of one partitioning every second map."""
+        import numpy as np
+
+        from ikmap.partitioners import SideBySide
+
+        found: list[tuple[Any, Any]] = []
+        for i, ((part, own, of), fitted) in enumerate(zip(self._valued(options, value), model.parts, strict=True)):
+            if fitted.n_partitions == 1 and (number + i) % 2 == 0:
+                found.append((fitted, np.zeros(1, dtype=bool)))
+            else:
+                found.append(part.redrawn(own, of, fitted, _sample_of(sample, i), number, n_threads))
+        return SideBySide(tuple(of for of, _ in found)), np.concatenate([drawn for _, drawn in found])
+
     def path(
         self,
         options: Any,

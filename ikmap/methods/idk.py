@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from ikmap.learners.rows import Block
 
 
+ALERTS = "Share of alerts among the last 1000 rows or so, and that asked for"
+
+
 class IDKOptions(NoveltyOptions):
     """Of the isolation distributional kernel."""
 
@@ -34,10 +37,13 @@ class _IDK(NoveltyLearner, StreamLearner):  # type: ignore[misc]
     rows_per_cell = 4
     usual_map = "inne"
     grows = True
+    carries = True
     traced: ClassVar[Mapping[str, str]] = {
-        "alert_rate": "Share of alerts among the last 1000 rows or so",
+        "alert_rate": ALERTS,
+        "asked": ALERTS,
         "similarity": "Similarity below which a row is novel",
     }
+    asked_alerts: ClassVar[str] = "asked"
 
     def compiled(self, options: Any, *, scoring: bool = False) -> frozenset[str]:
         return super().compiled(options, scoring=scoring) | (set() if scoring else {"cell-masses", "fading-masses"})

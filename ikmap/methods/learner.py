@@ -58,7 +58,7 @@ class Learner:
         training takes, unless it is told how many rows these are.
     takes_weights : bool
         It heeds the weights of rows (``Block.sample_weight``). One that does not is refused for a task whose rows weigh
-        differently.
+        differently; :meth:`weighs` says whether it heeds those that the data has.
     told : mapping of str to mapping
         What it has to say of itself in ``learners.NAME`` of ``metrics.json``, beside what its runner says: the JSON
         Schema of each field.
@@ -92,6 +92,10 @@ class Learner:
         if scoring:
             return frozenset({"cells-online"} if self.on == "cells" else ())
         return frozenset({self.name, f"{self.on}-{self.way}", *(self.same_as or "").split()})
+
+    def usual_map_for(self, task: str) -> str:
+        """The map that it gets where none is named, by the word of ``--task``."""
+        return self.usual_map
 
     def for_task(self, options: Any, task: str) -> Any:
         """The options with what follows from the task, as far as its name, or "auto", says before a label was seen."""
@@ -185,6 +189,14 @@ class Learner:
         As of :meth:`~ikmap.tasks.LearningTask.weights`: block by block, None where all weigh the same.
         """
         return task.weights(targets)
+
+    def weighs(self, options: Any, task: str) -> bool:
+        """Whether it heeds what the data says that training rows weigh (``--weight``), in a task of that name.
+
+        Then weights that are whole numbers are as good as rows that stand there as often. The state of a
+        :class:`~ikmap.methods.StreamLearner` takes them as ``partial_fit(rows, y, sample_weight)``.
+        """
+        return self.takes_weights
 
     def judged(self, options: Any, task: LearningTask) -> LearningTask:
         """The task as this learner's decisions are to be read, where they say more than one prediction a row."""

@@ -88,14 +88,20 @@ class StreamLearner(Learner):
     ----------
     grows : bool
         On cells: it goes on where the map gets more of them as a stream runs (:meth:`ikmap.methods.Map.extend`).
+    carries : bool
+        On cells: it goes on where partitionings are drawn anew as a stream runs (:meth:`ikmap.methods.Map.redrawn`).
     traced : mapping of str to str
         What its states tell of themselves as they learn, by name: the title of each in the report.
+    asked_alerts : str
+        Of one that alerts of rows: which of these names is the share of alerts that it is asked for.
     """
 
     way: ClassVar[Literal["online", "batch"]] = "online"
     runner: ClassVar[Literal["stream", "dual", "whole", "counts", "rounds"]] = "stream"
     grows: ClassVar[bool] = False
+    carries: ClassVar[bool] = False
     traced: ClassVar[Mapping[str, str]] = MappingProxyType({})
+    asked_alerts: ClassVar[str] = ""
     Options: ClassVar[type[MethodOptions]] = OnlineOptions
 
     def __init_subclass__(cls, **more: Any) -> None:
@@ -127,6 +133,10 @@ class StreamLearner(Learner):
             int64 of shape (t + 1,). A cell keeps its number within its partitioning, and what was learned of it; new
             ones are as if there had been no row in them (:func:`ikmap.cells.in_wider_layout`). Sizes are not part of
             the options: ``restore`` takes them from the arrays.
+
+            Of a learner that :attr:`carries`, also ``carry(matrix, offsets)``: each value that it keeps by feature
+            column becomes the matrix times those before (:func:`ikmap.partitioners.redrawn.carry_matrix`), and the
+            cells have these offsets from now on.
 
             Of a learner that alerts of rows (:meth:`ikmap.tasks.LearningTask.alerted`), `threshold`, if it has one: the
             score above which it does, as it is now.

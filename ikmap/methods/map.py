@@ -172,8 +172,16 @@ class Map:
         """What is wrong with a value for so many training rows, in a line that says what was found and expected."""
         return None
 
-    def too_large(self, options: Any, value: Value, rows: Rows, seed: int, room: float) -> str | None:
-        """What is wrong with a value whose model, fitted on these rows, does not fit into so many bytes, in a line."""
+    def too_large(
+        self, options: Any, value: Value, rows: Rows, seed: int, room: float, of_cell: float = 0.0
+    ) -> str | None:
+        """What is wrong with a value whose model, fitted on these rows, does not fit into so many bytes, in a line.
+
+        Parameters
+        ----------
+        of_cell : float
+            Bytes that a learner which follows the splits keeps of each cell beside the model.
+        """
         return None
 
     def n_cells(self, options: Any, value: Value) -> int:
@@ -218,6 +226,40 @@ class Map:
             As :meth:`fit` or this method gave it. It is not changed: others may hold it.
         """
         raise NotImplementedError
+
+    def redraws(self, options: Any) -> bool:
+        """Whether partitionings of a stream can be drawn anew from recent rows (:meth:`redrawn`)."""
+        return False
+
+    def redrawn(
+        self, options: Any, value: Value, model: Any, sample: Sample, number: int, n_threads: int = 1
+    ) -> tuple[Partitions, np.ndarray]:
+        """The map with the half of its partitionings drawn anew that were drawn longest ago.
+
+        Parameters
+        ----------
+        model : Partitions
+            As :meth:`fit` or this method gave it. It is not changed.
+        sample : Sample
+            Recent rows, and the seed of what is drawn.
+        number : int
+            How often it has been drawn anew then, from 1.
+
+        Returns
+        -------
+        Partitions
+        ndarray of bool, shape (t,)
+            Partitionings that were drawn anew; the others have the same cells as before.
+        """
+        import numpy as np
+
+        from ikmap.partitioners.redrawn import drawn_longest_ago, replaced
+
+        drawn = np.zeros(model.n_partitions, dtype=bool)
+        start, stop = drawn_longest_ago(drawn.size, number)
+        drawn[start:stop] = True
+        new = self.fit(options.replace(t=stop - start), value, sample, n_threads)
+        return replaced(model, start, new), drawn
 
     def sharing(self, options: Any, value: Value) -> Any:
         """What values have in common whose cells :meth:`path` finds together, in one task of cross-validation."""
@@ -300,6 +342,9 @@ class PsiMap(Map):
 
     def given(self, options: Any) -> Value | None:
         return None if options.psi == "auto" else int(options.psi)
+
+    def redraws(self, options: Any) -> bool:
+        return True
 
     def comparable(self, options: Any, value: Value, n_rows: int) -> Value:
         from ikmap.model_selection import psis_that_fit

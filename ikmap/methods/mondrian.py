@@ -44,16 +44,20 @@ class _Mondrian(LaplaceMap):
         rows = sample.take(np.arange(sample.n_rows))
         return fit_mondrian(rows, options.t, float(value), sample.seed, n_threads=n_threads)
 
-    def too_large(self, options: Any, value: Value, rows: Rows, seed: int, room: float) -> str | None:
+    def too_large(
+        self, options: Any, value: Value, rows: Rows, seed: int, room: float, of_cell: float = 0.0
+    ) -> str | None:
         from ikmap.partitioners.mondrian_size import longest_lifetime
 
-        longest = longest_lifetime(rows, options.t, float(value), seed, room)
+        longest = longest_lifetime(rows, options.t, float(value), seed, room, of_cell)
         if longest is None:
             return None
+        what = f"--lifetime {value:g}: {options.t} Mondrian trees on {rows.shape[0]:,} rows"
+        if of_cell:
+            what = f"--lifetime auto: a sweep over {options.t} Mondrian trees on {rows.shape[0]:,} rows to {value:g}"
         return (
-            f"--lifetime {value:g}: {options.t} Mondrian trees on {rows.shape[0]:,} rows would take more than the "
-            f"{room / 1e6:,.0f} MB that a worker has left; give --lifetime {_rounded_down(longest)}, fewer --t, or a "
-            "larger --memory-limit"
+            f"{what} would take more than the {room / 1e6:,.0f} MB that a worker has left; give --lifetime "
+            f"{_rounded_down(longest)}, fewer --t, or a larger --memory-limit"
         )
 
     def in_parts(self, options: Any) -> bool:

@@ -53,6 +53,16 @@ class _NormaDual(OnKernel, NormaLearner):
     models = ("ikmap.learners.kernel.kernel_model",)
     grows = False
 
+    def unsuited(self, options: Any, task: str) -> str | None:
+        # Of most kernels k(x, x) is 1; of others, rows are looked at as they are learned.
+        if wrong := super().unsuited(options, task):
+            return wrong
+        try:
+            rounds_of(options, usual_loss(options, task), 1000)
+        except OptionError as error:
+            return str(error)
+        return None
+
     def search(self, options: Any, n_rows: int) -> Search | None:
         return None if options.loss == "novelty" else super().search(options, n_rows)
 

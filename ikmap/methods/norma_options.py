@@ -83,8 +83,9 @@ class NormaOptions(MethodOptions):
     )
     iterate: str = option(
         "auto",
-        Choice(("auto", "last", "mean")),
-        help="the function that decides: the last, or the mean of all before; auto: the mean for novelty and nu",
+        Choice(("auto", "last", "mean", "late")),
+        help="the function that decides: the last, the mean of all before, or their mean in which late ones count "
+        "more; auto: the mean for novelty and nu, else the last",
     )
 
     def check_together(self) -> None:
@@ -144,7 +145,7 @@ def rule_of(options: Any, loss: str, n_rows: int) -> NormaRule:
             offset=given(options.offset, yes=True, no=False),
             threshold=given(options.threshold),
             clip_rho=options.clip_rho,
-            average=given(options.iterate, last=False, mean=True),
+            average=given(options.iterate, last=False, mean=True, late="late"),
         )
     except ValueError as error:
         raise OptionError(f"--loss {loss}, {error}") from None

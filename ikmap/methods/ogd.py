@@ -52,12 +52,17 @@ class _ByWeights(StreamLearner):
         columns, constant = int(sample.offsets[-1]), not sample.reaches_all
         return self._kind().start(columns, sample.n_classes, eta=options.eta, divisor=divisor, constant=constant)
 
+    def weighs(self, options: Any, task: str) -> bool:
+        """Steps are longer, or shorter: not on squared errors, where a long one makes the error larger."""
+        return task == "classification"
+
     def _kind(self) -> Any:
         raise NotImplementedError
 
 
 class _Primal(_ByWeights):
     Options: ClassVar[type[MethodOptions]] = _PrimalOptions
+    carries = True
     told: ClassVar[Mapping[str, Any]] = {
         "updates": {
             "description": "How often a weight vector was moved: in a round, once for each class that asked for it.",

@@ -35,6 +35,7 @@ class _Quantile(StreamLearner):
     Options: ClassVar[type[MethodOptions]] = QuantileOptions
     usual_map = "iforest"
     grows = True
+    carries = True
     told: ClassVar[Mapping[str, Any]] = TOLD
 
     def start(self, options: Any, value: float | None, sample: Sample, n_threads: int = 1) -> Any:

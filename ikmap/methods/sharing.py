@@ -71,10 +71,10 @@ def chosen(
     return {**of, **{name: method(name) for name in further}}
 
 
-def map_for(learners: Sequence[str]) -> str:
+def map_for(learners: Sequence[str], task: str = "auto") -> str:
     """Name of the map of a run that names none: the first learner's usual one whose cells tell all learners enough."""
     on_cells = [LEARNERS[name] for name in learners if name in LEARNERS and LEARNERS[name].on == "cells"]
-    usual = [one.usual_map for one in on_cells] or [Learner.usual_map]
+    usual = [one.usual_map_for(task) for one in on_cells] or [Learner.usual_map]
     needed = set().union(*(one.tables for one in on_cells))
     return next((name for name in usual if MAPS[name].tables >= needed), usual[0])
 
@@ -103,6 +103,38 @@ def refuse_growth(of: Methods, values: Mapping[str, Mapping[str, Any]]) -> None:
                         f"--learner {learner.name}: found --partitioner {name}, whose cells become more as the stream "
                         f"runs; expected one of {', '.join(able)}, or another --partitioner"
                     )
+
+
+def refuse_redraw(of: Methods, values: Mapping[str, Mapping[str, Any]]) -> None:
+    """Refuse maps whose partitionings cannot be drawn anew along a stream, and learners that cannot go on then.
+
+    Raises
+    ------
+    OptionError
+    """
+    carrying = [name for name, one in LEARNERS.items() if isinstance(one, StreamLearner) and one.carries]
+    learners = [one for one in of.values() if isinstance(one, Learner)]
+    if not any(one.on == "cells" for one in learners):
+        raise OptionError(
+            f"--on-drift redraw: found --learner {','.join(one.name for one in learners)}, which has no partitionings; "
+            f"expected one of {', '.join(carrying)}"
+        )
+    for one in learners:
+        if one.on == "cells" and one.name not in carrying:
+            raise OptionError(
+                f"--on-drift redraw: found --learner {one.name}, which cannot go on with other partitionings; expected "
+                f"one of {', '.join(carrying)}"
+            )
+    for name, of_map in of.items():
+        if not isinstance(of_map, Map):
+            continue
+        options = of_map.Options(**values.get(name, {}))
+        if not of_map.redraws(options):
+            able = ", ".join(each for each, other in MAPS.items() if other.redraws(other.Options()))
+            why = "grow with the stream" if of_map.grows(options) else "do not depend on rows"
+            raise OptionError(
+                f"--on-drift redraw: found --partitioner {name}, whose partitionings {why}; expected one of {able}"
+            )
 
 
 def refuse_unknown_tables(of: Methods) -> None:

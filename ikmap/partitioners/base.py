@@ -33,6 +33,10 @@ class Partitions(Model):
         """The maps that it is put together from, in the order of their partitionings: itself, of a single one."""
         return (self,)
 
+    def part(self, start: int, stop: int) -> Partitions:
+        """Partitionings ``start .. stop - 1``, with the same cells. Not all kinds have it."""
+        raise NotImplementedError(f"{type(self).__name__} cannot be cut into parts, {start} to {stop}")
+
     def explain(self) -> list[str]:
         """Say how the cells will be found, where there is a choice, and the estimates behind it."""
         return []

@@ -51,6 +51,12 @@ class BinningPartitions(Partitions):
     def offsets(self) -> np.ndarray:
         return self.offsets_
 
+    def part(self, start: int, stop: int) -> BinningPartitions:
+        """Grids ``start .. stop - 1``."""
+        offsets = self.offsets_[start : stop + 1]
+        words = self.words[offsets[0] : offsets[-1]]
+        return BinningPartitions(self.pitches[start:stop], self.shifts[start:stop], words, offsets - offsets[0])
+
     def cells(self, X: Rows, n_threads: int | None = None) -> Cells:
         """Map points to bins, -1 where no training row was in the same one.
 

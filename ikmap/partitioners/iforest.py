@@ -75,6 +75,12 @@ class IForestPartitions(Partitions):
         """Number of cells in use, shape (t,): psi each when the points differ and depth is not limited."""
         return np.add.reduceat(self.feature == LEAF, self.roots[:-1], dtype=np.int64)
 
+    def part(self, start: int, stop: int) -> IForestPartitions:
+        """Trees ``start .. stop - 1``."""
+        own, roots = slice(self.roots[start], self.roots[stop]), self.roots[start : stop + 1] - self.roots[start]
+        nodes = (self.feature[own], self.threshold[own], self.right[own])
+        return IForestPartitions(*nodes, roots, self.psi, self.n_features, self.max_depth)
+
     def cells(self, X: Rows, n_threads: int | None = None) -> Cells:
         """Map points to cells.
 

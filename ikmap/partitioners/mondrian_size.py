@@ -15,7 +15,9 @@ STEPS = 8
 """Halvings, of the logarithm, of the interval in which the longest lifetime is looked for."""
 
 
-def longest_lifetime(X: Rows, n_trees: int, lifetime: float, seed: int, room: float) -> float | None:
+def longest_lifetime(
+    X: Rows, n_trees: int, lifetime: float, seed: int, room: float, of_cell: float = 0.0
+) -> float | None:
     """The longest lifetime of trees that fit into memory; None where those of the lifetime asked for do.
 
     The first tree stands for all. What does not fit is not grown to its end.
@@ -28,10 +30,13 @@ def longest_lifetime(X: Rows, n_trees: int, lifetime: float, seed: int, room: fl
     seed : int
     room : float
         Bytes.
+    of_cell : float
+        Bytes that are kept of each cell beside the trees, once these are stored.
     """
     rows = np.ascontiguousarray(as_dense(X))
     n, d = rows.shape
-    most = int(room / (HELD * n_trees * (16 * d + 40)))  # nodes of a tree
+    node = 16 * d + 40
+    most = int(room / n_trees / max(HELD * node, node + of_cell / 2))  # nodes of a tree: half of them are cells
 
     def fits(asked: float) -> bool:
         return most > 0 and grown_tree(rows, asked, seed, 0, min(2 * n, FIRST_NODES, most), most) is not None

@@ -78,6 +78,17 @@ class SideBySide(Partitions):
     def single(self) -> tuple[Partitions, ...]:
         return tuple(one for part in self.parts for one in part.single)
 
+    def part(self, start: int, stop: int) -> Partitions:
+        """Partitionings ``start .. stop - 1``, of however many maps."""
+        found: list[Partitions] = []
+        first = 0
+        for part in self.parts:
+            last = first + part.n_partitions
+            if start < last and first < stop:
+                found.append(part.part(max(start, first) - first, min(stop, last) - first))
+            first = last
+        return found[0] if len(found) == 1 else SideBySide(tuple(found))
+
     def explain(self) -> list[str]:
         return [line for part in self.parts for line in part.explain()]
 

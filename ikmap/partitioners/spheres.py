@@ -51,6 +51,10 @@ class SpherePartitions(Partitions):
     def offsets(self) -> np.ndarray:
         return self.nearest.offsets
 
+    def part(self, start: int, stop: int) -> SpherePartitions:
+        """Partitionings ``start .. stop - 1``."""
+        return SpherePartitions(self.nearest.part(start, stop), self.squared[start:stop])
+
     def cells(self, X: Rows, n_threads: int | None = None) -> Cells:
         """Map points to cells: int32 codes of shape (n, t), each in [0, psi), or -1.
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+import scipy.sparse as sp
 
 from ikmap.tables.encoders import ENCODINGS, Encoding
 from ikmap.tables.raw import RawTable, recoded
@@ -45,6 +46,11 @@ class Encoder:
         """Of each feature, the position of the column that it comes from."""
         return tuple(j for j, encoding in enumerate(self.encodings) for _ in (encoding.names if encoding else ()))
 
+    @property
+    def entries(self) -> int:
+        """Features of a row, at most, that are not 0."""
+        return sum(encoding.entries for encoding in self.encodings if encoding)
+
     def encode(self, table: RawTable, folds: np.ndarray | None = None) -> np.ndarray:
         """Features of rows, float64 (n, features) in C order.
 
@@ -54,18 +60,39 @@ class Encoder:
             Of training rows (:func:`~ikmap.tables.statistics.fold_of`); for other rows None.
         """
         X = np.empty((table.rows, len(self.names)))
+        for at, encoding, values in self._columns(table):
+            X[:, at : at + len(encoding.names)] = encoding.encode(values, folds)
+        return X
+
+    def encode_sparse(self, table: RawTable, folds: np.ndarray | None = None) -> sp.csr_array:
+        """The same as :meth:`encode`, as CSR in canonical format: zeros are not stored."""
+        found, numbers = np.empty((table.rows, self.entries)), np.empty((table.rows, self.entries), dtype=np.int32)
+        entry = 0
+        for at, encoding, values in self._columns(table):
+            here = slice(entry, entry + encoding.entries)
+            chosen = encoding.chosen(values)
+            if chosen is None:
+                found[:, here] = encoding.encode(values, folds)
+                numbers[:, here] = np.arange(at, at + encoding.entries)
+            else:
+                found[:, entry] = chosen >= 0
+                numbers[:, entry] = at + chosen
+            entry += encoding.entries
+        there = found != 0
+        begins = np.r_[0, np.cumsum(np.count_nonzero(there, axis=1))]
+        return sp.csr_array((found[there], numbers[there], begins), shape=(table.rows, len(self.names)))
+
+    def _columns(self, table: RawTable) -> Iterator[tuple[int, Encoding, np.ndarray]]:
+        """Yield the first feature of each column that has some, its encoding, and its cells: words as positions."""
         at = 0
         for j, encoding in enumerate(self.encodings):
             if encoding is None:
                 continue
             values = table.values[:, j]
-            words = encoding.words
-            if words is not None:
-                values = recoded(values, table.levels[j] or (), words)
-            width = len(encoding.names)
-            X[:, at : at + width] = encoding.encode(values, folds)
-            at += width
-        return X
+            if encoding.words is not None:
+                values = recoded(values, table.levels[j] or (), encoding.numbered)
+            yield at, encoding, values
+            at += len(encoding.names)
 
     def parts(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Plain data: JSON values and arrays; :meth:`from_parts` takes them back."""

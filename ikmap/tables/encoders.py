@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -52,9 +53,23 @@ class Encoding:
         raise NotImplementedError
 
     @property
+    def entries(self) -> int:
+        """Features of a row, at most, that are not 0."""
+        return len(self.names)
+
+    def chosen(self, values: np.ndarray) -> np.ndarray | None:  # noqa: ARG002
+        """Of an encoding with a single entry, which is 1: its feature, int64 (n,), or -1 for none; else None."""
+        return None
+
+    @property
     def words(self) -> tuple[str, ...] | None:
         """Those that the encoding knows, of a column of words."""
         return None
+
+    @cached_property
+    def numbered(self) -> dict[str, int]:
+        """Position of each of the words."""
+        return {word: k for k, word in enumerate(self.words or ())}
 
     def parts(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Plain data."""
@@ -108,7 +123,7 @@ class Number(Encoding):
 
     def encode(self, values: np.ndarray, folds: np.ndarray | None) -> np.ndarray:  # noqa: ARG002
         absent = np.isnan(values)
-        filled = np.where(absent, self.fill, values)
+        filled = np.where(absent, self.fill, values) if absent.any() else values
         if self.knots.size:
             filled = np.interp(filled, self.knots, self.places)
         elif (self.shift, self.width) != (0.0, 1.0):
@@ -154,6 +169,13 @@ class OneHot(Encoding):
     def words(self) -> tuple[str, ...]:
         return self.known
 
+    @property
+    def entries(self) -> int:
+        return 1
+
+    def chosen(self, values: np.ndarray) -> np.ndarray:
+        return np.append(self.column, -1)[values]
+
     def encode(self, values: np.ndarray, folds: np.ndarray | None) -> np.ndarray:  # noqa: ARG002
         found = np.zeros((values.size, len(self.shown)))
         rows = np.flatnonzero(values >= 0)
@@ -192,10 +214,12 @@ class Table(Encoding):
         return self.known
 
     def encode(self, values: np.ndarray, folds: np.ndarray | None) -> np.ndarray:
-        last = self.numbers.shape[1] - 1
+        words, folded, outputs = self.numbers.shape
+        last = folded - 1
         by_fold: Any = last if folds is None or last == 0 else folds
-        found: np.ndarray = self.numbers[values, by_fold]
-        return found
+        # A word that is not known is -1: the last one.
+        at = np.where(values < 0, words - 1, values) * folded + by_fold
+        return self.numbers.reshape(words * folded, outputs).take(at, axis=0)
 
 
 def target_numbers(
@@ -265,41 +289,49 @@ class Time(Encoding):
     def names(self) -> tuple[str, ...]:
         names: list[str] = []
         for part in self.kept:
-            names += self._as(part, [f".{part}"], [f".{part} sine", f".{part} cosine"])
+            number, circle = self._forms(part)
+            names += [f".{part}"] * number + [f".{part} sine", f".{part} cosine"] * circle
         return (*names, " is missing") if self.marks else tuple(names)
 
     def encode(self, values: np.ndarray, folds: np.ndarray | None) -> np.ndarray:  # noqa: ARG002
         absent = np.isnan(values)
-        parts = time_parts(np.where(absent, self.fill, values))
+        parts = time_parts(np.where(absent, self.fill, values), self.kept)
         columns: list[np.ndarray] = []
         for part in self.kept:
-            angle = 2 * np.pi * parts[part] / PERIODS.get(part, 1.0)
-            columns += self._as(part, [parts[part]], [np.sin(angle), np.cos(angle)])
+            number, circle = self._forms(part)
+            angle = 2 * np.pi * parts[part] / PERIODS[part] if circle else None
+            columns += [parts[part]] * number + ([] if angle is None else [np.sin(angle), np.cos(angle)])
         if self.marks:
             columns.append(absent.astype(np.float64))
         return np.column_stack(columns)
 
-    def _as[T](self, part: str, number: list[T], circle: list[T]) -> list[T]:
-        if part not in PERIODS or self.form == "parts":
-            return number
-        return circle if self.form == "cycles" else [*number, *circle]
+    def _forms(self, part: str) -> tuple[bool, bool]:
+        """Whether a part is a feature as a number, and whether it is two on a circle."""
+        circle = part in PERIODS and self.form != "parts"
+        return not circle or self.form == "both", circle
 
 
-def time_parts(seconds: np.ndarray) -> dict[str, np.ndarray]:
+def time_parts(seconds: np.ndarray, wanted: Sequence[str] = PARTS) -> dict[str, np.ndarray]:
     """Parts of times, given in seconds since 1970: float64 arrays (n,)."""
     days = np.floor(seconds / DAY)
-    within = seconds - DAY * days
-    dates = days.astype(np.int64).astype("datetime64[D]")
+    within = seconds - DAY * days if {"minute", "second"} & set(wanted) else days
+    first, last = (int(days.min()), int(days.max())) if days.size else (0, 0)
+    # There are few days: what they are is looked up.
+    few = last - first < days.size
+    numbers = np.arange(first, last + 1) if few else days.astype(np.int64)
+    at = (days - first).astype(np.int64) if few else slice(None)
+    dates = numbers.astype("datetime64[D]")
     months = dates.astype("datetime64[M]")
     years = dates.astype("datetime64[Y]")
-    return {
-        "year": years.astype(np.int64) + 1970.0,
-        "month": (months - years).astype(np.int64) + 1.0,
-        "day": (dates - months).astype(np.int64) + 1.0,
-        "weekday": np.mod(days + 3, 7),  # Monday is 0
-        "minute": np.floor(within / 60),
-        "second": np.mod(within, 60),
+    makers: dict[str, Callable[[], np.ndarray]] = {
+        "year": lambda: (years.astype(np.int64) + 1970.0)[at],
+        "month": lambda: ((months - years).astype(np.int64) + 1.0)[at],
+        "day": lambda: ((dates - months).astype(np.int64) + 1.0)[at],
+        "weekday": lambda: np.mod(numbers + 3.0, 7)[at],  # Monday is 0
+        "minute": lambda: np.floor(within / 60),
+        "second": lambda: np.mod(within, 60),
     }
+    return {part: makers[part]() for part in wanted}
 
 
 def is_missing(word: str) -> bool:

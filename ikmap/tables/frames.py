@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -110,8 +110,13 @@ def table_of_columns(
     return RawTable(np.ascontiguousarray(values), tuple(words for _, words, _ in made)), [kind for _, _, kind in made]
 
 
-def table_by_name(X: Any, names: Sequence[str], kinds: Sequence[str]) -> RawTable:
+def table_by_name(X: Any, names: Sequence[str], kinds: Sequence[str], missing: Collection[str] = ()) -> RawTable:
     """The columns of these names of a DataFrame, in any order there; others are left alone.
+
+    Parameters
+    ----------
+    missing : collection of str
+        Words that stand for nothing.
 
     Raises
     ------
@@ -122,4 +127,14 @@ def table_by_name(X: Any, names: Sequence[str], kinds: Sequence[str]) -> RawTabl
     for name in names:
         if name not in there:
             raise ValueError(f"X: found no column {name!r}, expected it as in the training data")
-    return table_of_columns([column_of(X, name) for name in names], names, list(kinds))[0]
+    columns = [column_of(X, name) for name in names]
+    if missing:
+        columns = [_without(column, missing) for column in columns]
+    return table_of_columns(columns, names, list(kinds))[0]
+
+
+def _without(column: np.ndarray, missing: Collection[str]) -> np.ndarray:
+    """The column, with None where a word stands for nothing."""
+    if column.dtype.kind not in "OUT":
+        return column
+    return _objects([None if isinstance(value, str) and value.strip() in missing else value for value in column])

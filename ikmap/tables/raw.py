@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,7 +23,7 @@ class RawTable:
     ----------
     values : float64 array (n, c)
         NaN where a cell is missing. Of a column of words: positions in its levels. Of times: seconds since 1970, in
-        the clock of the data.
+        the clock of the data. In Fortran order it is faster, for all that is done goes column by column.
     levels : tuple of (tuple of str or None), length c
         The words of each column that has words.
     """
@@ -36,22 +36,32 @@ class RawTable:
         return int(self.values.shape[0])
 
     def take(self, rows: np.ndarray | slice) -> RawTable:
-        """Some of the rows."""
-        return RawTable(self.values[rows], self.levels)
+        """Some of the rows, by number."""
+        if isinstance(rows, slice):
+            return RawTable(self.values[rows], self.levels)
+        return RawTable(self.values.T.take(rows, axis=1).T, self.levels)
 
 
-def recoded(codes: np.ndarray, found: Sequence[str], known: Sequence[str]) -> np.ndarray:
-    """Positions among the known words of words that were found: int64 (n,), -1 for a word that is not known.
+def recoded(codes: np.ndarray, found: Sequence[str], place: Mapping[str, int]) -> np.ndarray:
+    """Positions among known words of words that were found: int64 (n,), -1 for a word that is not known.
 
     Parameters
     ----------
     codes : float64 array (n,)
         Positions among the words found; NaN where the cell is missing, whose word is :data:`MISSING`.
+    place : mapping of str to int
+        Positions of the known words.
     """
-    place = {word: k for k, word in enumerate(known)}
     table = np.array([place.get(word, -1) for word in found] + [place.get(MISSING, -1)], dtype=np.int64)
-    positions = np.where(np.isnan(codes), len(found), codes).astype(np.int64)
-    return table[positions]
+    return table[positions_of(codes, len(found))]
+
+
+def positions_of(codes: np.ndarray, absent: int) -> np.ndarray:
+    """Codes as whole numbers, int64, and `absent` where a cell is missing."""
+    missing = np.isnan(codes)
+    if not missing.any():
+        return codes.astype(np.int64)
+    return np.where(missing, absent, codes).astype(np.int64)
 
 
 def coded(words: Sequence[object]) -> tuple[np.ndarray, tuple[str, ...]]:

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+EXACT = 2**53
+"""Whole numbers below it are float64 numbers, all of them."""
+
 
 class BadLabel(ValueError):
     """A label cannot be one of the task.
@@ -15,3 +20,19 @@ class BadLabel(ValueError):
     def __init__(self, row: int, said: str) -> None:
         super().__init__(said)
         self.row = row
+
+
+def refuse_rounded(labels: list[Any]) -> list[Any]:
+    """The labels, unless some are whole numbers so large that two of them may have become one.
+
+    Raises
+    ------
+    ValueError
+    """
+    for label in labels:
+        if isinstance(label, int) and abs(label) >= EXACT:
+            raise ValueError(
+                f"found label {label}, a whole number beyond 2^53, which cannot be told from its neighbours; expected "
+                "smaller numbers, or words"
+            )
+    return labels

@@ -36,6 +36,8 @@ class ClassJudge:
 
     task: Classification
     figure: Figure
+    row_by_row: ClassVar[bool] = False
+    """Whether what a row counts depends on no other row: then rows can weigh differently."""
 
     @property
     def classes(self) -> list[Any]:
@@ -146,6 +148,8 @@ class LogLoss(ClassJudge):
     Two numbers for each class are fitted to rows that then are judged; that is the same for all candidates.
     """
 
+    row_by_row = True
+
     def row_scores(self, target: np.ndarray, predicted: np.ndarray) -> np.ndarray:
         own = _probabilities(target, predicted)[np.arange(target.size), target]
         found: np.ndarray = np.log(np.maximum(own, LEAST))
@@ -154,6 +158,8 @@ class LogLoss(ClassJudge):
 
 class Brier(ClassJudge):
     """Squared error of the same probabilities: with two classes of the second's, with more the sum over all."""
+
+    row_by_row = True
 
     def row_scores(self, target: np.ndarray, predicted: np.ndarray) -> np.ndarray:
         probability = _probabilities(target, predicted)

@@ -32,7 +32,7 @@ def sections(metrics: Mapping[str, Any]) -> Sequence[Section]:
     if ranked := _ranking(known):
         found.append(Section("ranking", "Ranking and probabilities", ranked))
     found += importance_sections(metrics, {"accuracy": "accuracy", "roc_auc": "ROC AUC"})
-    if worst := _worst(known):
+    if worst := _worst(known, data.get("id") if isinstance(data, Mapping) else None):
         found.append(Section("worst", "Rows predicted worst", worst))
     return found
 
@@ -102,17 +102,25 @@ def _points(value: Any) -> list[tuple[float, float]]:
     return [(row[0], row[1]) for row in rows if all(isinstance(x, int | float) for x in row[:2])]
 
 
-def _worst(known: Mapping[str, Mapping[str, Any]]) -> list[Any]:
-    """A table for each learner, and what it shows."""
+def _worst(known: Mapping[str, Mapping[str, Any]], column: Any) -> list[Any]:
+    """A table for each learner, and what it shows; `column` has the ids of the rows."""
     tables, sure = [], False
     for name, about in known.items():
         rows = [row for row in _listed(about.get("worst"))[:SHOWN] if isinstance(row, Mapping)]
         if rows:
             probable = about.get("log_loss") is not None
             sure |= probable
-            head = ("row", "true class", "predicted", "probability of its class" if probable else "distance")
+            named = any("id" in row for row in rows)
+            head = (
+                *((str(column or "id"),) if named else ()),
+                *("row", "true class", "predicted", "probability of its class" if probable else "distance"),
+            )
             values = [
-                (str(row.get("row")), str(row.get("true")), str(row.get("predicted")), _off(row.get("off"), probable))
+                (
+                    *((str(row.get("id", "")),) if named else ()),
+                    *(str(row.get(key)) for key in ("row", "true", "predicted")),
+                    _off(row.get("off"), probable),
+                )
                 for row in rows
             ]
             tables.append(Table(f"By {name}", head, values))

@@ -7,10 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, cast
 
+from ikmap.tasks.bad_label import refuse_rounded
 from ikmap.tasks.class_told import COUNTS, FACTS, FIGURE, LABELS, TOLD
 from ikmap.tasks.figure import Judge
 from ikmap.tasks.sections import Section
 from ikmap.tasks.task import Asked, Figure, Found, LearningTask, Tally, plain_label
+from ikmap.tasks.weighted import WeighedClasses
 
 if TYPE_CHECKING:
     import numpy as np
@@ -26,7 +28,7 @@ BINARY, MULTICLASS = "binary", "multiclass"
 
 
 @dataclass(frozen=True)
-class Classification(LearningTask):
+class Classification(WeighedClasses, LearningTask):
     """Labels are classes; a target is a class number, int32, or -1.
 
     A decision has one column with two classes, at least 0 for the second, else a column for each, of which the largest
@@ -91,7 +93,7 @@ class Classification(LearningTask):
     def find(cls, found: Sequence[Found], asked: Asked) -> Self:
         if asked.two_class is not None:
             return cls([-1, 1], [list(side) for side in asked.two_class])
-        labels = _all_labels(found)
+        labels = refuse_rounded(_all_labels(found))
         if len(labels) < 2:
             raise ValueError(f"found one class only ({labels[0]!r}), expected at least two")
         if asked.word == BINARY and len(labels) > 2:
@@ -336,6 +338,8 @@ class Classification(LearningTask):
         return total / rows
 
     def spread(self, row_scores: np.ndarray) -> float:
+        if row_scores.dtype != bool:  # of rows that weigh differently
+            return float(1.96 * row_scores.std() / row_scores.size**0.5)
         share = float(row_scores.mean())
         return float(1.96 * (share * (1 - share) / row_scores.size) ** 0.5)
 

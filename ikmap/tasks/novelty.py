@@ -360,8 +360,14 @@ class Novelty(LearningTask):
         for name, about in learners.items() if isinstance(learners, Mapping) else ():
             found = about.get("most_novel") if isinstance(about, Mapping) else None
             if isinstance(found, list) and found:
-                rows = [(row.get("row"), row.get("score")) for row in found if isinstance(row, Mapping)]
-                parts.append(Table(f"By {name}", ("row", "score above the threshold"), rows))
+                data, listed = metrics.get("data"), [row for row in found if isinstance(row, Mapping)]
+                column = str(data.get("id", "id")) if isinstance(data, Mapping) else "id"
+                named = any("id" in row for row in listed)  # what tells rows apart comes first
+                rows = [
+                    (*((str(row.get("id", "")),) if named else ()), row.get("row"), row.get("score")) for row in listed
+                ]
+                head = (*((column,) if named else ()), "row", "score above the threshold")
+                parts.append(Table(f"By {name}", head, rows))
         if not parts:
             return ()
         said = Text(

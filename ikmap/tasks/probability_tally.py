@@ -45,18 +45,16 @@ class ProbabilityTally:
     @classmethod
     def of(cls, target: np.ndarray, probability: np.ndarray) -> Self:
         """Count rows by class number and probabilities of shape (n, classes)."""
-        rows = np.arange(target.size)
-        own = probability[rows, target]
+        logs, squares = losses(target, probability)
         if probability.shape[1] == 2:
-            squares, said, hit = (1 - own) ** 2, probability[:, 1], target == 1
+            said, hit = probability[:, 1], target == 1
         else:
             best = probability.argmax(axis=1)
-            squares = (probability**2).sum(axis=1) - own**2 + (1 - own) ** 2
-            said, hit = probability[rows, best], best == target
+            said, hit = probability[np.arange(target.size), best], best == target
         bins = np.minimum((said * BINS).astype(np.int64), BINS - 1)
         return cls(
             int(target.size),
-            _sum(-np.log(np.maximum(own, LEAST))),
+            _sum(logs),
             _sum(squares),
             tuple(np.bincount(bins, minlength=BINS).tolist()),
             tuple(_sum(said[bins == b]) for b in range(BINS)),
@@ -103,6 +101,15 @@ def _mean_deviation(variance: float) -> float:
     However few, it is at most the sum of those of the rows, which are 2 p (1 - p) each.
     """
     return min(math.sqrt(2 * variance / math.pi), 2 * variance)
+
+
+def losses(target: np.ndarray, probability: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Log loss and squared error of each row: with two classes of the second's probability, with more of all."""
+    own = probability[np.arange(target.size), target]
+    squares = (1 - own) ** 2
+    if probability.shape[1] > 2:
+        squares = (probability**2).sum(axis=1) - own**2 + squares
+    return -np.log(np.maximum(own, LEAST)), squares
 
 
 def _sum(values: np.ndarray) -> int:

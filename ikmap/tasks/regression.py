@@ -11,6 +11,7 @@ from ikmap.tasks.bad_label import BadLabel
 from ikmap.tasks.importance_sections import TOLD, importance_sections
 from ikmap.tasks.sections import Lines, Section, Table, Text
 from ikmap.tasks.task import Asked, Figure, Found, LearningTask
+from ikmap.tasks.weighted import WeighedNumbers
 
 if TYPE_CHECKING:
     import numpy as np
@@ -28,7 +29,7 @@ FAR = 256.0
 
 
 @dataclass(frozen=True)
-class Regression(LearningTask):
+class Regression(WeighedNumbers, LearningTask):
     """Labels are finite numbers; a target is the label itself, float64, and NaN where there is none.
 
     A decision has one column, the prediction. R2 of a curve, a search or a stream compares squared errors with the

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from ikmap.tasks.encodes_words import EncodesWords
 from ikmap.tasks.figure import Figure, Judge, Tally
+from ikmap.tasks.weighted import Weighed
 
 if TYPE_CHECKING:
     import numpy as np
@@ -47,7 +48,7 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class LearningTask(EncodesWords):
+class LearningTask(EncodesWords, Weighed):
     """Base of all tasks.
 
     Attributes

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import http.client
 import os
+import re
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -119,7 +120,7 @@ def readable(
     Parameters
     ----------
     url : str
-        Anything that readers take; only http and https addresses are asked for.
+        Anything that readers take; only http and https addresses, or several with commas between, are asked for.
     data_dir : Path
         A server that answers with the whole file when asked for a part has it downloaded to there. The copy is taken
         again next time, as long as the server tells of the same version of the file.
@@ -135,6 +136,12 @@ def readable(
     """
     if not is_web(url):
         return url
+    if len(several := re.split(r",(?=https?://)", url)) > 1:
+        return ",".join(readable(one, data_dir, say=say, progress=progress, timeout=timeout) for one in several)
+    if url.endswith("/") or re.search(r"[*\[]", url):
+        raise InputError(
+            f"{url}: found a folder or a glob, which no web server lists; name its files, with commas between"
+        )
     version = _version_of_whole(url, timeout)
     if version is None:
         return url

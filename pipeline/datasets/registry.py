@@ -26,10 +26,10 @@ from pipeline.errors import InputError
 from pipeline.readers import CsvFormat, Source, open_source, without
 from pipeline.readers.base import WIDE, check_columns
 from pipeline.readers.files import find_file
-from pipeline.readers.open import format_of
+from pipeline.readers.open import format_asked, format_of
 from pipeline.readers.several import named_files
 from pipeline.tables import TableAsked, TableSource, open_table
-from pipeline.tables.source import TABLES
+from pipeline.tables.opened import TABLES
 from pipeline.watching.plain_text import not_utf8
 
 #: Used when the user names neither a data set nor an input: it ships inside a dependency.
@@ -50,9 +50,9 @@ class ResolvedDataset:
         Local path, or an address that the readers understand.
     test_url : str or None
         None: `split` makes the test rows out of the training file's.
-    task, format, n_columns, label, header, delimiter, split
-        As in `datasets.toml`; `format` and `task` may be "auto", `n_columns`, `label`, `header` and `delimiter` None
-        (not told).
+    task, format, n_columns, label, header, delimiter, encoding, split
+        As in `datasets.toml`; `format` and `task` may be "auto", `n_columns`, `label`, `header`, `delimiter` and
+        `encoding` None (not told).
     n_train, n_test : int or None
         Published numbers of rows, to check against.
     drop : tuple of str
@@ -78,8 +78,9 @@ class ResolvedDataset:
     n_train: int | None = None
     n_test: int | None = None
     label: str | int | None = None
-    header: bool | None = None
+    header: bool | tuple[str, ...] | None = None
     delimiter: str | None = None
+    encoding: str | None = None
     drop: tuple[str, ...] = ()
     two_class: tuple[tuple[Label, ...], tuple[Label, ...]] | None = None
     inliers: tuple[str, ...] | None = None
@@ -130,13 +131,15 @@ class ResolvedDataset:
         csv = CsvFormat(**self.csv)
         named = named_files(url)
         several = len(named) > 1 or bool(named[0].partition)
-        kind = format_of(find_file(named[0].url), self.format)
+        first = find_file(named[0].url)
+        asked_format = format_asked(first, self.format, csv)
+        kind = format_of(first, asked_format)
         if isinstance(like, TableSource) or (like is None and (several or kind in TABLES)):
             columns = like.columns if isinstance(like, TableSource) else None
             asked = replace(self.table, drop=(*self.drop, *self.table.drop))
             if columns is not None:
-                asked = replace(asked, plan={}, categories=(), drop=(), id=None, kept=None)
-            table = open_table(url, self.format, self.label, asked, require_label=needed, columns=columns, csv=csv)
+                asked = replace(asked, plan={}, categories=(), drop=(), kept=None)
+            table = open_table(url, asked_format, self.label, asked, require_label=needed, columns=columns, csv=csv)
             if len(table.columns) < WIDE or several:
                 self._refuse_keys_of_csv(url, table)
                 if columns is None:
@@ -149,13 +152,15 @@ class ResolvedDataset:
                 f"{url}: found a file of format {kind}, expected CSV, Parquet or Arrow with fewer than {WIDE:,} "
                 f"columns, for which {', '.join(self.table.as_json())} is given"
             )
-        source = open_source(named[0].url, self.format, self.label, n_columns, require_label=needed, csv=csv)
+        source = open_source(named[0].url, asked_format, self.label, n_columns, require_label=needed, csv=csv)
         self._refuse_keys_of_csv(url, source)
         return without(source, self.drop)
 
     def _refuse_keys_of_csv(self, url: str, source: Source) -> None:
         if self.csv and source.format != "csv":
             key, value = next(iter(self.csv.items()))
+            if not self.registered:
+                raise InputError(f"{url}: read as {source.format}, but --{key} is for CSV; leave it out")
             raise InputError(
                 f"{url}: read as {source.format}, but data set {self.name} is defined with {key} = {value!r}, for CSV; "
                 'give format = "csv" there, or leave it out'
@@ -277,6 +282,7 @@ def resolve(
         label=spec.label,
         header=spec.header,
         delimiter=spec.delimiter,
+        encoding=spec.encoding,
         drop=spec.drop,
         two_class=spec.two_class,
         divide=files.divide,

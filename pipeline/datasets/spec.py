@@ -14,7 +14,7 @@ from pipeline.errors import InputError
 
 COMPRESSION_SUFFIXES = ("", ".bz2", ".xz", ".gz")
 
-CSV_KEYS = ("header", "delimiter")
+CSV_KEYS = ("header", "delimiter", "encoding")
 """Keys that say something of files of one format only."""
 
 Label = int | float | str
@@ -38,7 +38,7 @@ class Split:
     fraction: float = 0.8
     n_train: int | None = None
 
-    def train_rows(self, n_rows: int) -> int:
+    def train_rows(self, n_rows: int, url: str = "") -> int:
         """Return the number of training rows among `n_rows`: ceil(fraction n), exactly.
 
         Raises
@@ -50,8 +50,8 @@ class Split:
         n_train = math.ceil(Fraction(str(self.fraction)) * n_rows) if self.n_train is None else self.n_train
         if not 0 < n_train < n_rows:
             raise InputError(
-                f"found {n_rows} rows, expected enough to train and to test on: the split would train on {n_train}; "
-                "give another --test-size, or --test-input"
+                f"{url}{': ' if url else ''}found {n_rows} rows, expected enough to train and to test on: the split "
+                f"would train on {n_train}; give another --test-size, or --test-input"
             )
         return n_train
 
@@ -98,8 +98,9 @@ class DatasetSpec:
     n_train: int | None = None
     n_test: int | None = None
     label: str | int | None = None
-    header: bool | None = None
+    header: bool | tuple[str, ...] | None = None
     delimiter: str | None = None
+    encoding: str | None = None
     drop: tuple[str, ...] = ()
     two_class: tuple[tuple[Label, ...], tuple[Label, ...]] | None = None
     divide: float = 1.0
@@ -139,10 +140,23 @@ def _is_split(value: Any) -> bool:
     )
 
 
-def _is_delimiter(value: Any) -> bool:
+def is_delimiter(value: Any) -> bool:
+    """Whether columns can be divided by it: one character that is in no number, name or quote."""
     if not (isinstance(value, str) and len(value) == 1 and value.isascii()):
         return False
     return value == "\t" or (value.isprintable() and not value.isalnum() and value not in "\"'.+-_")
+
+
+DELIMITER = "one character that is in no number, name or quote, such as ';' or '|'"
+ENCODING = "the name of an encoding, such as utf-8, cp1252 or latin-1"
+
+
+def is_encoding(name: str) -> bool:
+    """Whether text can be read in the encoding of this name."""
+    try:
+        return isinstance("".encode(name), bytes)
+    except (LookupError, UnicodeError, ValueError):
+        return False
 
 
 def _is_one_of(*choices: str) -> Callable[[Any], bool]:
@@ -177,8 +191,12 @@ _KEYS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "n_train": _COUNT,
     "n_test": _COUNT,
     "label": (lambda v: type(v) in (int, str), "a column's name or number"),
-    "header": (lambda v: isinstance(v, bool), "true or false"),
-    "delimiter": (_is_delimiter, "one character that is in no number, name or quote, such as ';' or '|'"),
+    "header": (
+        lambda v: isinstance(v, bool) or (_is_names(v) and v != []),
+        "true or false, or a list of names of columns",
+    ),
+    "delimiter": (is_delimiter, DELIMITER),
+    "encoding": (lambda v: isinstance(v, str) and is_encoding(v), ENCODING),
     "drop": (_is_names, "a list of names of columns"),
     "two_class": (_is_two_class, "two lists of labels without a label in common"),
     "split": (_is_split, 'like { rule = "shuffle", fraction = 0.8 } or { rule = "first", n_train = 1000 }'),
@@ -228,6 +246,8 @@ def parse_spec(path: Path, folder: Path | None, name: str, table: Any) -> Datase
             raise InputError(f'{where}: {key} = {table[key]!r} is for CSV, found format = "{table["format"]}"')
     options = {k: v for k, v in table.items() if k not in _FILE_KEYS and k != "variants"}
     options["aliases"], options["drop"] = (tuple(table.get(key, ())) for key in ("aliases", "drop"))
+    if isinstance(options.get("header"), list):
+        options["header"] = tuple(options["header"])
     options["divide"] = float(table.get("divide", 1.0))
     options["split"] = Split(**table.get("split", {}))
     if two_class := table.get("two_class"):

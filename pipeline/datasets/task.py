@@ -44,12 +44,18 @@ def asked_task(params: Params, data: ResolvedDataset) -> type[LearningTask]:
     if refused := [name for name in params.learners if name in heedless]:
         verb = "ignores" if len(refused) == 1 else "ignore"
         raise InputError(f"--learner {','.join(refused)}: {verb} what rows weigh in {task.name} ({said}); {instead}")
-    _refuse_unsuited(params, task, said)
+    refuse_unsuited(params, task, said)
     return task
 
 
-def _refuse_unsuited(params: Params, task: type[LearningTask], said: str) -> None:
-    """Refuse options that learners cannot have for the task, and searches where there is nothing to choose by."""
+def refuse_unsuited(params: Params, task: type[LearningTask], said: str) -> None:
+    """Refuse options that learners cannot have for the task, and searches where there is nothing to choose by.
+
+    Raises
+    ------
+    InputError
+        With `said`: by what it is known that this is the task.
+    """
     for name in params.learners:
         if wrong := LEARNERS[name].unsuited(params.of(name), task.name):
             raise InputError(f"{wrong} ({said})")

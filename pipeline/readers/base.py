@@ -38,7 +38,8 @@ class RawRows:
     Attributes
     ----------
     X : float64 array (m, d) in C order, or csr_array (m, d) with sorted unique int32 column indices
-        All values are finite. For LIBSVM text without a given number of columns, d is that of this block.
+        All values are finite. Where there are levels, X may be in Fortran order. For LIBSVM text without a given number
+        of columns, d is that of this block.
         m can be 0 (a stretch of text in which no row starts).
     y : float64 array (m,), object array (m,) of str, or None where the source has no labels
     first_line : int
@@ -55,6 +56,8 @@ class RawRows:
         Values of the column by which rows are divided, as a column of a table: codes where there are words.
     ids : object or None
         What stands in the column that tells rows apart, as an Arrow array.
+    weights : float64 array (m,), or None
+        What stands in the column that says how much rows count: finite numbers >= 0.
     """
 
     X: np.ndarray | sp.csr_array
@@ -65,6 +68,7 @@ class RawRows:
     url: str | None = None
     ids: Any = None
     kept: tuple[np.ndarray, tuple[str, ...] | None] | None = None
+    weights: np.ndarray | None = None
 
 
 @dataclass(frozen=True)

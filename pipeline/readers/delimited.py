@@ -6,9 +6,6 @@ blocks go unparsed, and keeps the search for a fault, which runs over one block 
 
 from __future__ import annotations
 
-import csv
-import io
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -19,19 +16,23 @@ import pyarrow.csv
 
 from pipeline.errors import InputError
 from pipeline.readers.base import WIDE, Piece, RawRows, Source, check_columns, shown
-from pipeline.readers.files import MEBIBYTE, File, LongLine, read_record, text_blocks
-from pipeline.readers.labels import LABEL_NAMES, check_names, choose_label
-from pipeline.readers.limits import MOST_COLUMNS, longest_row
+from pipeline.readers.csv_text import (
+    NOT_FINITE,
+    NUMBER,
+    CsvFormat,
+    find_layout,
+    is_broken,
+    is_numeric,
+    least_records,
+    records,
+    rows_of_width,
+)
+from pipeline.readers.files import MEBIBYTE, File, text_blocks
+from pipeline.readers.labels import choose_label
 from pipeline.watching.plain_text import not_utf8
 
 # A cell takes at least two bytes of text and becomes eight: 16 MiB dense at most.
 TEXT_BLOCK_BYTES = 4 * MEBIBYTE
-
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE | re.ASCII)
-_NOT_FINITE = re.compile(r"[+-]?(nan|inf|infinity)", re.IGNORECASE)
-_SURROGATE = re.compile("[\ud800-\udfff]")
-_BOM = b"\xef\xbb\xbf"
-SAMPLE_BYTES = MEBIBYTE // 4
 
 
 @dataclass(frozen=True)
@@ -49,11 +50,7 @@ class DelimitedSource(Source):
     data_line: int
 
     def least_rows(self) -> int:
-        with self.file.open() as stream:
-            stream.seek(self.data_start)
-            text = stream.read(MEBIBYTE)
-        # Blank lines are none, and quoted text may have line ends in it; then it takes longer to say.
-        return max(1, sum(1 for _ in _records(text.rpartition(b"\n")[0], self.url, self.delimiter, self.data_line)))
+        return least_records(self.file, self.url, self.delimiter, self.data_start, self.data_line)
 
     def pieces(self) -> list[Piece]:
         return [Piece(0, self.data_start, None)]
@@ -109,7 +106,7 @@ class DelimitedSource(Source):
         """As :meth:`parse`; None where a cell is not plainly a number, or there is another fault."""
         rows: list[np.ndarray] = []
         y: list[float | str] = []
-        for _, row in _records(text, self.url, self.delimiter, line):
+        for _, row in records(text, self.url, self.delimiter, line):
             if len(row) != self.n_total:
                 return None
             label = None if self.label is None else row.pop(self.label).strip()
@@ -122,7 +119,7 @@ class DelimitedSource(Source):
                     y.append(label if self.text_labels else float(self._cell(label, line, self.label or 0)))
             except (ValueError, InputError):
                 return None
-            if not np.isfinite(rows[-1]).all() or (self.text_labels and (not label or _broken(label))):
+            if not np.isfinite(rows[-1]).all() or (self.text_labels and (not label or is_broken(label))):
                 return None
         X = np.stack(rows) if rows else np.empty((0, self.n_total - (self.label is not None)))
         labels = None if self.label is None else _strings(y) if self.text_labels else np.array(y, dtype=np.float64)
@@ -131,9 +128,7 @@ class DelimitedSource(Source):
     def _careful(self, text: bytes, line: int) -> list[np.ndarray]:
         """Parse cell by cell: raise for the first fault, or return what Arrow was too strict about."""
         cells: list[list[float | str]] = [[] for _ in range(self.n_total)]
-        for at, row in _records(text, self.url, self.delimiter, line):
-            if len(row) != self.n_total:
-                raise InputError(f"{self.url}: line {at}: found {len(row)} cells, expected {self.n_total}")
+        for at, row in rows_of_width(text, self.url, self.delimiter, line, self.n_total):
             for j, cell in enumerate(row):
                 cells[j].append(self._cell(cell.strip(), at, j))
         return [
@@ -149,19 +144,19 @@ class DelimitedSource(Source):
             expected = "a label" if is_label else "a number"
             raise InputError(f"{where}: found an empty cell, expected {expected}")
         if is_label and self.text_labels:
-            if _broken(cell):
+            if is_broken(cell):
                 raise InputError(f"{where}: {not_utf8('text')}")
             return cell
-        if _NUMBER.fullmatch(cell):
+        if NUMBER.fullmatch(cell):
             value = float(cell)
             if np.isfinite(value):
                 return value
-        elif not _NOT_FINITE.fullmatch(cell):
+        elif not NOT_FINITE.fullmatch(cell):
             if is_label:
                 reason = f"a number{kind}, as in the first rows"
             else:
                 reason = "a number; code categorical columns as numbers first"
-            if _broken(cell):
+            if is_broken(cell):
                 raise InputError(f"{where}: {not_utf8('a number')}")
             raise InputError(f"{where}: found {shown(cell)}, expected {reason}")
         raise InputError(f"{where}: found {cell}, expected a finite number{kind}")
@@ -177,10 +172,9 @@ def open_delimited(
     require_label: bool,
     piece_bytes: int,
     block_bytes: int,
-    header: bool | None = None,
-    delimiter: str | None = None,
+    known: CsvFormat = CsvFormat(),  # noqa: B008 - immutable
 ) -> DelimitedSource:
-    """Find delimiter, header and label from the name and the first records, unless they are given.
+    """Find delimiter, header and label from the name and the first records, unless they are known.
 
     Raises
     ------
@@ -188,136 +182,27 @@ def open_delimited(
         If there are no rows, the delimiter that is given is not in the first, a column name appears twice, no label is
         found, or the number of columns is not `n_columns`.
     """
-    url = file.url
-    with file.open() as stream:
-        data_start, line, first, more = _first_records(stream, url)
-    if not first:
-        raise InputError(f"{url}: found no rows, expected a table")
-    if delimiter is None:
-        delimiter = sniff_delimiter(url, first)
-    elif delimiter.encode() not in first:
-        raise InputError(f"{url}: line {line}: found no {delimiter!r}, the delimiter that is given, expected columns")
-    if first.count(delimiter.encode()) >= MOST_COLUMNS:
-        raise InputError(
-            f"{url}: line {line}: found {first.count(delimiter.encode()) + 1:,} columns, expected at most "
-            f"{MOST_COLUMNS:,} in text; give LIBSVM text, .npy or .npz, whose columns need no names"
-        )
-    records = [row for _, row in _records(first + more, url, delimiter, line)]
-    names, data_line = None, line
-    if header is None:
-        header = _is_header(records[0], records[1] if len(records) > 1 else None, label)
-    if header:
-        names = tuple(_checked_names(url, records.pop(0), line))
-        data_start, data_line = data_start + len(first), line + first.count(b"\n")
-    if not records:
-        raise InputError(f"{url}: found a header (line {line}) but no rows, expected at least one")
-    n_total = len(names or records[0])
-    at = choose_label(url, names, n_total, label, required=require_label, n_columns=n_columns)
-    check_columns(url, n_total - (at is not None), n_columns)
+    url, found = file.url, find_layout(file, label, known, ",\t;")
+    names = found.names
+    at = choose_label(url, names, found.width, label, required=require_label, n_columns=n_columns)
+    check_columns(url, found.width - (at is not None), n_columns)
     text_labels = at is not None and not all(
-        _numeric(row[at]) or not row[at].strip() for row in records if len(row) == n_total
+        is_numeric(row[at]) or not row[at].strip() for row in found.rows if len(row) == found.width
     )
     return DelimitedSource(
-        file=file,
-        n_columns=n_total - (at is not None),
+        file=found.file,
+        n_columns=found.width - (at is not None),
         column_names=None if names is None else tuple(n for j, n in enumerate(names) if j != at),
         piece_bytes=piece_bytes,
         block_bytes=block_bytes,
-        delimiter=delimiter,
+        delimiter=found.delimiter,
         names=names,
-        n_total=n_total,
+        n_total=found.width,
         label=at,
         text_labels=text_labels,
-        data_start=data_start,
-        data_line=data_line,
+        data_start=found.start,
+        data_line=found.line,
     )
-
-
-def sniff_delimiter(url: str, first: bytes) -> str:
-    """Tab for .tsv; else the most frequent of comma, tab and semicolon in the first record's plain text."""
-    if re.search(r"\.tsv(\.\w+)?$", url, re.IGNORECASE):
-        return "\t"
-    plain = re.sub(rb'"[^"]*"', b"", first)
-    return max(",\t;", key=lambda c: plain.count(c.encode()))
-
-
-def _first_records(stream: io.BufferedReader, url: str) -> tuple[int, int, bytes, bytes]:
-    """Offset, line and bytes of the first record that is not blank, and the records behind it, in a sample.
-
-    There are no bytes where the file ends before.
-    """
-    position, line, limit = 0, 1, longest_row()
-
-    def record() -> bytes:
-        try:
-            return read_record(stream, limit=limit)
-        except LongLine as error:
-            raise error.at(url, line, True) from None
-
-    if stream.peek(len(_BOM))[: len(_BOM)] == _BOM:
-        position = len(stream.read(len(_BOM)))
-    while (first := record()) and not first.strip(b"\r\n"):
-        position += len(first)
-        line += first.count(b"\n")
-    begin = line
-    line += first.count(b"\n")
-    more: list[bytes] = []
-    length = 0
-    while length < SAMPLE_BYTES and (following := record()):
-        more.append(following)
-        length += len(following)
-        line += following.count(b"\n")
-    return position, begin, first, b"".join(more)
-
-
-def _records(text: bytes, url: str, delimiter: str, line: int) -> Iterator[tuple[int, list[str]]]:
-    """(line, cells) of each record that is not blank; bytes that are not UTF-8 become lone surrogates."""
-    lines = text.decode(errors="surrogateescape").split("\n")
-    reader = csv.reader((part + "\n" for part in lines), delimiter=delimiter)
-    at = line
-    try:
-        for row in reader:
-            if row:
-                yield at, row
-            at = line + reader.line_num
-    except csv.Error as error:
-        if "new-line character" in str(error):  # which goes on with advice for who calls Python's reader
-            raise InputError(
-                f"{url}: line {at}: found a carriage return in a cell without quotes, expected lines that end in \\n "
-                "or \\r\\n; where lines end in \\r alone: tr '\\r' '\\n' < FILE > NEW"
-            ) from error
-        raise InputError(f"{url}: line {at}: not CSV: {error}") from error
-
-
-def _is_header(first: Sequence[str], second: Sequence[str] | None, label: str | int | None) -> bool:
-    """Whether the first record names the columns.
-
-    It does if it holds the name of a label column, or text only, or text where the second has a number.
-    """
-    texts = [bool(cell.strip()) and not _numeric(cell) for cell in first]
-    if not any(texts):
-        return isinstance(label, str) and label in first and not label.lstrip("-").isdigit()
-    named = any(cell.strip().lower() in LABEL_NAMES or cell == label for cell in first)
-    differs = second is not None and any(t and _numeric(c) for t, c in zip(texts, second, strict=False))
-    return named or all(texts) or differs
-
-
-def _checked_names(url: str, names: Sequence[str], line: int) -> list[str]:
-    names = [name.strip() for name in names]
-    for j, name in enumerate(names):
-        if _broken(name):
-            raise InputError(f"{url}: line {line}, column {j + 1}: {not_utf8('a name')}")
-    check_names(f"{url}: line {line}", names)
-    return names
-
-
-def _numeric(cell: str) -> bool:
-    cell = cell.strip()
-    return bool(_NUMBER.fullmatch(cell) or _NOT_FINITE.fullmatch(cell))
-
-
-def _broken(text: str) -> bool:
-    return bool(_SURROGATE.search(text))
 
 
 def _good(column: np.ndarray) -> bool:

@@ -15,23 +15,31 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from fsspec.core import url_to_fs
-
 from pipeline.errors import InputError
 from pipeline.readers.limits import MEBIBYTE, longest_row, reason
 from pipeline.readers.recoded import as_utf8
+from pipeline.readers.remote import filesystem
 
-MAGIC = {"bz2": b"BZh", "gz": b"\x1f\x8b", "xz": b"\xfd7zXZ\x00"}
+MAGIC = {"bz2": b"BZh", "gz": b"\x1f\x8b", "xz": b"\xfd7zXZ\x00", "zst": b"\x28\xb5\x2f\xfd"}
+
+
+def _zstd(raw: Any) -> Any:
+    from pipeline.readers.zstandard import ZstdFile
+
+    return ZstdFile(raw)
+
+
 _DECOMPRESS: dict[str, Callable[[Any], Any]] = {
     "bz2": bz2.BZ2File,
     "gz": lambda raw: gzip.GzipFile(fileobj=raw, mode="rb"),
     "xz": lzma.LZMAFile,
+    "zst": _zstd,
 }
 
 
 @dataclass(frozen=True)
 class File:
-    """A file that exists, and how it is compressed (``bz2``, ``gz``, ``xz`` or None)."""
+    """A file that exists, and how it is compressed (``bz2``, ``gz``, ``xz``, ``zst`` or None)."""
 
     url: str
     path: str  # absolute where local: workers may run in another directory
@@ -66,7 +74,7 @@ class File:
         """Size, and SHA-256 (local) or the version tag that the remote file system gives."""
         if not self.local:
             with _failures(self.url), _answers(self.url):
-                fs, path = url_to_fs(self.path)
+                fs, path = filesystem(self.path)
                 info = fs.info(path)
                 tag = info.get("ETag") or info.get("etag")
                 return {"size": self.size} | ({"etag": str(tag)} if tag else {"ukey": str(fs.ukey(path))})
@@ -109,7 +117,7 @@ def _local_size(url: str, path: str) -> int:
 
 def _remote_size(url: str) -> int:
     with _answers(url):
-        fs, path = url_to_fs(url)
+        fs, path = filesystem(url)
         info = fs.info(path)
     if info.get("type") == "directory":
         raise InputError(f"{url}: is a directory, expected a file")
@@ -126,7 +134,7 @@ def _open_raw(path: str, local: bool, scattered: bool = False) -> Iterator[io.Bu
     else:
         options = {"cache_type": "none"} if scattered else {}
         with _answers(path):
-            fs, name = url_to_fs(path)
+            fs, name = filesystem(path)
             remote = fs.open(name, "rb", **options)
         with io.BufferedReader(_Remote(remote, path), MEBIBYTE) as stream:
             yield cast(io.BufferedReader, stream)

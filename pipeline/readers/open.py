@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 from pipeline.errors import InputError
 from pipeline.readers import delimited, libsvm
-from pipeline.readers.base import BLOCK_BYTES, PIECE_BYTES, Source
+from pipeline.readers.base import BLOCK_BYTES, PIECE_BYTES, Source, shown
+from pipeline.readers.csv_text import CsvFormat
 from pipeline.readers.delimited import open_delimited
 from pipeline.readers.files import File, find_file
 from pipeline.readers.libsvm import first_row, looks_like_libsvm, open_libsvm
@@ -24,23 +25,13 @@ _BY_NAME = {
     "npy": "npy", "npz": "npz",
     "arrow": "arrow", "feather": "arrow", "ipc": "arrow",
 }  # fmt: skip
+_OTHER = re.compile(
+    r"\.(xlsx?|xlsm|ods|json|jsonl|ndjson|xml|html?|sqlite3?|db|orc|avro|h5|hdf5?|pkl|pickle|zip|dta|sav|sas7bdat|rds|rda)$",
+    re.IGNORECASE,
+)
+"""Files of other programs."""
 _BY_CONTENT = {b"PAR1": "parquet", b"\x93NUMPY": "npy", b"PK\x03\x04": "npz", b"ARROW1": "arrow"}
 _OPEN_TABLE = {"parquet": open_parquet, "npy": open_npy, "npz": open_npz}
-
-
-class CsvFormat(NamedTuple):
-    """What is known of CSV text; None: it is found out.
-
-    Attributes
-    ----------
-    header : bool or None
-        Whether the first line names the columns.
-    delimiter : str or None
-        What stands between columns.
-    """
-
-    header: bool | None = None
-    delimiter: str | None = None
 
 
 class Sizes(NamedTuple):
@@ -74,7 +65,7 @@ def open_source(
     Parameters
     ----------
     url : str
-        Path or fsspec URL. Text may be compressed (.bz2, .gz, .xz).
+        Path or fsspec URL. Text may be compressed (.bz2, .gz, .xz, .zst).
     format : {"auto", "libsvm", "csv", "parquet", "npy"}
         "auto" goes by the ending of the name, then by the content. "csv" finds its delimiter (comma, tab,
         semicolon); "npy" covers .npz.
@@ -112,7 +103,7 @@ def open_source(
         return open_libsvm(file, n_columns, zero_based, piece_bytes, size)
     if kind == "csv":
         size = block_bytes or delimited.TEXT_BLOCK_BYTES
-        return open_delimited(file, label, n_columns, require_label, piece_bytes, size, *csv)
+        return open_delimited(file, label, n_columns, require_label, piece_bytes, size, csv)
     return _OPEN_TABLE[kind](file, label, n_columns, require_label, piece_bytes, block_bytes or BLOCK_BYTES)
 
 
@@ -127,9 +118,22 @@ def format_of(file: File, asked: str = "auto") -> str:
         return "npz" if by_content == "npz" else "npy"
     if asked != "auto":
         return asked
-    name = re.sub(r"\.(bz2|gz|xz)$", "", file.url, flags=re.IGNORECASE)
-    by_name = _BY_NAME.get(name.rpartition(".")[2].lower())
-    return by_name or by_content or _text_format(file)
+    if (found := _by_name(file)) is None and (other := _OTHER.search(file.url)):
+        raise InputError(
+            f"{file.url}: found a .{other[1].lower()} file by its name, expected CSV, Parquet, Arrow, LIBSVM text or "
+            "NumPy; save it as CSV or Parquet (or name its format: --format csv)"
+        )
+    return found or by_content or _text_format(file)
+
+
+def _by_name(file: File) -> str | None:
+    name = re.sub(r"\.(bz2|gz|xz|zst)$", "", file.url, flags=re.IGNORECASE)
+    return _BY_NAME.get(name.rpartition(".")[2].lower())
+
+
+def format_asked(file: File, asked: str, csv: CsvFormat) -> str:
+    """The format to ask for: of a file whose name says nothing, CSV, if something is known of it as such."""
+    return "csv" if asked == "auto" and csv != CsvFormat() and _by_name(file) is None else asked
 
 
 def _text_format(file: File) -> str:
@@ -140,6 +144,13 @@ def _text_format(file: File) -> str:
         )
     if not looks_like_libsvm(first) and any(c in first for c in (b",", b"\t", b";")):
         return "csv"
+    if first.lstrip()[:9].lower().startswith((b"<!doctype", b"<html")):
+        raise InputError(f"{file.url}: line 1: found a web page, expected a file with data; give its own address")
+    if first.strip() and not looks_like_libsvm(first) and b":" not in first:
+        raise InputError(
+            f"{file.url}: line 1: found {shown(first.decode(errors='replace').strip())}, expected LIBSVM text, CSV, "
+            "Parquet or .npy; to read it as a table whose columns are divided by spaces: --delimiter space"
+        )
     return "libsvm"
 
 

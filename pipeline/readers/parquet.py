@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 from pipeline.errors import InputError
 from pipeline.readers.base import Piece, RawRows, Source, check_columns, shown
 from pipeline.readers.files import MEBIBYTE, File
+from pipeline.readers.groups import CELL_BYTES, from_row, in_blocks, pieces_of, refuse_fewer
 from pipeline.readers.labels import check_names, choose_label
 from pipeline.readers.limits import check_row
 
@@ -36,52 +37,19 @@ class ParquetSource(Source):
         return sum(self.group_rows)
 
     def pieces(self) -> list[Piece]:
-        limit = max(1, self.piece_bytes // (8 * len(self.names)))
-        pieces: list[Piece] = []
-        start = rows = 0
-        for group, n_rows in enumerate(self.group_rows, start=1):
-            rows += n_rows
-            if rows >= limit or group == len(self.group_rows):
-                pieces.append(Piece(len(pieces), start, group))
-                start, rows = group, 0
-        return pieces
+        return pieces_of(self.group_rows, max(1, self.piece_bytes // (CELL_BYTES * len(self.names))))
 
     def read(self, piece: Piece, skip: int = 0) -> Iterator[RawRows]:
-        assert piece.stop is not None
-        per_block = max(1, self.block_bytes // (8 * len(self.names)))
-        row = sum(self.group_rows[: piece.start])
-        drop = skip * per_block
-        start = piece.start
-        while start < piece.stop and drop >= self.group_rows[start]:
-            drop -= self.group_rows[start]
-            start += 1
-        row += skip * per_block
-        with self.file.open(scattered=True) as stream, _parquet(self.file, stream) as file:
-            waiting: list[pa.RecordBatch] = []
-            n_waiting = 0
-            for batch in _batches(self.url, file, per_block, range(start, piece.stop), self.names):
-                gone = min(drop, batch.num_rows)
-                drop -= gone
-                batch = batch.slice(gone)
-                while n_waiting + batch.num_rows >= per_block:
-                    rest = per_block - n_waiting
-                    yield self._block([*waiting, batch.slice(0, rest)], row)
-                    row += per_block
-                    waiting, n_waiting, batch = [], 0, batch.slice(rest)
-                if batch.num_rows:
-                    waiting.append(batch)
-                    n_waiting += batch.num_rows
-            if waiting:
-                yield self._block(waiting, row)
-        expected = sum(self.group_rows[: piece.stop])
-        if row + n_waiting != expected and row < expected:
-            raise InputError(
-                f"{self.url}: damaged: found {row + n_waiting} rows, expected {expected} as in its footer; "
-                "copy or download it again"
-            )
+        per_block = max(1, self.block_bytes // (CELL_BYTES * len(self.names)))
+        row = sum(self.group_rows[: piece.start]) + skip * per_block
+        groups, drop = from_row(self.group_rows, piece, skip * per_block)
+        with self.file.open(scattered=True) as stream, opened(self.file, stream) as file:
+            for table in in_blocks(read_batches(self.url, file, per_block, groups, self.names), per_block, drop):
+                yield self._block(table, row)
+                row += table.num_rows
+        refuse_fewer(self.url, row, self.group_rows, piece)
 
-    def _block(self, batches: list[pa.RecordBatch], row: int) -> RawRows:
-        table = pa.Table.from_batches(batches)
+    def _block(self, table: pa.Table, row: int) -> RawRows:
         y = None
         if self.label is not None:
             y = self._column(table, self.label, row + 1)
@@ -89,7 +57,7 @@ class ParquetSource(Source):
         X = np.empty((table.num_rows, len(features)))
         for k, j in enumerate(features):
             X[:, k] = self._column(table, j, row + 1)
-        return RawRows(X, y, row + 1, 8 * table.num_rows * len(self.names))
+        return RawRows(X, y, row + 1, CELL_BYTES * table.num_rows * len(self.names))
 
     def _column(self, table: pa.Table, j: int, first_row: int) -> np.ndarray:
         column = table.column(j)
@@ -138,8 +106,8 @@ def open_parquet(
     InputError
     """
     url = file.url
-    with file.open(scattered=True) as stream, _parquet(file, stream) as parquet:
-        names, types, group_rows = _schema(url, parquet)
+    with file.open(scattered=True) as stream, opened(file, stream) as parquet:
+        names, types, group_rows = schema_of(url, parquet)
         if not names:
             raise InputError(f"{url}: found no columns, expected features and a label")
         if len(names) > MOST_COLUMNS:
@@ -148,7 +116,7 @@ def open_parquet(
                 "takes about 10 kB of memory; give CSV, LIBSVM text, .npy or .npz"
             )
         check_names(url, names)
-        check_row(url, 8 * len(names))
+        check_row(url, CELL_BYTES * len(names))
         if not sum(group_rows):
             raise InputError(f"{url}: found no rows, expected at least one")
         at = choose_label(url, names, len(names), label, required=require_label, n_columns=n_columns)
@@ -179,13 +147,18 @@ def open_parquet(
 
 def has_rows(file: File) -> bool:
     """Whether a Parquet file holds any row."""
-    with file.open(scattered=True) as stream, _parquet(file, stream) as parquet:
+    with file.open(scattered=True) as stream, opened(file, stream) as parquet:
         return bool(parquet.metadata.num_rows)
 
 
-def _parquet(file: File, stream: object, words: Sequence[str] = ()) -> pq.ParquetFile:
-    # Columns of words come as codes. Without pre_buffer and with a buffer (one for each column), memory does not
-    # grow with the row groups.
+def opened(file: File, stream: object, words: Sequence[str] = ()) -> pq.ParquetFile:
+    """A Parquet file, of which these columns of words come as codes.
+
+    Raises
+    ------
+    InputError
+    """
+    # Without pre_buffer and with a buffer (one for each column), memory does not grow with the row groups.
     buffer_size = MEBIBYTE // 16 if file.local else MEBIBYTE
     try:
         return pq.ParquetFile(stream, pre_buffer=False, buffer_size=buffer_size, read_dictionary=list(words) or None)
@@ -193,7 +166,7 @@ def _parquet(file: File, stream: object, words: Sequence[str] = ()) -> pq.Parque
         raise InputError(f"{file.url}: not a Parquet file, or a truncated one: {_line(error)}") from error
 
 
-def _schema(url: str, parquet: pq.ParquetFile) -> tuple[tuple[str, ...], list[pa.DataType], tuple[int, ...]]:
+def schema_of(url: str, parquet: pq.ParquetFile) -> tuple[tuple[str, ...], list[pa.DataType], tuple[int, ...]]:
     """Names and types of the columns, and the rows of the row groups."""
     try:
         schema, metadata = parquet.schema_arrow, parquet.metadata
@@ -208,16 +181,22 @@ def _schema(url: str, parquet: pq.ParquetFile) -> tuple[tuple[str, ...], list[pa
 
 def _first_value(url: str, parquet: pq.ParquetFile, group: int, name: str) -> str:
     """What stands in the first row of a column of any type, quoted; nothing where that cannot be told."""
-    batch = next(_batches(url, parquet, 1, range(group, group + 1), (name,)), None)
+    batch = next(read_batches(url, parquet, 1, range(group, group + 1), (name,)), None)
     try:
         return "" if batch is None else shown(str(batch.column(0)[0].as_py())) + " "
     except Exception:  # such as dates beyond those of Python, and types that Arrow itself cannot show
         return ""
 
 
-def _batches(
+def read_batches(
     url: str, file: pq.ParquetFile, rows: int, groups: range, names: tuple[str, ...]
 ) -> Iterator[pa.RecordBatch]:
+    """Columns of some row groups, so many rows at once.
+
+    Raises
+    ------
+    InputError
+    """
     try:
         yield from file.iter_batches(batch_size=rows, row_groups=groups, columns=list(names), use_threads=False)
     except _ARROW_FAILURES as error:

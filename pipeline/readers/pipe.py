@@ -13,7 +13,8 @@ from typing import ClassVar
 
 from pipeline.errors import InputError
 from pipeline.readers.base import BLOCK_BYTES, PIECE_BYTES
-from pipeline.readers.delimited import SAMPLE_BYTES, DelimitedSource, open_delimited
+from pipeline.readers.csv_text import SAMPLE_BYTES
+from pipeline.readers.delimited import DelimitedSource, open_delimited
 from pipeline.readers.feed import TICK_SECONDS, Arrival
 from pipeline.readers.files import MAGIC, MEBIBYTE, File, LongLine
 from pipeline.readers.libsvm import LibsvmSource, open_libsvm

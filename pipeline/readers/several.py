@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote
 
-from fsspec.core import url_to_fs
-
 from pipeline.errors import InputError
 from pipeline.readers.files import _answers, _failures
+from pipeline.readers.remote import filesystem
 
 UNFINISHED = ".tmp"
+_TABLE = re.compile(r"\.(csv|tsv|parquet|pq|arrow|feather|ipc)(\.(bz2|gz|xz|zst))?$", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -72,14 +72,14 @@ def _exists(url: str) -> str | None:
     if url.startswith(("http://", "https://")) or re.search(r"[*?\[,]", url):
         return None
     with _failures(url), _answers(url):
-        fs, path = url_to_fs(url)
-        return "directory" if fs.isdir(path) else "file" if fs.exists(path) else None
+        fs, inside = filesystem(url)
+        return "directory" if fs.isdir(inside) else "file" if fs.exists(inside) else None
 
 
 def _below(folder: str) -> list[Named]:
     """The files in a folder and its folders."""
     root = folder.removeprefix("file://").rstrip("/") or "/"
-    fs, top = url_to_fs(str(Path(root).expanduser()) if _local(folder) else folder)
+    fs, top = filesystem(str(Path(root).expanduser()) if _local(folder) else folder)
     names = []
     for path in fs.find(top):
         within = path[len(top.rstrip("/")) + 1 :]
@@ -87,6 +87,8 @@ def _below(folder: str) -> list[Named]:
         if any(word.startswith((".", "_")) for word in words) or within.endswith(UNFINISHED):
             continue
         names.append(within)
+    # Where some files have an ending of tables, what has none is no data, such as README.md.
+    names = [name for name in names if _TABLE.search(name)] or names
     return [
         Named(f"{root if _local(folder) else folder.rstrip('/')}/{name}", _partition(name)) for name in sorted(names)
     ]
@@ -95,12 +97,12 @@ def _below(folder: str) -> list[Named]:
 def _globbed(pattern: str) -> list[Named]:
     if _local(pattern):
         path = Path(pattern.removeprefix("file://")).expanduser()
-        fs, _ = url_to_fs("/")
+        fs, _ = filesystem("/")
         start = "" if path.is_absolute() else str(Path.cwd()) + "/"
         found = [name.removeprefix(start) if start else name for name in fs.glob(start + str(path))]
         files = [name for name in sorted(found) if Path(name).is_file()]
     else:
-        fs, inside = url_to_fs(pattern)
+        fs, inside = filesystem(pattern)
         files = [str(fs.unstrip_protocol(name)) for name in sorted(fs.glob(inside)) if not fs.isdir(name)]
     fixed = re.split(r"[*?\[]", pattern)[0].rpartition("/")[0]
     return [Named(name, _partition(name[len(fixed) :])) for name in files]

@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ikmap.tasks import Figure, task_of
+from ikmap.tasks.weighted import TITLES
 from pipeline.report.fields import number
 from pipeline.watching.events import format_seconds
 from pipeline.watching.plain_text import printable
@@ -60,8 +61,19 @@ def print_result(metrics: Mapping[str, Any], stream: IO[str] | None = None) -> N
             console.print(table)
     if learners.row_count and (said := _of_which_rows(metrics, figure)):
         console.print(Text(f"{figure.words}: {said}"), soft_wrap=True)
+    for name, figures in of_learners.items():
+        if found := [f"{TITLES.get(key, key)} {value:.4g}" for key, value in _weighted(figures) if value is not None]:
+            console.print(Text(f"{name} with rows weighed by {_column(metrics)}: {', '.join(found)}"), soft_wrap=True)
     if times := _of_which_seconds(metrics.get("run", {})):
         console.print(Text(f"time: {times}"), soft_wrap=True)
+
+
+def _weighted(figures: Mapping[str, Any]) -> list[tuple[str, float | None]]:
+    return list((figures.get("weighted") or {}).items())
+
+
+def _column(metrics: Mapping[str, Any]) -> str:
+    return printable(str(metrics.get("data", {}).get("weight")))
 
 
 def _of_which_seconds(run: Mapping[str, Any]) -> str:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
+from ikmap.methods import LEARNERS, StreamLearner
 from ikmap.tasks import task_of
 from pipeline.report.charts import ChartWords, Series, line_chart
 from pipeline.report.fields import (
@@ -22,6 +23,7 @@ from pipeline.report.words import method_in_words
 
 MOST_SAID = 8
 """Alarms that the note under the picture names."""
+_EVENTS = {"drifts": "drift alarm", "redraws": "half of the partitionings drawn anew"}
 _SECONDS = (
     ("initial rows", "initial_seconds"),
     ("finding cells", "map_seconds"),
@@ -50,12 +52,13 @@ def stream_section(metrics: Metrics) -> str:
         line.name: f"{shown(line.points[-1][1], figure.unit, 2)} after {count(line.points[-1][0])} rows"
         for line in series
     }
-    alarms = [
-        (i, name, row)
+    events = [
+        (i, row, f"{name}: {said} after row {row:,.0f}")
         for i, (name, learner) in enumerate(learners.items())
-        for value in get_list(learner, "drifts")
-        if (row := number(value)) is not None
+        for key, said in _EVENTS.items()
+        for row in _rows(learner, key)
     ]
+    asked = asked_alerts(metrics)
     chart = line_chart(
         "stream",
         series,
@@ -65,8 +68,9 @@ def stream_section(metrics: Metrics) -> str:
             x="rows of the stream",
             y=f"{figure.words} so far",
         ),
-        events=[(i, row, f"{name}: drift alarm after row {row:,.0f}") for i, name, row in alarms],
+        events=events,
         unit=figure.unit,
+        reference=asked,
     )
     legend = [(line.colour, f"{line.name}: {ends[line.name]}") for line in series]
     online = get_mapping(metrics, "online")
@@ -77,7 +81,9 @@ def stream_section(metrics: Metrics) -> str:
         how += f". Settings were chosen on {plural(rows or 0, 'initial row')}; the map grew with the stream, "
         how += f"to {' and '.join(grown)} cells"
     elif rows:
-        how += f". Settings and partitionings were chosen on {plural(rows, 'initial row')} and stay as they are"
+        stay = "" if any(_rows(learner, "redraws") for learner in learners.values()) else " and stay as they are"
+        how += f". Settings and partitionings were chosen on {plural(rows, 'initial row')}{stay}"
+    how += "" if asked is None else f". Dashed across: the share of alerts that was asked for, {shown(asked, 'share')}"
     how += drifts_in_words(learners, get_text(online, "drift"))
     how += alerts_in_words(online) + labels_in_words(online)
     how += f". Rows as they arrived: {source}" if (source := get_text(online, "source")) else ""
@@ -104,6 +110,16 @@ def stream_section(metrics: Metrics) -> str:
     )
 
 
+def asked_alerts(metrics: Metrics) -> float | None:
+    """The share of alerts that learners were asked for, where all of them were asked for the same."""
+    found: set[float] = set()
+    for name, learner in learners_of(metrics).items():
+        one = LEARNERS.get(name)
+        trace = one.asked_alerts if isinstance(one, StreamLearner) and task_of(metrics).alerts else ""
+        found |= {value for last in get_list(get_mapping(learner, "traces"), trace)[-1:] if (value := number(last))}
+    return found.pop() if len(found) == 1 else None
+
+
 def alerts_in_words(online: Metrics) -> str:
     """How many alerts were sent, and of which rows none was; a sentence that begins with a full stop, or nothing."""
     about = get_mapping(online, "alerts")
@@ -125,10 +141,24 @@ def drifts_in_words(learners: Mapping[str, Metrics], watcher: str | None) -> str
         return ""
     said = []
     for name, learner in learners.items():
-        rows = [count(row) for value in get_list(learner, "drifts") if (row := number(value)) is not None]
-        shown = ", ".join(rows[:MOST_SAID]) + (f" and {len(rows) - MOST_SAID} more" if len(rows) > MOST_SAID else "")
-        said.append(f"{name} after row {shown}" if rows else f"{name} none")
-    return f". Drift alarms ({watcher}), thin upright lines: {'; '.join(said)}"
+        rows = _rows(learner, "drifts")
+        said.append(f"{name} after row {_listed(rows)}" if rows else f"{name} none")
+    found = f". Drift alarms ({watcher}), thin upright lines: {'; '.join(said)}"
+    drawn = [(name, rows) for name, learner in learners.items() if (rows := _rows(learner, "redraws"))]
+    if drawn:
+        said = [f"{name} after row {_listed(rows)}" for name, rows in drawn]
+        found += f". Half of the partitionings were drawn anew, also marked: {'; '.join(said)}"
+    return found
+
+
+def _rows(learner: Metrics, key: str) -> list[float]:
+    """Rows of the stream after which something happened to a learner."""
+    return [row for value in get_list(learner, key) if (row := number(value)) is not None]
+
+
+def _listed(rows: Sequence[float]) -> str:
+    more = f" and {len(rows) - MOST_SAID} more" if len(rows) > MOST_SAID else ""
+    return ", ".join(map(count, rows[:MOST_SAID])) + more
 
 
 def labels_in_words(online: Metrics) -> str:

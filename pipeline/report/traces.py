@@ -13,13 +13,17 @@ from pipeline.report.stream import is_stream
 
 
 def traces_section(metrics: Metrics) -> str:
-    """A picture for each title, with a line for each learner that has it; nothing where none has."""
+    """A picture for each title, with the lines of each learner that has it; nothing where none has.
+
+    Where a learner has several of one title, such as a share and what it is to be, the later ones have their names.
+    """
     found: dict[str, dict[str, Sequence[tuple[float, float]]]] = {}
     for learner, about in learners_of(metrics).items():
         rows = get_list(get_mapping(about, "curve"), "rows")
         for name, values in get_mapping(about, "traces").items():
             if points := get_points({"rows": rows, "values": values}, "rows", "values"):
-                found.setdefault(_title(learner, name), {})[learner] = points
+                lines = found.setdefault(_title(learner, name), {})
+                lines[f"{learner}: {name}" if learner in lines else learner] = points
     x_label = "rows of the stream" if is_stream(metrics) else "training rows seen"
     figures = [
         lines_figure(f"trace-{i}", Lines(title, x_label, title.lower(), lines))

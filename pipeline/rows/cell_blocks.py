@@ -13,6 +13,7 @@ from ikmap._threads import ahead
 from ikmap.cells import Cells, absent_code, packed_dtype
 from ikmap.learners.rows import Block
 from pipeline.errors import writing
+from pipeline.rows.parts import WEIGHTS
 from pipeline.rows.prepared import READ_BYTES
 from pipeline.rows.row_weights import Weigh
 from pipeline.storage.arrays import read
@@ -33,13 +34,13 @@ class CellBlocks(Sequence[Block]):
     ----------
     store : Store
     name : str
-        Group with the arrays `codes` and `labels`.
+        Group with the arrays `codes` and `labels`, and `weights` where the data has some.
     offsets : ndarray of int64, shape (t + 1,)
         Feature columns of the partitionings.
     blocks : list of lists of (start, stop)
         Which rows make a block (:func:`~pipeline.rows.block_sizes.learning_blocks`).
     weigh : callable, optional
-        What rows weigh (:func:`~pipeline.rows.row_weights.weigher`); default: all the same.
+        What rows weigh (:func:`~pipeline.rows.row_weights.weigher`); default: as the data says.
     """
 
     def __init__(
@@ -70,20 +71,25 @@ class CellBlocks(Sequence[Block]):
         # A type that has a number for "no cell" takes -1 as that; the others are left for a wider one at the first -1.
         room = absent_code(codes.dtype, self._offsets) >= 0
         labels = np.empty(rows, dtype=self._arrays["labels"].dtype)
+        weights = np.empty(rows) if WEIGHTS in self._arrays else None
         at = 0
         runs = joined(ranges, max(1, READ_BYTES // ((READ_AHEAD + 1) * 4 * codes.shape[1])))
-        for stored, some in ahead(self._read_run, runs, READ_AHEAD):
+        for stored, some, weight in ahead(self._read_run, runs, READ_AHEAD):
             inside = slice(at, at + some.size)
             if not room and stored.min(initial=0) < 0:
                 codes, room = codes.astype(packed_dtype(self._offsets, gaps=True)), True
             codes[inside], labels[inside] = stored, some
+            if weights is not None and weight is not None:
+                weights[inside] = weight
             at += some.size
         self.bytes_read += rows * (4 * codes.shape[1] + labels.itemsize)
-        return Block(Cells(codes, self._offsets), labels, self._weigh(labels) if self._weigh else None)
+        weights = self._weigh(labels, weights) if self._weigh else weights
+        return Block(Cells(codes, self._offsets), labels, weights)
 
-    def _read_run(self, run: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
-        """Cells, as they are stored, and labels of rows that stand side by side."""
-        return read(self._arrays["codes"], slice(*run)), read(self._arrays["labels"], slice(*run))
+    def _read_run(self, run: tuple[int, int]) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+        """Cells, as they are stored, labels and weights of rows that stand side by side."""
+        weights = read(self._arrays[WEIGHTS], slice(*run)) if WEIGHTS in self._arrays else None
+        return read(self._arrays["codes"], slice(*run)), read(self._arrays["labels"], slice(*run)), weights
 
 
 def joined(ranges: Sequence[tuple[int, int]], most: int) -> Iterator[tuple[int, int]]:

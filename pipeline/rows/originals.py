@@ -8,7 +8,8 @@ import numpy as np
 
 from ikmap.rows import as_dense
 from ikmap.tables import CATEGORY, NUMBER
-from pipeline.rows.prepared import PreparedRows, read_levels, read_part
+from pipeline.rows.parts import read_levels, read_part
+from pipeline.rows.prepared import PreparedRows
 from pipeline.tables.encoding import load_encoder
 
 

@@ -9,6 +9,9 @@ from ikmap.seeds import generator
 ROUNDS = 8
 STREAM = 2_000_001
 """Seed path of the keys, apart from those of partitionings (their numbers)."""
+STEPS = ((np.uint64(30), np.uint64(0xBF58476D1CE4E5B9)), (np.uint64(27), np.uint64(0x94D049BB133111EB)))
+BLOCK = 1 << 15
+"""Rows that are worked on at once: what is made on the way stays near the processor."""
 
 
 def position_in_shuffle(rows: np.ndarray, n: int, seed: int) -> np.ndarray:
@@ -40,22 +43,35 @@ def _keys(seed: int) -> np.ndarray:
 
 def _walk(numbers: np.ndarray, n: int, keys: np.ndarray, *, forward: bool) -> np.ndarray:
     half = max(1, (max(n - 1, 1).bit_length() + 1) // 2)
-    mask = np.uint64((1 << half) - 1)
-    found = np.asarray(numbers, dtype=np.uint64).copy()
-    todo = np.arange(found.size)
-    while todo.size:
-        left, right = found[todo] >> np.uint64(half), found[todo] & mask
-        for key in keys:
-            if forward:
-                left, right = right, left ^ (_scramble(right ^ key) & mask)
-            else:
-                left, right = right ^ (_scramble(left ^ key) & mask), left
-        found[todo] = left << np.uint64(half) | right
-        todo = todo[found[todo] >= n]
+    found = values = np.asarray(numbers, dtype=np.uint64).copy()
+    which: np.ndarray | None = None  # rows that values are of; None: all
+    while values.size:
+        for begin in range(0, values.size, BLOCK):
+            _network(values[begin : begin + BLOCK], np.uint64(half), keys, forward)
+        if which is not None:
+            found[which] = values
+        outside = np.flatnonzero(values >= np.uint64(n))
+        which = outside if which is None else which[outside]
+        values = values[outside]
     return found.astype(np.int64)
 
 
-def _scramble(x: np.ndarray) -> np.ndarray:
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return x ^ (x >> np.uint64(31))
+def _network(values: np.ndarray, half: np.uint64, keys: np.ndarray, forward: bool) -> None:
+    """Run some numbers through all rounds, in place: SplitMix64's steps mix one half into the other."""
+    mask = (np.uint64(1) << half) - np.uint64(1)
+    left, right = values >> half, values & mask
+    mixed, shifted = np.empty_like(values), np.empty_like(values)
+    for key in keys:
+        np.bitwise_xor(right if forward else left, key, out=mixed)
+        for shift, factor in STEPS:
+            np.right_shift(mixed, shift, out=shifted)
+            mixed ^= shifted
+            mixed *= factor
+        np.right_shift(mixed, np.uint64(31), out=shifted)
+        mixed ^= shifted
+        mixed &= mask
+        changed = left if forward else right
+        changed ^= mixed
+        left, right = right, left
+    np.left_shift(left, half, out=values)
+    values |= right

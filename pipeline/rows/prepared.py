@@ -2,35 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
-import zarr
 
 from ikmap.learners.rows import Block
 from ikmap.methods import Sample
 from ikmap.rows import Rows, as_dense
 from ikmap.tables import RawTable
-from ikmap.tables.raw import Levels
 from ikmap.tasks import LearningTask, task_from
 from pipeline.errors import InputError
 from pipeline.rows.divided_by import Division
-from pipeline.rows.division import KEPT, Divided, encoding_folds, keys_of
+from pipeline.rows.division import Divided, encoding_folds, keys_of
+from pipeline.rows.parts import learned_of, read_levels, read_part, read_targets, read_weights
 from pipeline.rows.side import Part, Side
-from pipeline.storage.arrays import read
-from pipeline.storage.kept import PROCESS, Kept
 from pipeline.storage.store import Store
-from pipeline.tables.encoding import LEVELS, levels_of, load_encoder
+from pipeline.tables.encoding import load_encoder
 
 DATA = "data"
 STREAM_DATA = "stream"
 """Where a run on a stream says what its initial rows are; they then are the training rows."""
 SCALE = "data/scale"
-LATE = "late_"
-"""How names of arrays of a chunk begin that have labels of earlier rows (:mod:`pipeline.streams.late_labels`)."""
 READ_BYTES = 16 << 20
 """Rows are read in blocks of about this size."""
 
@@ -52,6 +47,8 @@ class Preparation:
     scale : {"none", "minmax"}
     encoded : bool
         The store has the cells of a table, of which an encoder makes features (:mod:`pipeline.tables.encoding`).
+    weighted : bool
+        The data says how much each row counts.
     """
 
     n_columns: int
@@ -61,6 +58,7 @@ class Preparation:
     divide: float = 1.0
     scale: str = "none"
     encoded: bool = False
+    weighted: bool = False
 
     def features(self, X: Rows, scaling: tuple[np.ndarray, np.ndarray] | None) -> Rows:
         """Turn values as found into features."""
@@ -183,6 +181,11 @@ class PreparedRows:
             numbers = np.flatnonzero(self._divided.trains(first, keys) == self._split.train)
         return learned_of(self.store, part.name, numbers, self.preparation) if self._learned else numbers
 
+    def places(self, numbers: Sequence[int]) -> list[tuple[str, int]]:
+        """Part, and row in it, of rows by their numbers in their file."""
+        part_of = np.searchsorted(self._first, numbers, side="right") - 1
+        return [(self._parts[p].name, int(n - self._first[p])) for n, p in zip(numbers, part_of.tolist(), strict=True)]
+
     def keys(self, division: Division, rows: np.ndarray) -> np.ndarray:
         """By what rows, by ascending number, are divided: their time, group or target."""
         task = self.preparation.task
@@ -216,7 +219,7 @@ class PreparedRows:
         part = self._parts[p]
         numbers = self._of_part(p)
         X, y = read_part(self.store, part.name, 0, part.rows, self.preparation)
-        table = RawTable(np.asarray(X)[numbers], read_levels(self.store, part.name, X.shape[1]))
+        table = RawTable(np.asarray(X), read_levels(self.store, part.name, X.shape[1])).take(numbers)
         return int(self._begin[p]), self._first[p] + numbers, table, y[numbers]
 
     def encoding_folds(self, p: int, split_by: str | None, seed: int) -> np.ndarray:
@@ -241,27 +244,33 @@ class PreparedRows:
         """Rows by ascending number: features, targets and these numbers. One part is in memory at a time."""
         features: list[Rows] = []
         targets: list[np.ndarray] = []
+        weights: list[np.ndarray] = []
         part_of = np.searchsorted(self._begin, rows, side="right") - 1
         for p in np.unique(part_of):
             part = self._parts[p]
             wanted = rows[part_of == p] - self._begin[p]
             numbers = self._of_part(int(p))[wanted]
             X, y = read_part(self.store, part.name, int(numbers[0]), int(numbers[-1]) + 1, self.preparation)
-            if numbers.size != y.size:
-                X, y = X[numbers - numbers[0]], y[numbers - numbers[0]]
             if self._encoder is not None:
                 table = RawTable(np.asarray(X), read_levels(self.store, part.name, X.shape[1]))
+                if numbers.size != y.size:
+                    table, y = table.take(numbers - numbers[0]), y[numbers - numbers[0]]
                 X = self._encoder.features(table, self._own_folds(int(p))[wanted] if self._trains else None)
+            elif numbers.size != y.size:
+                X, y = X[numbers - numbers[0]], y[numbers - numbers[0]]
             features.append(self.preparation.features(X, self._scaling))
             targets.append(y)
+            if self.preparation.weighted:
+                weights.append(read_weights(self.store, part.name)[numbers])
+        weight = np.concatenate([np.zeros(0), *weights]) if self.preparation.weighted else None
         if not features:
             empty = np.zeros((0, self.preparation.n_columns))
             none = np.zeros(0, dtype=self.preparation.task.dtype)
-            return Block(empty if self.preparation.dense else sp.csr_array(empty), none, row_id=rows)
+            return Block(empty if self.preparation.dense else sp.csr_array(empty), none, weight, rows)
         if len(features) == 1:
-            return Block(features[0], targets[0], row_id=rows)
+            return Block(features[0], targets[0], weight, rows)
         joined = np.concatenate(features) if self.preparation.dense else sp.csr_array(sp.vstack(features))
-        return Block(joined, np.concatenate(targets), row_id=rows)
+        return Block(joined, np.concatenate(targets), weight, rows)
 
 
 def row_bytes(n_columns: int) -> int:
@@ -288,89 +297,6 @@ def counted(task: LearningTask, censuses: list[Any]) -> dict[str, Any]:
         return task.counted(censuses)
     except ValueError as error:
         raise InputError(str(error)) from None
-
-
-def write_part(
-    store: Store,
-    name: str,
-    X: Rows,
-    labels: np.ndarray,
-    found: Mapping[str, Any],
-    more: Mapping[str, Any],
-    beside: Mapping[str, np.ndarray] | None = None,
-) -> int:
-    """Store rows as they were found, with what the task stores for their labels.
-
-    `beside`: arrays to be stored with them: words of a table's columns (:data:`~pipeline.tables.encoding.LEVELS`), what
-    rows are divided by (:data:`~pipeline.rows.division.KEPT`), and those whose names begin with :data:`LATE`.
-    """
-    arrays: dict[str, np.ndarray] = {**(beside or {}), "labels": labels}
-    if isinstance(X, np.ndarray):
-        arrays["values"] = X
-    else:
-        arrays |= {"values": X.data, "indices": X.indices, "indptr": X.indptr.astype(np.int64)}
-    return store.write_group(name, arrays, {**more, "found": dict(found), "columns": int(X.shape[1])})
-
-
-def read_part(store: Store, name: str, start: int, stop: int, preparation: Preparation) -> tuple[Rows, np.ndarray]:
-    """Read rows of a part: values as found, which are not to be written to, and targets."""
-    attributes = store.need(name)
-    arrays = _arrays_of_part(store, name)
-    y = preparation.task.targets(arrays["labels"][start:stop], attributes["found"])
-    return _values(arrays, start, stop, preparation), y
-
-
-def read_values(store: Store, name: str, preparation: Preparation) -> Rows:
-    """Read all rows of a part, as found, without their labels."""
-    arrays = {key: read(array, slice(0, array.shape[0])) for key, array in store.open_arrays(name).items()
-              if key not in ("labels", LEVELS, KEPT) and not key.startswith(LATE)}  # fmt: skip
-    n = arrays["indptr"].size - 1 if "indptr" in arrays else arrays["values"].shape[0]
-    return _values(arrays, 0, n, preparation)
-
-
-def _values(arrays: Mapping[str, np.ndarray], start: int, stop: int, preparation: Preparation) -> Rows:
-    if "indptr" not in arrays:
-        return arrays["values"][start:stop]
-    indptr = arrays["indptr"][start : stop + 1]
-    inside = slice(int(indptr[0]), int(indptr[-1]))
-    parts = arrays["values"][inside], arrays["indices"][inside], indptr - indptr[0]
-    return sp.csr_array(parts, shape=(stop - start, preparation.n_columns))
-
-
-def read_levels(store: Store, name: str, columns: int) -> Levels:
-    return levels_of(_arrays_of_part(store, name).get(LEVELS), columns)
-
-
-def read_targets(
-    store: Store, name: str, preparation: Preparation, start: int = 0, stop: int | None = None
-) -> np.ndarray:
-    """Targets of rows of a part."""
-    attributes = store.need(name)
-    labels = store.open_arrays(name)["labels"]
-    return preparation.task.targets(read(labels, slice(start, stop or labels.shape[0])), attributes["found"])
-
-
-def learned_of(store: Store, name: str, numbers: np.ndarray, preparation: Preparation) -> np.ndarray:
-    """Those of some rows of a part, by their numbers in it, that the task learns from."""
-    mask = preparation.task.learned(read_targets(store, name, preparation)[numbers])
-    return numbers if mask is None else numbers[mask]
-
-
-def _arrays_of_part(store: Store, name: str) -> dict[str, np.ndarray]:
-    """The arrays of a part. The process keeps the latest, as neighbouring rows are likely to be wanted next."""
-    stored = store.open_arrays(name)
-    kept = _latest.get("part")  # another thread may replace it at any time
-    # Arrays that are still open are those whose files are the same.
-    if kept is not None and kept[0].keys() == stored.keys() and all(kept[0][key] is stored[key] for key in stored):
-        return kept[1]
-    _latest.forget()  # before the next is read: never two in memory
-    arrays = {key: read(array, slice(0, array.shape[0])) for key, array in stored.items()}
-    _latest.put("part", (stored, arrays))
-    return arrays
-
-
-_latest: Kept[str, tuple[dict[str, zarr.Array], dict[str, np.ndarray]]] = PROCESS.keeps(1)
-"""The arrays of one part, as they are stored and as they were read."""
 
 
 def load_scaling(store: Store) -> tuple[np.ndarray, np.ndarray]:

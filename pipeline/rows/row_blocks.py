@@ -23,7 +23,7 @@ class RowBlocks(Sequence[Block]):
         Which rows make a block (:func:`~pipeline.rows.block_sizes.learning_blocks`).
     side : {"train", "test"}
     weigh : callable, optional
-        What rows weigh (:func:`~pipeline.rows.row_weights.weigher`); default: all the same.
+        What rows weigh (:func:`~pipeline.rows.row_weights.weigher`); default: as the data says.
     """
 
     def __init__(
@@ -41,4 +41,4 @@ class RowBlocks(Sequence[Block]):
         rows: Any = block.rows
         dense = isinstance(rows, np.ndarray)
         self.bytes_read += rows.nbytes if dense else rows.data.nbytes + rows.indices.nbytes
-        return block if self._weigh is None else block._replace(sample_weight=self._weigh(block.y))
+        return block if self._weigh is None else block._replace(sample_weight=self._weigh(block.y, block.sample_weight))

@@ -1,8 +1,8 @@
-"""Weights of training rows: the learner computes them from the targets, and they are checked before use."""
+"""Weights of training rows: what the learner makes of the targets, times what the data says; checked before use."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import partial
 from typing import Any
 
@@ -10,11 +10,16 @@ import numpy as np
 
 from ikmap.learners.rows import check_weights
 from ikmap.methods import LEARNERS, Learner
-from ikmap.tasks import LearningTask
+from ikmap.tasks import TASKS, LearningTask
+from ikmap.tasks.figure import Judge
+from pipeline.errors import InputError
 from pipeline.params import Params
 
-type Weigh = Callable[[np.ndarray], np.ndarray | None]
-"""Weights of rows by their targets; None: all weigh the same."""
+ROUNDING = 2.0**-40
+"""A share of rows that weigh differently must not be rounded above 1."""
+
+type Weigh = Callable[[np.ndarray, np.ndarray | None], np.ndarray | None]
+"""Weights of rows by their targets, and by those that the data gives them; None: all weigh the same."""
 
 
 def weigher(params: Params, learner: str, task: LearningTask) -> Weigh:
@@ -22,10 +27,64 @@ def weigher(params: Params, learner: str, task: LearningTask) -> Weigh:
     return partial(_weights, LEARNERS[learner], params.of(learner), task)
 
 
-def _weights(learner: Learner, options: Any, task: LearningTask, targets: np.ndarray) -> np.ndarray | None:
+def _weights(
+    learner: Learner, options: Any, task: LearningTask, targets: np.ndarray, own: np.ndarray | None
+) -> np.ndarray | None:
     found = learner.weigh(options, task, targets)
     if found is None:
-        return None
+        return own
     weights = np.ascontiguousarray(found, dtype=np.float64)
     check_weights(weights, targets.size)
-    return weights
+    return weights if own is None else weights * own
+
+
+def refuse_heedless(params: Params, column: str | None, tasks: Collection[str]) -> None:
+    """Refuse learners that count every row once in all of these tasks, where a column says how much rows count.
+
+    Raises
+    ------
+    InputError
+        Naming learners that can weigh rows.
+    """
+    if column is None:
+        return
+    heedless = [name for name in params.learners if not _weighs(name, params.of(name), tasks)]
+    if heedless:
+        able = [name for name, one in LEARNERS.items() if _weighs(name, one.Options(), tasks)]
+        expected = f"expected some of --learner {','.join(able)}" if able else "no learner weighs rows there"
+        verb = "counts" if len(heedless) == 1 else "count"
+        of = f" in {next(iter(tasks))}" if len(tasks) == 1 else ""
+        raise InputError(
+            f"--weight {column}: found --learner {','.join(heedless)}, which {verb} every row once{of}; {expected}"
+        )
+
+
+def _weighs(learner: str, options: Any, tasks: Collection[str]) -> bool:
+    one = LEARNERS[learner]
+    return any(one.weighs(options, task) for task in tasks if task in one.tasks)
+
+
+def every_task() -> list[str]:
+    """Names of all tasks, where it is not known yet which one it is."""
+    return list(TASKS)
+
+
+def weights_of(weight: np.ndarray | None, rows: np.ndarray) -> np.ndarray | None:
+    """Those of some rows."""
+    return None if weight is None else weight[rows]
+
+
+def weight_given(weight: np.ndarray | None) -> tuple[np.ndarray, ...]:
+    """The further argument of ``partial_fit``, which only states of learners that weigh rows take."""
+    return () if weight is None else (weight,)
+
+
+def weighed_scores(judge: Judge, scores: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+    """Scores of the rows of a fold, so that their mean is weighted.
+
+    Where what a row counts depends on the other rows, as in a ranking, they stay as they are.
+    """
+    if weight is None or not getattr(judge, "row_by_row", True):
+        return scores
+    mean = float(weight.mean()) * (1 + ROUNDING) if weight.size else 0.0
+    return scores * (weight / mean) if mean > 0 else scores

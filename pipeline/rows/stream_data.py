@@ -8,8 +8,9 @@ from typing import Any, Self
 import numpy as np
 
 from ikmap.tasks import LearningTask
+from pipeline.rows.parts import LATE, read_targets, read_values
 from pipeline.rows.permutation import row_in_shuffle
-from pipeline.rows.prepared import LATE, Preparation, PreparedRows, load_scaling, read_targets, read_values
+from pipeline.rows.prepared import Preparation, PreparedRows, load_scaling
 from pipeline.storage.predictions import PredictionFile, promise_of_predictions
 from pipeline.storage.store import Store
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from ikmap.methods import KERNELS, LEARNERS
-from pipeline.errors import NegativeValues
+from ikmap.step_size import StepTooLarge
+from pipeline.errors import InputError, NegativeValues
 
 
 def check_values(
@@ -40,3 +42,17 @@ def kernel_in(model: Any) -> str:
     """Name of the kernel that a model has; empty: it has none."""
     found = getattr(model, "kernel", None)
     return str(found["name"]) if isinstance(found, dict) else ""
+
+
+@contextmanager
+def refusing_steps(learner: str) -> Iterator[None]:
+    """Say whose steps are too large for the rows.
+
+    Raises
+    ------
+    InputError
+    """
+    try:
+        yield
+    except StepTooLarge as error:
+        raise InputError(f"--learner {learner}: {error}") from None

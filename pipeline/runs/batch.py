@@ -157,6 +157,8 @@ def _stages(
     )
     threads = max(1, cores_of_a_host(context) // (len(params.learners) if apart else 1))
 
+    rows_of_test = data.sources[1] or data.sources[0]
+
     def learn(name: str) -> Result:
         asked = replace(context, params=params.setting(name, C=Cs[name])) if name in Cs else context
         of = fitted[on_cells[name]] if name in on_cells else None
@@ -165,7 +167,7 @@ def _stages(
         if is_asked(params):
             read = step(f"calibrate:{name}", partial(calibrate, asked, name, of, values.get(name), threads))
         hashes = trained["content_hash"], read.get("reading_hash")
-        tested = step(f"evaluate:{name}", partial(evaluate, context, name, of, *hashes))
+        tested = step(f"evaluate:{name}", partial(evaluate, context, name, of, *hashes, source=rows_of_test))
         weighed: Result = {}
         if params.importance:
             weighed = step(f"importance:{name}", partial(importance, context, name, of, *hashes))
@@ -312,7 +314,7 @@ def _plan(context: Context, ingested: Result, value: Value, invocation: Invocati
     plan.check(invocation.memory_limit, context.run.path)
 
 
-LAYOUT = 6
+LAYOUT = 7
 """Increase it whenever unfinished runs of the version before cannot go on: parts have other names or contents."""
 
 
@@ -327,7 +329,7 @@ def run_identity(params: Mapping[str, Any], data: ResolvedDataset, sources: list
             "sources": sources,
             "format": data.format,
             "label": data.label,
-            **data.csv,
+            **{key: list(value) if isinstance(value, tuple) else value for key, value in data.csv.items()},
             "columns": data.n_columns,
             "two_class": [list(side) for side in data.two_class] if data.two_class else None,
             "divide": data.divide,

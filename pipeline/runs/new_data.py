@@ -8,11 +8,11 @@ from pipeline.errors import InputError
 from pipeline.readers import CsvFormat, Sizes, Source, open_source
 from pipeline.readers.base import WIDE
 from pipeline.readers.files import find_file
-from pipeline.readers.open import format_of
+from pipeline.readers.open import format_asked, format_of
 from pipeline.readers.several import named_files
 from pipeline.runs.trained_model import TrainedModel
 from pipeline.tables import open_table
-from pipeline.tables.source import TABLES
+from pipeline.tables.opened import TABLES
 
 
 @dataclass(frozen=True)
@@ -88,8 +88,10 @@ def open_data(
 
 def _table(model: TrainedModel, url: str, format: str, label: str | int | None, sizes: Sizes) -> NewData | None:
     """Data that is a table whose columns have names, or are to be encoded; None where it is none."""
-    named = named_files(url)
-    kind = format_of(find_file(named[0].url), format)
+    named, csv = named_files(url), CsvFormat(**dict(model.csv))
+    first = find_file(named[0].url)
+    format = format_asked(first, format, csv)
+    kind = format_of(first, format)
     columns = model.columns()
     if kind not in TABLES or columns is None or len(columns) >= WIDE:
         if len(named) > 1:
@@ -99,11 +101,11 @@ def _table(model: TrainedModel, url: str, format: str, label: str | int | None, 
         url,
         format,
         model.label if label is None else label,
-        replace(model.table, plan={}, categories=(), drop=()),
+        replace(model.table, plan={}, categories=(), drop=(), weight=None, unlabelled=True),
         require_label=label is not None,
         columns=columns,
-        csv=CsvFormat(**dict(model.csv)),
+        csv=csv,
         sizes=sizes,
     )
-    apart = set(model.table.drop)
+    apart = {*model.table.drop, model.table.weight}
     return NewData(source, None, tuple(name for name in source.unused if name not in apart))

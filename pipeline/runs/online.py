@@ -14,6 +14,7 @@ from ikmap.tasks import TASKS
 from pipeline.datasets.registry import ResolvedDataset
 from pipeline.datasets.task import asked_task
 from pipeline.errors import InputError
+from pipeline.params import Params
 from pipeline.readers.feed import Feed
 from pipeline.rows.prepared import DATA, PreparedRows
 from pipeline.rows.stream_data import Stored, Stream
@@ -46,8 +47,9 @@ from pipeline.storage.fitted import Fitted
 from pipeline.streams.alerts import Alerts
 from pipeline.streams.intake import Intake
 from pipeline.streams.late_labels import LABEL_LIMIT, LateLabels
+from pipeline.streams.participant import Participant
+from pipeline.streams.redraw import LEAST_ROWS
 from pipeline.streams.schedule import Arrivals, Schedule, chunks_in_records
-from pipeline.streams.stream import Participant
 from pipeline.streams.take_initial import take_initial
 
 type _Begun = tuple[Result, Result, Arrivals]
@@ -77,6 +79,11 @@ class OnlineParams:
         "none", or one of :data:`ikmap.drift.DETECTORS`, which watches the losses of each learner.
     drift_delta : float or None
         Its delta; None: the usual one.
+    on_drift : str
+        "mark", or "redraw": after an alarm half of a learner's partitionings are drawn anew
+        (:mod:`pipeline.streams.redraw`).
+    redraw_rows : int or None
+        From so many rows that follow the alarm, at least; None: the usual number.
     """
 
     initial: int | None = None
@@ -88,6 +95,8 @@ class OnlineParams:
     label_limit: int = LABEL_LIMIT
     drift: str = "none"
     drift_delta: float | None = None
+    on_drift: str = "mark"
+    redraw_rows: int | None = None
 
     def identity(self) -> dict[str, Any]:
         """What identifies a run: what is new since there were runs is there only where it is asked for."""
@@ -151,8 +160,9 @@ def run_online(
             if labels is not None:
                 if not kind.needs_labels:
                     raise InputError(
-                        f"--labels-input {labels}: found {kind.name}, which learns without labels, expected a "
-                        "task to which they matter"
+                        f"--labels-input {labels}: found --task {kind.name}, which learns without labels, expected a "
+                        "task to which they matter; leave it out: labels that the rows bring (--label) tell how good "
+                        "it is"
                     )
                 late = LateLabels(labels, online.initial or 0, online.label_limit, say)
             intake = Intake(context.store, feed, online.block_rows, kind, say, late)
@@ -209,6 +219,7 @@ def _stages(
     if alerts is not None and not task.alerts:
         able = " or ".join(f"--task {one.name}" for one in TASKS.values() if one.alerts)
         raise InputError(f"--alerts {alerts}: found {task.name}, which alerts of no rows, expected {able}")
+    redraws = online.on_drift == "redraw"
     participants = [
         Participant(
             name,
@@ -219,11 +230,25 @@ def _stages(
             run.manifest["id"],
             online.alerts,
             None if online.drift == "none" else (online.drift, online.drift_delta),
+            _redraw_rows(params, online, fitted[on_cells[name]]) if redraws and name in on_cells else None,
         )
         for name in params.learners
     ]
     streamed = step("stream", partial(_stream, context, online, arrivals, participants, taken, alerts))
     return ingested, taken, selection, streamed
+
+
+def _redraw_rows(params: Params, online: OnlineParams, fitted: Fitted) -> int:
+    """From how many rows partitionings are drawn anew: as asked, or the usual number, or what the map needs."""
+    asked, least = online.redraw_rows, params.map.n_cells(params.map_options, fitted.value)
+    if params.map.refused(params.map_options, fitted.value, asked or LEAST_ROWS) is None:
+        return asked or LEAST_ROWS
+    if asked is not None:
+        raise InputError(
+            f"--redraw-rows {asked}: found too few rows to draw partitionings of {least} cells from, expected at least "
+            f"{least}; give --redraw-rows {least}, or leave it out"
+        )
+    return least
 
 
 def _cannot_come_again(feed: Feed, within: str) -> str | None:
@@ -318,6 +343,7 @@ def _stream(
         chunks=arrivals.chunks,
         nnz=arrivals.nnz,
         **schedule.grown(),
+        **schedule.redrawn(),
         **of_alerts,
         **arrivals.about(),
         learners={participant.learner: schedule.result(participant) for participant in participants},

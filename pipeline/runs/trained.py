@@ -89,7 +89,7 @@ class RunModel:
 
         Parameters
         ----------
-        X : array-like or sparse matrix, shape (n, n_features_in_)
+        X : DataFrame, Arrow table, array-like or sparse matrix, shape (n, n_features_in_)
             As for :meth:`predict`.
 
         Returns
@@ -135,7 +135,7 @@ class RunModel:
             columns = self._columns or []
             names, kinds = [column.name for column in columns], [column.kind for column in columns]
             if named:
-                table = table_by_name(X, names, kinds)
+                table = table_by_name(X, names, kinds, {"", *self._model.table.missing})
             else:
                 array = np.asarray(X)
                 if array.ndim != 2 or array.shape[1] != len(names):

@@ -150,7 +150,8 @@ def open_run(folder: str, learner: str | None = None) -> TrainedModel:
     if "cells" in trained:
         # A map that grew with its stream is the one of its end.
         grown = stages["stream"]["result"].get("grown", []) if online else []
-        stored = (*grown, *stages["partition"]["result"]["fitted"])
+        own = stages["stream"]["result"].get("redrawn", {}) if online else {}
+        stored = (*([own[learner]] if learner in own else []), *grown, *stages["partition"]["result"]["fitted"])
         models = [Fitted.of(model, t=0) for model in stored]  # the model itself knows t
         fitted = next(model for model in models if model.label == trained["cells"])
     store = Store(path / "store.zarr")

@@ -19,6 +19,7 @@ from ikmap.tasks.threshold import Threshold
 from pipeline.errors import InputError
 from pipeline.params import Params
 from pipeline.rows.folds import folds_of
+from pipeline.rows.parts import WEIGHTS
 from pipeline.rows.prepared import READ_BYTES, PreparedRows
 from pipeline.running.dispatch import Task
 from pipeline.running.stage import Context, Record, Stage
@@ -173,6 +174,7 @@ def take(rows: PreparedRows, fitted: Fitted | None, store: Store, numbers: np.nd
     dtype = packed_dtype(offsets, gaps=True)
     codes = np.empty((numbers.size, offsets.size - 1), dtype=dtype)
     targets = np.empty(numbers.size, dtype=arrays["labels"].dtype)
+    weights = np.empty(numbers.size) if WEIGHTS in arrays else None
     stored = arrays["codes"]
     step = max(1, READ_BYTES // (4 * codes.shape[1]))
     step = -(-step // stored.chunks[0]) * stored.chunks[0]
@@ -183,9 +185,11 @@ def take(rows: PreparedRows, fitted: Fitted | None, store: Store, numbers: np.nd
             # Casting turns -1, no cell, into the highest number, which "gaps" leaves free.
             codes[inside] = read(stored, whole)[some].astype(dtype)
             targets[inside] = read(arrays["labels"], whole)[some]
+            if weights is not None:
+                weights[inside] = read(arrays[WEIGHTS], whole)[some]
         elif inside.start == numbers.size:
             break
-    return Block(Cells(codes, offsets).packed(), targets, row_id=numbers)
+    return Block(Cells(codes, offsets).packed(), targets, weights, numbers)
 
 
 def reading_of(store: Store, params: Params, learner: str, content_hash: str | None) -> Reading | None:

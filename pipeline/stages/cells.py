@@ -10,6 +10,7 @@ import numpy as np
 from ikmap.methods.search import shown
 from ikmap.rows import nbytes_of
 from pipeline.rows.block_sizes import Layout, cell_layout
+from pipeline.rows.parts import WEIGHTS
 from pipeline.rows.prepared import PreparedRows, counted
 from pipeline.running.device import DeviceMap, evidence_of, explain_cells, record_of, warning_of
 from pipeline.running.dispatch import Task
@@ -36,7 +37,7 @@ def cells(context: Context, fitted: Sequence[Fitted]) -> dict[str, Any]:
         n, dtype = rows.n_rows, np.dtype(rows.preparation.task.dtype)
         for model in fitted:
             name, layout = model.cells_name(side), cell_layout(n, model.t, params.shard_rows)
-            create_cells(store, name, n, model.t, layout, dtype)
+            create_cells(store, name, n, model.t, layout, dtype, weighted=rows.preparation.weighted)
             tasks += [
                 Task(
                     f"{side}-{model.label}-{start // layout.shard_rows:06d}",
@@ -76,9 +77,12 @@ def explain_task(store: Store, fitted: Fitted, device: str) -> list[str]:
     return explain_cells(fitted.load(store), device)
 
 
-def create_cells(store: Store, name: str, n: int, t: int, layout: Layout, dtype: np.dtype[Any]) -> None:
-    """Make the arrays that the tasks fill: cells int32 (n, t), and the target of each row (n,)."""
-    for array, shape, kind in (("codes", (n, t), np.dtype(np.int32)), ("labels", (n,), dtype)):
+def create_cells(
+    store: Store, name: str, n: int, t: int, layout: Layout, dtype: np.dtype[Any], *, weighted: bool = False
+) -> None:
+    """Make the arrays that the tasks fill: cells int32 (n, t), the target of each row (n,), and what it weighs."""
+    of_rows = [("labels", (n,), dtype), *([(WEIGHTS, (n,), np.dtype(np.float64))] if weighted else [])]
+    for array, shape, kind in (("codes", (n, t), np.dtype(np.int32)), *of_rows):
         store.create_sharded(f"{name}/{array}", shape, kind, shard_rows=layout.shard_rows, chunk_rows=layout.chunk_rows)
 
 
@@ -90,15 +94,18 @@ def map_shard(store: Store, fitted: Fitted, side: str, start: int, stop: int, de
     codes = np.empty((stop - start, model.n_partitions), dtype=np.int32)
     task = rows.preparation.task
     labels = np.empty(stop - start, dtype=task.dtype)
+    weights = np.empty(stop - start) if rows.preparation.weighted else None
     read = 0
     for begin, block in rows.blocks(start, stop):
         X: Any = block.rows
         inside = slice(begin - start, begin - start + block.y.size)
         codes[inside] = mapping.codes(X)
         labels[inside] = block.y
+        if weights is not None:
+            weights[inside] = block.sample_weight
         read += nbytes_of(X)
     name = fitted.cells_name(side)
-    outputs = store.write_shards(f"{name}/codes", start, codes) + store.write_shards(f"{name}/labels", start, labels)
+    outputs = write_cells(store, name, start, codes, labels, weights)
     return {
         **record_of([mapping]),
         "side": side,
@@ -110,3 +117,11 @@ def map_shard(store: Store, fitted: Fitted, side: str, start: int, stop: int, de
         "without_cells": int(np.count_nonzero((codes < 0).all(axis=1))),
         "census": task.census(labels) if side == "train" else None,
     }
+
+
+def write_cells(
+    store: Store, name: str, start: int, codes: np.ndarray, labels: np.ndarray, weights: np.ndarray | None
+) -> list[str]:
+    """Write what :func:`create_cells` has made room for, of rows from `start` on; return the stored objects."""
+    arrays = {"codes": codes, "labels": labels, **({} if weights is None else {WEIGHTS: weights})}
+    return [shard for key, array in arrays.items() for shard in store.write_shards(f"{name}/{key}", start, array)]

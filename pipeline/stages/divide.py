@@ -13,8 +13,9 @@ from pipeline.params import Params
 from pipeline.readers.base import RawRows
 from pipeline.rows.divided_by import Division
 from pipeline.rows.division import KEPT, WORDS, checked, divide
+from pipeline.rows.parts import WEIGHTS
 from pipeline.rows.prepared import Part, Side
-from pipeline.running.stage import Record
+from pipeline.running.stage import Context, Record
 from pipeline.storage.store import Store
 from pipeline.tables.encoding import LEVELS
 
@@ -25,8 +26,10 @@ def division_of(params: Params) -> Division | None:
 
 
 def beside_of(division: Division | None, block: RawRows, where: Callable[[int], str]) -> dict[str, Any]:
-    """Arguments of ``store_block``: what is stored beside rows, which is words and what rows are divided by."""
+    """Arguments of ``store_block``: what is stored beside rows: words, weights, and what rows are divided by."""
     arrays = {} if block.levels is None else {LEVELS: packed(block.levels)}
+    if block.weights is not None:
+        arrays[WEIGHTS] = block.weights
     if division is None or not division.column:
         return {"beside": arrays}
     if block.kept is None:
@@ -62,3 +65,24 @@ def divided_sides(url: str, parts: list[Record], record: Record) -> dict[str, An
         }
         for name, of in both.items()
     }
+
+
+def say_weights(context: Context, column: str | None, parts: list[Record]) -> dict[str, str]:
+    """Say what weights there are, where they change what C means. Returns what ``metrics.json`` says of them.
+
+    Raises
+    ------
+    InputError
+        All rows weigh nothing.
+    """
+    if column is None:
+        return {}
+    mean = sum(part["weight"] for part in parts) / sum(part["rows"] for part in parts)
+    if mean == 0:
+        raise InputError(f"--weight {column}: found 0 in every row, expected rows that count")
+    if not 0.1 < mean < 10:
+        context.events.message(
+            f"--weight {column}: rows weigh {mean:.4g} on average, and C counts as often: with weights divided by "
+            "that, or a C so many times smaller, it is as usual"
+        )
+    return {"weight": column}

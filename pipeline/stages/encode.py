@@ -12,6 +12,7 @@ from ikmap.tables.statistics import drawn_rows
 from ikmap.tasks import LearningTask
 from pipeline.errors import InputError
 from pipeline.rows.divided_by import goes_by_time, keeps_groups
+from pipeline.rows.layout import encodes_dense
 from pipeline.rows.prepared import PreparedRows
 from pipeline.running.dispatch import Task
 from pipeline.running.stage import Record, Stage
@@ -49,8 +50,8 @@ def fit_encoding(
         for k, parts in enumerate(groups)
     ]
     stage.run(count_parts, tasks)
-    counted = [Statistics.from_parts(*_read(store, f"{COUNTED}/{k:05d}")) for k in range(len(groups))]
-    statistics = Statistics.total(counted)
+    counted = [store.read_group(f"{COUNTED}/{k:05d}")[1]["statistics"] for k in range(len(groups))]
+    statistics = Statistics.total([Statistics.unpacked(values) for values in counted])
     try:
         # Rows that come later have days and months of their own: what these were like tells nothing of the next ones.
         plan = choose(columns, statistics, asked, only_times="recurring" if goes_by_time(split_by) else "parts")
@@ -59,13 +60,9 @@ def fit_encoding(
         encoder = fit(plan, statistics, unit=unit, outputs=names or [""], enough=enough)
     except ValueError as error:
         raise InputError(f"{url}: {error}") from None
-    save_encoder(store, encoder, seed, split_by)
+    sparse = not encodes_dense(encoder, stage.context.params.scale)
+    save_encoder(store, encoder, seed, sparse=sparse, split_by=split_by)
     return encoder
-
-
-def _read(store: Store, name: str) -> tuple[dict[str, object], dict[str, np.ndarray]]:
-    about, arrays = store.read_group(name)
-    return about["statistics"], arrays
 
 
 def _groups(rows: PreparedRows) -> list[list[int]]:
@@ -103,6 +100,6 @@ def count_parts(
         targets = task.encoding_targets(y) if by_targets else np.zeros((numbers.size, 0), dtype=np.int64)
         counted.append(Statistics.of(table, kinds, train.encoding_folds(p, split_by, seed), targets, wanted))
         rows += numbers.size
-    values, arrays = Statistics.total(counted).parts()
-    written = store.write_group(output, arrays, {"statistics": values})
+    # A single array: making one takes the store longer than counting the rows.
+    written = store.write_group(output, {"statistics": Statistics.total(counted).packed()}, {})
     return {"rows": 0, "counted": rows, "bytes_written": written, "outputs": [output], "temporary": True}

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from ikmap.cells import Cells
 from ikmap.learners.rows import Block
 from ikmap.model import Model
 from ikmap.rows import nbytes_of
 from ikmap.tasks import LearningTask
+from ikmap.tasks.exact_sums import ExactSum
+from ikmap.tasks.weighted import WEIGHT
+from pipeline.rows.parts import WEIGHTS
 from pipeline.rows.prepared import PreparedRows
 from pipeline.rows.values import check_values, kernel_in
 from pipeline.running.dispatch import Task
 from pipeline.running.stage import Context, Record, Stage
 from pipeline.stages.calibrate import reading_of
+from pipeline.stages.named_rows import name_rows
 from pipeline.storage.arrays import read
 from pipeline.storage.fitted import Fitted
 from pipeline.storage.models import MODELS, load_model
@@ -24,7 +30,12 @@ TASK_BYTES = 16 << 20
 
 
 def evaluate(
-    context: Context, learner: str, fitted: Fitted | None, content_hash: str, reading_hash: str | None = None
+    context: Context,
+    learner: str,
+    fitted: Fitted | None,
+    content_hash: str,
+    reading_hash: str | None = None,
+    source: object = None,
 ) -> dict[str, Any]:
     """Predict the test rows, by their cells where the learner works on cells.
 
@@ -32,11 +43,14 @@ def evaluate(
     ----------
     reading_hash : str, optional
         Of what the stage :mod:`~pipeline.stages.calibrate` has found out.
+    source : Source, optional
+        What the test rows were read from, which knows their ids.
 
     Returns
     -------
     dict
-        The figures of the task (:meth:`~ikmap.tasks.LearningTask.figures`).
+        The figures of the task (:meth:`~ikmap.tasks.LearningTask.figures`); weighted: those of rows as the data weighs
+        them.
     """
     store = context.store
     reading = reading_of(store, context.params, learner, reading_hash)
@@ -48,7 +62,28 @@ def evaluate(
     ]
     stage = Stage(context, f"evaluate:{learner}", len(tasks))
     records = stage.run(tally_of_rows, tasks)
-    return stage.finish(**task.figures(task.total([record["tally"] for record in records])))
+    weighted = weighed_figures(task, [record["weighed"] for record in records if "weighed" in record])
+    figures = task.figures(task.total([record["tally"] for record in records]))
+    name_rows(stage, source, figures)
+    return stage.finish(**figures, **weighted)
+
+
+def weighed_figures(task: LearningTask, found: list[dict[str, Any]]) -> dict[str, Any]:
+    """Figures from what tasks have summed up of rows that weigh differently; nothing where the data does not weigh."""
+    if not found:
+        return {}
+    sums = {key: float(sum((ExactSum.from_json(one[key]) for one in found), ExactSum())) for key in found[0]}
+    return {"weighted": task.weighed_figures(sums)}
+
+
+def weighed(task: LearningTask, block: Block, decision: np.ndarray) -> dict[str, Any]:
+    """Weighted sums over some rows, for the record of a task; nothing where the data does not weigh rows."""
+    weight = block.sample_weight
+    if weight is None:
+        return {}
+    terms = task.weighed_terms(block.y, decision)
+    sums = {WEIGHT: weight, **{key: weight * values for key, values in terms.items()}}
+    return {"weighed": {key: ExactSum.of(values).as_json() for key, values in sums.items()}}
 
 
 def _tasks_of(store: Store, fitted: Fitted | None) -> tuple[int, int]:
@@ -83,7 +118,8 @@ def tally_of_rows(
         arrays = store.open_arrays(fitted.cells_name("test"))
         codes, targets = (read(arrays[key], slice(start, stop)) for key in ("codes", "labels"))
         size = codes.nbytes
-        block = Block(Cells(codes, fitted.offsets(store)).packed(), targets)
+        weights = read(arrays[WEIGHTS], slice(start, stop)) if WEIGHTS in arrays else None
+        block = Block(Cells(codes, fitted.offsets(store)).packed(), targets, weights)
     decision = model.decision_function(block.rows)
     tally = task.tally_at(block.y, decision, test.numbers(start, stop))
     return {
@@ -91,4 +127,5 @@ def tally_of_rows(
         "bytes_read": int(size) + block.y.nbytes,
         "bytes_written": 0,
         "tally": tally.as_json(),
+        **weighed(task, block, decision),
     }

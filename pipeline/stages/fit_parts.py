@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from ikmap.learners.sweeps.memory import followed_bytes
 from ikmap.methods.map import Value
 from ikmap.partitioners import Partitions
+from ikmap.tasks import LearningTask
 from pipeline.errors import DoesNotFit
 from pipeline.params import Params
 from pipeline.rows.prepared import PreparedRows
@@ -52,7 +54,7 @@ def fit_part(store: Store, params: Params, name: str, value: Value, start: int, 
     train = PreparedRows(store, "train")
     numbers = np.arange(train.n_rows) if swept is None else swept_rows(train, params, swept)[0]
     rows: Any = train.take(numbers).rows
-    refuse_too_large(params, value, rows)
+    refuse_too_large(params, value, rows, None if swept is None else train.preparation.task)
     model = params.map.fit_part(params.map_options, value, rows, params.seed, start, stop)
     del rows
     save_model(store, part_name(name, start), model)
@@ -63,15 +65,21 @@ def fit_part(store: Store, params: Params, name: str, value: Value, start: int, 
     }
 
 
-def refuse_too_large(params: Params, value: Value, rows: Any) -> None:
+def refuse_too_large(params: Params, value: Value, rows: Any, swept: LearningTask | None = None) -> None:
     """Refuse a value whose model this worker has no room for.
+
+    Parameters
+    ----------
+    swept : LearningTask, optional
+        What is learned by a sweep up to this value, whose weights have to fit too.
 
     Raises
     ------
     DoesNotFit
     """
+    of_cell = 0 if swept is None else followed_bytes(len(swept.classes) if len(swept.classes) > 2 else 1)
     if worker_limit() is not None and (
-        said := params.map.too_large(params.map_options, value, rows, params.seed, room())
+        said := params.map.too_large(params.map_options, value, rows, params.seed, room(), of_cell)
     ):
         raise DoesNotFit(said)
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
 from functools import partial
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -12,26 +15,19 @@ import numpy as np
 from ikmap.rows import Rows
 from ikmap.tasks import Asked, BadLabel, LearningTask
 from pipeline.datasets.registry import ResolvedDataset
-from pipeline.datasets.task import asked_task, asked_word
+from pipeline.datasets.task import asked_task, asked_word, refuse_unsuited
 from pipeline.errors import InputError
 from pipeline.params import Params
 from pipeline.readers import Piece, Source
 from pipeline.readers.base import RawRows, is_wide, other_columns
 from pipeline.rows.divided_by import Division
-from pipeline.rows.prepared import (
-    DATA,
-    SCALE,
-    Part,
-    Preparation,
-    PreparedRows,
-    Side,
-    learned_of,
-    refuse_strangers,
-    write_part,
-)
+from pipeline.rows.layout import encodes_dense, is_dense
+from pipeline.rows.parts import WEIGHTS, learned_of, write_part
+from pipeline.rows.prepared import DATA, SCALE, Part, Preparation, PreparedRows, Side, refuse_strangers
+from pipeline.rows.row_weights import every_task, refuse_heedless
 from pipeline.running.dispatch import Task
 from pipeline.running.stage import Context, Record, Stage
-from pipeline.stages.divide import beside_of, divide_rows, divided_sides, division_of
+from pipeline.stages.divide import beside_of, divide_rows, divided_sides, division_of, say_weights
 from pipeline.stages.encode import fit_encoding
 from pipeline.storage.durable import write_text
 from pipeline.storage.store import Store
@@ -40,8 +36,6 @@ from pipeline.tables.encoding import ENCODING, LEVELS
 from pipeline.tables.plan_file import NAME as PLAN_FILE
 from pipeline.tables.plan_file import plan_text
 
-DENSE_SHARE = 0.25
-DENSE_COLUMNS = 8192
 SCALE_ROWS = 1 << 18
 TEXTS = ("csv", "libsvm")
 """Formats of which a row is a line."""
@@ -68,6 +62,7 @@ def ingest(context: Context, data: ResolvedDataset, *, every: bool = False) -> d
     """
     params = context.params
     kind = asked_task(params, data)  # before a row is read
+    refuse_heedless(params, data.table.weight, every_task() if kind.undecided else [kind.name])
     leaves_out = data.inliers is not None and not every
     train, test = data.sources
     for line in train.said() if isinstance(train, TableSource) else ():
@@ -93,7 +88,9 @@ def ingest(context: Context, data: ResolvedDataset, *, every: bool = False) -> d
         dense=is_dense(train.sparse, rows, columns, nnz),
         task=find_task(train.url, train_parts, data, params),
         divide=data.divide,
+        weighted=data.table.weight is not None,
     )
+    refuse_heedless(params, data.table.weight, [preparation.task.name])
     refuse_strangers([part["found"] for part in train_parts], preparation.task, train.url)
     division = division_of(params)
     if division is not None:
@@ -116,12 +113,12 @@ def ingest(context: Context, data: ResolvedDataset, *, every: bool = False) -> d
         }
     elif division is not None:
         of_parts = [(part["name"], int(part["rows"])) for part in train_parts]
-        n_train = data.split.train_rows(rows)
+        n_train = data.split.train_rows(rows, train.url)
         of = (context.store, division, of_parts, preparation.task, n_train)
         (record,) = stage.run(divide_rows, [Task("divide", of)])
         sides = divided_sides(train.url, train_parts, record)
     else:
-        n_train = data.split.train_rows(rows)
+        n_train = data.split.train_rows(rows, train.url)
         whole = Side(data.split.rule, rows, n_train, True, params.seed)
         sides = {"train": _side(train.url, train_parts, whole)}
         # What is not for training is for testing: to shuffle all rows once more would take as long as to store them.
@@ -146,14 +143,23 @@ def ingest(context: Context, data: ResolvedDataset, *, every: bool = False) -> d
         left_out["rows_left_out"] = before - sum(sides["train"]["counts"])
     attributes = {"preparation": preparation.as_json(), "sides": sides}
     context.store.set_attributes(DATA, attributes)
-    table: dict[str, Any] = {}
+    table: dict[str, Any] = {} if data.table.id is None else {"id": data.table.id}
+    table |= say_weights(context, data.table.weight, train_parts)
     if is_encoded:
         assert isinstance(train, TableSource)
         encoder = fit_encoding(
             stage, train.columns, train.asked.encode, preparation.task, by_targets=not every, url=train.url
         )
         columns = len(encoder.names)
-        preparation = replace(preparation, n_columns=columns, column_names=list(encoder.names), encoded=True)
+        preparation = replace(
+            preparation,
+            n_columns=columns,
+            column_names=list(encoder.names),
+            dense=encodes_dense(encoder, params.scale),
+            encoded=True,
+        )
+        if not preparation.dense:
+            nnz = encoder.entries * sum(total(of, "rows") for of in parts.values())
         attributes["preparation"] = preparation.as_json()
         context.store.set_attributes(DATA, attributes)
         for line in encoder.lines():
@@ -273,9 +279,10 @@ def store_block(
         "name": name,
         "rows": int(X.shape[0]),
         "columns": int(X.shape[1]),
-        "nnz": int(np.count_nonzero(X)) if isinstance(X, np.ndarray) else int(X.nnz),
+        "nnz": int(np.count_nonzero(X != 0)) if isinstance(X, np.ndarray) else int(X.nnz),
         "found": dict(found),
         **({"missing": int(np.isnan(X).sum())} if beside and LEVELS in beside else {}),
+        **({"weight": float(beside[WEIGHTS].sum())} if beside and WEIGHTS in beside else {}),
     }
     return part, write_part(store, name, X, labels, found, {"part": part, **more}, beside)
 
@@ -297,11 +304,15 @@ def find_task(url: str, parts: list[Record], data: ResolvedDataset, params: Para
     InputError
         Nothing can be learned from them.
     """
+    kind = asked_task(params, data)
     try:
         asked = Asked(*asked_word(params, data), data.two_class, data.inliers)
-        return asked_task(params, data).find([part["found"] for part in parts], asked)
+        found = kind.find([part["found"] for part in parts], asked)
     except ValueError as error:
         raise InputError(f"{url}: {error}") from None
+    if kind.undecided:
+        refuse_unsuited(params, type(found), f"by the labels of {url}")
+    return found
 
 
 def about_task(task: LearningTask) -> dict[str, Any]:
@@ -309,17 +320,13 @@ def about_task(task: LearningTask) -> dict[str, Any]:
     return {"task": task.name, **task.about()}
 
 
-def is_dense(sparse: bool, rows: int, columns: int, nnz: int) -> bool:
-    """Whether rows are handed out dense: those found dense, and sparse ones that hardly grow when made dense."""
-    return not sparse or (nnz >= DENSE_SHARE * rows * columns and columns <= DENSE_COLUMNS)
-
-
 def _side(url: str, parts: list[Record], split: Side) -> dict[str, Any]:
     """What :class:`~pipeline.rows.prepared.PreparedRows` needs: file, parts, and how many rows of each are meant."""
-    first, counts = 0, []
-    for part in parts:
-        counts.append(int(split.of_part(first, part["rows"]).size))
-        first += part["rows"]
+    rows = [int(part["rows"]) for part in parts]
+    firsts = accumulate(rows[:-1], initial=0)
+    # To shuffle millions of rows takes a while, in which the workers have nothing to do.
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        counts = list(pool.map(lambda first, n: int(split.of_part(first, n).size), firsts, rows))
     kept = [asdict(Part(part["name"], part["rows"])) for part in parts]
     return {"url": url, "parts": kept, "counts": counts, "split": asdict(split)}
 

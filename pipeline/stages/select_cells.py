@@ -21,7 +21,7 @@ from ikmap.model_selection import Learner, Predictor, score_fold, values_of_C
 from ikmap.rows import nbytes_of
 from ikmap.tasks import LearningTask
 from pipeline.params import Params
-from pipeline.rows.row_weights import weigher
+from pipeline.rows.row_weights import weighed_scores, weigher, weights_of
 from pipeline.running.foreign import checked_path
 from pipeline.running.stage import Record
 from pipeline.stages.select_rows import cv_folds, cv_sample, fit_fold, judge_of, packed_rows, predictor, some_of
@@ -85,16 +85,20 @@ def score_cells(
     store: Store, params: Params, fold: int, wanted: Mapping[int, Mapping[str, int]], n_rows: int
 ) -> Record:
     """Task: one fold of learners on cells; `wanted` has for each psi the learners, with how many C to try."""
-    task, X, y = cv_sample(store, params, n_rows)
+    task, X, y, w = cv_sample(store, params, n_rows)
     fit, held_out = cv_folds(store, params, n_rows)[fold]
     learners: dict[float, dict[str, Learner]] = {
-        psi: {name: _learner(name, params, task, n_Cs) for name, n_Cs in of.items()} for psi, of in wanted.items()
+        psi: {name: _learner(name, params, task, n_Cs, weights_of(w, fit)) for name, n_Cs in of.items()}
+        for psi, of in wanted.items()
     }
+    judge = judge_of(params, task)
+
+    def row_scores(target: np.ndarray, predicted: np.ndarray) -> np.ndarray:
+        return weighed_scores(judge, judge.row_scores(target, predicted), weights_of(w, held_out))
+
     inside = X[fit]
     path = params.map.path(params.map_options, list(learners), params.seed, inside, [inside, X[held_out]])
-    found = score_fold(
-        checked_path(path, params.partitioner), y[fit], y[held_out], learners, judge_of(params, task).row_scores
-    )
+    found = score_fold(checked_path(path, params.partitioner), y[fit], y[held_out], learners, row_scores)
     read = nbytes_of(X)
     scores = [
         [name, psi, [packed_rows(rows) for rows in path]] for name, of in found.items() for psi, path in of.items()
@@ -102,17 +106,17 @@ def score_cells(
     return {"bytes_read": int(read), "held_out": int(held_out.size), "scores": scores}
 
 
-def _learner(name: str, params: Params, task: LearningTask, n_Cs: int) -> Learner:
-    """The learner of the run, on rows in memory."""
+def _learner(name: str, params: Params, task: LearningTask, n_Cs: int, weight: np.ndarray | None = None) -> Learner:
+    """The learner of the run, on rows in memory, which the data gives these weights."""
     learner, classes, weigh = LEARNERS[name], task.classes, weigher(params, name, task)
     task = params.judged(name, task)
     judge = judge_of(params, task)
 
     def stream(cells: Cells, y: np.ndarray) -> Predictor:
-        return predictor(judge, stream_model(params, name, None, task, Block(cells, y)))
+        return predictor(judge, stream_model(params, name, None, task, Block(cells, y, weight)))
 
     def batch(cells: Cells, y: np.ndarray) -> Predictor:
-        return predictor(judge, dual_model(params, name, task, Block(cells, y, weigh(y)), 1))
+        return predictor(judge, dual_model(params, name, task, Block(cells, y, weigh(y, weight)), 1))
 
     def path(cells: Cells, y: np.ndarray) -> Iterator[Predictor]:
         # From the smallest C on, whichever are still of interest: each solution depends on where it started.
@@ -121,18 +125,18 @@ def _learner(name: str, params: Params, task: LearningTask, n_Cs: int) -> Learne
         asked = replace(asked, max_iter=PATH_SWEEPS)
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="duality gap")
-            for fit in fit_linear_svm_path([Block(cells, y, weigh(y))], len(classes), asked, Cs):
+            for fit in fit_linear_svm_path([Block(cells, y, weigh(y, weight))], len(classes), asked, Cs):
                 yield predictor(judge, svm_model(fit, classes, asked, divisor=math.sqrt(cells.n_partitions)))
                 del fit  # Nobody needs the weights of two C at a time.
 
     def whole(cells: Cells, y: np.ndarray) -> Predictor:
         assert isinstance(learner, WholeLearner)
         some = some_of(np.arange(y.size), learner.compared_on)
-        return fit_fold(learner, params, None, (task, judge), Block(cells[some], y[some]))
+        return fit_fold(learner, params, None, (task, judge), Block(cells[some], y[some], weights_of(weight, some)))
 
     def rounds(cells: Cells, y: np.ndarray) -> Iterator[Predictor]:
         assert isinstance(learner, RoundsLearner)
-        training = Training(Block(cells, y, weigh(y)), classes, params.seed, task=task)
+        training = Training(Block(cells, y, weigh(y, weight)), classes, params.seed, task=task)
         for model in learner.path(params.of(name), training, values_of_C(len(classes))[:n_Cs]):
             yield predictor(judge, model)
 

@@ -21,7 +21,7 @@ from ikmap.tasks.figure import Judge
 from pipeline.params import Params
 from pipeline.rows.folds import folds_of
 from pipeline.rows.prepared import PreparedRows
-from pipeline.rows.row_weights import weigher
+from pipeline.rows.row_weights import weighed_scores, weigher, weight_given, weights_of
 from pipeline.running.stage import Record
 from pipeline.storage.store import Store
 
@@ -60,11 +60,17 @@ def cv_numbers(n_train: int, n_rows: int, seed: int) -> np.ndarray:
     return np.sort(generator(seed, STREAM).choice(n_train, n_rows, replace=False, shuffle=False))
 
 
-def cv_sample(store: Store, params: Params, n_rows: int) -> tuple[LearningTask, Rows, np.ndarray]:
-    """The task, and the rows that cross-validation looks at: all, or a seeded sample in the order of the file."""
+def cv_sample(store: Store, params: Params, n_rows: int) -> tuple[LearningTask, Rows, np.ndarray, np.ndarray | None]:
+    """The task, and the rows that cross-validation looks at: all, or a seeded sample in the order of the file.
+
+    Returns
+    -------
+    task, rows, targets, weights
+        Weights are those of the data; None: it has none.
+    """
     train = PreparedRows(store, "train")
     block: Any = train.take(cv_rows(train, params, n_rows))
-    return train.preparation.task, block.rows, block.y
+    return train.preparation.task, block.rows, block.y, block.sample_weight
 
 
 def cv_rows(train: PreparedRows, params: Params, n_rows: int) -> np.ndarray:
@@ -98,7 +104,7 @@ def said_of(params: Params, judge: Judge) -> dict[str, str]:
 
 def score_rows(store: Store, params: Params, name: str, values: Sequence[Any], fold: int, n_rows: int) -> Record:
     """Task: how well each held-out row of one fold is predicted with each of some values that share what takes long."""
-    task, X, y = cv_sample(store, params, n_rows)
+    task, X, y, w = cv_sample(store, params, n_rows)
     fit, held_out = cv_folds(store, params, n_rows)[fold]
     judge = judge_of(params, task)
     learner, options = LEARNERS[name], params.of(name)
@@ -113,13 +119,15 @@ def score_rows(store: Store, params: Params, name: str, values: Sequence[Any], f
     scores = []
     for value in values:
         if isinstance(learner, WholeLearner):
-            predict = fit_fold(learner, params, value, (task, judge), Block(inside, y[fit]), options)
+            block = Block(inside, y[fit], weights_of(w, fit))
+            predict = fit_fold(learner, params, value, (task, judge), block, options)
         else:
             sample = Sample(fit.size, inside.shape[1], task, inside.__getitem__, params.seed)
             state = stream_learner(name).start(options, value, sample)
-            state.partial_fit(inside[order], y[fit][order])
+            state.partial_fit(inside[order], y[fit][order], *weight_given(weights_of(w, fit[order])))
             predict = predictor(judge, state.model(task.classes))
-        scores.append([name, value, [packed_rows(judge.row_scores(y[held_out], predict(outside)))]])
+        scored = judge.row_scores(y[held_out], predict(outside))
+        scores.append([name, value, [packed_rows(weighed_scores(judge, scored, weights_of(w, held_out)))]])
     return {"bytes_read": nbytes_of(X), "held_out": int(held_out.size), "scores": scores}
 
 
@@ -146,7 +154,7 @@ def fit_fold(
     constant = judging.constant
     if constant is not None:
         return lambda tested: np.repeat(ours(constant), count_rows(tested), axis=0)
-    weighed = block._replace(y=targets, sample_weight=weigher(params, learner.name, task)(block.y))
+    weighed = block._replace(y=targets, sample_weight=weigher(params, learner.name, task)(block.y, block.sample_weight))
     training = Training(weighed, small.classes, params.seed, value, task=small)
     model, _ = learner.fit(options or params.of(learner.name), training)
     return lambda tested: ours(judging.predict(model.decision_function(tested)))

@@ -17,7 +17,7 @@ from pipeline.errors import InputError
 from pipeline.params import Params
 from pipeline.rows.row_weights import weigher
 from pipeline.running.stage import Record
-from pipeline.stages.fit_parts import is_in_parts
+from pipeline.stages.fit_parts import is_in_parts, refuse_too_large
 from pipeline.stages.select_rows import cv_folds, cv_sample
 from pipeline.stages.sweep_stored import stored_sweep
 from pipeline.storage.store import Store
@@ -79,11 +79,12 @@ def sweep_cells(store: Store, params: Params, name: str, C: float | None, limit:
     if is_in_parts(params, n_rows):
         training, held_out, splits = stored_sweep(store, params, name, n_rows)
     else:
-        task, X, y = cv_sample(store, params, n_rows)
+        task, X, y, w = cv_sample(store, params, n_rows)
         fit, left_out = cv_folds(store, params, n_rows)[0]
         inside, outside = X[fit], X[left_out]
+        refuse_too_large(params, limit, inside, task)
         sets, splits = params.map.events(params.map_options, limit, params.seed, inside, [inside, outside])
-        weight = weigher(params, name, task)(y[fit])
+        weight = weigher(params, name, task)(y[fit], None if w is None else w[fit])
         training = Training(Block(sets[0], y[fit], weight), task.classes, params.seed, task=task)
         held_out, read = Block(sets[1], y[left_out]), nbytes_of(X)
     options = params.of(name) if C is None else params.of(name).replace(C=C)

@@ -11,8 +11,9 @@ import scipy.sparse as sp
 from ikmap.rows import nbytes_of
 from pipeline.datasets.registry import ResolvedDataset
 from pipeline.errors import InputError
+from pipeline.rows.parts import write_part
 from pipeline.rows.permutation import position_in_shuffle
-from pipeline.rows.prepared import DATA, SCALE, STREAM_DATA, PreparedRows, write_part
+from pipeline.rows.prepared import DATA, SCALE, STREAM_DATA, PreparedRows
 from pipeline.rows.stream_data import chunk_name
 from pipeline.running.dispatch import Task
 from pipeline.running.stage import Context, Record, Stage

@@ -19,7 +19,7 @@ from pipeline.rows.prepared import READ_BYTES, PreparedRows
 from pipeline.rows.row_weights import weigher
 from pipeline.running.dispatch import Task
 from pipeline.running.stage import Record, Stage
-from pipeline.stages.cells import create_cells
+from pipeline.stages.cells import create_cells, write_cells
 from pipeline.stages.fit_parts import PARTS, fit_part, is_in_parts, join_parts, part_tasks
 from pipeline.stages.select_rows import some_of, swept_rows
 from pipeline.storage.models import load_model
@@ -45,7 +45,8 @@ def prepare(stage: Stage, limit: Value, n_rows: int) -> None:
     train = PreparedRows(store, "train")
     n = swept_rows(train, params, n_rows)[0].size
     layout = cell_layout(n, params.t, params.shard_rows)
-    create_cells(store, CELLS, n, params.t, layout, np.dtype(train.preparation.task.dtype))
+    about = train.preparation
+    create_cells(store, CELLS, n, params.t, layout, np.dtype(about.task.dtype), weighted=about.weighted)
     tasks = [
         Task(
             f"sweep-cells-{start // layout.shard_rows:06d}",
@@ -69,13 +70,16 @@ def map_swept(store: Store, params: Params, content_hash: str, start: int, stop:
     numbers = swept_rows(train, params, n_rows)[0][start:stop]
     codes = np.empty((stop - start, model.n_partitions), dtype=np.int32)
     labels = np.empty(stop - start, dtype=train.preparation.task.dtype)
+    weights = np.empty(stop - start) if train.preparation.weighted else None
     step, read = max(1, READ_BYTES // train.row_bytes), 0
     for begin in range(0, numbers.size, step):
         block: Any = train.take(numbers[begin : begin + step])
         codes[begin : begin + step] = model.cells(block.rows, 1).codes
         labels[begin : begin + step] = block.y
+        if weights is not None:
+            weights[begin : begin + step] = block.sample_weight
         read += nbytes_of(block.rows)
-    outputs = store.write_shards(f"{CELLS}/codes", start, codes) + store.write_shards(f"{CELLS}/labels", start, labels)
+    outputs = write_cells(store, CELLS, start, codes, labels, weights)
     return {
         "outputs": outputs,
         "temporary": True,

@@ -34,6 +34,8 @@ class Fitted:
         Partitionings, which is how many integers a row has.
     grown : bool
         It is the map at the end of a stream, with which it grew.
+    learner : str
+        If not empty: it is the map of this learner at the end of a stream, along which some of it was drawn anew.
     """
 
     map: str
@@ -43,6 +45,7 @@ class Fitted:
     content_hash: str
     t: int
     grown: bool = False
+    learner: str = ""
 
     def __post_init__(self) -> None:
         if isinstance(self.value, list):  # as JSON has it
@@ -61,6 +64,8 @@ class Fitted:
     @property
     def name(self) -> str:
         """Where it is stored."""
+        if self.learner:
+            return f"redrawn/{self.learner}"
         return f"{'grown' if self.grown else 'partitions'}/{self.label}"
 
     def as_result(self) -> dict[str, Any]:

@@ -19,7 +19,7 @@ import numpy as np
 
 from ikmap.tasks import BadLabel, LearningTask
 from pipeline.errors import InputError
-from pipeline.rows.prepared import LATE
+from pipeline.rows.parts import LATE
 from pipeline.running.side_by_side import stop_when_told
 
 LABEL_LIMIT = 100_000

@@ -18,7 +18,8 @@ from pipeline.storage.fitted import Fitted
 from pipeline.storage.whole import is_whole
 from pipeline.streams.alerts import Alerts
 from pipeline.streams.grow import Growing, map_and_grow, save_grown
-from pipeline.streams.stream import Participant, learn_chunk, learn_initial, map_chunk, save_state
+from pipeline.streams.participant import Participant
+from pipeline.streams.stream import learn_chunk, learn_initial, map_chunk, save_state
 from pipeline.training.traces import as_result
 
 AHEAD = 4
@@ -94,7 +95,7 @@ class Schedule:
         self.alerts = alerts
         self.context, self.stream, self.arrivals, self.participants = context, stream, arrivals, participants
         self.limit_seconds, self.n_threads, self.task = limit_seconds, n_threads, stream.task()
-        self.fitted = list({c.fitted.label: c.fitted for c in participants if c.fitted is not None}.values())
+        self.fitted = list({c.shared.label: c.shared for c in participants if c.shared is not None}.values())
         self.growing = self._growing()
         self._grown: dict[str, Record] = {}
         self.stopped: set[str] = set()
@@ -156,7 +157,7 @@ class Schedule:
         ended = self.arrivals.ended  # asked first: then the number of chunks is final
         n_chunks = self.arrivals.chunks
         racing = [c for c in self.participants if c.learner not in self.stopped]
-        at = [self.next(c.learner) for c in racing if c.fitted is not None and self.next(c.learner) < n_chunks]
+        at = [self.next(c.learner) for c in racing if c.shared is not None and self.next(c.learner) < n_chunks]
         for k in range(min(n_chunks, max(0, min(at)) + AHEAD) if at else 0):
             if k not in self._mapped and self._may_map(k) and self._begin(_map_name(k)):
                 yield self._mapping(k)
@@ -170,17 +171,17 @@ class Schedule:
             if name in self.stopped or (ended and k == n_chunks):
                 if name in self._models:
                     continue
-                if self.growing is not None and participant.fitted is not None:
-                    if participant.fitted.label not in self._grown:
+                if self.growing is not None and participant.shared is not None:
+                    if participant.shared.label not in self._grown:
                         continue
-                    args = (*args, self.grown_of(participant.fitted))
-                if self.growing is None or participant.fitted is None:
+                    args = (*args, self.grown_of(participant.shared))
+                if self.growing is None or participant.shared is None:
                     args = (*args, None)
                 args = (*args, ended and k == n_chunks)
                 function, what = save_state, f"{name}-{MODEL}"
             elif k == -1:
                 function, args = learn_initial, (*given, self.n_threads)
-            elif k >= n_chunks or (participant.fitted is not None and k not in self._mapped):
+            elif k >= n_chunks or (participant.shared is not None and k not in self._mapped):
                 continue
             if self._begin(what):
                 yield function, Task(what, args, self._at_home(name))
@@ -197,7 +198,7 @@ class Schedule:
 
     def _save_grown(self, ended: bool, n_chunks: int) -> Iterator[tuple[Callable[..., Record], Task]]:
         """Yield tasks that store the grown maps, as they are at the chunk where the last learner has ended."""
-        on_cells = [c for c in self.participants if c.fitted is not None]
+        on_cells = [c for c in self.participants if c.shared is not None]
         over = all(c.learner in self.stopped or (ended and self.next(c.learner) == n_chunks) for c in on_cells)
         if self.growing is None or not over:
             return
@@ -219,6 +220,11 @@ class Schedule:
             return {}
         cells = {fitted.label: self._grown[fitted.label]["cells"] for fitted in self.fitted}
         return {"grown": [asdict(self.grown_of(fitted)) for fitted in self.fitted], "cells_grown": cells}
+
+    def redrawn(self) -> dict[str, Any]:
+        """The maps that learners have of their own, by learner: nothing where none has."""
+        found = {name: record["redrawn"] for name, record in self._models.items() if "redrawn" in record}
+        return {"redrawn": found} if found else {}
 
     def lost(self, task: Task) -> None:
         """A worker is gone: its learners move to others, which take up their checkpoints."""
@@ -257,6 +263,9 @@ class Schedule:
             self._note(learner, record)
             for row in record.get("drifts", ()):
                 self.context.events.message(f"{learner}: drift alarm after row {row:,} of the stream")
+            for row in record.get("redraws", ()):
+                said = f"{learner}: half of its partitionings drawn anew after row {row:,} of the stream"
+                self.context.events.message(said)
         self._tell()
 
     def _note(self, learner: str, record: Record) -> None:
@@ -267,6 +276,7 @@ class Schedule:
         judged += sum(record.get("labelled", [n]))
         self._counts[learner] = rows + n, judged, scored + sum(b[1] for b in blocks)
         self._spent[learner] += record.get("train_seconds", 0.0) + sum(b[2] + b[3] for b in blocks)
+        self._spent[learner] += sum(record.get("map_seconds_of_blocks", ()))
         left = not self.arrivals.ended or self.next(learner) < self.arrivals.chunks
         if left and self.limit_seconds is not None and self._spent[learner] > self.limit_seconds:
             self.stopped.add(learner)
@@ -301,11 +311,7 @@ class Schedule:
         width = 5 + len(stream_learner(participant.learner).traced)
         of_blocks = [block for record in records for block in record["blocks"]]
         blocks = np.array(of_blocks, dtype=np.float64).reshape(-1, width)
-        label = participant.fitted.label if participant.fitted else None
-        of_mapping = [self._mapped[k]["map_seconds"][label] if label else 0.0 for k in range(len(records))]
-        # A chunk's mapping counts in equal parts for its blocks.
-        shares = [np.full(len(r["blocks"]), s / len(r["blocks"])) for r, s in zip(records, of_mapping, strict=True)]
-        mapping = np.concatenate([np.zeros(0), *shares])
+        mapping = self._mapping_seconds(participant, records)
         # Labels that come after their rows judge in the block that they came with, or after the last.
         labelled = [record.get("labelled", [b[0] for b in record["blocks"]]) for record in records]
         judged = np.concatenate([np.zeros(0), *labelled])
@@ -329,7 +335,8 @@ class Schedule:
             key: figure,
             "rows": n_seen,
             **({"rows_labelled": n_judged} if self.stream.late else {}),
-            **({"drifts": [at for record in records for at in record.get("drifts", ())]} if participant.drift else {}),
+            **({"drifts": _all(records, "drifts")} if participant.drift else {}),
+            **({} if participant.redraw_rows is None else {"redraws": _all(records, "redraws")}),
             "stopped_early": participant.learner in self.stopped,
             "content_hash": self._models[participant.learner]["content_hash"],
             "initial_seconds": initial["train_seconds"],
@@ -346,12 +353,28 @@ class Schedule:
             **as_result(name, blocks[:, 5:]),
         }
 
+    def _mapping_seconds(self, participant: Participant, records: list[Record]) -> np.ndarray:
+        """Of each block; where cells are made for several learners, a chunk's count in equal parts for its blocks."""
+        found = [np.zeros(0)]
+        for k, record in enumerate(records):
+            n = len(record["blocks"])
+            if participant.shared is not None:
+                found.append(np.full(n, self._mapped[k]["map_seconds"][participant.shared.label] / n))
+            else:
+                found.append(np.array(record.get("map_seconds_of_blocks", [0.0] * n)))
+        return np.concatenate(found)
+
     def _figures(self, learner: str, records: list[Record]) -> dict[str, Any]:
         """What the task says of all rows that were predicted, if it counts more than their scores."""
         if not self.task.tallies_streams:
             return {}
         task = self.context.params.judged(learner, self.task)
         return task.figures(task.total([record["tally"] for record in records]))
+
+
+def _all(records: Iterable[Record], key: str) -> list[Any]:
+    """What is listed in records, one after the other."""
+    return [one for record in records for one in record.get(key, ())]
 
 
 def _map_name(k: int) -> str:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from ikmap.cells import Cells
 from ikmap.methods import stream_learner
 from ikmap.rows import nbytes_of
 from ikmap.tasks import LearningTask
@@ -18,6 +17,7 @@ from pipeline.errors import Damaged
 from pipeline.params import Params
 from pipeline.rows.prepared import PreparedRows
 from pipeline.rows.stream_data import Stream
+from pipeline.rows.values import refusing_steps
 from pipeline.running.device import DeviceMap, record_of
 from pipeline.running.stage import Record
 from pipeline.running.working_clock import working_clock
@@ -26,44 +26,16 @@ from pipeline.storage.fitted import Fitted
 from pipeline.storage.kept import PROCESS, Kept
 from pipeline.storage.models import MODELS, save_model
 from pipeline.streams.alerts import Alert, alerts_in
+from pipeline.streams.chunk import chunk_of, grow
 from pipeline.streams.grow import cells_of_chunk
 from pipeline.streams.late_rows import Answers, LateRows, Predicted
+from pipeline.streams.participant import Participant
+from pipeline.streams.redraw import Redraw, Redrawing
 from pipeline.streams.watched import Watched, alarms_of
 from pipeline.training.traces import traces_of
 
 CHECKPOINT_SHARE = 0.05
 """Share of its time that a learner may spend on checkpoints."""
-
-
-@dataclass(frozen=True)
-class Participant:
-    """One learner on the stream: small enough to travel with every task.
-
-    Attributes
-    ----------
-    learner : str
-    fitted : Fitted or None
-        Partitionings of the initial rows, for a learner on cells.
-    value : float or None
-        What was chosen or given for a learner on rows.
-    predictions, checkpoint : str
-        Its files.
-    run : str
-        Which run it is in.
-    alerts : bool
-        Whether records say which rows it alerts of (:mod:`pipeline.streams.alerts`).
-    drift : tuple of str and float or None, or None
-        What watches its losses (:mod:`ikmap.drift`), and its delta.
-    """
-
-    learner: str
-    fitted: Fitted | None
-    value: float | None
-    predictions: str
-    checkpoint: str
-    run: str = ""
-    alerts: bool = False
-    drift: tuple[str, float | None] | None = None
 
 
 def map_chunk(stream: Stream, fitted: list[Fitted], k: int, device: str = "auto") -> Record:
@@ -91,14 +63,21 @@ def map_chunk(stream: Stream, fitted: list[Fitted], k: int, device: str = "auto"
 
 def learn_initial(stream: Stream, params: Params, participant: Participant, n_threads: int = 1) -> Record:
     """Task: one pass over the initial rows; what has been learned is kept in the checkpoint."""
-    state, seconds = _after_initial(stream, params, participant, n_threads)
+    with refusing_steps(participant.learner):
+        state, seconds = _after_initial(stream, params, participant, n_threads)
     _save(participant, 0, state, {})
     _keep(participant, 0, state)
     return {"rows": state.n_seen, "train_seconds": round(seconds, 6), "n_support": int(state.n_support)}
 
 
 def learn_chunk(stream: Stream, params: Params, participant: Participant, k: int, n_threads: int = 1) -> Record:
-    """Task: predict and then learn from every block of chunk k.
+    """Task: predict and then learn from every block of chunk k; see :func:`_learn_chunk`."""
+    with refusing_steps(participant.learner):
+        return _learn_chunk(stream, params, participant, k, n_threads)
+
+
+def _learn_chunk(stream: Stream, params: Params, participant: Participant, k: int, n_threads: int = 1) -> Record:
+    """Predict and then learn from every block of chunk k.
 
     The state is that of this process, if it did the chunk before; else it is made from the checkpoint, by learning anew
     from the chunks since then, whose predictions are on disk. A checkpoint from after this chunk, of an attempt whose
@@ -108,7 +87,7 @@ def learn_chunk(stream: Stream, params: Params, participant: Participant, k: int
     if done is not None:
         _keep(participant, k + 1, state)
         return _record(stream, participant, k, done)
-    rows, labels = _rows(stream, participant, k), stream.labels(k, participant.predictions)
+    rows, labels = chunk_of(stream, participant, k), stream.labels(k, participant.predictions)
     n, task = stream.rows_of(k), params.judged(participant.learner, stream.task())
     late = _late_rows(stream, participant, task, k) if stream.late else None
     numbers, first = stream.numbers(k), stream.first_of(k)
@@ -116,6 +95,8 @@ def learn_chunk(stream: Stream, params: Params, participant: Participant, k: int
     answered: list[Answers] = []
     alerts: list[Alert] = []
     drifts: list[int] = []
+    redraws: list[int] = []
+    mapping: list[float] = []
     for number, start in enumerate(range(0, n, stream.block_rows)):
         stop = min(start + stream.block_rows, n)
         waiting = working_clock()
@@ -123,8 +104,10 @@ def learn_chunk(stream: Stream, params: Params, participant: Participant, k: int
         if late is not None and number == 0:
             answers = late.learn(state, task, 0, rows.known(0, stream, participant))
         learned = working_clock() - waiting
+        asked = working_clock()
         block = rows.block(state, start, stop)
         began = working_clock()
+        mapping.append(round(began - asked, 6))
         decision = state.decision_function(block)
         predicted = task.predict(decision)
         between = working_clock()
@@ -143,18 +126,24 @@ def learn_chunk(stream: Stream, params: Params, participant: Participant, k: int
             answers += late.learn(state, task, number + 1, rows.known(number + 1, stream, participant))
         end = working_clock()
         answered += answers
-        for one in answers:
-            alarms = alarms_of(state, task, one.targets, one.predicted)
-            # Of a label that came late, the rows that had been predicted by then.
-            drifts += [first + (start + 1 + int(at) if late is None else stop) for at in alarms]
+        alarms = [at for one in answers for at in alarms_of(state, task, one.targets, one.predicted)]
+        # Of a label that came late, the rows that had been predicted by then.
+        drifts += [first + (start + 1 + int(at) if late is None else stop) for at in alarms]
+        if participant.redraw_rows is not None:
+            asked = working_clock()
+            redraws += [first + stop] if state.end_block(rows.rows[start:stop], alarmed=bool(alarms)) else []
+            mapping[-1] = round(mapping[-1] + working_clock() - asked, 6)
         labelled.append(sum(one.targets.size for one in answers))
         scored = sum(task.row_scores(one.targets, one.predicted).sum().item() for one in answers)
         seconds = (round(between - began, 6), round(learned + end - shown, 6))
         blocks.append([stop - start, scored, *seconds, int(state.n_support), *traces_of(participant.learner, state)])
     spent = sum(block[2] + block[3] for block in blocks)
+    if participant.redraw_rows is not None:
+        spent += sum(mapping)
     told: dict[str, Any] = {"blocks": blocks, **({"alerts": alerts} if participant.alerts else {})}
     told |= {"labelled": labelled} if stream.late else {}
     told |= {"drifts": drifts} if participant.drift else {}
+    told |= {"redraws": redraws, "map_seconds_of_blocks": mapping} if participant.redraw_rows is not None else {}
     told |= _tally(task, answered)
     saved = _checkpoint_if_due(participant, k + 1, state, told, spent, saved)
     _keep(participant, k + 1, state, saved)
@@ -179,27 +168,43 @@ def save_state(
     if stream.late and ended and k:
         task = params.judged(participant.learner, stream.task())
         late = _late_rows(stream, participant, task, None, k - 1)
-        answers = late.learn(state, task, 0, _rows(stream, participant, k - 1).known(-1, stream, participant))
+        answers = late.learn(state, task, 0, chunk_of(stream, participant, k - 1).known(-1, stream, participant))
         scored = sum(task.row_scores(one.targets, one.predicted).sum().item() for one in answers)
         labelled = sum(one.targets.size for one in answers)
         at_end = {"at_end": {"labelled": labelled, "scored": scored, **_tally(task, answers)}}
+    redrawn = _save_own_map(stream, participant, state)
     if grown is not None:
         assert participant.fitted is not None
-        known = _rows(stream, participant, k - 1).offsets[-1] if k else participant.fitted.offsets(stream.store)
-        _grow(state, known, grown.offsets(stream.store))
+        known = chunk_of(stream, participant, k - 1).offsets[-1] if k else participant.fitted.offsets(stream.store)
+        grow(state, known, grown.offsets(stream.store))
     asked = {**params.methods[participant.learner], "order": params.order, "seed": params.seed}
     model = state.model(stream.task().classes, asked)
     output = f"{MODELS}/{participant.learner}"
     content_hash = save_model(stream.store, output, model)
-    return {"bytes_written": model.nbytes, "outputs": [output], "content_hash": content_hash, **at_end}
+    outputs, written = [output], model.nbytes
+    if redrawn is not None:
+        at_end["redrawn"], outputs = asdict(redrawn), [*outputs, redrawn.name]
+        written += state.partitions.nbytes
+    return {"bytes_written": written, "outputs": outputs, "content_hash": content_hash, **at_end}
+
+
+def _save_own_map(stream: Stream, participant: Participant, state: Any) -> Fitted | None:
+    """Store the partitionings that are a learner's own; None where it has those that were fitted first."""
+    if participant.redraw_rows is None or not state.number:
+        return None
+    assert participant.fitted is not None
+    partitions = state.partitions
+    most, content_hash = int(np.diff(partitions.offsets).max()), partitions.content_hash
+    own = replace(participant.fitted, learner=participant.learner, most_cells=most, content_hash=content_hash)
+    save_model(stream.store, own.name, partitions, offsets=partitions.offsets.tolist())
+    return own
 
 
 def _late_rows(
     stream: Stream, participant: Participant, task: LearningTask, k: int | None, last: int | None = None
 ) -> LateRows:
     """Rows whose labels came with chunk k; None: after chunk `last`, which is the last."""
-    fitted = participant.fitted
-    cells = None if fitted is None else partial(cells_of_chunk, fitted)
+    cells = None if participant.shared is None else partial(cells_of_chunk, participant.shared)
     chunk = last if k is None else k
     assert chunk is not None
     return LateRows(stream, stream.labels_with(k), cells, Predicted(participant.predictions, task), chunk)
@@ -233,56 +238,6 @@ def _record(stream: Stream, participant: Participant, k: int, told: dict[str, An
     return {"rows": n, "bytes_read": 0, "bytes_written": written, "predicted": predicted, **told}
 
 
-@dataclass(frozen=True)
-class _Chunk:
-    """What a learner sees of a chunk.
-
-    Attributes
-    ----------
-    rows : Cells, float64 ndarray or csr_array; ndarray of int32
-        The last are cells of a map that grows.
-    block_rows : int
-    offsets : ndarray of int64, shape (blocks + 1, t + 1)
-        Of a map that grows, before the first block and after each; else empty.
-    """
-
-    rows: Any
-    block_rows: int
-    offsets: np.ndarray
-
-    def known(self, block: int, stream: Stream, participant: Participant) -> np.ndarray | None:
-        """Offsets of the cells that there are before a block; -1: after the last. None: there are no cells."""
-        if self.offsets.size:
-            found: np.ndarray = self.offsets[block]
-            return found
-        return None if participant.fitted is None else participant.fitted.offsets(stream.store)
-
-    def block(self, state: Any, start: int, stop: int) -> Any:
-        """Rows of a block, once the learner has been told of all cells there are by then."""
-        if not self.offsets.size:
-            return self.rows[start:stop]
-        before, after = self.offsets[start // self.block_rows :][:2]
-        _grow(state, before, after)
-        return Cells(self.rows[start:stop], after).packed()
-
-
-def _grow(state: Any, before: np.ndarray, after: np.ndarray) -> None:
-    if not np.array_equal(before, after):
-        state.grow(before, after)
-
-
-def _rows(stream: Stream, participant: Participant, k: int) -> _Chunk:
-    """What a learner sees of chunk k."""
-    none = np.zeros((0, 0), dtype=np.int64)
-    if participant.fitted is None:
-        return _Chunk(stream.features(k), stream.block_rows, none)
-    _, arrays = stream.store.read_group(cells_of_chunk(participant.fitted, k))
-    if "offsets" in arrays:
-        return _Chunk(arrays["codes"], stream.block_rows, arrays["offsets"])
-    rows = Cells(arrays["codes"], participant.fitted.offsets(stream.store)).packed()
-    return _Chunk(rows, stream.block_rows, none)
-
-
 def _after_initial(stream: Stream, params: Params, participant: Participant, n_threads: int) -> tuple[Any, float]:
     """State after the initial rows, and the seconds of mapping them and learning from them."""
     train = PreparedRows(stream.store, "train")
@@ -306,6 +261,11 @@ def _begin(
     reaches_all = participant.fitted is None or params.map.reaches_all
     learner, sample = participant.learner, train.sample(params.seed, offsets, reaches_all=reaches_all)
     state = stream_learner(learner).start(params.of(learner), participant.value, sample, n_threads)
+    if participant.redraw_rows is not None:
+        assert participant.fitted is not None
+        of_map, value = (params.map, params.map_options), participant.fitted.value
+        how = Redraw(*of_map, value, params.seed, participant.redraw_rows, train.preparation.n_columns, n_threads)
+        state = Redrawing(state, participant.fitted.load(train.store), how)
     return state if participant.drift is None else Watched(state, *participant.drift)
 
 
@@ -355,7 +315,7 @@ def _state_before(
     task = stream.task()
     judged = params.judged(participant.learner, task)
     for done in range(first, k):
-        rows, labels = _rows(stream, participant, done), stream.labels(done, participant.predictions)
+        rows, labels = chunk_of(stream, participant, done), stream.labels(done, participant.predictions)
         n, predicted = stream.rows_of(done), stream.predicted(done, participant.predictions)
         if predicted.size != n:
             both = participant.predictions, participant.checkpoint
@@ -373,8 +333,9 @@ def _state_before(
                 answers = [Answers(y, predicted[start:stop], None, numbers)]
             else:
                 answers += late.learn(state, judged, number + 1, rows.known(number + 1, stream, participant))
-            for one in answers:
-                alarms_of(state, judged, one.targets, one.predicted)
+            alarms = [at for one in answers for at in alarms_of(state, judged, one.targets, one.predicted)]
+            if participant.redraw_rows is not None:
+                state.end_block(rows.rows[start:stop], alarmed=bool(alarms))
     return state, _Saved(), None
 
 

@@ -7,10 +7,11 @@ from typing import Any
 
 from pipeline.datasets.registry import ResolvedDataset
 from pipeline.errors import InputError
+from pipeline.rows.layout import is_dense
 from pipeline.rows.prepared import DATA, STREAM_DATA, Preparation, row_bytes
 from pipeline.running.measured import measured
 from pipeline.running.stage import Context, Record, Stage
-from pipeline.stages.ingest import about_task, find_task, fit_scaling, is_dense, leave_out_rows, total
+from pipeline.stages.ingest import about_task, find_task, fit_scaling, leave_out_rows, total
 from pipeline.stages.shuffle import chunk_rows_of
 from pipeline.streams.intake import Intake
 

@@ -3,7 +3,11 @@
 spec.py         what is asked of a table, and what its columns turn out to be
 kinds.py        the kind of a column by its type, or by its first cells
 columns.py      Arrow columns become numbers and codes
-parquet_file.py, text_file.py, arrow_file.py    one file of a format, column by column
+typed_file.py   one file of typed columns: parquet_file.py, arrow_file.py
+text_file.py    one CSV file, column by column
+opened.py       the files of a table by their formats
+dressed.py      decimal commas; numbers and dates that nobody reads
+weights.py      the column that says how much rows count
 source.py       one file or several as a source of rows; open_table is where to begin
 plan_file.py    the TOML file that overrides the plan
 encoding.py     the encoder of a run: fitted on the workers, kept in the store

@@ -1,90 +1,48 @@
-"""An Arrow file (IPC, also called Feather) as a table."""
+"""An Arrow file (IPC, also called Feather) as a table: its groups of rows are record batches."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import pyarrow as pa
 
-from ikmap.tables import ColumnPlan
 from pipeline.errors import InputError
-from pipeline.readers.base import Piece
 from pipeline.readers.files import File
-from pipeline.readers.labels import check_names
-from pipeline.tables.columns import is_text
-from pipeline.tables.kinds import plan_of_types
-from pipeline.tables.parquet_file import CELL_BYTES, in_blocks
-from pipeline.tables.spec import TableAsked
-from pipeline.tables.table_file import Block, TableFile
+from pipeline.tables.typed_file import TypedTable, checked_fields, kept_of
 
 
 @dataclass(frozen=True)
-class ArrowTable(TableFile):
-    """One Arrow file; a piece is a run of its record batches."""
+class ArrowTable(TypedTable):
+    """One Arrow file."""
 
     format: ClassVar[str] = "arrow"
 
-    fields: tuple[tuple[str, Any], ...]
-    batch_rows: tuple[int, ...]
-
-    @property
-    def own_names(self) -> tuple[str, ...]:
-        return tuple(name for name, _ in self.fields)
-
-    def plan(self, names: Sequence[str], asked: TableAsked) -> list[ColumnPlan]:
-        types = dict(self.fields)
-        return plan_of_types(self.file.url, names, [types[name] for name in names], asked)
-
-    def label_is_text(self, name: str) -> bool:
-        return is_text(dict(self.fields)[name])
-
-    def least_rows(self) -> int:
-        return sum(self.batch_rows)
-
-    def pieces(self, piece_bytes: int, columns: int) -> list[Piece]:
-        limit = max(1, piece_bytes // (CELL_BYTES * columns))
-        pieces: list[Piece] = []
-        start = rows = 0
-        for batch, n_rows in enumerate(self.batch_rows, start=1):
-            rows += n_rows
-            if rows >= limit or batch == len(self.batch_rows):
-                pieces.append(Piece(len(pieces), start, batch))
-                start, rows = batch, 0
-        return pieces
-
-    def blocks(
+    def batches(
         self,
-        piece: Piece,
-        skip: int,
+        groups: range,
         names: Sequence[str],
         kinds: Sequence[str],  # noqa: ARG002
-        missing: frozenset[str],  # noqa: ARG002
-        size: int,
-    ) -> Iterator[Block]:
-        assert piece.stop is not None
-        per_block = max(1, size // (CELL_BYTES * len(names)))
-        row = sum(self.batch_rows[: piece.start]) + skip * per_block
-        with _reading(self.file) as reader:
-            batches = (_batch(self.file.url, reader, k).select(list(names)) for k in range(piece.start, piece.stop))
-            for columns in in_blocks(batches, per_block, skip * per_block):
-                yield Block(columns, row + 1, sum(column.nbytes for column in columns))
-                row += len(columns[0])
+        rows: int,  # noqa: ARG002
+    ) -> Iterator[pa.RecordBatch]:
+        own = [self.own_names.index(name) for name in names]
+        with self.file.open(scattered=True) as stream:
+            reader = _reader(self.file, stream, own)
+            for k in groups:
+                yield _batch(self.file.url, reader, k).select(list(names))
 
 
-@contextmanager
-def _reading(file: File) -> Iterator[Any]:
-    with file.open(scattered=True) as stream:
-        try:
-            reader = pa.ipc.open_file(pa.PythonFile(stream, mode="r"))
-        except (pa.ArrowException, OSError) as error:
-            raise InputError(
-                f"{file.url}: not an Arrow file, or a truncated one: {' '.join(str(error).split())[:200]} (Arrow "
-                "streams have to be written as files)"
-            ) from error
-        yield reader
+def _reader(file: File, stream: Any, columns: Sequence[int] | None = None) -> Any:
+    """Of the columns of these numbers, so that the others are not read; None: of all."""
+    options = None if columns is None else pa.ipc.IpcReadOptions(included_fields=list(columns))
+    try:
+        return pa.ipc.open_file(pa.PythonFile(stream, mode="r"), options=options)
+    except (pa.ArrowException, OSError) as error:
+        raise InputError(
+            f"{file.url}: not an Arrow file, or a truncated one: {' '.join(str(error).split())[:200]} (Arrow "
+            "streams have to be written as files)"
+        ) from error
 
 
 def _batch(url: str, reader: Any, k: int) -> pa.RecordBatch:
@@ -101,11 +59,12 @@ def open_arrow_table(file: File, partition: tuple[tuple[str, str | None], ...]) 
     ------
     InputError
     """
-    with _reading(file) as reader:
-        schema = reader.schema
+    with file.open(scattered=True) as stream:
+        schema = _reader(file, stream).schema
+        # Only who reads a batch learns how many rows it has: one column, the narrowest, is enough.
+        widths = [getattr(kind, "bit_width", 64) if pa.types.is_primitive(kind) else 1 << 16 for kind in schema.types]
+        narrowest = [widths.index(min(widths))] if widths else None
+        reader = _reader(file, stream, narrowest)
         rows = tuple(_batch(file.url, reader, k).num_rows for k in range(reader.num_record_batches))
-    check_names(file.url, schema.names)
-    if not sum(rows):
-        raise InputError(f"{file.url}: found no rows, expected at least one")
-    kept = tuple(pair for pair in partition if pair[0] not in schema.names)
-    return ArrowTable(file, kept, tuple(zip(schema.names, schema.types, strict=True)), rows)
+    fields = checked_fields(file, schema.names, schema.types, sum(rows))
+    return ArrowTable(file, kept_of(partition, schema.names), fields, rows)

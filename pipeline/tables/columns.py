@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import numpy as np
@@ -11,6 +12,8 @@ import pyarrow.compute as pc
 from ikmap.tables import CATEGORY, NUMBER, TIME
 from pipeline.errors import InputError
 from pipeline.readers.base import shown
+
+_CLOCK = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)(?::([0-5]\d(?:\.\d+)?))?", re.ASCII)
 
 type Where = Callable[[int], str]
 """Names a row of the column, and the column, for people."""
@@ -32,6 +35,22 @@ def is_text(kind: pa.DataType) -> bool:
 def is_time(kind: pa.DataType) -> bool:
     """Whether cells of an Arrow type are dates or times."""
     return pa.types.is_timestamp(kind) or pa.types.is_date(kind) or pa.types.is_time(kind) or pa.types.is_duration(kind)
+
+
+def text_labels(url: str, name: str, kind: pa.DataType) -> bool:
+    """Whether labels of an Arrow type are words.
+
+    Raises
+    ------
+    InputError
+        They are no labels, such as lists and dates.
+    """
+    found = kind.value_type if pa.types.is_dictionary(kind) else kind
+    if not (is_text(found) or is_number(found) or pa.types.is_null(found)):
+        raise InputError(
+            f"{url}: column {shown(name)} (the label): found values of type {kind}, expected words, numbers or booleans"
+        )
+    return is_text(found)
 
 
 def kind_of_type(kind: pa.DataType) -> str | None:
@@ -61,7 +80,7 @@ def as_numbers(
         return _parsed(column, kind, missing, where), None
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
-    values = np.array(column.cast(pa.float64(), safe=False).to_numpy(), dtype=np.float64)
+    values = np.asarray(column.cast(pa.float64(), safe=False).to_numpy())
     if np.isinf(values).any():
         row = int(np.flatnonzero(np.isinf(values))[0])
         raise InputError(f"{where(row)}: found {values[row]}, expected a finite number")
@@ -77,11 +96,10 @@ def _codes(column: pa.ChunkedArray, missing: frozenset[str]) -> tuple[np.ndarray
     if isinstance(encoded, pa.ChunkedArray):
         encoded = encoded.chunk(0) if encoded.num_chunks else pa.array([], pa.string()).dictionary_encode()
     words = [None if word is None else str(word).strip() for word in encoded.dictionary.to_pylist()]
-    indices = encoded.indices
-    codes = np.array(indices.fill_null(-1).to_numpy(zero_copy_only=False), dtype=np.int64)
-    present = np.zeros(len(words) + 1, dtype=np.bool_)
-    present[codes] = True
-    kept = {word for k, word in enumerate(words) if present[k] and word is not None and word not in missing and word}
+    indices = encoded.indices.cast(pa.int64())
+    codes = (indices.fill_null(len(words)) if indices.null_count else indices).to_numpy()
+    present = np.bincount(codes, minlength=len(words)) > 0
+    kept = {word for word, there in zip(words, present, strict=False) if there and word and word not in missing}
     levels = tuple(sorted(kept))
     place = {word: float(k) for k, word in enumerate(levels)}
     table = np.array([place.get(word, np.nan) if word else np.nan for word in words] + [np.nan])
@@ -111,9 +129,9 @@ def _seconds(column: pa.ChunkedArray) -> np.ndarray:
             column = column.cast(pa.timestamp("s"))
         per = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}[column.type.unit]
     whole = column.cast(pa.int32() if pa.types.is_time32(kind) else pa.int64())
-    absent = whole.is_null().to_numpy()
-    values: np.ndarray = whole.fill_null(0).to_numpy().astype(np.float64) / per
-    return np.where(absent, np.nan, values)
+    if not whole.null_count:
+        return np.asarray(whole.to_numpy() / per)
+    return np.where(whole.is_null().to_numpy(), np.nan, whole.fill_null(0).to_numpy() / per)
 
 
 def _parsed(column: pa.ChunkedArray, kind: str, missing: frozenset[str], where: Where) -> np.ndarray:
@@ -134,7 +152,7 @@ def expected(kind: str) -> str:
     """What a cell of a column ought to be, and what to type if it is not meant to."""
     if kind == NUMBER:
         return "a number; if its cells are words: --category COLUMN; if this one stands for nothing: --missing WORD,..."
-    return "a date or time such as 2001-05-31 or 2001-05-31 23:59; if its cells are words: --category COLUMN"
+    return "a date or time such as 2001-05-31, 2001-05-31 23:59 or 23:59; if its cells are words: --category COLUMN"
 
 
 def number_in(word: str) -> float | None:
@@ -149,9 +167,12 @@ def number_in(word: str) -> float | None:
 
 
 def seconds_in(word: str) -> float | None:
-    """Seconds since 1970 of an ISO date or time: its own clock, whatever zone it names."""
+    """Seconds since 1970 of an ISO date or time: its own clock, whatever zone it names. Of a time alone, of its day."""
     from datetime import datetime
 
+    if clock := _CLOCK.fullmatch(word):
+        hour, minute, second = clock.groups()
+        return 3600.0 * int(hour) + 60.0 * int(minute) + float(second or 0)
     if len(word) < len("2001-1-1") or word.isdigit():
         return None
     try:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ikmap.rows import Rows
 from ikmap.tables import Encoder, RawTable
 from ikmap.tables.statistics import unpacked
 from pipeline.storage.kept import PROCESS, Kept
@@ -19,13 +20,23 @@ LEVELS = "levels"
 
 @dataclass(frozen=True, eq=False)
 class StoredEncoder:
-    """An encoder, and by what training rows have folds: a seed, and the rule by which the run divides rows."""
+    """An encoder; a seed and the rule of the run, by which training rows have folds; what features are.
+
+    Attributes
+    ----------
+    encoder : Encoder
+    seed : int
+    sparse : bool
+        Whether features are sparse.
+    split_by : str or None
+    """
 
     encoder: Encoder
     seed: int
+    sparse: bool = False
     split_by: str | None = None
 
-    def features(self, table: RawTable, folds: np.ndarray | None = None) -> np.ndarray:
+    def features(self, table: RawTable, folds: np.ndarray | None = None) -> Rows:
         """Features of rows.
 
         Parameters
@@ -33,17 +44,18 @@ class StoredEncoder:
         folds : int64 array (n,), optional
             Of training rows: what the labels of a row's fold have told is left out.
         """
-        return self.encoder.encode(table, folds)
+        encode = self.encoder.encode_sparse if self.sparse else self.encoder.encode
+        return encode(table, folds)
 
 
 _kept: Kept[str, tuple[Any, StoredEncoder]] = PROCESS.keeps(2)
 
 
-def save_encoder(store: Store, encoder: Encoder, seed: int, split_by: str | None = None) -> None:
+def save_encoder(store: Store, encoder: Encoder, seed: int, *, sparse: bool, split_by: str | None = None) -> None:
     """Write the encoder of a run."""
     values, arrays = encoder.parts()
     by = {} if split_by is None else {"split_by": split_by}
-    store.write_group(ENCODING, arrays, {"encoder": values, "seed": seed, **by})
+    store.write_group(ENCODING, arrays, {"encoder": values, "seed": seed, "sparse": sparse, **by})
 
 
 def load_encoder(store: Store) -> StoredEncoder:
@@ -53,7 +65,8 @@ def load_encoder(store: Store) -> StoredEncoder:
     if kept is not None and kept[0] == about:
         return kept[1]
     _, arrays = store.read_group(ENCODING)
-    found = StoredEncoder(Encoder.from_parts(about["encoder"], arrays), about["seed"], about.get("split_by"))
+    encoder = Encoder.from_parts(about["encoder"], arrays)
+    found = StoredEncoder(encoder, about["seed"], about.get("sparse", False), about.get("split_by"))
     _kept.put(store.path, (about, found))
     return found
 

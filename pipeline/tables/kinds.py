@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 import pyarrow as pa
@@ -41,11 +42,14 @@ def plan_of_cells(names: Sequence[str], rows: Sequence[Sequence[str]], asked: Ta
         if known := _asked(name, asked):
             found.append(known)
             continue
-        cells = {cell for row in rows if j < len(row) and (cell := row[j].strip()) not in missing}
+        cells = Counter(cell for row in rows if j < len(row) and (cell := row[j].strip()) not in missing)
+        numbers = [cell for cell in cells if number_in(cell) is not None or cell.lower().lstrip("+-") in _NOT_FINITE]
         if not cells:
             found.append(ColumnPlan(name, NUMBER, why=f"no value in the first {len(rows):,} rows"))
-        elif all(number_in(cell) is not None or cell.lower().lstrip("+-") in _NOT_FINITE for cell in cells):
+        elif len(numbers) == len(cells):
             found.append(ColumnPlan(name, NUMBER, why="numbers in the first rows"))
+        elif len(numbers) >= MANY and sum(map(cells.__getitem__, numbers)) >= MOST * cells.total():
+            found.append(ColumnPlan(name, NUMBER, why="mostly numbers in the first rows"))  # the others are refused
         elif all(seconds_in(cell) is not None for cell in cells):
             found.append(ColumnPlan(name, TIME, why="dates or times in the first rows"))
         else:
@@ -54,6 +58,8 @@ def plan_of_cells(names: Sequence[str], rows: Sequence[Sequence[str]], asked: Ta
     return found
 
 
+MANY, MOST = 20, 0.95
+"""A column with so many different numbers, in so large a share of its cells, is one of numbers with faults in it."""
 _NOT_FINITE = frozenset({"inf", "infinity"})
 
 

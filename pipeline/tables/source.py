@@ -15,20 +15,16 @@ import pyarrow as pa
 from ikmap.tables import CATEGORY, NUMBER, ColumnPlan, RawTable
 from pipeline.errors import InputError
 from pipeline.readers.base import BLOCK_BYTES, PIECE_BYTES, Piece, RawRows, Source, check_columns, shown
+from pipeline.readers.csv_text import CsvFormat
 from pipeline.readers.delimited import TEXT_BLOCK_BYTES
-from pipeline.readers.files import find_file
 from pipeline.readers.labels import choose_label
-from pipeline.readers.open import CsvFormat, Sizes, format_of
-from pipeline.readers.several import Named, named_files
-from pipeline.tables.arrow_file import open_arrow_table
+from pipeline.readers.open import Sizes
 from pipeline.tables.columns import as_numbers, is_text
-from pipeline.tables.parquet_file import open_parquet_table
+from pipeline.tables.opened import files_with_rows
 from pipeline.tables.spec import TableAsked
 from pipeline.tables.table_file import Block, TableFile
-from pipeline.tables.text_file import LABEL, open_text_table
-
-TABLES = ("csv", "parquet", "arrow")
-"""Formats of tables with columns of any kind."""
+from pipeline.tables.text_file import LABEL
+from pipeline.tables.weights import of_weight, weights_in
 
 
 @dataclass(frozen=True)
@@ -100,7 +96,7 @@ class TableSource(Source):
     @property
     def unused(self) -> list[str]:
         """Columns of the first file that are read for nothing."""
-        known = {self.label, self.asked.id, *(column.name for column in self.columns)}
+        known = {self.label, self.asked.id, self.asked.weight, *(column.name for column in self.columns)}
         return [name for name in self.files[0].names if name not in known]
 
     def said(self) -> list[str]:
@@ -133,19 +129,23 @@ class TableSource(Source):
         own = set(file.own_names)
         columns = {column.name: column for column in (*self.columns, *([self.kept] if self.kept else []))}
         wanted = [(column.name, column.kind) for column in columns.values() if column.name in own]
-        extra = [name for name in (self.label, self.asked.id) if name is not None and name in own]
+        extra = [name for name in (self.label, self.asked.id, self.asked.weight) if name is not None and name in own]
         label_kind = NUMBER if not self.text_labels else LABEL
-        kinds = {name: label_kind if name == self.label else LABEL for name in extra}
+        kinds = dict.fromkeys(extra, LABEL)
+        kinds |= {name: kind for name, kind in ((self.label, label_kind), (self.asked.weight, NUMBER)) if name in kinds}
         names = [*(name for name, _ in wanted), *(name for name in extra if name not in dict(wanted))]
         asked_kinds = [kinds[name] if name in kinds else dict(wanted)[name] for name in names]
-        for block in file.blocks(piece, skip, names, asked_kinds, missing, self.block_bytes):
-            yield self._rows(file, block, names, missing)
+        try:
+            for block in file.blocks(piece, skip, names, asked_kinds, missing, self.block_bytes):
+                yield self._rows(file, block, names, missing)
+        except InputError as error:
+            raise of_weight(error, self.asked.weight) from None
 
     def _rows(self, file: TableFile, block: Block, names: Sequence[str], missing: frozenset[str]) -> RawRows:
         by_name = dict(zip(names, block.columns, strict=True))
         rows = len(block.columns[0]) if block.columns else 0
         fixed = dict(file.partition)
-        X = np.empty((rows, len(self.columns)))
+        X = np.empty((len(self.columns), rows)).T  # column by column
         levels: list[tuple[str, ...] | None] = []
         for k, column in enumerate(self.columns):
             if column.name in by_name:
@@ -162,7 +162,7 @@ class TableSource(Source):
                 cells = by_name[self.label]
             else:
                 cells = pa.chunked_array([pa.repeat(pa.scalar(fixed[self.label], pa.string()), rows)])
-            y = self._labels(file, block, cells)
+            y = self._labels(file, block, cells, missing)
         kept = None
         if self.kept is not None:
             cells = by_name.get(self.kept.name)
@@ -170,10 +170,18 @@ class TableSource(Source):
                 cells = pa.chunked_array([pa.repeat(pa.scalar(fixed[self.kept.name], pa.string()), rows)])
             kept = _converted(cells, self.kept, missing, partial(self._where, file, block, self.kept.name))
         ids = None if self.asked.id is None else self._ids(by_name, fixed, rows)
+        weights = None
+        if (name := self.asked.weight) is not None:
+            cells = by_name.get(name)
+            if cells is None:
+                cells = pa.chunked_array([pa.repeat(pa.scalar(fixed[name], pa.string()), rows)])
+            weights = weights_in(cells, partial(self._where, file, block, name), file.nothing)
         plain = all(words is None for words in levels) and not np.isnan(X).any()
+        if plain:
+            X = np.ascontiguousarray(X)
         return RawRows(
             X, y, block.first_line, block.n_bytes, None if plain else tuple(levels),
-            None if len(self.files) == 1 else file.file.url, ids, kept,
+            None if len(self.files) == 1 else file.file.url, ids, kept, weights,
         )  # fmt: skip
 
     def _ids(self, by_name: Mapping[str, Any], fixed: Mapping[str, str | None], rows: int) -> pa.ChunkedArray:
@@ -187,7 +195,7 @@ class TableSource(Source):
     def _where(self, file: TableFile, block: Block, name: str, row: int) -> str:
         return f"{file.file.url}: {file.unit} {block.first_line + row}, column {shown(name)}"
 
-    def _labels(self, file: TableFile, block: Block, cells: pa.ChunkedArray) -> np.ndarray:
+    def _labels(self, file: TableFile, block: Block, cells: pa.ChunkedArray, missing: frozenset[str]) -> np.ndarray:
         assert self.label is not None
         where = partial(self._where, file, block, self.label)
         if pa.types.is_dictionary(cells.type):
@@ -196,7 +204,7 @@ class TableSource(Source):
             words = cells.to_numpy() if is_text(cells.type) else cells.cast(pa.string()).to_numpy()
             found = np.empty(len(words), dtype=object)
             found[:] = [None if word is None else str(word).strip() for word in words]
-            bad = [k for k, word in enumerate(found) if not word]
+            bad = [k for k, word in enumerate(found) if not word or word in missing]
         else:
             try:
                 values, _ = as_numbers(cells, NUMBER, frozenset({""}), where)
@@ -204,11 +212,15 @@ class TableSource(Source):
                 raise InputError(f"{str(error).partition('; if its cells')[0]} (the label)") from None
             found = values
             bad = np.flatnonzero(np.isnan(values)).tolist()
-        if bad:
-            what = "an empty cell" if file.unit == "line" else "a missing value"
+        if bad and not self.asked.unlabelled:  # else it is empty, or NaN
+            word = found[bad[0]] if self.text_labels else None
+            unknown = " or a word of --missing" if not self.text_labels and file.unit == "line" else ""
+            what = f"{shown(word)}, which stands for nothing (--missing)" if word else f"{file.nothing}{unknown}"
             raise InputError(f"{where(int(bad[0]))}: found {what}, expected a label")
-        if self.asked.above is not None:
-            return (found > self.asked.above).astype(np.float64)
+        if self.text_labels:
+            found[bad] = ""
+        elif self.asked.above is not None:
+            return np.where(np.isnan(found), np.nan, found > self.asked.above)
         return found
 
 
@@ -254,7 +266,7 @@ def open_table(
     InputError
         A file cannot be read, lacks a column, or has a column that is of no kind.
     """
-    files = tuple(_opened(one, format, label, csv) for one in named_files(given))
+    files = files_with_rows(given, format, label, csv)
     first = files[0]
     formats = {file.format for file in files}
     if len(formats) > 1:
@@ -272,7 +284,8 @@ def open_table(
     if columns is not None and asked.id not in names:
         asked = replace(asked, id=None)
     asked.refuse_unknown(first.file.url, names)
-    apart = {*asked.drop, *((asked.id,) if asked.id is not None else ())}
+    beside = [name for name in (asked.id, asked.weight) if name is not None]
+    apart = {*asked.drop, *beside}
     at = choose_label(
         first.file.url,
         names if first.has_names else None,
@@ -300,7 +313,7 @@ def open_table(
         columns = [found[name] for name in features]
     elif not first.has_names:
         columns = _by_position(given, [name for name in names if name != chosen and name not in apart], columns)
-    needed = [*(column.name for column in columns), *((chosen,) if chosen else ()), *((asked.id,) if asked.id else ())]
+    needed = [*(column.name for column in columns), *((chosen,) if chosen else ()), *beside]
     for file in files:
         for name in needed:
             if name not in file.names:
@@ -317,7 +330,7 @@ def open_table(
         kept = kept or _plan_of_partition(name, files)
         if name == chosen:
             raise InputError(f"{first.file.url}: column {name!r} is the label, expected another for --split-by")
-    text = chosen is not None and (chosen not in first.own_names or first.label_is_text(chosen))
+    text = chosen is not None and (chosen not in first.own_names or first.label_is_text(chosen, asked.missing))
     if text and asked.above is not None:
         raise InputError(
             f"{first.file.url}: column {chosen!r} (the label): found words, expected numbers for --above "
@@ -344,23 +357,6 @@ def _by_position(given: str, names: Sequence[str], columns: Sequence[ColumnPlan]
     """The columns of the training data under the numbers that they have in a file without names."""
     check_columns(given, len(names), len(columns))
     return [replace(column, name=name) for column, name in zip(columns, names, strict=True)]
-
-
-def _opened(named: Named, format: str, label: str | int | None, csv: CsvFormat) -> TableFile:
-    file = find_file(named.url)
-    kind = format_of(file, format)
-    if kind not in TABLES:
-        raise InputError(
-            f"{named.url}: found a file of format {kind}, expected CSV, Parquet or Arrow; a single file of another "
-            "format can be given"
-        )
-    if file.compression and kind != "csv":
-        raise InputError(f"{named.url}: found a compressed .{kind} file, expected it uncompressed; decompress it first")
-    if kind == "parquet":
-        return open_parquet_table(file, named.partition)
-    if kind == "arrow":
-        return open_arrow_table(file, named.partition)
-    return open_text_table(file, named.partition, label, *csv)
 
 
 def _plan_of_partition(name: str, files: Sequence[TableFile]) -> ColumnPlan:

@@ -23,12 +23,16 @@ class TableAsked:
         Columns that are no features.
     id : str or None
         The column that tells rows apart: no feature, and written beside the predictions.
+    weight : str or None
+        The column that says how much each row counts: no feature.
     missing : tuple of str
         Cells of text that are missing.
     categories : tuple of str
         Columns whose values are words, even if they look like numbers.
     above : float or None
         Labels are numbers, and the classes are 1 above this one and 0 up to it.
+    unlabelled : bool
+        Rows may lack their label: they are scored.
     kept : str or None
         The column by whose values rows are divided: no feature if it is dropped.
     encode : Asked
@@ -38,9 +42,11 @@ class TableAsked:
 
     drop: tuple[str, ...] = ()
     id: str | None = None
+    weight: str | None = None
     missing: tuple[str, ...] = MISSING_WORDS
     categories: tuple[str, ...] = ()
     above: float | None = None
+    unlabelled: bool = False
     kept: str | None = None
     encode: Asked = field(default_factory=Asked)
     plan: Mapping[str, ColumnPlan] = field(default_factory=dict)
@@ -89,6 +95,7 @@ class TableAsked:
         asked = {
             "category": self.categories,
             "id": () if self.id is None else (self.id,),
+            "weight": () if self.weight is None else (self.weight,),
             "split-by": () if self.kept is None else (self.kept,),
             "columns-plan": tuple(self.plan),
         }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -63,6 +63,11 @@ class TableFile(ABC):
         return (*self.own_names, *(name for name, _ in self.partition))
 
     @property
+    def nothing(self) -> str:
+        """What a cell without a value is, for people."""
+        return "an empty cell" if self.unit == "line" else "a missing value"
+
+    @property
     def has_names(self) -> bool:
         """Whether the file names its columns."""
         return True
@@ -76,8 +81,14 @@ class TableFile(ABC):
         """What some columns of the file are."""
 
     @abstractmethod
-    def label_is_text(self, name: str) -> bool:
-        """Whether labels are words."""
+    def label_is_text(self, name: str, missing: Collection[str] = ()) -> bool:
+        """Whether labels are words, beside those that stand for nothing.
+
+        Raises
+        ------
+        InputError
+            They are neither words nor numbers.
+        """
 
     @abstractmethod
     def least_rows(self) -> int:

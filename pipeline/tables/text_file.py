@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
 from typing import ClassVar
 
 import pyarrow as pa
@@ -13,18 +13,21 @@ import pyarrow.csv
 from ikmap.tables import NUMBER, ColumnPlan
 from pipeline.errors import InputError
 from pipeline.readers.base import Piece, shown
-from pipeline.readers.delimited import (
-    _broken,
-    _checked_names,
-    _first_records,
-    _is_header,
-    _numeric,
-    _records,
+from pipeline.readers.csv_text import (
+    SAMPLE_BYTES,
+    CsvFormat,
+    find_layout,
+    first_records,
+    is_broken,
+    is_numeric,
+    least_records,
+    records,
+    rows_of_width,
 )
-from pipeline.readers.files import MEBIBYTE, File, text_blocks
-from pipeline.readers.limits import MOST_COLUMNS
+from pipeline.readers.files import File, text_blocks
 from pipeline.readers.recoded import encoding_of
 from pipeline.tables.columns import expected, number_in
+from pipeline.tables.dressed import has_decimal_commas, refuse_dressed, with_point
 from pipeline.tables.kinds import plan_of_cells
 from pipeline.tables.spec import TableAsked
 from pipeline.tables.table_file import Block, TableFile
@@ -48,6 +51,7 @@ class TextTable(TableFile):
     width: int
     data_start: int
     data_line: int
+    decimal: str = "."
 
     @property
     def own_names(self) -> tuple[str, ...]:
@@ -61,31 +65,35 @@ class TextTable(TableFile):
         delimiter = {"\t": "a tab", ",": "a comma", ";": "a semicolon"}.get(self.delimiter, repr(self.delimiter))
         header = f"names in line {self.data_line - 1}" if self.header else "no names in the first line"
         encoding = f", in {self.file.encoding}" if self.file.encoding else ""
-        return f"read as CSV, columns divided by {delimiter}, {header}{encoding}"
+        decimal = ", numbers with a decimal comma" if self.decimal == "," else ""
+        return f"read as CSV, columns divided by {delimiter}, {header}{encoding}{decimal}"
 
     def plan(self, names: Sequence[str], asked: TableAsked) -> list[ColumnPlan]:
-        rows = self._sample()
+        lines, rows = self._sample()
         at = [self.own_names.index(name) for name in names]
-        return plan_of_cells(names, [[row[j] if j < len(row) else "" for j in at] for row in rows], asked)
+        cells = [[row[j] if j < len(row) else "" for j in at] for row in rows]
+        if self.decimal == ",":
+            cells = [[with_point(cell) for cell in row] for row in cells]
+        found = plan_of_cells(names, cells, asked)
+        refuse_dressed(self.file.url, found, lines, cells, asked)
+        return found
 
-    def label_is_text(self, name: str) -> bool:
+    def label_is_text(self, name: str, missing: Collection[str] = ()) -> bool:
         at = self.own_names.index(name)
-        rows = self._sample()
-        return not all(_numeric(row[at]) or not row[at].strip() for row in rows if len(row) == self.width)
+        cells = [row[at].strip() for row in self._sample()[1] if len(row) == self.width]
+        plain = (with_point(cell) if self.decimal == "," else cell for cell in cells if cell and cell not in missing)
+        return not all(map(is_numeric, plain))
 
-    def _sample(self) -> list[list[str]]:
+    def _sample(self) -> tuple[list[int], list[list[str]]]:
+        """The first rows, and the line of each."""
         with self.file.open() as stream:
             stream.seek(self.data_start)
-            _, _, first, more = _first_records(stream, self.file.url)
-        found = [row for _, row in _records(first + more, self.file.url, self.delimiter, self.data_line)]
-        return found[:SAMPLE_ROWS]
+            _, _, first, more = first_records(stream, self.file.url)
+        found = list(islice(records(first + more, self.file.url, self.delimiter, self.data_line), SAMPLE_ROWS))
+        return [line for line, _ in found], [row for _, row in found]
 
     def least_rows(self) -> int:
-        with self.file.open() as stream:
-            stream.seek(self.data_start)
-            text = stream.read(MEBIBYTE)
-        records = _records(text.rpartition(b"\n")[0], self.file.url, self.delimiter, self.data_line)
-        return max(1, sum(1 for _ in records))
+        return least_records(self.file, self.file.url, self.delimiter, self.data_start, self.data_line)
 
     def pieces(self, piece_bytes: int, columns: int) -> list[Piece]:  # noqa: ARG002
         return [Piece(0, self.data_start, None)]
@@ -121,6 +129,7 @@ class TextTable(TableFile):
                     column_types=types,
                     include_columns=[names[j] for j in at],
                     null_values=sorted(missing | {""}),
+                    decimal_point=self.decimal,
                     strings_can_be_null=False,
                 ),
             )
@@ -134,17 +143,19 @@ class TextTable(TableFile):
         """Cell by cell: raise for the first fault, or return what Arrow was too strict about."""
         url = self.file.url
         columns: list[list[float | str | None]] = [[] for _ in at]
-        for row_line, row in _records(text, url, self.delimiter, line):
-            if len(row) != self.width:
-                raise InputError(f"{url}: line {row_line}: found {len(row)} cells, expected {self.width}")
+        for row_line, row in rows_of_width(text, url, self.delimiter, line, self.width):
             for cells, j, kind in zip(columns, at, kinds, strict=True):
                 cell = row[j].strip()
-                if _broken(cell):
-                    raise InputError(f"{url}: line {row_line}, column {shown(self.own_names[j])}: {not_utf8('text')}")
+                if is_broken(cell):
+                    raise InputError(
+                        f"{url}: line {row_line}, column {shown(self.own_names[j])}: {not_utf8('text')}, or give "
+                        "--encoding cp1252"
+                    )
                 if kind != NUMBER:
                     cells.append(cell)
                     continue
-                value = None if cell in missing or not cell else number_in(cell)
+                plain = with_point(cell) if self.decimal == "," else cell
+                value = None if cell in missing or not cell else number_in(plain)
                 if value is None and cell and cell not in missing:
                     wanted = expected(NUMBER).replace("COLUMN", self.own_names[j])
                     raise InputError(
@@ -159,47 +170,17 @@ class TextTable(TableFile):
 
 
 def open_text_table(
-    file: File,
-    partition: tuple[tuple[str, str | None], ...],
-    label: str | int | None,
-    header: bool | None = None,
-    delimiter: str | None = None,
+    file: File, partition: tuple[tuple[str, str | None], ...], label: str | int | None, known: CsvFormat
 ) -> TextTable:
-    """Find encoding, delimiter and header from the first records, unless they are given.
+    """Find encoding, delimiter and header from the first records, unless they are known.
 
     Raises
     ------
     InputError
     """
-    url = file.url
-    with file.open() as stream:
-        found = encoding_of(stream.read(MEBIBYTE // 4))
-    if found is not None:
-        file = replace(file, encoding=found)
-    with file.open() as stream:
-        data_start, line, first, more = _first_records(stream, url)
-    if not first:
-        raise InputError(f"{url}: found no rows, expected a table")
-    if delimiter is None:
-        delimiter = _delimiter(url, first)
-    elif delimiter.encode() not in first:
-        raise InputError(f"{url}: line {line}: found no {delimiter!r}, the delimiter that is given, expected columns")
-    if first.count(delimiter.encode()) >= MOST_COLUMNS:
-        raise InputError(f"{url}: line {line}: found more than {MOST_COLUMNS:,} columns, expected fewer")
-    records = [row for _, row in _records(first + more, url, delimiter, line)]
-    names, data_line = None, line
-    if header is None:
-        header = _is_header(records[0], records[1] if len(records) > 1 else None, label)
-    if header:
-        names = tuple(_checked_names(url, records.pop(0), line))
-        data_start, data_line = data_start + len(first), line + first.count(b"\n")
-    if not records:
-        raise InputError(f"{url}: found a header (line {line}) but no rows, expected at least one")
-    return TextTable(file, partition, delimiter, names, len(names or records[0]), data_start, data_line)
-
-
-def _delimiter(url: str, first: bytes) -> str:
-    if re.search(r"\.tsv(\.\w+)?$", url, re.IGNORECASE):
-        return "\t"
-    plain = re.sub(rb'"[^"]*"', b"", first)
-    return max(DELIMITERS, key=lambda c: plain.count(c.encode()))
+    if known.encoding is None:
+        with file.open() as stream:
+            known = known._replace(encoding=encoding_of(stream.read(SAMPLE_BYTES)))
+    found = find_layout(file, label, known, DELIMITERS)
+    decimal = "," if found.delimiter != "," and has_decimal_commas(found.rows) else "."
+    return TextTable(found.file, partition, found.delimiter, found.names, found.width, found.start, found.line, decimal)

@@ -18,7 +18,7 @@ from ikmap.tasks import LearningTask
 from pipeline.params import Params
 from pipeline.rows.block_sizes import learning_blocks, packed_row_bytes
 from pipeline.rows.prepared import row_bytes
-from pipeline.rows.row_weights import weigher
+from pipeline.rows.row_weights import weigher, weight_given, weights_of
 from pipeline.training.train_batch import svm_params
 from pipeline.training.train_online import PASS_STREAM
 
@@ -38,7 +38,7 @@ def train_in_memory(
     one = LEARNERS[learner]
     if isinstance(one, StreamLearner):
         return stream_model(params, learner, value, task, block)
-    weighed = block._replace(sample_weight=weigher(params, learner, task)(block.y))
+    weighed = block._replace(sample_weight=weigher(params, learner, task)(block.y, block.sample_weight))
     if not isinstance(one, WholeLearner):
         return dual_model(params, learner, task, weighed, n_threads)
     training = Training(weighed, task.classes, params.seed, value, n_threads, task=task)
@@ -65,7 +65,7 @@ def stream_model(params: Params, learner: str, value: Any, task: LearningTask, b
         order = np.concatenate([np.arange(start, stop) for start, stop in ranges])
         if shuffled:
             order = generator(params.seed, PASS_STREAM, k).permutation(order)
-        state.partial_fit(rows[order], block.y[order])
+        state.partial_fit(rows[order], block.y[order], *weight_given(weights_of(block.sample_weight, order)))
     return state.model(task.classes)
 
 

@@ -17,6 +17,8 @@ from pipeline.rows.block_sizes import learning_blocks, packed_row_bytes
 from pipeline.rows.cell_blocks import CellBlocks
 from pipeline.rows.prepared import PreparedRows
 from pipeline.rows.row_blocks import RowBlocks
+from pipeline.rows.row_weights import weight_given, weights_of
+from pipeline.rows.values import refusing_steps
 from pipeline.running.dispatch import Task
 from pipeline.running.stage import Record
 from pipeline.storage.durable import read_arrays, write_arrays
@@ -92,7 +94,7 @@ def train_online(
         state = state.restore(arrays)
     todo = range(first, len(blocks))
     for k, block in zip(todo, ahead(blocks.__getitem__, todo), strict=True):
-        rows, y = block.rows, block.y
+        rows, y, weight = block.rows, block.y, block.sample_weight
         order = np.arange(y.size, dtype=np.int32)
         if params.order == "shuffled":
             order = generator(params.seed, PASS_STREAM, k).permutation(order)
@@ -103,7 +105,9 @@ def train_online(
             most = min(AT_ONCE, per_point - seen % per_point) if method.traced else AT_ONCE
             now = order[start : start + most]
             start += now.size
-            row_scores = task.row_scores(y[now], state.partial_fit(rows[now], y[now]).predicted)
+            with refusing_steps(learner):
+                done = state.partial_fit(rows[now], y[now], *weight_given(weights_of(weight, now)))
+            row_scores = task.row_scores(y[now], done.predicted)
             point = (seen + np.arange(now.size)) // per_point
             scores = np.concatenate([scores, np.zeros(point[-1] + 1 - scores.size)])
             scores += np.bincount(point, weights=row_scores, minlength=scores.size)

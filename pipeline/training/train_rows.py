@@ -16,6 +16,7 @@ from ikmap.rows import nbytes_of
 from ikmap.tasks import LearningTask
 from pipeline.errors import InputError
 from pipeline.params import Params
+from pipeline.rows.parts import WEIGHTS
 from pipeline.rows.prepared import PreparedRows
 from pipeline.rows.row_weights import weigher
 from pipeline.rows.values import check_values
@@ -60,7 +61,8 @@ def fit_rows(
         arrays = store.open_arrays(fitted.cells_name("train"))
         every = slice(0, train.n_rows)
         rows: Any = Cells(read(arrays["codes"], every), fitted.offsets(store)).packed()
-        block, size = Block(rows, read(arrays["labels"], every), row_id=np.arange(train.n_rows)), rows.codes.nbytes
+        weight = read(arrays[WEIGHTS], every) if WEIGHTS in arrays else None
+        block, size = Block(rows, read(arrays["labels"], every), weight, np.arange(train.n_rows)), rows.codes.nbytes
     else:
         block = train.read(0, train.n_rows)
         rows = block.rows
@@ -68,7 +70,7 @@ def fit_rows(
     check_values(learner, rows, train.where, train.preparation.column_names, kernel=params.kernel(learner))
     if missing := task.lacking(block.y):
         raise InputError(f"--learner {learner}: found no training row of {missing}; give another --seed or split")
-    block = block._replace(sample_weight=weigher(params, learner, task)(block.y))
+    block = block._replace(sample_weight=weigher(params, learner, task)(block.y, block.sample_weight))
     limit, most = worker_limit(), None
     method, options = whole_learner(learner), params.of(learner)
     columns, nnz = (fitted.t, None) if fitted is not None else (train.preparation.n_columns, getattr(rows, "nnz", None))

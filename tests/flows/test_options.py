@@ -59,7 +59,8 @@ BATCH = BatchOptions(
     tol=1e-2, eta=2.0, feature_scale="raw", order="file", kernel="gaussian", gamma="auto", b=50, rank=7,
     points="violators", average=True, features=9, decay=0.5, flavour="script", online_loss="logistic", sigma_is="width",
     chi2_order=1, class_weight="balanced", solver="distributed", parts=5, seed=3, run_dir="runs/x", fresh=True,
-    above=3.5, drop=("q",), id="who", missing=("NA", "-"), category=("c", "d"), columns_plan="plan.toml",
+    above=3.5, drop=("q",), id="who", weight="w", delimiter=";", header=("a", "b"),
+    encoding="latin-1", missing=("NA", "-"), category=("c", "d"), columns_plan="plan.toml",
     encode_numbers="quantile", encode_categories="onehot", encode_times="cycles",
     inliers=("11", "b"), alert_rate=0.2, half_life=50.0,
     shard_rows=1000, device="gpu", cluster="slurm", cluster_option=("queue=a", "prologue=x y"), workers=2,
@@ -101,6 +102,8 @@ ONLINE = OnlineOptions(
     warm_up=5,
     drift="adwin",
     drift_delta=0.1,
+    on_drift="redraw",
+    redraw_rows=70,
 )
 SCORE = ScoreOptions(
     model="runs/x", learner="svm", input="new.npy", format="npy", label="y", output="out.parquet",
@@ -318,6 +321,13 @@ def uses(learner, name, given):
         if name in known and name not in one.Options(**{k: v for k, v in given.items() if k in known}).unused:
             return True
     return False
+
+
+@pytest.mark.parametrize("command", [BatchOptions, OnlineOptions])
+def test_the_map_of_a_run_that_names_none_may_depend_on_its_task(command):
+    for task, expected in (("novelty", "iforest"), ("regression", "anne")):
+        assert command(dataset="a9a", task=task, learner=("norma",)).map == expected
+    assert command(dataset="a9a", task="novelty", learner=("norma",), partitioner="anne").map == "anne"
 
 
 @pytest.mark.slow

@@ -83,13 +83,14 @@ class NaiveNorma:
             self.offset += alpha
         return g, beyond
 
-    def mean(self, x: Any) -> tuple[float, float, float]:
-        """Of the functions before each row: mean of f(x), of the offsets, and of the thresholds."""
+    def mean(self, x: Any, power: int = 0) -> tuple[float, float, float]:
+        """Of the functions before each row: mean of f(x), of the offsets, and of the thresholds; i^power of row i."""
         values = [sum(alpha * self.kernel(z, x) for z, alpha in terms) for terms, _, _ in self.history]
+        counts = np.arange(1.0, len(values) + 1) ** power
         return (
-            float(np.mean(values)),
-            float(np.mean([offset for _, offset, _ in self.history])),
-            float(np.mean([threshold for _, _, threshold in self.history])),
+            float(np.average(values, weights=counts)),
+            float(np.average([offset for _, offset, _ in self.history], weights=counts)),
+            float(np.average([threshold for _, _, threshold in self.history], weights=counts)),
         )
 
 

@@ -43,7 +43,13 @@ def test_tables_in_python(capsys: pytest.CaptureFixture[str], tmp_path: Path) ->
     table, late = module["flights"](200)
     pq.write_table(table.append_column("label", pa.array(late)), tmp_path / "rows.parquet")
     with one_process():
-        options = BatchOptions(input=str(tmp_path / "rows.parquet"), learner=("svm",), t=5, psi=8, C=1.0)
+        options = BatchOptions(
+            input=str(tmp_path / "rows.parquet"), learner=("svm",), t=5, psi=8, C=1.0, calibration="platt"
+        )
         Command(options).run(tmp_path / "run")
-    module["main"](["--run", str(tmp_path / "run"), "--input", str(tmp_path / "rows.parquet")])
-    assert "features: airport (target), departure.month" in capsys.readouterr().out
+    turned = table.select(table.column_names[::-1]).append_column("more", table["distance"])
+    pq.write_table(turned, tmp_path / "new.parquet")
+    module["main"](["--run", str(tmp_path / "run"), "--input", str(tmp_path / "new.parquet")])
+    said = capsys.readouterr().out
+    assert "features: airport (target), departure.month" in said
+    assert re.search(r"row 0: (True|False|0|1), with a probability of (0\.[5-9]\d|1\.00)", said)

@@ -14,7 +14,8 @@ import scipy.sparse as sp
 from ikmap.tasks import plain_label
 from ikmap.tasks.classification import Classification
 from pipeline.params import Params
-from pipeline.rows.prepared import DATA, Part, Preparation, PreparedRows, Side, write_part
+from pipeline.rows.parts import write_part
+from pipeline.rows.prepared import DATA, Part, Preparation, PreparedRows, Side
 from pipeline.running import stage as engine
 from pipeline.running.dispatch import Task
 from pipeline.running.measured import measured

@@ -203,6 +203,9 @@ def test_a_stream(tmp_path: Path, labels: list[Any] | None) -> None:
     assert len(about["traces"]["alert_rate"]) == len(about["curve"]["rows"]) == 10
     page = (tmp_path / "run" / "report.html").read_text()
     assert "Share of alerts among the last 1000 rows or so" in page
+    assert "Dashed across: the share of alerts that was asked for, 5.0%" in page
+    assert 'class="reference"' in page
+    assert set(about["traces"]["asked"]) == {0.05}
     assert read_json(tmp_path / "run" / "metrics.json")["learners"]["idk"]["rows"] == 300
 
 

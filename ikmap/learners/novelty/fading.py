@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
+import scipy.sparse as sp
 
 from ikmap.cells import Cells, absent_code, in_wider_layout
 from ikmap.learners.novelty._fading_loops import fading_pass
@@ -93,12 +94,16 @@ class FadingMasses:
         return CellMasses(self.masses.copy(), divisor, self.threshold, self.learner, params or {})
 
     def traces(self) -> dict[str, float]:
-        """The recent share of alerts, and the similarity at the threshold."""
-        return {"alert_rate": float(self.numbers[5]), "similarity": 1.0 - self.threshold}
+        """The recent share of alerts and what it is to be, and the similarity at the threshold."""
+        return {"alert_rate": float(self.numbers[5]), "asked": self.alert_rate, "similarity": 1.0 - self.threshold}
 
     def grow(self, old: np.ndarray, new: np.ndarray) -> None:
         """Go on with more cells, in which there were no rows."""
         self.masses, self.offsets = in_wider_layout(self.masses, old, new), new
+
+    def carry(self, matrix: sp.csr_array, offsets: np.ndarray) -> None:
+        """Go on with partitionings of which some were drawn anew: masses become the matrix times those before."""
+        self.masses, self.offsets = matrix @ self.masses, offsets
 
     def checkpoint(self) -> dict[str, np.ndarray]:
         """Arrays of which :meth:`restore` makes this state."""

@@ -6,7 +6,9 @@ from ikmap._compiled import compiled
 from ikmap.learners.online._norma_loops import FOLD, FOLD_AVERAGED, SCALE, SEEN, fold, respond, scaled
 
 
-@compiled
+@compiled(
+    {"norma-dual": "f8[:, ::1], f8[::1], i8, f8[::1], b1, i8, i8, f8[:, ::1], i8[::1], f8[::1], f8[:, ::1], f8[:, ::1]"}
+)
 def norma_dual_pass(kernel, y, loss, fixed, averages, stored, tau, coefficients, rounds, numbers, moving, said):
     """Predict the rows of a block, and learn from each. Returns the number of terms there are then.
 

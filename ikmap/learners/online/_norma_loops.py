@@ -16,16 +16,15 @@ SLOWEST, SMOOTHED = 0.03, 300
 """Steps of the level of alerts, in parts of the deviation of scores, fall to this; alerts go by the mean of that level
 over about so many rows."""
 
-SCALE, TOTAL, SEEN, SHARE, MASS, MASS_SUM, LEVEL, MEAN_SCORE, SMOOTH_LEVEL, SCORED, DEVIATION = range(11)
-N_NUMBERS = 11
+SCALE, TOTAL, SEEN, SHARE, MASS, MASS_SUM, LEVEL, MEAN_SCORE, SMOOTH_LEVEL, SCORED, DEVIATION, COUNTED = range(12)
+N_NUMBERS = 12
 """What is kept beside weights: their scale; the factor of the sum of all functions; rows seen; recent share of rows
 beyond the threshold; coefficients added up, in both kinds of columns; the level of alerts, the mean score and the
-recent mean of that level; rows scored; mean absolute deviation of recent scores."""
+recent mean of that level; rows scored; mean absolute deviation of recent scores; what the functions count in that sum,
+added up: rows seen, where all count the same."""
 
-PASS = (
-    "Tuple((u1[:, ::1], u8[::1], f8)), f8[::1], i8, f8[::1], b1, f8, f8[:, ::1], f8[::1], f8[:, ::1], f8[::1], b1[::1]"
-)
-"""Of both passes below, for runs whose cells fit into a byte."""
+PASS = "f8[::1], i8, f8[::1], b1, f8, f8[:, ::1], f8[::1], f8[:, ::1], f8[::1], b1[::1]"
+"""Of both passes below, after the rows."""
 
 _0, _1, _2, _3, _4 = (np.uint64(k) for k in range(5))
 
@@ -75,6 +74,15 @@ def step(loss, target, g, threshold, nu, eta, clip):
 def step_size(eta, power, seen):
     """Step size of the row after `seen` others: eta, divided by the square root of the round where `power` is not 0."""
     return eta / np.sqrt(seen + 1.0) if power != 0.0 else eta
+
+
+@njit(inline="always")
+def counts(power, seen):
+    """What the function before a row counts in the sum of all functions: a power of the row's number."""
+    count = 1.0
+    for _ in range(np.int64(power)):
+        count *= seen + 1.0
+    return count
 
 
 @njit
@@ -129,28 +137,29 @@ def respond(sums, y, loss, fixed, averages, divisor, numbers, moving, alpha):
     """
     n_outputs = moving.shape[1]
     nu, decay, has_offset, clip, alerts = fixed[0], fixed[3], fixed[4] != 0.0, fixed[5] != 0.0, fixed[6] != 0.0
-    seen, a = numbers[SEEN], numbers[SCALE]
-    eta = step_size(fixed[1], fixed[2], seen)
+    seen, a, counted = numbers[SEEN], numbers[SCALE], numbers[COUNTED]
+    eta, count = step_size(fixed[1], fixed[2], seen), counts(fixed[7], seen)
     if alerts:
         predicted = 1.0 if follow(mean_score(sums[0], sums[1], numbers, divisor), nu, numbers) else 0.0
     else:
         best, most = 0, 0.0
         for k in range(n_outputs):
             if averages and seen > 0.0:
-                g = (numbers[TOTAL] * sums[k] + sums[n_outputs + k]) / (seen * divisor) + moving[3, k] / seen
+                g = (numbers[TOTAL] * sums[k] + sums[n_outputs + k]) / (counted * divisor) + moving[3, k] / counted
             else:
                 g = a * sums[k] / divisor + moving[1, k]
             if k == 0 or g > most:
                 best, most = k, g
         predicted = np.float64(best) if n_outputs > 1 else most
     if averages:
-        numbers[TOTAL] += a
+        numbers[TOTAL] += count * a
+    numbers[COUNTED] += count
     share, adds = 0, False
     for k in range(n_outputs):
         target = y if n_outputs == 1 else (1.0 if y == k else -1.0)
         g = a * sums[k] / divisor + moving[1, k]
-        moving[2, k] += moving[0, k]
-        moving[3, k] += moving[1, k]
+        moving[2, k] += count * moving[0, k]
+        moving[3, k] += count * moving[1, k]
         alpha[k], moving[0, k], out = step(loss, target, g, moving[0, k], nu, eta, clip)
         share += out
         adds |= alpha[k] != 0.0
@@ -174,7 +183,7 @@ def scaled(alpha, n_outputs, averages, alerts, numbers):
         numbers[MASS_SUM] += alpha[1]
 
 
-@compiled({"norma narrow": PASS})
+@compiled({"norma multiclass": f"{{cells}}, {PASS}", "norma mondrian, norma binning": f"{{gapped}}, {PASS}"})
 def norma_pass(rows, y, loss, fixed, averages, divisor, W, numbers, moving, predicted, beyond):
     """Predict each row, then take a step on it (algorithms.md 11.1, 11.6). Returns the rows that added something.
 
@@ -185,15 +194,16 @@ def norma_pass(rows, y, loss, fixed, averages, divisor, W, numbers, moving, pred
     y : ndarray of float64, shape (n,)
         With one output its target, else the number of the class.
     loss : int
-    fixed : ndarray of float64, shape (7,)
+    fixed : ndarray of float64, shape (8,)
         nu, eta, 1 if steps shrink with the square root of the round, lambda, 1 for an offset, 1 to keep rho at 0 or
-        above, 1 where alerts are given by the mean function.
+        above, 1 where alerts are given by the mean function, and the power of a row's number that says what the
+        function before it counts in the mean.
     averages : bool
         Decisions are those of the mean of the functions before each row.
     divisor : float
     W : ndarray of float64, shape (n_columns, K), or (n_columns, 2 K) with `averages`
-        Weights are the scale times the first K columns; their sum before each row so far is ``total`` times these
-        and the other columns.
+        Weights are the scale times the first K columns; their sum before each row so far, as they count, is ``total``
+        times these and the other columns.
     numbers : ndarray of float64, shape (N_NUMBERS,)
     moving : ndarray of float64, shape (4, K)
         Thresholds, offsets, and the sums of both before each row.
@@ -217,18 +227,20 @@ def norma_pass(rows, y, loss, fixed, averages, divisor, W, numbers, moving, pred
     return kept
 
 
-@compiled({"norma narrow": PASS})
+@compiled({"norma": f"{{cells}}, {PASS}"})
 def norma_single_pass(rows, y, loss, fixed, averages, divisor, W, numbers, moving, predicted, beyond):
     """:func:`norma_pass`, bit for bit, for one output and rows of cells of which none is missing."""
     codes, base, _ = rows
-    nu, eta0, power, decay, has_offset, clip = fixed[0], fixed[1], fixed[2], fixed[3], fixed[4] != 0.0, fixed[5] != 0.0
-    alerts = fixed[6] != 0.0
+    nu, eta0, shrinks, decay, has_offset, clip = (
+        fixed[0], fixed[1], fixed[2], fixed[3], fixed[4] != 0.0, fixed[5] != 0.0,
+    )  # fmt: skip
+    alerts, power = fixed[6] != 0.0, fixed[7]
     t, w = np.uint64(codes.shape[1]), W.ravel()
     kept = 0
-    a, seen, recent = numbers[SCALE], numbers[SEEN], numbers[SHARE]
+    a, seen, recent, counted = numbers[SCALE], numbers[SEEN], numbers[SHARE], numbers[COUNTED]
     threshold, offset, thresholds, offsets = moving[0, 0], moving[1, 0], moving[2, 0], moving[3, 0]
     for i in range(np.uint64(y.size)):
-        eta = step_size(eta0, power, seen)
+        eta, count = step_size(eta0, shrinks, seen), counts(power, seen)
         j = _0
         if averages:
             now, sums = 0.0, 0.0
@@ -249,10 +261,10 @@ def norma_single_pass(rows, y, loss, fixed, averages, divisor, W, numbers, movin
             if alerts:
                 predicted[i] = follow(mean_score(now, sums, numbers, divisor), nu, numbers)
             elif seen > 0.0:
-                predicted[i] = (numbers[TOTAL] * now + sums) / (seen * divisor) + offsets / seen
+                predicted[i] = (numbers[TOTAL] * now + sums) / (counted * divisor) + offsets / counted
             else:
                 predicted[i] = g
-            numbers[TOTAL] += a
+            numbers[TOTAL] += count * a
         else:
             s0 = s1 = s2 = s3 = 0.0
             while j + _4 <= t:
@@ -266,8 +278,9 @@ def norma_single_pass(rows, y, loss, fixed, averages, divisor, W, numbers, movin
                 j += _1
             g = a * ((s0 + s1) + (s2 + s3)) / divisor + offset
             predicted[i] = g
-        thresholds += threshold
-        offsets += offset
+        counted += count
+        thresholds += count * threshold
+        offsets += count * offset
         alpha, threshold, out = step(loss, y[i], g, threshold, nu, eta, clip)
         if has_offset:
             offset += alpha
@@ -297,6 +310,6 @@ def norma_single_pass(rows, y, loss, fixed, averages, divisor, W, numbers, movin
                 while j < t:
                     w[base[j] + np.uint64(codes[i, j])] += delta
                     j += _1
-    numbers[SCALE], numbers[SEEN], numbers[SHARE] = a, seen, recent
+    numbers[SCALE], numbers[SEEN], numbers[SHARE], numbers[COUNTED] = a, seen, recent, counted
     moving[0, 0], moving[1, 0], moving[2, 0], moving[3, 0] = threshold, offset, thresholds, offsets
     return kept

@@ -22,6 +22,7 @@ from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
+import scipy.sparse as sp
 
 from ikmap.cells import constant_added, in_wider_layout
 from ikmap.learners.linear_model import LinearModel
@@ -77,7 +78,7 @@ class AveragedOGDState:
         """How often each weight vector was moved."""
         return self.state.n_updates
 
-    def partial_fit(self, rows: Rows, y: np.ndarray) -> Any:
+    def partial_fit(self, rows: Rows, y: np.ndarray, *sample_weight: np.ndarray) -> Any:
         """Predict and then learn from each row in turn, as the state does alone."""
         n, start, support = n_rows(rows), 0, 0
         predicted: list[np.ndarray] = []
@@ -85,7 +86,8 @@ class AveragedOGDState:
             stop = min(n, start + self.every - self.state.n_seen % self.every)
             whole = start == 0 and stop == n
             some: Any = rows if whole else rows[start:stop]
-            progress: Any = self.state.partial_fit(some, y[start:stop])
+            weight = [of_rows[start:stop] for of_rows in sample_weight]
+            progress: Any = self.state.partial_fit(some, y[start:stop], *weight)
             predicted.append(progress.predicted)
             support += getattr(progress, "n_support", 0)
             if stop > start and self.state.n_seen % self.every == 0:
@@ -105,6 +107,13 @@ class AveragedOGDState:
         if isinstance(self.state, OGDState) and self.state.constant:
             old, new = constant_added(old), constant_added(new)
         self.mean = in_wider_layout(self.mean, old, new)
+
+    def carry(self, matrix: sp.csr_array, offsets: np.ndarray) -> None:
+        """Go on with partitionings of which some were drawn anew: weights become the matrix times those before."""
+        self.state.carry(matrix, offsets)
+        if isinstance(self.state, OGDState) and self.state.constant:
+            matrix = sp.csr_array(sp.block_diag((matrix, sp.csr_array([[1.0]])), format="csr"))
+        self.mean = matrix @ self.mean
 
     def checkpoint(self) -> dict[str, np.ndarray]:
         """Copy of the state as plain arrays, for :meth:`restore`."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
+import scipy.sparse as sp
 
 from ikmap.cells import Cells, in_wider_layout
 from ikmap.learners.linear_model import LinearModel
@@ -85,13 +86,18 @@ class NormaNumbers:
         """Of alerts by the mean function: the share of its largest possible value below which a row is novel."""
         return float(self.scalars[loops.SMOOTH_LEVEL])
 
+    @property
+    def counted(self) -> float:
+        """What all functions so far count in their sum; 1 where there are none."""
+        return float(self.scalars[loops.COUNTED]) or 1.0
+
     def thresholds(self, average: bool) -> np.ndarray:
         """As they are now, or their mean before each row."""
-        return self.moving[2] / self.n_seen if average and self.n_seen else self.moving[0].copy()
+        return self.moving[2] / self.counted if average and self.n_seen else self.moving[0].copy()
 
     def offsets(self, average: bool) -> np.ndarray:
         """As they are now, or their mean before each row."""
-        return self.moving[3] / self.n_seen if average and self.n_seen else self.moving[1].copy()
+        return self.moving[3] / self.counted if average and self.n_seen else self.moving[1].copy()
 
     def alert_threshold(self, rule: NormaRule) -> float | None:
         """What the function is below where a row is novel: the level, or rho; None where nothing is novel."""
@@ -100,11 +106,20 @@ class NormaNumbers:
         return self.level if rule.average else float(self.moving[0, 0])
 
     def traces(self, rule: NormaRule, unit: float) -> dict[str, float | None]:
-        """Recent share of rows beyond the threshold, and the threshold, in the unit of the targets."""
-        if rule.loss == "squared":
-            return {"beyond": None, "threshold": None}
-        threshold = float(self.moving[0].mean()) * (unit if rule.of_numbers else 1.0)
-        return {"beyond": float(self.scalars[loops.SHARE]), "threshold": threshold}
+        """Recent share of rows beyond the threshold and what it is to be, and what the loss learns of thresholds.
+
+        Of several functions the mean; epsilon and sigma in the unit of the targets; None for what a loss has not.
+        """
+        found: dict[str, float | None] = dict.fromkeys(("beyond", "nu", "rho", "level", "epsilon", "sigma"))
+        if rule.loss != "squared":
+            found["beyond"] = float(self.scalars[loops.SHARE])
+        if rule.learns_threshold:
+            found["nu"] = rule.nu
+            name = {"epsilon": "epsilon", "trimmed": "sigma"}.get(rule.loss, "rho")
+            found[name] = float(self.moving[0].mean()) * (unit if rule.of_numbers else 1.0)
+        if rule.loss == "novelty" and rule.average:
+            found["level"] = self.level
+        return found
 
 
 @dataclass
@@ -116,8 +131,8 @@ class NormaState:
     rule : NormaRule
     table : ndarray of float64, shape (n_columns, K), or (n_columns, 2 K) where the rule averages
         The weights of the last function are the scale times the first K columns; the sum of the weights of all
-        functions is :attr:`NormaNumbers.total` times these, and the others. K = 1 but for classification with more
-        than two classes.
+        functions, as they count, is :attr:`NormaNumbers.total` times these, and the others. K = 1 but for
+        classification with more than two classes.
     divisor : float
         Predictions on cells are sums of weights over this: t for the isolation kernel.
     numbers : NormaNumbers
@@ -172,7 +187,7 @@ class NormaState:
         ValueError
             The rule keeps none.
         """
-        return self._summed() / max(1, self.n_seen)
+        return self._summed() / self.numbers.counted
 
     def _halves(self) -> tuple[np.ndarray, np.ndarray]:
         k = self.numbers.moving.shape[1]
@@ -241,12 +256,16 @@ class NormaState:
         return LinearModel(coef, intercept, self.divisor, self.learner, classes, params)
 
     def traces(self) -> dict[str, float | None]:
-        """Recent share of rows beyond the threshold, and the threshold, in the unit of the targets."""
+        """Recent share of rows beyond the threshold, and thresholds: see :meth:`NormaNumbers.traces`."""
         return self.numbers.traces(self.rule, self.unit)
 
     def grow(self, old: np.ndarray, new: np.ndarray) -> None:
         """Go on with more cells in some partitionings, of which all weights are 0: offsets before and from now on."""
         self.table = in_wider_layout(self.table, old, new)
+
+    def carry(self, matrix: sp.csr_array, offsets: np.ndarray) -> None:  # noqa: ARG002
+        """Go on with partitionings of which some were drawn anew: weights become the matrix times those before."""
+        self.table = matrix @ self.table
 
     def checkpoint(self) -> dict[str, np.ndarray]:
         """Copy of the state as plain arrays, for :meth:`restore`."""

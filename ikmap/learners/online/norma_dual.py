@@ -25,6 +25,8 @@ from ikmap.model import row_parts, rows_of_parts
 
 MOST_VALUES = 1 << 22
 """Kernel values that are in memory at a time, about."""
+ROWS_CHECKED = 64
+"""Rows at a time whose k(x, x) is looked at."""
 
 
 class Terms:
@@ -157,6 +159,7 @@ class NormaDualState:
         n = n_rows(rows)
         targets = targets_of(self.rule, y, n, self.n_classes, self.center, self.unit)
         rows = self.kernel.checked(rows)
+        self._check_norms(rows)
         self._columns = n_columns(rows)
         found, done, fixed = np.zeros((n, 3)), 0, self.rule.fixed()
         while done < n:
@@ -165,6 +168,14 @@ class NormaDualState:
             self._learn(block, targets[done : done + most], fixed, found[done : done + most])
             done += most
         return NormaProgress(said(self, found[:, 0], found[:, 1] > 0), found[:, 1] > 0)
+
+    def _check_norms(self, rows: Any) -> None:
+        """Refuse steps that are too large for a row, where the loss has no bound."""
+        for start in range(0, n_rows(rows), ROWS_CHECKED) if self.rule.loss == "squared" else ():
+            points = self.kernel.points(rows[start : start + ROWS_CHECKED])
+            values = np.empty((len(points), len(points)))
+            self.kernel.values(points, points, values)
+            self.rule.check_norm(float(values.diagonal().max()))
 
     def _learn(self, block: Any, y: np.ndarray, fixed: np.ndarray, found: np.ndarray) -> None:
         terms, n = self.terms, y.size
@@ -191,7 +202,7 @@ class NormaDualState:
         if not live.all():
             rows, coefficients = rows[np.flatnonzero(live)], coefficients[live]
         if average:
-            return rows, (self.numbers.total * coefficients[:, :k] + coefficients[:, k:]) / max(1, self.n_seen)
+            return rows, (self.numbers.total * coefficients[:, :k] + coefficients[:, k:]) / self.numbers.counted
         return rows, self.numbers.scale * coefficients[:, :k]
 
     def decision_function(self, rows: Rows) -> np.ndarray:
@@ -212,7 +223,7 @@ class NormaDualState:
         if self.rule.loss == "novelty":  # a decision is how far less the function lies below the level, or rho
             if self.rule.average:
                 coef, intercept = (
-                    coef * (max(1, self.n_seen) / (self.numbers.mass or 1.0)),
+                    coef * (self.numbers.counted / (self.numbers.mass or 1.0)),
                     np.array([self.numbers.level]),
                 )
             else:
@@ -224,7 +235,7 @@ class NormaDualState:
         return KernelModel(rows, coef, intercept, 1.0, kernel, self.learner, classes, params=about)
 
     def traces(self) -> dict[str, float | None]:
-        """Recent share of rows beyond the threshold, and the threshold, in the unit of the targets."""
+        """Recent share of rows beyond the threshold, and thresholds: see :meth:`NormaNumbers.traces`."""
         return self.numbers.traces(self.rule, self.unit)
 
     def checkpoint(self) -> dict[str, np.ndarray]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
+import scipy.sparse as sp
 
 from ikmap.cells import Cells, constant_added, in_wider_layout
 from ikmap.learners._scores_loops import decisions
@@ -219,6 +220,14 @@ class OGDState:
         self.table = in_wider_layout(self.table, old, new)
         if self.total is not None:
             self.total = in_wider_layout(self.total, old, new)
+
+    def carry(self, matrix: sp.csr_array, offsets: np.ndarray) -> None:  # noqa: ARG002
+        """Go on with partitionings of which some were drawn anew: weights become the matrix times those before."""
+        if self.constant:
+            matrix = sp.csr_array(sp.block_diag((matrix, sp.csr_array([[1.0]])), format="csr"))
+        self.table = matrix @ self._float_weights()
+        if self.total is not None:
+            self.total = matrix @ self.total
 
     def checkpoint(self) -> dict[str, np.ndarray]:
         """Copy of the state as plain arrays, for :meth:`restore`."""

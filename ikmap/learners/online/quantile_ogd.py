@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
 import numpy as np
+import scipy.sparse as sp
 
 from ikmap.cells import Cells, absent_code, in_wider_layout
 from ikmap.learners.linear_model import LinearModel
@@ -132,6 +133,12 @@ class QuantileOGDState:
         """Go on with more cells, in which there were no rows."""
         self.weights = np.stack([in_wider_layout(of, old, new) for of in self.weights])
         self.rows, self.offsets = in_wider_layout(self.rows, old, new), np.ascontiguousarray(new, dtype=np.int64)
+
+    def carry(self, matrix: sp.csr_array, offsets: np.ndarray) -> None:
+        """Go on with partitionings of which some were drawn anew: values become the matrix times those before."""
+        self.weights = np.ascontiguousarray((matrix @ self.weights.T).T)
+        self.rows = np.rint(matrix @ self.rows).astype(np.int64)
+        self.offsets = np.ascontiguousarray(offsets, dtype=np.int64)
 
     def checkpoint(self) -> dict[str, np.ndarray]:
         """Copy of the state as plain arrays, for :meth:`restore`."""

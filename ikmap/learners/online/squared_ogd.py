@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
 import numpy as np
+import scipy.sparse as sp
 
 from ikmap.cells import Cells, in_wider_layout
 from ikmap.learners._scores_loops import decisions
@@ -134,6 +135,10 @@ class SquaredOGDState:
     def grow(self, old: np.ndarray, new: np.ndarray) -> None:
         """Go on with more cells in some partitionings, of which all weights are 0: offsets before and from now on."""
         self.weights = in_wider_layout(self.weights, old, new)
+
+    def carry(self, matrix: sp.csr_array, offsets: np.ndarray) -> None:  # noqa: ARG002
+        """Go on with partitionings of which some were drawn anew: weights become the matrix times those before."""
+        self.weights = matrix @ self.weights
 
     def checkpoint(self) -> dict[str, np.ndarray]:
         """Copy of the state as plain arrays, for :meth:`restore`."""

@@ -1,6 +1,20 @@
-"""Compiled loops that count which cells share rows, and that follow columns back to those they were split from."""
+"""Compiled loops that move rows to new columns, count which cells share rows, and follow columns back to those they
+were split from."""
+
+import numpy as np
 
 from ikmap._compiled import compiled
+
+
+@compiled({"sweep": "i4[:, ::1], i4[::1], i8[::1], i8[::1], i8"})
+def move(columns, rows, ends, partitionings, first):
+    """Give the rows of each of some splits, which end at `ends`, a column of its own; that of the first is `first`."""
+    begin = 0
+    for k in range(ends.size):
+        m, column = partitionings[k], np.int32(first + k)
+        for e in range(begin, ends[k]):
+            columns[rows[e], m] = column
+        begin = ends[k]
 
 
 @compiled({"sweep": "i4[:, ::1], i4[::1], f8[::1]"})

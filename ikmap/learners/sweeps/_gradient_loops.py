@@ -5,6 +5,7 @@ import math
 import numpy as np
 
 from ikmap._compiled import compiled
+from ikmap._simd import prefetch
 
 SQUARED, HINGE, SQUARED_HINGE, LOGISTIC = 0, 1, 2, 3
 """Losses: (y - f)^2, max(0, 1 - y f), its square, and log(1 + exp(-y f)); with y of -1 and 1 but for the first."""
@@ -12,6 +13,10 @@ TOGETHER = 8
 """Rows whose columns are fetched at once."""
 SMALLEST = 1e-100
 """The scale of the weights is folded into them before it gets smaller than this."""
+
+LINE = np.uint64(16)
+"""Columns in a line of the cache."""
+_0, _1, _2, _3, _4 = (np.uint64(k) for k in range(5))
 
 
 @compiled
@@ -27,25 +32,47 @@ def change_of(loss, f, y):
 
 
 @compiled
-def total_of(of, j, flat, k):
-    """Sum of `flat` at the places of row j of `of`, k further: four sums, none of which waits for the one before."""
-    t = of.shape[1]
+def total_of(of, flat, k):
+    """Sum of `flat` at places, k further: four sums, none of which waits for the one before."""
+    # Unsigned positions: Numba then emits no test for negative (wrapping) indices.
+    t, m, k = np.uint64(of.size), _0, np.uint64(k)
     a = b = c = d = 0.0
-    for m in range(0, t - 3, 4):
-        a += flat[of[j, m] + k]
-        b += flat[of[j, m + 1] + k]
-        c += flat[of[j, m + 2] + k]
-        d += flat[of[j, m + 3] + k]
-    for m in range(t - t % 4, t):
-        a += flat[of[j, m] + k]
+    while m + _4 <= t:
+        a += flat[of[m] + k]
+        b += flat[of[m + _1] + k]
+        c += flat[of[m + _2] + k]
+        d += flat[of[m + _3] + k]
+        m += _4
+    while m < t:
+        a += flat[of[m] + k]
+        m += _1
     return (a + b) + (c + d)
 
 
 @compiled
-def fetch(columns, i, outputs, nothing, of, j):
-    """Places of the first outputs of the columns of row i, into row j of `of`; that of no column is `nothing`."""
+def add(of, change, flat, k):
+    """Add the change to `flat` at places, k further."""
+    t, m, k = np.uint64(of.size), _0, np.uint64(k)
+    while m < t:
+        flat[of[m] + k] += change
+        m += _1
+
+
+@compiled
+def ask_for(columns, i):
+    """Have row i brought near."""
+    t = np.uint64(columns.shape[1])
+    at, m = np.uint64(i) * t, _0
+    while m < t:
+        prefetch(columns, at + m)
+        m += LINE
+
+
+@compiled
+def fetch(columns, i, outputs, nothing, of):
+    """Places of the first outputs of the columns of row i; that of no column is `nothing`."""
     for m in range(columns.shape[1]):
-        of[j, m] = np.uint32(columns[i, m]) * outputs if columns[i, m] >= 0 else nothing
+        of[m] = np.uint32(columns[i, m]) * outputs if columns[i, m] >= 0 else nothing
 
 
 @compiled({"sweep": "i4[:, ::1], f8[:, ::1], i8[::1], f8[::1], f8[:, ::1], f8, i8, f8, f8, f8, f8"})
@@ -62,9 +89,11 @@ def descend(columns, targets, order, weight, v, scale, loss, alpha, eta, value, 
     for begin in range(0, order.size, TOGETHER):
         n = min(TOGETHER, order.size - begin)
         for j in range(n):  # some rows at once, so that memory is waited for once
-            fetch(columns, order[begin + j], outputs, nothing, of, j)
+            fetch(columns, order[begin + j], outputs, nothing, of[j])
         for j in range(n):
             i = order[begin + j]
+            if begin + j + TOGETHER < order.size:
+                ask_for(columns, order[begin + j + TOGETHER])
             step = eta / (1.0 + eta * alpha * n_steps)
             n_steps += 1.0
             scale *= 1.0 - step * alpha
@@ -74,13 +103,20 @@ def descend(columns, targets, order, weight, v, scale, loss, alpha, eta, value, 
                 scale = 1.0
             times = value * step / scale * (weight[i] if weight.size else 1.0)
             for k in range(outputs):
-                change = change_of(loss, value * scale * total_of(of, j, flat, k), targets[i, k])
+                change = change_of(loss, value * scale * total_of(of[j], flat, k), targets[i, k])
                 if change != 0.0:
                     change *= times
-                    for m in range(t):
-                        flat[of[j, m] + k] += change
+                    add(of[j], change, flat, k)
                     flat[nothing + k] = 0.0
     return scale
+
+
+@compiled({"sweep": "f8[:, ::1], i8[::1], i8"})
+def copy_parts(v, left, first):
+    """Let columns from `first` on begin with what those that they were split from have, one after the other."""
+    for k in range(left.size):
+        for j in range(v.shape[1]):
+            v[first + k, j] = v[left[k], j]
 
 
 @compiled({"sweep": "i4[:, ::1], f8[:, ::1], f8, f8[:, ::1]"})
@@ -88,8 +124,8 @@ def decide(columns, v, factor, decision):
     """Decisions of rows: the sums of `v`, which is as of :func:`descend`, over their columns, times a factor."""
     outputs, flat = np.uint32(v.shape[1]), v.reshape(v.size)
     nothing = np.uint32(v.shape[0] - 1) * outputs
-    of = np.empty((1, columns.shape[1]), dtype=np.uint32)
+    of = np.empty(columns.shape[1], dtype=np.uint32)
     for i in range(columns.shape[0]):
-        fetch(columns, i, outputs, nothing, of, 0)
+        fetch(columns, i, outputs, nothing, of)
         for k in range(outputs):
-            decision[i, k] = factor * total_of(of, 0, flat, k)
+            decision[i, k] = factor * total_of(of, flat, k)

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ikmap.cells import Cells
+from ikmap.learners.sweeps._counts_loops import move
 from ikmap.splits import CellSplit
 
 GROWTH = 1 / 32
@@ -54,12 +55,37 @@ class Columns:
     def n_partitions(self) -> int:
         return len(self._column_of)
 
+    def _renumbered(self, split: CellSplit) -> int:
+        """The column of the cell that is split, which its left part keeps; the right one has the next."""
+        numbers = self._column_of[split.partitioning]
+        left = numbers.pop(split.parent)
+        numbers[split.left], numbers[split.right] = left, self.n
+        self.n += 1
+        return left
+
+    def apply_all(self, splits: Sequence[CellSplit]) -> np.ndarray:
+        """What :meth:`apply` does with each of some splits, which are not none; the columns that their left parts keep.
+
+        Those of their right parts are the next ones in order.
+        """
+        first, left = self.n, np.array([self._renumbered(split) for split in splits], dtype=np.int64)
+        self.value = splits[-1].value
+        partitionings = np.array([split.partitioning for split in splits], dtype=np.int64)
+        for which, columns in enumerate(self.of[: len(splits[0].rows)]):
+            gone = [split.rows[which][1] for split in splits]
+            rows = np.concatenate(gone).astype(np.int32, copy=False)
+            if rows.size:
+                move(columns, rows, np.cumsum([of.size for of in gone]), partitionings, first)
+            # Rows that lost a cell are in no later split there, so this may come after all that are moved.
+            for lost, places in [split.lost[which] for split in splits if split.lost]:
+                if lost.size:
+                    columns[lost, places] = -1
+        return left
+
     def apply(self, split: CellSplit) -> ColumnSplit:
         """Move the rows of a split to their columns: of the sets that are held here, the first ones that it has."""
-        numbers, m = self._column_of[split.partitioning], split.partitioning
-        left, right = numbers.pop(split.parent), self.n
-        numbers[split.left], numbers[split.right] = left, right
-        self.n += 1
+        m, right = split.partitioning, self.n
+        left = self._renumbered(split)
         self.value = split.value
         for columns, (rows, partitionings) in zip(self.of, split.lost, strict=False):
             if rows.size:

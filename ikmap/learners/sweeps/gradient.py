@@ -23,6 +23,7 @@ from ikmap.learners.sweeps._gradient_loops import (
     LOGISTIC,
     SQUARED,
     SQUARED_HINGE,
+    copy_parts,
     decide,
     descend,
 )
@@ -107,11 +108,10 @@ class GradientSweep:
         """Apply splits; at each checkpoint learn, and yield the value of the map's option there."""
         for done in to_checkpoints(splits, self.columns.n, self.settings.growth):
             self._steps *= self.columns.n / (self.columns.n + len(done))
-            for split in done:
-                of = self.columns.apply(split)
-                if self.columns.n >= len(self._v):
-                    self._v = np.concatenate([self._v, np.zeros_like(self._v)])
-                self._v[of.right] = self._v[of.left]
+            first, left = self.columns.n, self.columns.apply_all(done)
+            while self.columns.n >= len(self._v):
+                self._v = np.concatenate([self._v, np.zeros_like(self._v)])
+            copy_parts(self._v, left, first)
             self.learn(self.settings.epochs)
             yield self.columns.value
 

@@ -1,4 +1,4 @@
-"""How much memory an exact sweep takes, and how far one goes that has so much."""
+"""How much memory sweeps take, and how far one goes that has so much."""
 
 from __future__ import annotations
 
@@ -9,6 +9,17 @@ import numpy as np
 
 HELD = 4
 """Matrices of float64 that are in memory at once: counts, as they are enlarged, a factor, and what it is made of."""
+
+WEIGHTS = 4
+"""Of a sweep by gradient descent, so many numbers for each output of each column: weights have room for more columns,
+and there are two arrays of them where it is enlarged."""
+FOLLOWED = 700
+"""Bytes of what says which cell has which column, and which splits come, for each column."""
+
+
+def followed_bytes(n_outputs: int) -> int:
+    """Memory of a sweep by gradient descent, for each column, beside the map and the rows."""
+    return 8 * WEIGHTS * n_outputs + FOLLOWED
 
 
 def sweep_bytes(n_rows: int, n_columns: int) -> int:

@@ -30,6 +30,7 @@ from ikmap.methods.learners import CountsLearner, StreamLearner, WholeLearner
 from ikmap.methods.map import Map
 from ikmap.methods.registry import MAPS
 from ikmap.methods.sample import Sample, Shape, Training
+from ikmap.partitioners.redrawn import carry_matrix
 from ikmap.seeds import generator
 from ikmap.tasks import LearningTask
 
@@ -45,6 +46,8 @@ def checks_of_learner(one: Learner) -> Iterator[tuple[str, Callable[[], None]]]:
                 yield f"rows without cells, stream of {title}", partial(_absent, one, task)
             if one.grows:
                 yield f"growing on {title}", partial(_growing, one, task)
+            if one.carries:
+                yield f"cells drawn anew on {title}", partial(_carrying, one, task)
         if isinstance(one, WholeLearner):
             yield f"fit to {title}", partial(_whole, one, task)
             if isinstance(one, CountsLearner):
@@ -254,4 +257,31 @@ def _growing(one: StreamLearner, task: LearningTask) -> None:
     true(
         model.content_hash == other.content_hash,
         "a learner that has grown makes another model than one that had not to",
+    )
+
+
+def _carrying(one: StreamLearner, task: LearningTask) -> None:
+    """Cells of the first two partitionings get other numbers, and one of them a cell more in which there is no row."""
+    rows, offsets = _seen(one)
+    assert offsets is not None
+    y, (options, value) = targets_of(task), _given(one)
+    new = offsets + np.minimum(np.arange(offsets.size), 1)
+    codes, drawn = rows.codes.astype(np.int32), np.arange(offsets.size - 1) < 2
+    others = codes.copy()
+    others[:, drawn] = (np.diff(offsets)[drawn] - 1) - codes[:, drawn]
+    before, after = Cells(codes, offsets), Cells(others, new).packed()
+    state = one.start(options, value, _sample(rows, offsets, task), 1)
+    state.partial_fit(before.packed()[:50], y[:50])
+    decided = state.decision_function(before.packed())
+    state.carry(carry_matrix(before, Cells(others, new), drawn), new)
+    near = "decisions after cells got other numbers: found others than before"
+    true(np.allclose(state.decision_function(after), decided, rtol=1e-9, atol=1e-12), near)
+    again = one.start(options, value, _sample(rows, offsets, task), 1).restore(state.checkpoint())
+    for of in (state, again):
+        of.partial_fit(after[50:], y[50:])
+    same(again.decision_function(after), state.decision_function(after), "decisions after going on from a checkpoint")
+    model = round_trip(state.model(task.classes, {}))
+    true(
+        np.allclose(model.decision_function(after), state.decision_function(after), rtol=1e-9, atol=1e-12),
+        "decisions after cells were drawn anew: the model's are not those of the state it was made of",
     )

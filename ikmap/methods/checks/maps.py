@@ -23,6 +23,8 @@ def checks_of_map(one: Map) -> Iterator[tuple[str, Callable[[], None]]]:
     yield "the same cells for dense and sparse rows", partial(_dense_is_sparse, one)
     if one.grows(_small(one)):
         yield "growing", partial(_growing, one)
+    if one.redraws(_small(one)):
+        yield "drawing anew", partial(_redrawing, one)
     if one.sweeps(_small(one)):
         yield "splits of its cells", partial(check_splits, one, _small(one))
 
@@ -121,3 +123,22 @@ def _growing(one: Map) -> None:
     same(pieces.offsets, whole.offsets, "offsets of the map that grew by pieces")
     same(pieces.cells(X, 1).codes, after, "cells of the map that grew by pieces")
     same(round_trip(whole).cells(X, 1).codes, after, "cells of the grown map from a store")
+
+
+def _redrawing(one: Map) -> None:
+    options, X = _small(one), rows_to_check(n=N + 60)
+    value, first = small_value(one, options), _fitted(one, True)
+    hash_before, before = first.content_hash, first.cells(X, 1)
+    sample = Sample(60, D, None, X[N:].__getitem__, SEED + 1)
+    model, drawn = one.redrawn(options, value, first, sample, 1, 1)
+    true(first.content_hash == hash_before, "redrawn() has changed the map that it was given")
+    true(drawn.shape == (options.t,), f"redrawn: found the shape {drawn.shape}, expected (t,)")
+    true(0 < drawn.sum() < options.t, f"redrawn: found {drawn.sum()} partitionings drawn anew, expected half")
+    after = model.cells(X, 1)
+    same(after.codes[:, ~drawn], before.codes[:, ~drawn], "cells of partitionings that were not drawn anew")
+    same(np.diff(after.offsets)[~drawn], np.diff(before.offsets)[~drawn], "numbers of cells of these")
+    by_two, _ = one.redrawn(options, value, first, sample, 1, 2)
+    true(by_two.content_hash == model.content_hash, "drawing anew by two threads gives another map")
+    same(round_trip(model).cells(X, 1).codes, after.codes, "cells of the map from a store")
+    _, others = one.redrawn(options, value, model, sample, 2, 1)
+    true(not (drawn & others).any(), "redrawn: found the same partitionings twice, expected those drawn longest ago")

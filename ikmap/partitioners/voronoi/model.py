@@ -63,6 +63,12 @@ class VoronoiPartitions(Partitions):
     def offsets(self) -> np.ndarray:
         return np.arange(self.n_partitions + 1, dtype=np.int64) * self.psi
 
+    def part(self, start: int, stop: int) -> VoronoiPartitions:
+        """Partitionings ``start .. stop - 1``, with the points that they need."""
+        used, members = np.unique(self.members[start:stop], return_inverse=True)
+        shape = (stop - start, self.psi)
+        return VoronoiPartitions(take_rows(self.centers, used), members.reshape(shape).astype(np.int32))
+
     def cells(self, X: Rows, n_threads: int | None = None) -> Cells:
         """Map points to cells.
 

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+import scipy.sparse as sp
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from ikmap import TableEncoder
+from ikmap import IsolationKernelMap, TableEncoder
 
 
 @parametrize_with_checks([TableEncoder()])
@@ -100,3 +101,17 @@ def test_in_a_pipeline_with_a_search() -> None:
         {"tableencoder__categories": ["onehot", "target"]}, cv=3,
     ).fit(X, y)  # fmt: skip
     assert search.score(X, y) > 0.95
+
+
+def test_sparse_output_is_the_same() -> None:
+    table, y = pa.table(columns()), np.arange(60) % 2
+    for categories in ("onehot", "auto"):
+        dense = TableEncoder(categories=categories)
+        sparse = TableEncoder(categories=categories, sparse_output=True)
+        np.testing.assert_array_equal(sparse.fit_transform(table, y).toarray(), dense.fit_transform(table, y))
+        found = sparse.transform(table)
+        assert sp.issparse(found)
+        np.testing.assert_array_equal(found.toarray(), dense.transform(table))
+    forest = IsolationKernelMap("iforest", 5, 4, random_state=0)
+    maps = [make_pipeline(TableEncoder(sparse_output=sparse), forest).fit_transform(table, y) for sparse in (0, 1)]
+    assert (maps[0] != maps[1]).nnz == 0

@@ -84,3 +84,9 @@ def test_the_checker_sees_every_form_of_comparison(source: str) -> None:
 )
 def test_the_map_of_a_run_that_names_none_tells_every_learner_enough(learners: list[str], expected: str) -> None:
     assert map_for(learners) == expected
+
+
+@pytest.mark.parametrize(("task", "expected"), [("novelty", "iforest"), ("regression", "anne"), ("auto", "anne")])
+def test_the_usual_map_may_depend_on_the_task(task: str, expected: str) -> None:
+    assert map_for(["norma"], task) == expected
+    assert map_for(["svm"], task) == "anne"

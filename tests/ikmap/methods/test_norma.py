@@ -108,6 +108,8 @@ def test_what_is_asked_for_is_what_is_done() -> None:
     rule = rule_of(NormaOptions(schedule="horizon", eta=3.0, offset="no", iterate="mean"), "hinge", 900)
     assert (rule.eta, rule.decreasing, rule.offset, rule.average) == (pytest.approx(0.1), False, False, True)
     assert rule_of(NormaOptions(schedule="horizon", horizon=100), "hinge", 900).eta == pytest.approx(0.1)
+    kept = [rule_of(NormaOptions(iterate=how), "squared", 9) for how in ("auto", "late", "mean", "last")]
+    assert [(rule.average, rule.late) for rule in kept] == [(False, False), (True, True), (True, False), (False, False)]
     assert NormaOptions(loss="squared").unused == {"nu", "clip_rho", "threshold"}
 
 

@@ -24,6 +24,19 @@ def test_the_longest_lifetime_is_the_longest_whose_trees_fit() -> None:
     assert longest_lifetime(X, 10, 1e4, 5, 100.0) == 0.0
 
 
+def test_what_is_kept_of_each_cell_counts_too() -> None:
+    X = np.random.default_rng(0).random((2000, 3))
+    of_node, of_cell = 16 * 3 + 40, 2000.0
+    for nodes in (7, 300):
+        room = 10 * (of_node + of_cell / 2) * (nodes + 0.5)
+        found = longest_lifetime(X, 10, 1e4, 5, room, of_cell)
+        assert found is not None
+        assert fit_mondrian(X, 1, found, 5).times.size <= nodes
+        assert fit_mondrian(X, 1, found * 1.02 + 1e-9, 5).times.size >= nodes - 1
+    room = HELD * 10 * of_node * 300.5  # of little, that trees are put together takes more
+    assert longest_lifetime(X, 10, 1e4, 5, room, 1.0) == longest_lifetime(X, 10, 1e4, 5, room)
+
+
 def test_what_does_not_fit_is_refused_in_a_line_with_what_does() -> None:
     X = np.random.default_rng(0).random((500, 2))
     mondrian = MAPS["mondrian"]

@@ -172,3 +172,18 @@ def test_folds_and_drawn_rows_go_by_number() -> None:
     np.testing.assert_array_equal(fold_of(np.arange(500, 600), 3), folds[500:600])
     assert drawn_rows(10, 0).tolist() == list(range(10))
     assert np.unique(drawn_rows(100_000, 0)).size == 1 << 16
+
+
+@pytest.mark.parametrize("categories", ["onehot", "target", "hash"])
+@pytest.mark.parametrize("times", ["parts", "both"])
+def test_sparse_features_are_the_same(categories: str, times: str) -> None:
+    found = statistics([])
+    encoder = fit(choose(PLAN, found, Asked("minmax", categories, times)), found)
+    words = RawTable(table().values, (None, ("new", *(f"w{k}" for k in range(1, 11)), "w11"), None))
+    folds = fold_of(np.arange(N), 7)
+    for of in (table(), words, table(slice(0, 1)), table(slice(0, 0))):
+        whole, sparse = encoder.encode(of, folds[: of.rows]), encoder.encode_sparse(of, folds[: of.rows])
+        assert sparse.has_canonical_format
+        assert (sparse.data != 0).all()
+        assert sparse.toarray().tobytes() == (whole + 0.0).tobytes()
+        assert int(np.diff(sparse.indptr).max(initial=0)) <= encoder.entries

@@ -252,7 +252,10 @@ def test_unknown_content(tmp_path: Path) -> None:
     url = write(tmp_path / "prose.txt", b"hello world\n")
     with pytest.raises(InputError) as error:
         read_all(open_source(url))
-    assert str(error.value) == f"{url}: line 1, column 1: found 'hello', expected a number (the label)"
+    assert str(error.value) == (
+        f"{url}: line 1: found 'hello world', expected LIBSVM text, CSV, Parquet or .npy; to read it as a table whose "
+        "columns are divided by spaces: --delimiter space"
+    )
 
 
 def data_file(name: str) -> str:

@@ -22,7 +22,7 @@ import pytest
 import scipy.sparse as sp
 
 from pipeline.errors import InputError
-from pipeline.readers import Sizes, Source, delimited, limits, open_source, parquet
+from pipeline.readers import Sizes, Source, csv_text, delimited, limits, open_source, parquet
 
 pytestmark = pytest.mark.slow
 
@@ -391,7 +391,7 @@ def test_names_are_compared_in_one_pass(tmp_path: Path) -> None:
 
 
 def test_columns_have_a_limit_that_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(delimited, "MOST_COLUMNS", 3)
+    monkeypatch.setattr(csv_text, "MOST_COLUMNS", 3)
     monkeypatch.setattr(parquet, "MOST_COLUMNS", 2)
     found = refused(tmp_path / "a.csv", b"a,b,c,y\n1,2,3,4\n")
     assert found.startswith("line 1: found 4 columns, expected at most 3 in text; give LIBSVM text")

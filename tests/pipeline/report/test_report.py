@@ -24,6 +24,7 @@ from pipeline.report import render_report, scores, text, write_report
 from pipeline.report.charts import nice_ticks, number_label, share_domain
 from pipeline.report.labels import Box, place_labels
 from pipeline.report.timeline import bars_of
+from pipeline.report.traces import traces_section
 from pipeline.report.words import words_for_test_rows
 from tests.support import report_examples
 
@@ -593,3 +594,12 @@ def test_the_parts_of_the_time_add_up_to_that_of_a_clock_on_the_wall() -> None:
 )
 def test_ticks_that_are_near_each_other_are_told_apart(ticks: list[float], texts: list[str]) -> None:
     assert list(map(number_label(ticks), ticks)) == texts
+
+
+def test_a_share_and_what_it_is_to_be_stand_in_one_picture() -> None:
+    traces = {"beyond": [0.2, 0.1], "nu": [0.1, 0.1], "rho": [None, 0.5], "sigma": [None, None]}
+    learners = {"norma": {"curve": {"rows": [100, 200]}, "traces": traces}}
+    page = traces_section({"learners": learners})
+    assert page.count("<figure") == 2  # that of sigma has no point
+    assert "norma: nu" in page
+    assert "norma: rho" not in page

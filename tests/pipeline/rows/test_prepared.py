@@ -16,7 +16,7 @@ from ikmap.rows import as_dense
 from ikmap.tasks import plain_label
 from ikmap.tasks.classification import Classification
 from pipeline.errors import Damaged, InputError
-from pipeline.rows import prepared
+from pipeline.rows import parts, prepared
 from pipeline.rows.permutation import position_in_shuffle
 from pipeline.rows.prepared import Preparation, PreparedRows, Side, refuse_strangers
 from pipeline.running.stage import Stage
@@ -108,13 +108,13 @@ def test_a_part_is_read_once_and_again_when_it_is_another(
     store, (X, y) = new_store(tmp_path), points(30)
     store_rows(store, make(X), y, part_rows=10)
     taken: list[str] = []
-    read = prepared.read
+    read = parts.read
 
     def counted(array: Any, rows: slice) -> np.ndarray:
         taken.append(array.name)
         return read(array, rows)
 
-    monkeypatch.setattr(prepared, "read", counted)
+    monkeypatch.setattr(parts, "read", counted)
     rows = PreparedRows(store, "train")
     for start in range(30):  # neighbours, as tasks ask for them
         found = rows.read(start, start + 1).rows

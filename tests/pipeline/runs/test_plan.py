@@ -19,9 +19,9 @@ from ikmap.methods import LEARNERS
 from pipeline.datasets.spec import Split
 from pipeline.errors import DoesNotFit, InputError
 from pipeline.rows.block_sizes import SOLVERS, choose_parts, choose_solver, packed_bytes
+from pipeline.rows.layout import is_dense
 from pipeline.running.worker_memory import USABLE
 from pipeline.runs.plan import DataSizes, Plan, largest_value, least_plan, make_plan
-from pipeline.stages.ingest import is_dense
 from tests import ROOT
 from tests.support.params_for import params_for
 from tests.support.runs import new_store, points, store_rows

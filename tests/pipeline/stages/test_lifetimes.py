@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ikmap.tasks.classification import Classification
 from pipeline.datasets.registry import ResolvedDataset
 from pipeline.datasets.spec import Split
-from pipeline.errors import InputError
+from pipeline.errors import DoesNotFit, InputError
 from pipeline.params import Params
 from pipeline.report import render_report
 from pipeline.running.stage import Context
@@ -148,3 +149,21 @@ def test_nothing_to_choose_by_is_said() -> None:
     with pytest.raises(InputError, match=r"--lifetime auto: found --learner idk, .* as --lifetime 1$"):
         Params.given(partitioner="mondrian", learners=("idk",))
     assert Params.given(partitioner="mondrian", learners=("idk",), lifetime=2.0).map_options.lifetime == 2.0
+
+
+def test_a_sweep_is_refused_whose_weights_do_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beside trees that do, and with what to type."""
+    X = np.random.default_rng(0).random((400, 2))
+    params = Params.given(partitioner="mondrian", learners=("svm",), t=5)
+    monkeypatch.setattr(fit_parts, "worker_limit", lambda: 1)
+    few, many = Classification([0, 1]), Classification(list(range(100)))
+    monkeypatch.setattr(fit_parts, "room", lambda: 5 * 400 * 1500.0)
+    fit_parts.refuse_too_large(params, 1e6, X)
+    fit_parts.refuse_too_large(params, 1e6, X, few)
+    with pytest.raises(DoesNotFit) as refused:
+        fit_parts.refuse_too_large(params, 1e6, X, many)
+    assert str(refused.value).startswith(
+        "--lifetime auto: a sweep over 5 Mondrian trees on 400 rows to 1e+06 would take more than the 3 MB"
+    )
+    longest = float(str(refused.value).partition("give --lifetime ")[2].partition(",")[0])
+    fit_parts.refuse_too_large(params, longest, X, many)

@@ -28,7 +28,8 @@ from pipeline.params import Params
 from pipeline.readers.directory import DirectoryFeed
 from pipeline.readers.feed import Arrival, Feed
 from pipeline.readers.pipe import PipeFeed
-from pipeline.rows.prepared import PreparedRows, read_part
+from pipeline.rows.parts import read_part
+from pipeline.rows.prepared import PreparedRows
 from pipeline.rows.stream_data import Stream, chunk_name
 from pipeline.running.stage import Context
 from pipeline.runs.metrics import Invocation

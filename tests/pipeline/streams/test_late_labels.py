@@ -54,9 +54,9 @@ class Rows:
             self.then(rows.stop)
 
 
-def run(folder: Path, params: Params, feed: Any, labels: Path | None) -> dict[str, Any]:
+def run(folder: Path, params: Params, feed: Any, labels: Path | None, **more: Any) -> dict[str, Any]:
     forget()
-    asked = OnlineParams(INITIAL, BLOCK, late_labels=labels is not None, label_limit=1000)
+    asked = OnlineParams(INITIAL, BLOCK, late_labels=labels is not None, label_limit=1000, **more)
     directory = RunDirectory(folder, {"params": params.as_json(), "online": asked.identity()})
     data = ResolvedDataset("stream", "-", task=params.task)
     invocation = Invocation("a command", "", {"kind": "local", "workers": 1, "threads": 1}, dask_report=False)
@@ -81,7 +81,15 @@ def write(path: Path, pairs: list[tuple[int, Any]], mode: str = "w") -> None:
         stream.writelines(f"{row},{label}\n" for row, label in pairs)
 
 
-CASES = [("ogd", "multiclass", CLASSES), ("kernel-ogd", "multiclass", CLASSES), ("quantile", "regression", NUMBERS)]
+REDRAW = {"drift": "adwin", "drift_delta": 0.9, "on_drift": "redraw", "redraw_rows": 20}
+CHANGED = np.where(np.arange(N) < INITIAL + 60, CLASSES, CLASSES.max() - CLASSES)
+CASES = [
+    pytest.param("ogd", "multiclass", CLASSES, {}, id="ogd"),
+    pytest.param("kernel-ogd", "multiclass", CLASSES, {}, id="kernel-ogd"),
+    pytest.param("quantile", "regression", NUMBERS, {}, id="quantile"),
+    pytest.param("norma", "multiclass", CLASSES, {}, id="norma"),
+    pytest.param("ogd", "multiclass", CHANGED, REDRAW, id="ogd-redraw"),
+]
 
 
 def params_of(learner: str, task: str) -> Params:
@@ -89,16 +97,18 @@ def params_of(learner: str, task: str) -> Params:
     return params_for(learners=(learner,), task=task, order="file", **more)
 
 
-@pytest.mark.parametrize(("learner", "task", "y"), CASES)
+@pytest.mark.parametrize(("learner", "task", "y", "more"), CASES)
 def test_labels_that_are_there_as_rows_come_are_learned_as_if_rows_had_them(
-    learner: str, task: str, y: np.ndarray, tmp_path: Path
+    learner: str, task: str, y: np.ndarray, more: dict[str, Any], tmp_path: Path
 ) -> None:
     """Bit for bit: a label is learned right after the block of its row."""
     write(tmp_path / "labels.csv", list(enumerate(y.tolist())))
     params = params_of(learner, task)
-    late = run(tmp_path / "late", params, Rows(), tmp_path / "labels.csv")
+    late = run(tmp_path / "late", params, Rows(), tmp_path / "labels.csv", **more)
     check_metrics(tmp_path / "late")
-    along = run(tmp_path / "along", params, Rows(y), None)
+    along = run(tmp_path / "along", params, Rows(y), None, **more)
+    assert len(late["learners"][learner].pop("drifts", [0])) == len(along["learners"][learner].pop("drifts", [0])) > 0
+    assert bool(along["learners"][learner].get("redraws")) == bool(more)
     untimed = [name for name in along["learners"][learner] if not name.endswith(("seconds", "curve"))]
     for name in untimed:
         assert late["learners"][learner][name] == along["learners"][learner][name], name
@@ -123,9 +133,9 @@ def coming(path: Path, y: np.ndarray, delay: int) -> Callable[[int], None]:
     return then
 
 
-@pytest.mark.parametrize(("learner", "task", "y"), CASES)
+@pytest.mark.parametrize(("learner", "task", "y", "more"), CASES)
 def test_killed_and_resumed_the_same_labels_are_learned_at_the_same_places(
-    learner: str, task: str, y: np.ndarray, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    learner: str, task: str, y: np.ndarray, more: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     params = params_of(learner, task)
     # So that rows are cut into the same chunks whatever the timing: with these, labels come.
@@ -143,13 +153,14 @@ def test_killed_and_resumed_the_same_labels_are_learned_at_the_same_places(
             with monkeypatch.context() as patch:
                 patch.setattr(Schedule, "finished", stops)
                 with pytest.raises(KeyboardInterrupt):
-                    run(tmp_path / name, params, Rows(then=coming(path, y, 40)), path)
-        metrics = run(tmp_path / name, params, Rows(then=coming(path, y, 40)), path)
+                    run(tmp_path / name, params, Rows(then=coming(path, y, 40)), path, **more)
+        metrics = run(tmp_path / name, params, Rows(then=coming(path, y, 40)), path, **more)
         check_metrics(tmp_path / name)
         about = {k: v for k, v in metrics["learners"][learner].items() if not k.endswith(("seconds", "curve"))}
         (file,) = (tmp_path / name / "predictions").glob(f"{learner}.*[0-9]")
         found.append((about, file.read_bytes(), {**metrics["online"]["labels"], "file": ""}))
     whole, killed = found
+    assert bool(whole[0].get("redraws")) == bool(more)
     assert killed == whole
     labels = whole[2]
     assert (labels["again"], labels["unknown"], labels["expired"]) == (2, 1, 0)
@@ -238,3 +249,10 @@ def test_a_label_that_is_none_of_the_initial_ones(tmp_path: Path) -> None:
 def test_options_that_make_no_sense_together(options: dict[str, Any], said: str) -> None:
     with pytest.raises(InputError, match=said):
         OnlineOptions(input="-", **options)
+
+
+def test_novelty_has_no_use_for_them(tmp_path: Path) -> None:
+    params = params_for(learners=("norma",), task="novelty", order="file", t=10, psi=8, partitioner="iforest")
+    said = "--labels-input .*: found --task novelty, which learns without labels, .*; leave it out: labels"
+    with pytest.raises(InputError, match=said):
+        run(tmp_path / "run", params, Rows(), tmp_path / "labels.csv")

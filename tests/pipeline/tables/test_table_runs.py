@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import datetime
+import json
 from collections.abc import Iterator
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +15,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
+import scipy.sparse as sp
 
 from flows.options.batch import BatchOptions
 from flows.options.online import OnlineOptions
@@ -167,6 +171,55 @@ def test_rows_are_scored_by_name_with_their_ids(run: Path, folder: Path, tmp_pat
         model.predict(turned.drop_columns(["town"]))
 
 
+def test_rows_of_a_report_carry_their_ids(run: Path, folder: Path, tmp_path: Path) -> None:
+    metrics = json.loads((run / "metrics.json").read_text())
+    worst = metrics["learners"]["svm"]["worst"]
+    assert worst
+    assert all(row["id"] == f"r{row['row']}" for row in worst)
+    page = (run / "report.html").read_text()
+    assert all(row["id"] in page for row in worst[:10])
+    novel = options(folder, above=None, task="novelty", learner=("idk",), C=None, test_input=str(folder / "b.parquet"))
+    metrics = Command(novel).run(tmp_path / "novel")
+    rows = metrics["learners"]["idk"]["most_novel"]
+    assert rows
+    assert all(row["id"] == f"r{row['row'] + 130}" for row in rows)
+
+
+def test_python_says_what_scoring_says(tmp_path: Path) -> None:
+    """Probabilities too; words that stand for nothing do so in an Arrow table, and other columns are left alone."""
+    rng = np.random.default_rng(2)
+    size, town = rng.normal(size=N), rng.integers(0, 5, N)
+    columns = {
+        "size": np.round(size, 3).astype(str).tolist(),
+        "town": ["-" if k % 7 == 2 else f"t{town[k]}" for k in range(N)],
+        "open": np.where(town > 2, "yes", "no").tolist(),
+        "y": np.where(size + town + rng.normal(size=N) > 2, "late", "early").tolist(),
+    }
+    lines = [",".join(columns), *(",".join(row) for row in zip(*columns.values(), strict=True))]
+    (tmp_path / "t.csv").write_text("\n".join(lines) + "\n")
+    common: dict[str, Any] = {"input": str(tmp_path / "t.csv"), "missing": ("-",), "t": 5, "psi": 8, "C": 1.0}
+    Command(BatchOptions(**common, learner=("svm",), calibration="isotonic")).run(tmp_path / "run")
+    score_file(
+        ScoreOptions(model=str(tmp_path / "run"), input=str(tmp_path / "t.csv"), output=str(tmp_path / "o.parquet"))
+    )
+    scored, model = pq.read_table(tmp_path / "o.parquet"), load_run(tmp_path / "run")
+    frame = pa.table(
+        {"more": columns["open"], **{name: columns[name] for name in ("open", "town")},
+         "size": np.array(columns["size"], dtype=float)}
+    )  # fmt: skip
+    found = model.predict_proba(frame)
+    assert model.classes_.tolist() == ["early", "late"]
+    assert found[:, 0].tolist() == scored["probability_early"].to_pylist()
+    assert found[:, 1].tolist() == scored["probability_late"].to_pylist()
+    assert model.predict(frame).tolist() == scored["prediction"].to_pylist()
+    with pytest.raises(ValueError, match="found no column 'town', expected it as in the training data"):
+        model.predict_proba(frame.drop_columns(["town"]))
+    for package in ("pandas", "polars"):
+        if find_spec(package):
+            frames = import_module(package)
+            assert model.predict_proba(frames.DataFrame(frame.to_pydict())).tolist() == found.tolist()
+
+
 def test_numbers_without_missing_cells_stay_as_they_are(tmp_path: Path) -> None:
     """And a single missing cell makes a table of them, with the median in its place."""
     rng = np.random.default_rng(1)
@@ -195,3 +248,29 @@ def test_regression_and_streams_on_tables(folder: Path, tmp_path: Path) -> None:
     metrics = Command(online).run(tmp_path / "stream")
     plan = {column["name"]: column["encoding"] for column in metrics["data"]["columns_plan"]}
     assert plan["town"] == "count"  # no target of a later row tells anything of an earlier one
+
+
+def test_many_words_make_sparse_rows_and_change_no_cell(folder: Path, tmp_path: Path, monkeypatch: Any) -> None:
+    """The same cells, predictions and scores as of dense rows."""
+    words = options(folder, encode_categories="onehot", learner=("svm", "ogd"))
+    Command(words).run(tmp_path / "sparse")
+    rows = PreparedRows(Store(tmp_path / "sparse" / "store.zarr"), "train")
+    assert rows.preparation.n_columns > 40
+    assert not rows.preparation.dense
+    assert sp.issparse(rows.read(0, 10).rows)
+    with monkeypatch.context() as patch:
+        for place in ("pipeline.stages.ingest", "pipeline.stages.encode"):
+            patch.setattr(f"{place}.encodes_dense", lambda encoder, scale: True)  # noqa: ARG005
+        Command(words).run(tmp_path / "dense")
+    sparse, dense = (results(tmp_path / name) for name in ("sparse", "dense"))
+    kinds = ("cells/", "predictions/", "models/")
+    of = [{key: value for key, value in found.items() if key.startswith(kinds)} for found in (sparse, dense)]
+    assert of[0]
+    assert of[0] == of[1]
+    models = [load_run(tmp_path / name) for name in ("sparse", "dense")]
+    assert models[0].decision_function(table(1)).tolist() == models[1].decision_function(table(1)).tolist()
+    score_file(ScoreOptions(model=str(tmp_path / "sparse"), input=str(folder), output=f"{tmp_path}/scores.parquet"))
+    scores = pq.read_table(tmp_path / "scores.parquet")["score"].to_pylist()
+    assert scores == models[1].decision_function(table()).tolist()
+    Command(options(folder, encode_categories="onehot", scale="minmax")).run(tmp_path / "scaled")
+    assert PreparedRows(Store(tmp_path / "scaled" / "store.zarr"), "train").preparation.dense

@@ -6,13 +6,16 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
+import numba
 import numpy as np
 import pytest
 
+from ikmap._compiled import needed, parsed
 from ikmap.cells import Cells
 from ikmap.learners.online import _norma_loops as loops
+from ikmap.learners.online import norma
 from ikmap.learners.online.norma import NormaNumbers, NormaState
-from ikmap.learners.online.norma_rule import OF_NUMBERS, NormaRule, usual_rule
+from ikmap.learners.online.norma_rule import LATE, OF_NUMBERS, NormaRule, usual_rule
 from ikmap.learners.online.ogd import OGDState
 from tests.naive.norma import NaiveNorma, loss_value
 
@@ -110,21 +113,24 @@ def test_a_whole_stream_is_that_of_the_dual_and_so_is_its_mean(name: str) -> Non
     cells, numbers = a_stream(seed=3)
     X, y = features(cells), targets(rule, numbers)
     last, mean = started(rule, cells), started(replace(rule, average=True), cells)
+    late = started(replace(rule, average=True, late=True), cells)
     naive = naive_of(rule, keep=True)
-    for state in (last, mean):
+    for state in (last, mean, late):
         assert state.partial_fit(cells.packed(), y).beyond.any()
     rounds = [naive.learn(x, naive_target(rule, target)) for x, target in zip(X, y, strict=True)]
     again = started(rule, cells).partial_fit(cells.packed(), y)
     assert np.array_equal(again.beyond, [beyond for _, beyond in rounds])
     w = sum((alpha * x for x, alpha, _ in naive.terms), np.zeros(X.shape[1])) * np.sqrt(T)
-    for state in (last, mean):
+    for state in (last, mean, late):
         assert state.weights[:, 0] == pytest.approx(w, rel=1e-11, abs=1e-12)
         assert state.numbers.moving[:2, 0] == pytest.approx([naive.threshold, naive.offset], rel=1e-11, abs=1e-13)
     kept = [sum((alpha * x for x, alpha in terms), np.zeros(X.shape[1])) for terms, _, _ in naive.history]
-    assert mean.mean_weights[:, 0] == pytest.approx(np.mean(kept, axis=0) * np.sqrt(T), rel=1e-11, abs=1e-12)
-    _, offset, threshold = naive.mean(X[0])
-    assert mean.numbers.thresholds(True)[0] == pytest.approx(threshold, rel=1e-11, abs=1e-13)
-    assert mean.numbers.offsets(True)[0] == pytest.approx(offset, rel=1e-11, abs=1e-13)
+    for state, power in ((mean, 0), (late, LATE)):
+        w = np.average(kept, axis=0, weights=np.arange(1.0, len(kept) + 1) ** power) * np.sqrt(T)
+        assert state.mean_weights[:, 0] == pytest.approx(w, rel=1e-11, abs=1e-12)
+        _, offset, threshold = naive.mean(X[0], power)
+        assert state.numbers.thresholds(True)[0] == pytest.approx(threshold, rel=1e-11, abs=1e-13)
+        assert state.numbers.offsets(True)[0] == pytest.approx(offset, rel=1e-11, abs=1e-13)
 
 
 def test_without_forgetting_it_is_online_gradient_descent() -> None:
@@ -235,9 +241,9 @@ def test_the_first_round_may_take_all_weights_away(loss: str, average: bool) -> 
 
 
 @pytest.mark.parametrize("classes", [2, 3])
-@pytest.mark.parametrize("average", [False, True])
+@pytest.mark.parametrize("average", [False, True, "late"])
 @pytest.mark.parametrize("loss", ["hinge", "nu", "novelty", "trimmed"])
-def test_blocks_layouts_and_checkpoints_change_no_bit(loss: str, average: bool, classes: int) -> None:
+def test_blocks_layouts_and_checkpoints_change_no_bit(loss: str, average: bool | str, classes: int) -> None:
     cells, numbers = a_stream(absent=0.0)
     rule = usual_rule(loss, average=average, nu=0.2)
     y = np.digitize(numbers, [0.0, 0.5])[:, None].clip(0, classes - 1)[:, 0]
@@ -293,7 +299,7 @@ def test_targets_have_a_centre_and_a_unit() -> None:
         expected = 1000 + 50 * plain.decision_function(cells)
         assert moved.decision_function(cells) == pytest.approx(expected, rel=1e-9)
         if loss == "trimmed":
-            assert moved.traces()["threshold"] == pytest.approx(50 * (plain.traces()["threshold"] or 0), rel=1e-9)
+            assert moved.traces()["sigma"] == pytest.approx(50 * (plain.traces()["sigma"] or 0), rel=1e-9)
 
 
 def test_alerts_of_the_mean_function_come_as_often_as_asked() -> None:
@@ -436,4 +442,50 @@ def test_steps_that_would_make_squared_errors_larger() -> None:
 def test_numbers_start_as_the_rule_says() -> None:
     numbers = NormaNumbers.start(usual_rule("huber", threshold=3.0), 2)
     assert numbers.thresholds(False).tolist() == numbers.thresholds(True).tolist() == [3.0, 3.0]
-    assert numbers.traces(usual_rule("squared"), 1.0) == {"beyond": None, "threshold": None}
+    assert set(numbers.traces(usual_rule("squared"), 1.0).values()) == {None}
+
+
+@pytest.mark.parametrize(
+    ("words", "width", "classes", "absent"),
+    [
+        ({"norma", "narrow"}, 5, 2, 0.0),
+        ({"norma", "wide"}, 300, 2, 0.0),
+        ({"norma", "narrow", "multiclass"}, 5, 3, 0.0),
+        ({"norma", "wide", "multiclass"}, 300, 3, 0.0),
+        ({"norma", "wide", "mondrian"}, 300, 2, 0.1),
+    ],
+)
+def test_loops_are_compiled_ahead_for_what_they_are_called_with(
+    words: set[str], width: int, classes: int, absent: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cells, numbers = a_stream(absent=absent)
+    wider = Cells(cells.codes, np.arange(T + 1, dtype=np.int64) * width)
+    called: list[tuple[str, Any]] = []
+    for name, loop in (("norma_pass", loops.norma_pass), ("norma_single_pass", loops.norma_single_pass)):
+
+        def recorded(*args: Any, name: str = name, loop: Any = loop) -> Any:
+            called.append((f"{loops.__name__}.{name}", tuple(numba.typeof(arg) for arg in args)))
+            return loop(*args)
+
+        monkeypatch.setattr(norma, name, recorded)
+    y = np.digitize(numbers, [0.0, 0.5]).clip(0, classes - 1).astype(np.int32)
+    for average in (False, "late"):
+        rule = usual_rule("hinge", average=average)
+        NormaState.start(rule, wider.n_columns, float(T), classes).partial_fit(wider.packed(), y)
+    ahead = {(loop.name, parsed(signature)) for loop, signature in needed(words)}
+    assert set(called) <= ahead
+    assert len(called) == 2
+
+
+def test_traces_are_those_of_the_loss() -> None:
+    """The share and what it is to be, and the threshold under its own name."""
+    learned = {"nu": "rho", "novelty": "rho", "epsilon": "epsilon", "trimmed": "sigma"}
+    for loss in ("hinge", "perceptron", "huber", *learned):
+        rule = usual_rule(loss, threshold=1.0, nu=0.2, average=False)
+        traces = NormaNumbers.start(rule, 1).traces(rule, 2.0)
+        expected = {"beyond": 0.0}
+        if loss in learned:
+            expected |= {"nu": 0.2, learned[loss]: 2.0 if loss in ("epsilon", "trimmed") else 1.0}
+        assert {name: value for name, value in traces.items() if value is not None} == expected, loss
+    averaged = usual_rule("novelty", average=True)
+    assert NormaNumbers.start(averaged, 1).traces(averaged, 1.0)["level"] == 0.0

@@ -6,12 +6,15 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
+import numba
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from ikmap._compiled import needed, parsed
 from ikmap.kernels import GaussianKernel, IsolationKernel, LaplacianKernel, MinMaxKernel
 from ikmap.learners.online import norma_dual
+from ikmap.learners.online._norma_dual_loops import norma_dual_pass
 from ikmap.learners.online.norma import NormaState
 from ikmap.learners.online.norma_dual import NormaDualState
 from ikmap.learners.online.norma_rule import NormaRule, rounds_kept, truncation_bounds, usual_rule
@@ -53,9 +56,9 @@ def test_it_is_the_sum_written_out(name: str, tau: int | None) -> None:
     assert found == pytest.approx([naive.mean(i)[0] for i in range(5)], rel=1e-10, abs=1e-12)
 
 
-@pytest.mark.parametrize("average", [False, True])
+@pytest.mark.parametrize("average", [False, True, "late"])
 @pytest.mark.parametrize("loss", ["hinge", "nu", "novelty", "huber"])
-def test_with_the_isolation_kernel_it_is_the_primal_form(loss: str, average: bool) -> None:
+def test_with_the_isolation_kernel_it_is_the_primal_form(loss: str, average: bool | str) -> None:
     cells, numbers = a_stream(absent=0.0, seed=3)
     rule = usual_rule(loss, average=average, nu=0.2)
     y, t = targets(rule, numbers), cells.n_partitions
@@ -141,3 +144,20 @@ def test_a_tau_that_cannot_be() -> None:
 def test_before_the_first_row() -> None:
     state = NormaDualState(usual_rule("huber"), GaussianKernel(1.0), center=3.0)
     assert state.decision_function(np.zeros((2, 3))).tolist() == [[3.0], [3.0]]
+
+
+def test_the_loop_is_compiled_ahead_for_what_it_is_called_with(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, numbers = some_rows(60)
+    called: list[Any] = []
+
+    def recorded(*args: Any) -> Any:
+        called.append(tuple(numba.typeof(arg) for arg in args))
+        return norma_dual_pass(*args)
+
+    monkeypatch.setattr(norma_dual, "norma_dual_pass", recorded)
+    for rule, tau, y in ((RULES["hinge"], 20, (numbers > 0).astype(np.int32)), (usual_rule("novelty"), None, None)):
+        state = NormaDualState(rule, GaussianKernel(1.0), tau=tau)
+        state.partial_fit(X[:40], None if y is None else y[:40])
+        state.partial_fit(X[40:], None if y is None else y[40:])
+    [ahead] = [parsed(signature) for loop, signature in needed({"norma-dual"}) if loop.name.endswith("norma_dual_pass")]
+    assert set(called) == {ahead}

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
+import pytest
 
 from ikmap.learners.sweeps import memory
-from ikmap.learners.sweeps.memory import free_memory, longest_sweep, sweep_bytes
+from ikmap.learners.sweeps.gradient import GradientSettings, GradientSweep
+from ikmap.learners.sweeps.memory import followed_bytes, free_memory, longest_sweep, sweep_bytes
+from ikmap.partitioners.mondrian import fit_mondrian
+from ikmap.partitioners.mondrian_splits import mondrian_splits
 
 
 def test_the_longest_sweep_takes_no_more_than_there_is() -> None:
@@ -22,3 +28,24 @@ def test_the_longest_sweep_takes_no_more_than_there_is() -> None:
 def test_free_memory_is_some() -> None:
     free = free_memory()
     assert free is None or free > 1 << 20
+
+
+@pytest.mark.parametrize("outputs", [1, 40])
+def test_a_sweep_takes_no_more_for_each_column_than_is_said(outputs: int) -> None:
+    """Of which the trees have many more than there are rows, so that these hardly count."""
+    rng = np.random.default_rng(0)
+    X = rng.random((60, 2))
+    model = fit_mondrian(X, 200, 1e6, 3)
+    n = int(model.offsets[-1])
+    targets = rng.normal(size=(60, outputs))
+    tracemalloc.start()
+    try:
+        start, splits = mondrian_splits(model, [X, X[:1]])
+        sweep = GradientSweep(start, targets, GradientSettings("squared", 1e-3, epochs=0))
+        for _ in sweep.follow(splits):
+            pass
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    of_rows = 3 * 8 * X.shape[0] * 200
+    assert 0.4 * n * followed_bytes(outputs) < peak - of_rows < n * followed_bytes(outputs)

@@ -125,9 +125,11 @@ def test_splits_alone_change_no_decision(loss: str) -> None:  # MO11
     assert before is not None
 
 
-def test_descent_takes_the_steps_of_the_definition() -> None:
+@pytest.mark.parametrize("absent", [0.0, 0.2])
+def test_descent_takes_the_steps_of_the_definition(absent: float) -> None:
     X, _, y, model = problem()
     cells = model.at(2.0).cells(X)
+    cells.codes[np.random.default_rng(1).random(cells.codes.shape) < absent] = -1
     phi = cells.to_csr().toarray()
     for loss in LOSSES:
         targets = y[:, None] if loss == "squared" else np.sign(y)[:, None]

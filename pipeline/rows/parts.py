@@ -1,0 +1,133 @@
+"""Parts of the rows as ingest stores them: written, and read whole, the latest kept by the process."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.sparse as sp
+import zarr
+
+from ikmap.rows import Rows
+from ikmap.tables.raw import Levels
+from pipeline.rows.division import KEPT
+from pipeline.storage.arrays import read
+from pipeline.storage.kept import PROCESS, Kept
+from pipeline.storage.store import Store
+from pipeline.tables.encoding import LEVELS, levels_of
+
+if TYPE_CHECKING:
+    from pipeline.rows.prepared import Preparation
+
+WEIGHTS = "weights"
+"""Array of a part, and of cells, with what rows weigh."""
+LATE = "late_"
+"""How names of arrays of a chunk begin that have labels of earlier rows (:mod:`pipeline.streams.late_labels`)."""
+CELLS = "cells"
+"""Of a part of a table with words or missing cells: float64 array (columns, rows) in place of values."""
+
+
+def write_part(
+    store: Store,
+    name: str,
+    X: Rows,
+    labels: np.ndarray,
+    found: Mapping[str, Any],
+    more: Mapping[str, Any],
+    beside: Mapping[str, np.ndarray] | None = None,
+) -> int:
+    """Store rows as they were found, with what the task stores for their labels.
+
+    `beside`: arrays to be stored with them: words of a table's columns (:data:`~pipeline.tables.encoding.LEVELS`), what
+    rows are divided by (:data:`~pipeline.rows.division.KEPT`), what they weigh (:data:`WEIGHTS`), and those whose names
+    begin with :data:`LATE`.
+    """
+    arrays: dict[str, np.ndarray] = {**(beside or {}), "labels": labels}
+    if LEVELS in arrays:  # column by column: read so, and much smaller where each is compressed by itself
+        arrays[CELLS] = np.ascontiguousarray(X.T)
+    elif isinstance(X, np.ndarray):
+        arrays["values"] = X
+    else:
+        arrays |= {"values": X.data, "indices": X.indices, "indptr": X.indptr.astype(np.int64)}
+    return store.write_group(name, arrays, {**more, "found": dict(found), "columns": int(X.shape[1])})
+
+
+def read_part(store: Store, name: str, start: int, stop: int, preparation: Preparation) -> tuple[Rows, np.ndarray]:
+    """Read rows of a part: values as found, which are not to be written to, and targets."""
+    attributes = store.need(name)
+    arrays = _arrays_of_part(store, name)
+    y = preparation.task.targets(arrays["labels"][start:stop], attributes["found"])
+    return _values(arrays, start, stop, preparation), y
+
+
+def read_values(store: Store, name: str, preparation: Preparation) -> Rows:
+    """Read all rows of a part, as found, without their labels."""
+    arrays = {key: read(array, slice(0, array.shape[0])) for key, array in store.open_arrays(name).items()
+              if key not in ("labels", LEVELS, KEPT, WEIGHTS) and not key.startswith(LATE)}  # fmt: skip
+    if CELLS in arrays:
+        n = arrays[CELLS].shape[1]
+    else:
+        n = arrays["indptr"].size - 1 if "indptr" in arrays else arrays["values"].shape[0]
+    return _values(arrays, 0, n, preparation)
+
+
+def _values(arrays: Mapping[str, np.ndarray], start: int, stop: int, preparation: Preparation) -> Rows:
+    if CELLS in arrays:
+        return arrays[CELLS][:, start:stop].T
+    if "indptr" not in arrays:
+        return arrays["values"][start:stop]
+    indptr = arrays["indptr"][start : stop + 1]
+    inside = slice(int(indptr[0]), int(indptr[-1]))
+    parts = arrays["values"][inside], arrays["indices"][inside], indptr - indptr[0]
+    return sp.csr_array(parts, shape=(stop - start, preparation.n_columns))
+
+
+def read_weights(store: Store, name: str) -> np.ndarray:
+    """What the rows of a part weigh."""
+    return _arrays_of_part(store, name)[WEIGHTS]
+
+
+def read_levels(store: Store, name: str, columns: int) -> Levels:
+    """The words of each column of a part."""
+    packed = _arrays_of_part(store, name).get(LEVELS)
+    kept = _words.get("part")
+    if kept is None or kept[0] is not packed:
+        kept = packed, levels_of(packed, columns)
+        _words.put("part", kept)
+    return kept[1]
+
+
+def read_targets(
+    store: Store, name: str, preparation: Preparation, start: int = 0, stop: int | None = None
+) -> np.ndarray:
+    """Targets of rows of a part."""
+    attributes = store.need(name)
+    labels = store.open_arrays(name)["labels"]
+    return preparation.task.targets(read(labels, slice(start, stop or labels.shape[0])), attributes["found"])
+
+
+def learned_of(store: Store, name: str, numbers: np.ndarray, preparation: Preparation) -> np.ndarray:
+    """Those of some rows of a part, by their numbers in it, that the task learns from."""
+    mask = preparation.task.learned(read_targets(store, name, preparation)[numbers])
+    return numbers if mask is None else numbers[mask]
+
+
+def _arrays_of_part(store: Store, name: str) -> dict[str, np.ndarray]:
+    """The arrays of a part. The process keeps the latest, as neighbouring rows are likely to be wanted next."""
+    stored = store.open_arrays(name)
+    kept = _latest.get("part")  # another thread may replace it at any time
+    # Arrays that are still open are those whose files are the same.
+    if kept is not None and kept[0].keys() == stored.keys() and all(kept[0][key] is stored[key] for key in stored):
+        return kept[1]
+    _latest.forget()  # before the next is read: never two in memory
+    arrays = {key: read(array, slice(0, array.shape[0])) for key, array in stored.items()}
+    _latest.put("part", (stored, arrays))
+    return arrays
+
+
+_latest: Kept[str, tuple[dict[str, zarr.Array], dict[str, np.ndarray]]] = PROCESS.keeps(1)
+"""The arrays of one part, as they are stored and as they were read."""
+
+_words: Kept[str, tuple[np.ndarray | None, Levels]] = PROCESS.keeps(1)
+"""The words of one part, as they are stored and as they were read."""
