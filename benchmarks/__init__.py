@@ -34,7 +34,9 @@ NAMES = (
     "tls",
     "durability",
     "gpu",
+    "encodings",
+    "tables",
     "frontier",
     "tabular",
 )
-LONG = ("frontier", "tabular")
+LONG = ("encodings", "tables", "frontier", "tabular")

@@ -36,7 +36,7 @@ def clean_environment(threads: int) -> list[str]:
 def parser() -> argparse.ArgumentParser:
     result = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     result.add_argument(
-        "names", nargs="*", metavar="NAME", help=f"any of {', '.join(NAMES)}; 'all' is all but {' and '.join(LONG)}"
+        "names", nargs="*", metavar="NAME", help=f"any of {', '.join(NAMES)}; 'all' is all but {', '.join(LONG)}"
     )
     result.add_argument("--repeats", type=int, default=5, help="interleaved runs of every side (default 5)")
     result.add_argument("--quick", action="store_true", help="small sizes: does it work? the figures mean nothing")

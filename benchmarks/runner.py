@@ -13,7 +13,7 @@ from typing import Any
 
 from benchmarks import NAMES, environment
 from benchmarks.harness import Case, Options, Row, as_json, compare
-from benchmarks.tables import insert, markdown
+from benchmarks.markdown import insert, markdown
 
 
 def show_list() -> None:

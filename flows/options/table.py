@@ -82,15 +82,16 @@ class TableOptions(Options):
         "auto",
         Choice(("auto", *CATEGORIES)),
         group=DATA,
-        help="how words become features; auto: target (the mean label of the rows with that word, without the "
-        "fold of the row); onehot up to 32 words where there are more than two classes or no labels",
+        help="how words become features; auto: target (the mean label of the rows with that word, where they are few "
+        "without the fold of the row); onehot up to 32 words where there are more than two classes or no labels",
     )
     encode_times: str = option(
         "auto",
         Choice(("auto", *TIMES)),
         group=DATA,
         help="how dates and times become features: parts (month, day, weekday, minute of the day), cycles (their sine "
-        "and cosine) or both; auto: parts",
+        "and cosine), both, or recurring (the parts that come round six times among the training rows); auto: parts, "
+        "with --split-by time:COLUMN recurring",
     )
 
     def check_together(self) -> None:

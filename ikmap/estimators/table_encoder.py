@@ -15,7 +15,7 @@ from sklearn.utils.validation import _check_feature_names, _check_n_features, ch
 from ikmap.tables import Asked, ColumnPlan, RawTable, Statistics, choose, fit
 from ikmap.tables.frames import column_of, is_frame, names_of, table_by_name, table_of_columns
 from ikmap.tables.statistics import drawn_rows, fold_of
-from ikmap.tasks.classification import Classification
+from ikmap.tasks.classification import MOST_ENCODED, Classification
 from ikmap.tasks.regression import Regression
 
 
@@ -185,6 +185,8 @@ def _targets(y: Any, n: int) -> tuple[np.ndarray, list[str], float]:
     y = np.asarray(y)
     check_consistent_length(np.empty(n), y)
     kind = type_of_target(y)
+    if kind == "multiclass" and y.dtype.kind in "iuf" and np.unique(y).size > MOST_ENCODED:
+        kind = "continuous"  # whole numbers, too many for each to be a class by which words are encoded
     if kind in ("binary", "multiclass"):
         labels, codes = np.unique(y, return_inverse=True)
         task: Any = Classification([str(label) for label in labels])

@@ -22,7 +22,7 @@ class NOGDOptions(KernelOptions, OnlineOptions):
         group=BASELINES,
         help="nogd's points: drawn from the training rows, or the first rows with a margin below 1",
     )
-    average: bool = option(False, Flag(), group=BASELINES, help="nogd predicts with the average of its weights")
+    average: bool = option(False, Flag(), group=BASELINES, help="predict with the average of its weights")
 
     def check_together(self) -> None:
         super().check_together()

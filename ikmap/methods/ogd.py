@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from ikmap.methods.kinds import Choice
+from ikmap.methods.kinds import Choice, Flag
 from ikmap.methods.learners import OnlineOptions, StreamLearner
 from ikmap.methods.options import MethodOptions, OptionError, option
 from ikmap.methods.sample import Sample, Shape
@@ -21,6 +21,17 @@ class OGDOptions(OnlineOptions):
         "kernel",
         Choice(("kernel", "raw")),
         help="features that ogd and ogd-naive see: 1/sqrt(t), so that K(x, x) = 1, or 1",
+    )
+
+
+class _PrimalOptions(OGDOptions):
+    """And of the form that is for use."""
+
+    average: bool = option(
+        False,
+        Flag(),
+        help="predict with the mean of the weights it has had on its way, not with the last ones: more often right, "
+        "and with steadier probabilities",
     )
 
 
@@ -50,6 +61,7 @@ class _ByWeights(StreamLearner):
 
 
 class _Primal(_ByWeights):
+    Options: ClassVar[type[MethodOptions]] = _PrimalOptions
     carries = True
     told: ClassVar[Mapping[str, Any]] = {
         "updates": {
@@ -60,13 +72,19 @@ class _Primal(_ByWeights):
     }
 
     def start(self, options: Any, value: float | None, sample: Sample, n_threads: int = 1) -> Any:
+        from ikmap.learners.online.averaged_ogd import AveragedOGDState
         from ikmap.learners.online.squared_ogd import SquaredOGDState
 
-        if sample.n_classes:
-            return super().start(options, value, sample, n_threads)
         assert sample.offsets is not None
-        divisor = float(sample.offsets.size - 1) if options.feature_scale == "kernel" else 1.0
-        return SquaredOGDState.start(sample.offsets, options.eta, divisor)
+        state: Any
+        if sample.n_classes:
+            state = super().start(options, value, sample, n_threads)
+        else:
+            divisor = float(sample.offsets.size - 1) if options.feature_scale == "kernel" else 1.0
+            state = SquaredOGDState.start(sample.offsets, options.eta, divisor)
+        if not options.average:
+            return state
+        return AveragedOGDState.start(state, int(sample.offsets[-1]), sample.offsets.size - 1)
 
     def _kind(self) -> Any:
         from ikmap.learners.online.ogd import OGDState

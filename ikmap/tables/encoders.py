@@ -20,6 +20,8 @@ BUCKETS = 32
 PARTS = ("year", "month", "day", "weekday", "minute", "second")
 """Of a time. The minute is that of the day, the second that of the minute."""
 PERIODS = {"month": 12.0, "day": 31.0, "weekday": 7.0, "minute": 1440.0, "second": 60.0}
+ROUNDS = {"month": 365.25 * DAY, "day": 30.4375 * DAY, "weekday": 7 * DAY, "minute": DAY, "second": 60.0}
+"""Seconds after which a part comes round; the year never does."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -220,8 +222,13 @@ class Table(Encoding):
         return self.numbers.reshape(words * folded, outputs).take(at, axis=0)
 
 
-def target_numbers(counts: LevelCounts, sums: np.ndarray, rows: int, smooth: float, unit: float) -> np.ndarray:
+def target_numbers(
+    counts: LevelCounts, sums: np.ndarray, rows: int, smooth: float, unit: float, enough: int | None = None
+) -> np.ndarray:
     """Mean target of each word, drawn towards that of all rows: float64 (words + 1, FOLDS + 1, K).
+
+    A fold has the means of the other folds' rows. Where a word has many rows, its means hardly differ; a tree that
+    tells them apart nevertheless learns which fold a row is of, and thereby something of its label.
 
     Parameters
     ----------
@@ -229,17 +236,25 @@ def target_numbers(counts: LevelCounts, sums: np.ndarray, rows: int, smooth: flo
         Of the targets of all rows, as whole multiples of `unit`.
     smooth : float
         So many rows with the mean of all count as rows of each word.
+    enough : int, optional
+        A word of at least so many rows has the mean of them all in every fold: of one label there is next to nothing
+        in it. None: no word has.
     """
-    prior = sums.astype(np.float64) / rows
     n = counts.rows.shape[0]
     found = np.empty((n + 1, FOLDS + 1, sums.size))
     all_rows, all_sums = counts.rows.sum(axis=1), counts.sums.sum(axis=1)
     for fold in range(FOLDS + 1):
-        less = fold < FOLDS
-        of_rows = all_rows - counts.rows[:, fold] if less else all_rows
-        of_sums = all_sums - counts.sums[:, fold] if less else all_sums
+        of_rows, of_sums, of_all, others = all_rows, all_sums, sums, rows
+        if fold < FOLDS:  # what the fold's own labels tell is left out
+            of_rows, of_sums = all_rows - counts.rows[:, fold], all_sums - counts.sums[:, fold]
+            if of_rows.any():
+                of_all, others = of_sums.sum(axis=0), int(of_rows.sum())
+        prior = of_all.astype(np.float64) / others
         found[:n, fold] = (of_sums + smooth * prior) / (of_rows + smooth)[:, None]
-    found[n] = prior
+        found[n, fold] = prior
+    if enough is not None:
+        many = np.flatnonzero(all_rows >= enough)
+        found[many] = found[many, -1:]
     return found * unit
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 
 import numpy as np
@@ -10,7 +10,9 @@ import numpy as np
 from ikmap.tables.encoder import Encoder
 from ikmap.tables.encoders import (
     BUCKETS,
+    DAY,
     PARTS,
+    ROUNDS,
     Encoding,
     Number,
     OneHot,
@@ -35,6 +37,10 @@ RARE, RARE_SHARE = 10, 1000
 MOSTLY = 0.5
 """Words of which more than this share of the training rows has one of its own are no categories."""
 SMOOTH = 20.0
+OFTEN = 6
+"""A part of a time recurs if it comes round so often among the training rows."""
+ENOUGH = 500
+"""A word of at least so many training rows is encoded by the targets of all of them, of fewer without a row's fold."""
 
 
 @dataclass(frozen=True)
@@ -83,24 +89,30 @@ class Asked:
 
 
 def choose(
-    columns: Sequence[ColumnPlan], statistics: Statistics, asked: Asked, *, only_numbers: str = "minmax"
+    columns: Sequence[ColumnPlan],
+    statistics: Statistics,
+    asked: Asked,
+    *,
+    only_numbers: str = "minmax",
+    only_times: str = "parts",
 ) -> list[ColumnPlan]:
     """Choose the encoding of each column that has none yet.
 
     Parameters
     ----------
-    only_numbers : str
-        How numbers are encoded where nothing else is asked.
+    only_numbers, only_times : str
+        How numbers, and times, are encoded where nothing else is asked.
 
     Raises
     ------
     ValueError
         A column has too many different words to be one of categories.
     """
-    return [_chosen(column, j, statistics, asked, only_numbers) for j, column in enumerate(columns)]
+    usual = {NUMBER: only_numbers, TIME: only_times}
+    return [_chosen(column, j, statistics, asked, usual) for j, column in enumerate(columns)]
 
 
-def _chosen(column: ColumnPlan, j: int, statistics: Statistics, asked: Asked, numbers: str) -> ColumnPlan:
+def _chosen(column: ColumnPlan, j: int, statistics: Statistics, asked: Asked, usual: Mapping[str, str]) -> ColumnPlan:
     if column.encoding != "auto":
         return column
     there = statistics.rows - int(statistics.missing[j])
@@ -126,9 +138,29 @@ def _chosen(column: ColumnPlan, j: int, statistics: Statistics, asked: Asked, nu
         return _with(column, "target" if outputs else "count", f"{len(words):,} words")
     if statistics.low[j] == statistics.high[j] and not statistics.missing[j]:
         return _with(column, DROP, "the same in every training row")
-    if asked.of(column.kind) != "auto":
-        return _with(column, asked.of(column.kind), "asked for")
-    return _with(column, numbers if column.kind == NUMBER else "parts", "")
+    encoding, why = asked.of(column.kind), "asked for"
+    if encoding == "auto":
+        encoding, why = usual[column.kind], ""
+    if encoding == "recurring":
+        if not _recurring(j, statistics):
+            return _with(column, DROP, f"no part of it comes round {OFTEN} times among the training rows")
+        why = f"parts that come round {OFTEN} times among the training rows"
+    return _with(column, encoding, why)
+
+
+def _recurring(j: int, statistics: Statistics) -> list[str]:
+    """Parts of a time that come round often, and differ: of times of a day, without a date, all of them."""
+    low, high = float(statistics.low[j]), float(statistics.high[j])
+    span = np.inf if low >= 0 and high < DAY else high - low
+    return [part for part in _differing(j, statistics) if span >= OFTEN * ROUNDS.get(part, np.inf)]
+
+
+def _differing(j: int, statistics: Statistics) -> list[str]:
+    """Parts of a time that differ among the rows drawn."""
+    drawn = statistics.drawn[:, j]
+    drawn = drawn[~np.isnan(drawn)]
+    parts = time_parts(drawn if drawn.size else statistics.low[j : j + 1])
+    return [part for part in PARTS if parts[part].min() != parts[part].max()]
 
 
 def _with(column: ColumnPlan, encoding: str, why: str) -> ColumnPlan:
@@ -142,6 +174,7 @@ def fit(
     unit: float = 1.0,
     outputs: Sequence[str] = ("",),
     out_of_fold: bool = True,
+    enough: int | None = ENOUGH,
 ) -> Encoder:
     """Make the encoder of a plan in which every encoding is chosen.
 
@@ -151,6 +184,10 @@ def fit(
         Of the whole numbers that stand for targets.
     outputs : sequence of str, length K
         What tells the targets apart, for names.
+    out_of_fold : bool
+        Training rows are encoded by the targets of other rows only; else as those that are scored are.
+    enough : int, optional
+        But for words of at least so many rows. None: all words, as where rows of a group tell of each other.
 
     Raises
     ------
@@ -158,7 +195,7 @@ def fit(
         No column is left.
     """
     encodings: list[Encoding | None] = [
-        None if column.encoding == DROP else _fitted(column, j, statistics, unit, tuple(outputs), out_of_fold)
+        None if column.encoding == DROP else _fitted(column, j, statistics, unit, tuple(outputs), out_of_fold, enough)
         for j, column in enumerate(columns)
     ]
     if not any(encoding and encoding.names for encoding in encodings):
@@ -170,18 +207,24 @@ def fit(
 
 
 def _fitted(
-    column: ColumnPlan, j: int, statistics: Statistics, unit: float, outputs: tuple[str, ...], out_of_fold: bool
+    column: ColumnPlan,
+    j: int,
+    statistics: Statistics,
+    unit: float,
+    outputs: tuple[str, ...],
+    out_of_fold: bool,
+    enough: int | None,
 ) -> Encoding:
     if column.kind == CATEGORY:
-        return _of_words(column, statistics.levels[j], statistics, unit, outputs, out_of_fold)
+        return _of_words(column, statistics.levels[j], statistics, unit, outputs, out_of_fold, enough)
     drawn = statistics.drawn[:, j]
     drawn = drawn[~np.isnan(drawn)]
     fill = float(np.sort(drawn)[drawn.size // 2]) if drawn.size else float(statistics.low[j])
     marks = bool(statistics.missing[j])
     if column.kind == TIME:
-        parts = time_parts(drawn if drawn.size else np.array([fill]))
-        kept = tuple(part for part in PARTS if parts[part].min() != parts[part].max())
-        return Time(kept or ("year",), column.encoding, fill, marks)
+        if column.encoding == "recurring":
+            return Time(tuple(_recurring(j, statistics)) or ("year",), "parts", fill, marks)
+        return Time(tuple(_differing(j, statistics)) or ("year",), column.encoding, fill, marks)
     none = np.zeros(0)
     low, high = float(statistics.low[j]), float(statistics.high[j])
     if column.encoding == "minmax" and low < high:
@@ -200,6 +243,7 @@ def _of_words(
     unit: float,
     outputs: tuple[str, ...],
     out_of_fold: bool,
+    enough: int | None,
 ) -> Encoding:
     rows = counts.rows.sum(axis=1)
     if column.encoding == "target":
@@ -208,7 +252,7 @@ def _of_words(
                 f"column {column.name!r}: encoding = 'target', but nothing is learned from labels; expected one of "
                 f"{', '.join(word for word in CATEGORIES if word != 'target')}"
             )
-        numbers = target_numbers(counts, statistics.sums, statistics.rows, SMOOTH, unit)
+        numbers = target_numbers(counts, statistics.sums, statistics.rows, SMOOTH, unit, enough)
         return Table(counts.words, numbers if out_of_fold else numbers[:, -1:], "target", outputs)
     if column.encoding == "count":
         share = np.append(rows, 0).astype(np.float64) / statistics.rows

@@ -2,4 +2,4 @@
 
 NUMBERS = ("none", "minmax", "standard", "quantile")
 CATEGORIES = ("onehot", "target", "count", "hash")
-TIMES = ("parts", "cycles", "both")
+TIMES = ("parts", "cycles", "both", "recurring")

@@ -80,10 +80,20 @@ def _ranking(known: Mapping[str, Mapping[str, Any]]) -> list[Any]:
                 "probability that is said",
                 "share that comes true",
                 {**said, EVEN: [(0.0, 0.0), (1.0, 1.0)]},
-                "By bins of width 1/15. Above the straight line a learner says too little, below it too much.",
+                "By bins of width 1/15. Above the straight line a learner says too little, below it too much."
+                + "".join(_off_by(name, known[name]) for name in said),
             )
         )
     return parts
+
+
+def _off_by(name: str, about: Mapping[str, Any]) -> str:
+    """How large the calibration error is, and how large it would be by chance."""
+    error, chance = about.get("calibration_error"), about.get("calibration_chance")
+    if not isinstance(error, int | float):
+        return ""
+    perfect = f"; perfect probabilities would have {chance:.4f} on so many rows" if isinstance(chance, float) else ""
+    return f" {name}: calibration error {error:.4f}{perfect}."
 
 
 def _points(value: Any) -> list[tuple[float, float]]:
@@ -116,7 +126,7 @@ def _worst(known: Mapping[str, Mapping[str, Any]], column: Any) -> list[Any]:
             tables.append(Table(f"By {name}", head, values))
     if not tables:
         return []
-    text = "Test rows on which a learner is most surely wrong, counted from 0 as they stand in their file. "
+    text = "Rows on which a learner is most surely wrong, counted from 0 as they stand in their file. "
     text += "Often their label is wrong, or something that a column should say is not in the table."
     if not sure:
         text += " The distance is that of the decision value from being right."

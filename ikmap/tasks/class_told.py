@@ -65,6 +65,11 @@ TOLD: Mapping[str, Any] = {
         "the largest one.",
         **SHARE,
     },
+    "calibration_chance": {
+        "description": "What the calibration error would be on average if the probabilities were right: on few rows "
+        "they come true a little more or less often than they say.",
+        **SHARE,
+    },
     "calibration_curve": {
         "description": "Of each of these bins that has rows: mean probability, share that came true, rows.",
         **POINTS,

@@ -49,6 +49,7 @@ class Classification(WeighedClasses, LearningTask):
     dtype: ClassVar[str] = "int32"
     predicted: ClassVar[str] = "int32"
     by_labels: ClassVar[bool] = True
+    tallies_streams: ClassVar[bool] = True
     compiled: ClassVar[frozenset[str]] = frozenset({BINARY, MULTICLASS})
     criteria: ClassVar[tuple[str, ...]] = ("balanced_accuracy", "roc_auc", "log_loss", "brier")
     figure: ClassVar[Figure] = FIGURE

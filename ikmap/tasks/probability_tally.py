@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -29,6 +30,8 @@ class ProbabilityTally:
         Sums of log losses and of squared errors, in units.
     counts, said, true : tuple of int
         By bin: rows, the sum of their probabilities in units, and the rows that came true.
+    doubt : tuple of int
+        By bin: the sum of p (1 - p) in units, the variance of the rows that come true if probabilities p are right.
     """
 
     rows: int = 0
@@ -37,6 +40,7 @@ class ProbabilityTally:
     counts: tuple[int, ...] = (0,) * BINS
     said: tuple[int, ...] = (0,) * BINS
     true: tuple[int, ...] = (0,) * BINS
+    doubt: tuple[int, ...] = (0,) * BINS
 
     @classmethod
     def of(cls, target: np.ndarray, probability: np.ndarray) -> Self:
@@ -55,15 +59,17 @@ class ProbabilityTally:
             tuple(np.bincount(bins, minlength=BINS).tolist()),
             tuple(_sum(said[bins == b]) for b in range(BINS)),
             tuple(np.bincount(bins[hit], minlength=BINS).tolist()),
+            tuple(_sum(said[bins == b] * (1 - said[bins == b])) for b in range(BINS)),
         )
 
     def __add__(self, other: Self) -> Self:
-        pairs = ((self.counts, other.counts), (self.said, other.said), (self.true, other.true))
+        names = ("counts", "said", "true", "doubt")
+        pairs = [(getattr(self, name), getattr(other, name)) for name in names]
         bins = (tuple(a + b for a, b in zip(*pair, strict=True)) for pair in pairs)
         return type(self)(self.rows + other.rows, self.logs + other.logs, self.squares + other.squares, *bins)
 
     def as_json(self) -> list[Any]:
-        return [self.rows, self.logs, self.squares, self.counts, self.said, self.true]
+        return [self.rows, self.logs, self.squares, self.counts, self.said, self.true, self.doubt]
 
     @classmethod
     def from_json(cls, values: Any) -> Self:
@@ -72,20 +78,29 @@ class ProbabilityTally:
         return cls(rows, logs, squares, *map(tuple, bins))
 
     def figures(self) -> dict[str, Any]:
-        """Means of both losses, expected calibration error, and the calibration curve by bin."""
+        """Means of both losses, expected calibration error, what it is by chance, and the calibration curve by bin."""
         if not self.rows:
-            return {"log_loss": None, "brier": None, "calibration_error": None}
+            return {"log_loss": None, "brier": None, "calibration_error": None, "calibration_chance": None}
         off = sum(abs(said - true * UNIT) for said, true in zip(self.said, self.true, strict=True))
         return {
             "log_loss": self.logs / UNIT / self.rows,
             "brier": self.squares / UNIT / self.rows,
             "calibration_error": off / UNIT / self.rows,
+            "calibration_chance": sum(_mean_deviation(doubt / UNIT) for doubt in self.doubt) / self.rows,
             "calibration_curve": [
                 [round(said / UNIT / count, 6), round(true / count, 6), count]
                 for count, said, true in zip(self.counts, self.said, self.true, strict=True)
                 if count
             ],
         }
+
+
+def _mean_deviation(variance: float) -> float:
+    """Of a sum of errors y - p of rows that come true with probability p: as of a normal variable, or of few rows.
+
+    However few, it is at most the sum of those of the rows, which are 2 p (1 - p) each.
+    """
+    return min(math.sqrt(2 * variance / math.pi), 2 * variance)
 
 
 def losses(target: np.ndarray, probability: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -61,3 +61,13 @@ class Division:
             raise InputError(f"--split-by {STRATIFIED}: found --task {task.name}, expected classes")
         if inliers is not None:
             raise InputError(f"--split-by {self.rule}: found --inliers too, expected one of them")
+
+
+def keeps_groups(word: str | None) -> bool:
+    """Whether a word of ``--split-by``, or none, keeps rows of a group together."""
+    return word is not None and Division.parse(word).rule == GROUP
+
+
+def goes_by_time(word: str | None) -> bool:
+    """Whether a word of ``--split-by``, or none, has test rows come last."""
+    return word is not None and Division.parse(word).rule == TIME

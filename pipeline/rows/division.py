@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from ikmap.seeds import generator
+from ikmap.tables.statistics import fold_of
 from ikmap.tasks import LearningTask
 from pipeline.errors import InputError
-from pipeline.rows.divided_by import STRATIFIED, TIME, Division
+from pipeline.rows.divided_by import STRATIFIED, TIME, Division, keeps_groups
 from pipeline.rows.permutation import position_in_shuffle
 from pipeline.storage.arrays import read
 from pipeline.storage.store import Store
@@ -44,6 +45,29 @@ def keys_of(division: Division, store: Store, part: str, task: LearningTask) -> 
     numbers = [int.from_bytes(hashlib.blake2b(text, digest_size=8, key=key).digest()) >> 11 for text in texts]
     found: np.ndarray = np.array(numbers, dtype=np.float64)[at] * 2.0**-53
     return found
+
+
+def encoding_folds(
+    split_by: str | None, seed: int, store: Store, part: str, task: LearningTask, first: int, inside: np.ndarray
+) -> np.ndarray:
+    """Fold of training rows of a part, int64: an encoding by targets goes by the labels of the other folds.
+
+    Where rows are divided by groups, all rows of a group are in one, or labels of a row's group would tell its own.
+
+    Parameters
+    ----------
+    split_by : str or None
+        The run's ``--split-by``.
+    first : int
+        Number in the file of the part's first row.
+    inside : int64 array (n,)
+        Numbers of the rows within the part.
+    """
+    if split_by is None or not keeps_groups(split_by):
+        return fold_of(first + inside, seed)
+    return fold_of(
+        (keys_of(Division.parse(split_by, seed), store, part, task)[inside] * 2.0**53).astype(np.int64), seed
+    )
 
 
 @dataclass(frozen=True)

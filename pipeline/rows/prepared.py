@@ -16,7 +16,7 @@ from ikmap.tables import RawTable
 from ikmap.tasks import LearningTask, task_from
 from pipeline.errors import InputError
 from pipeline.rows.divided_by import Division
-from pipeline.rows.division import Divided, keys_of
+from pipeline.rows.division import Divided, encoding_folds, keys_of
 from pipeline.rows.parts import learned_of, read_levels, read_part, read_targets, read_weights
 from pipeline.rows.side import Part, Side
 from pipeline.storage.store import Store
@@ -124,7 +124,7 @@ class PreparedRows:
         self._split = Side(**side["split"])
         self._learned = bool(side.get("learned", False))
         self._divided = Divided.from_json(side["divided"]) if side.get("divided") else None
-        self._kept = (-1, np.zeros(0, dtype=np.int64))
+        self._kept = self._folds = (-1, np.zeros(0, dtype=np.int64))
         self._url = side.get("url", name)
         self._first = np.r_[0, np.cumsum([part.rows for part in self._parts])]
         self._begin = np.r_[0, np.cumsum(side["counts"])]
@@ -222,6 +222,18 @@ class PreparedRows:
         table = RawTable(np.asarray(X), read_levels(self.store, part.name, X.shape[1])).take(numbers)
         return int(self._begin[p]), self._first[p] + numbers, table, y[numbers]
 
+    def encoding_folds(self, p: int, split_by: str | None, seed: int) -> np.ndarray:
+        """Folds of these rows of part p, for encodings by targets."""
+        of = self._parts[p].name, self.preparation.task, int(self._first[p]), self._of_part(p)
+        return encoding_folds(split_by, seed, self.store, *of)
+
+    def _own_folds(self, p: int) -> np.ndarray:
+        """The same, as the encoder was fitted."""
+        assert self._encoder is not None
+        if self._folds[0] != p:
+            self._folds = p, self.encoding_folds(p, self._encoder.split_by, self._encoder.seed)
+        return self._folds[1]
+
     def within_parts(self, rows: np.ndarray) -> Iterator[tuple[Part, np.ndarray]]:
         """Yield each part that has some of these rows, by ascending number, and their numbers in it."""
         part_of = np.searchsorted(self._begin, rows, side="right") - 1
@@ -243,7 +255,7 @@ class PreparedRows:
                 table = RawTable(np.asarray(X), read_levels(self.store, part.name, X.shape[1]))
                 if numbers.size != y.size:
                     table, y = table.take(numbers - numbers[0]), y[numbers - numbers[0]]
-                X = self._encoder.features(table, self._first[p] + numbers if self._trains else None)
+                X = self._encoder.features(table, self._own_folds(int(p))[wanted] if self._trains else None)
             elif numbers.size != y.size:
                 X, y = X[numbers - numbers[0]], y[numbers - numbers[0]]
             features.append(self.preparation.features(X, self._scaling))

@@ -7,9 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from ikmap.tables import Asked, ColumnPlan, Encoder, Statistics, choose, fit
-from ikmap.tables.statistics import drawn_rows, fold_of
+from ikmap.tables.plan import ENOUGH
+from ikmap.tables.statistics import drawn_rows
 from ikmap.tasks import LearningTask
 from pipeline.errors import InputError
+from pipeline.rows.divided_by import goes_by_time, keeps_groups
 from pipeline.rows.layout import encodes_dense
 from pipeline.rows.prepared import PreparedRows
 from pipeline.running.dispatch import Task
@@ -37,24 +39,29 @@ def fit_encoding(
     InputError
         A column is none that can be encoded, or none is left.
     """
-    store, seed = stage.context.store, stage.context.params.seed
+    store, params = stage.context.store, stage.context.params
+    seed, split_by = params.seed, params.split_by
     rows = PreparedRows(store, "train")
     names, unit = task.encoding_outputs() if by_targets else ([], 1.0)
     kinds = [column.kind for column in columns]
     groups = _groups(rows)
     tasks = [
-        Task(f"counted-{k:05d}", (store, f"{COUNTED}/{k:05d}", parts, kinds, seed, bool(names)))
+        Task(f"counted-{k:05d}", (store, f"{COUNTED}/{k:05d}", parts, kinds, seed, split_by, bool(names)))
         for k, parts in enumerate(groups)
     ]
     stage.run(count_parts, tasks)
     counted = [store.read_group(f"{COUNTED}/{k:05d}")[1]["statistics"] for k in range(len(groups))]
     statistics = Statistics.total([Statistics.unpacked(values) for values in counted])
     try:
-        plan = choose(columns, statistics, asked)
-        encoder = fit(plan, statistics, unit=unit, outputs=names or [""])
+        # Rows that come later have days and months of their own: what these were like tells nothing of the next ones.
+        plan = choose(columns, statistics, asked, only_times="recurring" if goes_by_time(split_by) else "parts")
+        # Rows of a group tell of each other: no word has so many that the labels of its own group do not matter.
+        enough = None if keeps_groups(split_by) else ENOUGH
+        encoder = fit(plan, statistics, unit=unit, outputs=names or [""], enough=enough)
     except ValueError as error:
         raise InputError(f"{url}: {error}") from None
-    save_encoder(store, encoder, seed, sparse=not encodes_dense(encoder, stage.context.params.scale))
+    sparse = not encodes_dense(encoder, stage.context.params.scale)
+    save_encoder(store, encoder, seed, sparse=sparse, split_by=split_by)
     return encoder
 
 
@@ -72,7 +79,13 @@ def _groups(rows: PreparedRows) -> list[list[int]]:
 
 
 def count_parts(
-    store: Store, output: str, parts: Sequence[int], kinds: Sequence[str], seed: int, by_targets: bool
+    store: Store,
+    output: str,
+    parts: Sequence[int],
+    kinds: Sequence[str],
+    seed: int,
+    split_by: str | None,
+    by_targets: bool,
 ) -> Record:
     """Task: count the training rows of some parts."""
     train = PreparedRows(store, "train")
@@ -85,7 +98,7 @@ def count_parts(
         inside = slice(*np.searchsorted(drawn, [first, first + numbers.size]))
         wanted[drawn[inside] - first] = True
         targets = task.encoding_targets(y) if by_targets else np.zeros((numbers.size, 0), dtype=np.int64)
-        counted.append(Statistics.of(table, kinds, fold_of(numbers, seed), targets, wanted))
+        counted.append(Statistics.of(table, kinds, train.encoding_folds(p, split_by, seed), targets, wanted))
         rows += numbers.size
     # A single array: making one takes the store longer than counting the rows.
     written = store.write_group(output, {"statistics": Statistics.total(counted).packed()}, {})

@@ -9,7 +9,7 @@ import numpy as np
 
 from ikmap.rows import Rows
 from ikmap.tables import Encoder, RawTable
-from ikmap.tables.statistics import fold_of, unpacked
+from ikmap.tables.statistics import unpacked
 from pipeline.storage.kept import PROCESS, Kept
 from pipeline.storage.store import Store
 
@@ -20,31 +20,42 @@ LEVELS = "levels"
 
 @dataclass(frozen=True, eq=False)
 class StoredEncoder:
-    """An encoder, the seed by which training rows have folds, and whether features are sparse."""
+    """An encoder; a seed and the rule of the run, by which training rows have folds; what features are.
+
+    Attributes
+    ----------
+    encoder : Encoder
+    seed : int
+    sparse : bool
+        Whether features are sparse.
+    split_by : str or None
+    """
 
     encoder: Encoder
     seed: int
     sparse: bool = False
+    split_by: str | None = None
 
-    def features(self, table: RawTable, training_rows: np.ndarray | None = None) -> Rows:
+    def features(self, table: RawTable, folds: np.ndarray | None = None) -> Rows:
         """Features of rows.
 
         Parameters
         ----------
-        training_rows : int64 array (n,), optional
-            Numbers in their file of the rows, where they are training rows: what their labels have told is left out.
+        folds : int64 array (n,), optional
+            Of training rows: what the labels of a row's fold have told is left out.
         """
         encode = self.encoder.encode_sparse if self.sparse else self.encoder.encode
-        return encode(table, None if training_rows is None else fold_of(training_rows, self.seed))
+        return encode(table, folds)
 
 
 _kept: Kept[str, tuple[Any, StoredEncoder]] = PROCESS.keeps(2)
 
 
-def save_encoder(store: Store, encoder: Encoder, seed: int, sparse: bool) -> None:
+def save_encoder(store: Store, encoder: Encoder, seed: int, *, sparse: bool, split_by: str | None = None) -> None:
     """Write the encoder of a run."""
     values, arrays = encoder.parts()
-    store.write_group(ENCODING, arrays, {"encoder": values, "seed": seed, "sparse": sparse})
+    by = {} if split_by is None else {"split_by": split_by}
+    store.write_group(ENCODING, arrays, {"encoder": values, "seed": seed, "sparse": sparse, **by})
 
 
 def load_encoder(store: Store) -> StoredEncoder:
@@ -55,7 +66,7 @@ def load_encoder(store: Store) -> StoredEncoder:
         return kept[1]
     _, arrays = store.read_group(ENCODING)
     encoder = Encoder.from_parts(about["encoder"], arrays)
-    found = StoredEncoder(encoder, about["seed"], about.get("sparse", False))
+    found = StoredEncoder(encoder, about["seed"], about.get("sparse", False), about.get("split_by"))
     _kept.put(store.path, (about, found))
     return found
 

@@ -16,6 +16,8 @@ from ikmap.methods import LEARNERS, RoundsLearner, Sample, StreamLearner, Traini
 from ikmap.seeds import generator
 from ikmap.tasks import LearningTask
 from pipeline.params import Params
+from pipeline.rows.block_sizes import learning_blocks, packed_row_bytes
+from pipeline.rows.prepared import row_bytes
 from pipeline.rows.row_weights import weigher, weight_given, weights_of
 from pipeline.training.train_batch import svm_params
 from pipeline.training.train_online import PASS_STREAM
@@ -46,20 +48,24 @@ def train_in_memory(
 
 
 def stream_model(params: Params, learner: str, value: Any, task: LearningTask, block: Block) -> Any:
-    """One pass over the rows, shuffled as the whole run shuffles a block."""
+    """One pass over the rows, in the order of a run that has no others: block by block, shuffled within each."""
     one = LEARNERS[learner]
     assert isinstance(one, StreamLearner)
     rows: Any = block.rows
     if isinstance(rows, Cells):
+        of_row = packed_row_bytes(rows.offsets)
         of = count_rows(rows), rows.n_partitions, task, rows.__getitem__, params.seed, rows.offsets
         sample = Sample(*of, reaches_all=params.map.reaches_all)
     else:
+        of_row = row_bytes(rows.shape[1])
         sample = Sample(count_rows(rows), rows.shape[1], task, rows.__getitem__, params.seed)
     state = one.start(params.of(learner), value, sample)
-    order = np.arange(block.y.size)
-    if params.order == "shuffled":
-        order = generator(params.seed, PASS_STREAM, 0).permutation(block.y.size)
-    state.partial_fit(rows[order], block.y[order], *weight_given(weights_of(block.sample_weight, order)))
+    shuffled = params.order == "shuffled"
+    for k, ranges in enumerate(learning_blocks(block.y.size, of_row, params.seed, shuffled=shuffled)):
+        order = np.concatenate([np.arange(start, stop) for start, stop in ranges])
+        if shuffled:
+            order = generator(params.seed, PASS_STREAM, k).permutation(order)
+        state.partial_fit(rows[order], block.y[order], *weight_given(weights_of(block.sample_weight, order)))
     return state.model(task.classes)
 
 

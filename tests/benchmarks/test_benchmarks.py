@@ -18,7 +18,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from benchmarks import NAMES, __main__, libsvm_text, linear_svm, memory, peers, runner, tables
+from benchmarks import NAMES, __main__, libsvm_text, linear_svm, markdown, memory, peers, runner
 from benchmarks import pipeline as pipeline_benchmark
 from benchmarks import scaling as scaling_benchmark
 from benchmarks.data import load
@@ -340,28 +340,28 @@ def test_objective_is_that_of_liblinear() -> None:
 def test_table() -> None:
     row = Row("a | b", "peer", [0.002, 0.001, 0.004], [1.0], 500.0, 40.0, per_rows=1000, notes=["x", "x", "y"])
     row.ours_bytes, row.theirs_bytes, row.memory_target = 1 << 20, 20 << 20, 10.0
-    line = tables.markdown([row]).splitlines()[-1]
+    line = markdown.markdown([row]).splitlines()[-1]
     assert line == (
         "| a \\| b | 2 us/row (1..4) | peer | 1e+03 us/row | **500** | at least 40 "
         "| 1 MiB, 20 MiB, 20 (at least 10) | x; y |"
     )
-    assert tables.seconds([0.5]) == "500 ms"
-    assert tables.seconds([1.5, 2.5, 2.0]) == "2 s (1.5..2.5)"
+    assert markdown.seconds([0.5]) == "500 ms"
+    assert markdown.seconds([1.5, 2.5, 2.0]) == "2 s (1.5..2.5)"
 
 
 def test_tables_go_between_their_markers() -> None:
     document = "a\n<!-- begin ogd -->\nold\n<!-- end ogd -->\nb\n"
-    once = tables.insert(document, "ogd", "new\n")
+    once = markdown.insert(document, "ogd", "new\n")
     assert once == "a\n<!-- begin ogd -->\n\nnew\n\n<!-- end ogd -->\nb\n"
-    assert tables.insert(once, "ogd", "new") == once
+    assert markdown.insert(once, "ogd", "new") == once
     with pytest.raises(ValueError, match="begin other"):
-        tables.insert(document, "other", "new")
+        markdown.insert(document, "other", "new")
 
 
 def test_documentation_has_a_place_for_every_table() -> None:
     text = (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8")
     for name in NAMES:
-        assert tables.insert(text, name, "x") != text
+        assert markdown.insert(text, name, "x") != text
 
 
 def test_documentation_is_written_with_its_picture(tmp_path: Path) -> None:

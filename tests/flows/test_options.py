@@ -244,7 +244,7 @@ def test_types_from_the_command_line():
         ("--input x --test-input y --test-size 0.3", "--test-input and --test-size: found", "one of"),
         ("--max-depth log2", "--max-depth log2: found --partitioner anne", "iforest"),
         ("--rank 30", "--rank 30: found --learner svm ogd", "expected nogd"),
-        ("--average --learner kernel-svm", "--average: found --learner kernel-svm", "expected nogd"),
+        ("--average --learner kernel-svm", "--average: found --learner kernel-svm", "expected one of ogd, nogd"),
         ("--learner nogd --b 20 --rank 30", "--rank 30: found --b 20", "no more features than points"),
         ("--learner nogd --gamma 0.5 --psi 8", "--psi 8: found --learner nogd", "of svm, logistic, ridge, svr, ogd"),
         ("--learner isolation-svm --C auto", "--C auto: found --learner isolation-svm", "one of svm, logistic"),

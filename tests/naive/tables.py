@@ -7,21 +7,25 @@ from fractions import Fraction
 
 
 def mean_targets(
-    words: Sequence[str | None], targets: Sequence[int], folds: Sequence[int], smooth: float
+    words: Sequence[str | None], targets: Sequence[int], folds: Sequence[int], smooth: float, enough: int
 ) -> tuple[list[float], dict[str | None, float]]:
-    """The mean target of each training row's word in the other folds, drawn to that of all; and of each word."""
-    prior = Fraction(sum(targets), len(targets))
+    """The mean target of each training row's word in the other folds, drawn to that of all rows there; of each word.
 
-    def mean(pairs: list[tuple[str | None, int]]) -> float:
-        total = sum(target for _, target in pairs) + Fraction(smooth) * prior
-        return float(total / (len(pairs) + Fraction(smooth)))
+    A word of `enough` rows has the mean of all folds.
+    """
 
-    within = []
-    for word, fold in zip(words, folds, strict=True):
-        others = [(w, t) for w, t, f in zip(words, targets, folds, strict=True) if w == word and f != fold]
-        within.append(mean(others))
+    def mean(pairs: list[tuple[str | None, int]], word: str | None) -> float:
+        """Of a word, by rows of any words."""
+        prior = Fraction(sum(target for _, target in pairs), len(pairs))
+        own = [target for other, target in pairs if other == word]
+        return float((sum(own) + Fraction(smooth) * prior) / (len(own) + Fraction(smooth)))
+
     rows = list(zip(words, targets, strict=True))
-    return within, {word: mean([pair for pair in rows if pair[0] == word]) for word in set(words)}
+    within = [
+        mean([row for row, f in zip(rows, folds, strict=True) if f != fold or words.count(word) >= enough], word)
+        for word, fold in zip(words, folds, strict=True)
+    ]
+    return within, {word: mean(rows, word) for word in set(words)}
 
 
 def middle_rank(values: Sequence[float], value: float) -> float:

@@ -74,6 +74,15 @@ def test_targets_of_other_folds_encode_the_training_rows() -> None:
     assert correlation[0] < 0.06 < correlation[1]
 
 
+def test_many_whole_numbers_are_numbers_by_which_words_are_encoded() -> None:
+    rng = np.random.default_rng(1)
+    codes = rng.integers(0, 5, 400)
+    X, y = np.array([f"w{k}" for k in codes], dtype=object)[:, None], 40 * codes + rng.integers(0, 40, 400)
+    encoder = TableEncoder().fit(X, y)
+    assert encoder.get_feature_names_out().tolist() == ["x0 (target)"]
+    assert np.corrcoef(encoder.transform(X)[:, 0], y)[0, 1] > 0.9
+
+
 def test_a_word_that_is_new_gets_the_mean_or_nothing() -> None:
     X = np.array([["a"], ["b"], ["a"], ["b"]], dtype=object)
     y = np.array([0, 1, 0, 1])

@@ -63,14 +63,17 @@ def test_bits_depend_on_no_chunk(categories: str, numbers: str) -> None:
         assert again.encode(table(part), folds[part]).tobytes() == expected[part].tobytes()
 
 
-def test_targets_of_words_as_computed_row_by_row() -> None:
+@pytest.mark.parametrize("enough", [25, 10_000])
+def test_targets_of_words_as_computed_row_by_row(enough: int) -> None:
     _, words, _ = cells()
     found = statistics([100])
-    encoder = fit(choose(PLAN, found, Asked(categories="target")), found)
+    encoder = fit(choose(PLAN, found, Asked(categories="target")), found, enough=enough)
     at, folds = encoder.names.index("w (target)"), fold_of(np.arange(N), 7)
-    within, after = mean_targets(words, (np.arange(N) % 2).tolist(), folds.tolist(), SMOOTH)
+    within, after = mean_targets(words, (np.arange(N) % 2).tolist(), folds.tolist(), SMOOTH, enough)
     np.testing.assert_allclose(encoder.encode(table(), folds)[:, at], within, rtol=1e-14)
     np.testing.assert_allclose(encoder.encode(table())[:, at], [after[word] for word in words], rtol=1e-14)
+    counts = sorted(words.count(word) for word in set(words))
+    assert enough > 1000 or counts[0] < enough <= counts[-1]
 
 
 def test_quantiles_are_middle_ranks() -> None:
@@ -134,6 +137,33 @@ def test_what_tells_no_rows_apart_is_left_out() -> None:
 def test_parts_of_times(seconds: float, expected: tuple[Any, ...]) -> None:
     found = time_parts(np.array([seconds]))
     assert tuple(float(values[0]) for values in found.values()) == expected
+
+
+@pytest.mark.parametrize(
+    ("low", "days", "step", "expected"),
+    [
+        (9e8, 3, 3600.0, []),  # three times round the clock are too few
+        (9e8, 20, 3600.0, [".minute"]),
+        (9e8, 150, 3600.0, [".weekday", ".minute"]),
+        (9e8, 400, 86_400.0, [".day", ".weekday"]),
+        (9e8, 3000, 86_400.0, [".month", ".day", ".weekday"]),
+        (0.0, 0.9, 60.0, [".minute"]),  # times of the day, without a date
+    ],
+)
+def test_parts_of_times_that_come_round(low: float, days: float, step: float, expected: list[str]) -> None:
+    t = np.arange(low, low + days * 86_400, step)
+    raw, none = RawTable(np.column_stack([t, t]), (None, None)), np.zeros((t.size, 0), dtype=np.int64)
+    folds, drawn = np.zeros(t.size, dtype=np.int64), np.ones(t.size, dtype=np.bool_)
+    found = Statistics.of(raw, [TIME, TIME], folds, none, drawn)
+    plan = choose([ColumnPlan("t", TIME), ColumnPlan("u", TIME, "parts")], found, Asked(), only_times="recurring")
+    assert plan[0].encoding == ("recurring" if expected else "drop")
+    encoder = fit(plan, found)
+    assert [name for name in encoder.names if name.startswith("t")] == [f"t{part}" for part in expected]
+    assert set(expected) <= {name.removeprefix("u") for name in encoder.names}
+    both = encoder.encode(raw)
+    for k, part in enumerate(expected):
+        np.testing.assert_array_equal(both[:, k], both[:, encoder.names.index(f"u{part}")])
+    assert choose([ColumnPlan("t", TIME)], found, Asked())[0].encoding == "parts"
 
 
 def test_folds_and_drawn_rows_go_by_number() -> None:

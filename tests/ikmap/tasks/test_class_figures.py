@@ -100,7 +100,7 @@ def test_figures_add_up_in_any_grouping(classes: int) -> None:
 def test_figures_without_probabilities_or_of_one_class() -> None:
     task, target, decision = rows(50)
     found = task.figures(task.tally(target, decision))
-    assert (found["log_loss"], found["brier"], found["calibration_error"]) == (None, None, None)
+    assert {found[key] for key in ("log_loss", "brier", "calibration_error", "calibration_chance")} == {None}
     assert task.columns == {"prediction": "string", "score": "float64"}
     found = task.figures(task.tally(np.zeros(50, dtype=np.int32), decision))
     assert (found["roc_auc"], found["average_precision"], found["recall"][1]) == (None, None, None)
@@ -114,6 +114,16 @@ def test_calibration_error_is_that_of_the_definition() -> None:
     bins = np.minimum((p * 15).astype(int), 14)
     off = sum(abs(p[bins == b].sum() - target[bins == b].sum()) for b in range(15)) / 3000
     assert task.figures(task.tally(target, decision))["calibration_error"] == pytest.approx(off, abs=1e-9)
+
+
+@pytest.mark.parametrize(("n", "shift"), [(3000, 0.0), (200, 0.0), (40, -6.0)])
+def test_calibration_error_by_chance_is_that_of_perfect_probabilities(n: int, shift: float) -> None:
+    task, _, decision = rows(n)
+    task, decision = task.read_by(read_as("log-odds")), decision + shift
+    p, rng = expit(decision[:, 0]), np.random.default_rng(1)
+    drawn = [task.figures(task.tally((rng.random(n) < p).astype(np.int32), decision)) for _ in range(200)]
+    said = drawn[0]["calibration_chance"]
+    assert said == pytest.approx(np.mean([found["calibration_error"] for found in drawn]), rel=0.1)
 
 
 def test_many_classes_take_a_bounded_number_of_bins() -> None:

@@ -14,6 +14,7 @@ import pytest
 
 from flows.options.batch import BatchOptions
 from flows.options.online import OnlineOptions
+from ikmap.learners.rows import Block
 from pipeline.errors import InputError
 from pipeline.params import Params
 from pipeline.rows import folds as folding
@@ -118,6 +119,46 @@ def test_neither_blocks_nor_interruptions_change_a_bit(table: Callable[..., Path
     same = {name for name in expected if name.startswith(("models", "learner", "readings", "partitions"))}
     assert {name: found[name] for name in same} == {name: expected[name] for name in same}
     assert metrics["data"]["rows_train"] + metrics["data"]["rows_test"] == N
+
+
+@pytest.mark.parametrize("rule", ["group:who", "time:when", ""])
+def test_encodings_by_targets_know_no_label_that_they_must_not(
+    table: Callable[..., Path], tmp_path: Path, rule: str
+) -> None:
+    rng = np.random.default_rng(2)
+    more = {"word": np.array([f"w{k}" for k in rng.integers(0, 6, N)])}
+    path = table(**more)
+    words = f"--drop row,who,number,when --psi 4 --learner ogd {f'--split-by {rule}' if rule else ''}"
+
+    def features(labels: np.ndarray, name: str) -> tuple[dict[str, np.ndarray], Block, Block]:
+        table(**more, kind=labels)
+        with one_process():
+            command(path, words).run(tmp_path / name)
+        store, _, of = sides(tmp_path / name)
+        both = [PreparedRows(store, side) for side in ("train", "test")]
+        train, test = (rows.read(0, rows.n_rows) for rows in both)
+        return of, train, test
+
+    labels = pq.read_table(path).column("kind").to_numpy(zero_copy_only=False)
+    of, train, test = features(labels, "first")
+    other = {"yes": "no", "no": "yes"}
+    flipped = labels.copy()
+    flipped[of["test"]] = [other[label] for label in flipped[of["test"]]]
+    again, train_again, test_again = features(flipped, "test-flipped")
+    assert again["train"].tolist() == of["train"].tolist()
+    np.testing.assert_array_equal(train_again.rows, train.rows)
+    np.testing.assert_array_equal(test_again.rows, test.rows)
+    # The labels of a group, or of a single row, are not in its own features; in those of others they are.
+    who = np.array(pq.read_table(path).to_pydict()["who"])
+    own = of["train"][:1]
+    if rule.startswith("group"):
+        own = of["train"][who[of["train"]] == who[own[0]]]
+    flipped = labels.copy()
+    flipped[own] = [other[label] for label in flipped[own]]
+    _, train_again, _ = features(flipped, "own-flipped")
+    same = np.isin(of["train"], own)
+    np.testing.assert_array_equal(np.asarray(train_again.rows)[same], np.asarray(train.rows)[same])
+    assert (np.asarray(train_again.rows)[~same] != np.asarray(train.rows)[~same]).any()
 
 
 def test_words_of_the_option() -> None:

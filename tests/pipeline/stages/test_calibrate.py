@@ -14,10 +14,14 @@ from flows.options.batch import BatchOptions
 from flows.options.online import OnlineOptions
 from flows.options.score import ScoreOptions
 from pipeline.errors import InputError
+from pipeline.params import Params
+from pipeline.rows import block_sizes
 from pipeline.rows.folds import folds_of
 from pipeline.rows.prepared import PreparedRows
 from pipeline.runs.trained import load_run
 from pipeline.stages import calibrate
+from pipeline.storage.rundir import read_manifest_or_copy
+from pipeline.training.in_memory import stream_model
 from tests.support.one_process import Command, Snapshots, one_process, results, score_file, write_rows
 
 WORDS = "--t 16 --psi 8"
@@ -67,13 +71,28 @@ def test_every_learner_has_probabilities(two_classes: Path, tmp_path: Path, how:
             assert (model.predict(X) == np.where(model.decision_function(X) >= at, "yes", "no")).all()
 
 
+@pytest.mark.parametrize("words", ["--order shuffled", "--order file --average"])
+def test_a_fold_learns_in_the_order_of_a_run(
+    two_classes: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: str
+) -> None:
+    """Of several blocks, of which a run learns one after the other."""
+    monkeypatch.setattr(block_sizes, "PIECE_ROWS", 16)
+    monkeypatch.setitem(block_sizes.learning_blocks.__kwdefaults__, "block_bytes", 1000)
+    with one_process():
+        command(two_classes, f"--learner ogd {words}").run(tmp_path / "run")
+    params = Params(**read_manifest_or_copy(tmp_path / "run")[0]["identity"]["params"])
+    model = load_run(tmp_path / "run")._model
+    rows = PreparedRows(model.store, "train")
+    block = calibrate.take(rows, model.fitted, model.store, np.arange(rows.n_rows))
+    assert len(block_sizes.learning_blocks(rows.n_rows, 16, 0)) > 2
+    found = stream_model(params, "ogd", None, rows.preparation.task, block)
+    np.testing.assert_array_equal(found.decision_function(block.rows), model.load()[1].decision_function(block.rows))
+
+
 def test_decisions_are_those_of_rows_that_were_not_learned_from(two_classes: Path, tmp_path: Path) -> None:
     """By the estimator on the same cells and folds."""
     with one_process():
         command(two_classes, "--learner ogd --calibration platt --order file").run(tmp_path / "run")
-    from pipeline.params import Params
-    from pipeline.storage.rundir import read_manifest_or_copy
-
     manifest, _ = read_manifest_or_copy(tmp_path / "run")
     params = Params(**manifest["identity"]["params"])
     model = load_run(tmp_path / "run")

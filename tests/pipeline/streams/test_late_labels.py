@@ -182,7 +182,7 @@ def test_what_a_late_learner_is_is_written_out(tmp_path: Path, monkeypatch: pyte
         state.partial_fit(X[known:stop], CLASSES[known:stop].astype(np.int32))
         known = stop
         predicted.append(decision_to_index(state.decision_function(X[start : min(start + BLOCK, N)])))
-    (file,) = (tmp_path / "run" / "predictions").glob("kernel-ogd.*")
+    (file,) = (tmp_path / "run" / "predictions").glob("kernel-ogd.int32")
     assert np.array_equal(np.fromfile(file, np.int32), np.concatenate(predicted))
 
 
