@@ -31,7 +31,8 @@ class OnlineOptions(BatchOptions):
     PROGRAM: ClassVar[str] = "flows.online"
     DESCRIPTION: ClassVar[str] = (
         "Predict and then learn from one block of rows after the other, with several learners on one stream. "
-        "The first rows choose parameters and the map, which stays as it is unless it grows."
+        "Parameters and the map to cells come from the first rows; the map stays as it is unless it grows or is drawn "
+        "anew (--on-drift redraw)."
     )
 
     learner: tuple[str, ...] = option(
@@ -81,7 +82,7 @@ class OnlineOptions(BatchOptions):
         "standard output",
     )
     warm_up: int = option(
-        0, Integer(0), group=STREAM, help="no alert is sent of so many rows that follow the initial ones"
+        0, Integer(0), group=STREAM, help="rows after the initial ones of which no alert is sent"
     )
     labels_input: str | None = option(
         None,
@@ -94,7 +95,7 @@ class OnlineOptions(BatchOptions):
         None,
         Integer(1),
         group=STREAM,
-        help="the last rows that wait for their label, others' labels are left out (default: 100000)",
+        help="how many of the latest rows wait for their label; labels of older rows are left out (default: 100000)",
     )
     drift: str = option(
         "none",
@@ -106,15 +107,15 @@ class OnlineOptions(BatchOptions):
         None,
         Real(0, 1),
         group=STREAM,
-        help="of adwin about the chance of a false alarm (default: 0.002); of page-hinkley how far losses may lie "
+        help="for adwin, about the chance of a false alarm (default: 0.002); for page-hinkley, how far losses may lie "
         "above their mean (default: 0.005)",
     )
     on_drift: str = option(
         "mark",
         Choice(("mark", "redraw")),
         group=STREAM,
-        help="what an alarm of --drift does beside being told; redraw: half of the learner's partitionings are drawn "
-        "anew from the rows that follow, and what was learned is carried over",
+        help="what follows an alarm of --drift; mark: it is reported; redraw: also, half of the learner's "
+        "partitionings are drawn anew from the rows that follow, and what was learned is carried over",
     )
     redraw_rows: int | None = option(
         None,
