@@ -82,7 +82,7 @@ def say_weights(context: Context, column: str | None, parts: list[Record]) -> di
         raise InputError(f"--weight {column}: found 0 in every row, expected rows that count")
     if not 0.1 < mean < 10:
         context.events.message(
-            f"--weight {column}: rows weigh {mean:.4g} on average, and C counts as often: with weights divided by "
-            "that, or a C so many times smaller, it is as usual"
+            f"--weight {column}: rows weigh {mean:.4g} on average, which is as good as a C so many times as large: "
+            f"divide them by that, or give --C {1 / mean:.2g} in place of 1 (--C auto tries what suits weights near 1)"
         )
     return {"weight": column}

@@ -82,7 +82,7 @@ def test_the_spool_holds_the_same_rows_in_the_same_order(
 ) -> None:
     store, cells, labels = stored
     ranges = learning_blocks(N, packed_row_bytes(cells.offsets), 1, shuffled=False, block_bytes=block_bytes)
-    weigh = (lambda y: y + 0.5) if weighs else None
+    weigh = (lambda y, _: y + 0.5) if weighs else None
     blocks = SpooledBlocks(CellBlocks(store, "cells", cells.offsets, ranges, weigh), cells.offsets, visit_rows)
     found = [blocks[k] for k in range(len(blocks))]
     if visit_rows is None:  # the blocks of the source
