@@ -59,13 +59,13 @@ class TableSet:
 
 
 FLIGHTS: dict[str, Any] = {"file": "flights-3m.parquet", "label": "delay"}
-SAMPLE = 400_000
+SAMPLE = 200_000
 LATE, DELAY = "--psi 1024 --C 2", "--psi 1024 --C 0.5"
 SETS = {
     one.name: one
     for one in (
-        TableSet("adult", "adult.csv.gz", "income", seeds=5, options="--psi 1024 --max-depth 5 --t 1000 --C 8"),
-        TableSet("california", "california.csv.gz", "MedHouseVal", numbers=True, seeds=3, options="--t 1000"),
+        TableSet("adult", "adult.csv.gz", "income", seeds=3, options="--psi 1024 --max-depth 5 --t 1000 --C 8"),
+        TableSet("california", "california.csv.gz", "MedHouseVal", numbers=True, seeds=2, options="--t 1000"),
         TableSet("kddcup99", "kddcup99.tsv.gz", "target", categories=("Atr-1", "Atr-2", "Atr-3"), rows=100_000),
         TableSet("flights", **FLIGHTS, above=15, rows=SAMPLE, options=LATE),
         TableSet("flights-later", **FLIGHTS, above=15, rows=SAMPLE, time="date", options=LATE),

@@ -23,6 +23,8 @@ ABOUT = (
 )
 DEFAULT, GIVEN = "ours, default options", "ours, options given"
 OURS = (DEFAULT, GIVEN)
+PATIENCE = 4
+"""A peer is given up after so many times ``--limit``."""
 FIGURES = {"roc_auc": "ROC AUC", "accuracy": "accuracy", "log_loss": "log loss", "rmse": "RMSE", "r2": "R2"}
 
 
@@ -95,7 +97,11 @@ def peer(place: Path, of: TableSet, side: str, options: Options) -> dict[str, An
     about = {"peer": side, "label": of.label, "numbers": of.numbers, "categories": of.categories}
     about["threads"] = options.threads
     command = [sys.executable, "-m", "benchmarks.table_peers", str(place), json.dumps(about)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+    most = PATIENCE * options.limit
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT, timeout=most)
+    except subprocess.TimeoutExpired:
+        return {"missing": f"given up after {most:g} s"}
     if done.returncode:
         return {"failed": (done.stderr.strip().splitlines() or ["no word"])[-1]}
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])

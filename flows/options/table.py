@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from flows.options.command_line import Options
 from ikmap.methods import option
@@ -18,8 +18,6 @@ DATA = "Data"
 @dataclass(frozen=True, kw_only=True)
 class TableOptions(Options):
     """Of commands that train on a table."""
-
-    GROUPS: ClassVar[tuple[str, ...]] = (DATA,)
 
     drop: tuple[str, ...] | None = option(None, Names(), group=DATA, help="columns of a table that are no features")
     id: str | None = option(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from flows.options.online import OnlineOptions
 from flows.options.table import TableOptions
 from flows.runs.batch import run_pipeline, starting
+from ikmap.methods.options import specs_of
 from ikmap.tasks import task_named
 from pipeline.errors import InputError
 
@@ -109,7 +110,7 @@ def check_unbounded(options: OnlineOptions) -> None:
         raise InputError(
             f"--test-input: found {where}, expected no test file: every row of a stream tests the learners"
         )
-    for name in TableOptions.specs():
+    for name in specs_of(TableOptions):
         if name not in options.at_default:
             words = shlex.join(options.specs()[name].words(getattr(options, name)))
             raise InputError(f"{words}: found {where}, expected a file, which is there as a whole, for this option")
