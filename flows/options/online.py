@@ -31,8 +31,7 @@ class OnlineOptions(BatchOptions):
     PROGRAM: ClassVar[str] = "flows.online"
     DESCRIPTION: ClassVar[str] = (
         "Predict and then learn from one block of rows after the other, with several learners on one stream. "
-        "Parameters and the map to cells come from the first rows; the map stays as it is unless it grows or is drawn "
-        "anew (--on-drift redraw)."
+        "Parameters and the map come from the first rows; the map stays unless it grows or is drawn anew."
     )
 
     learner: tuple[str, ...] = option(
