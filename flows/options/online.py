@@ -123,11 +123,12 @@ class OnlineOptions(BatchOptions):
         help="rows after an alarm from which partitionings are drawn anew (default: 1000, or psi if that is more)",
     )
     GROUPS: ClassVar[tuple[str, ...]] = (DATA, STREAM, FEATURES, LEARNING, BASELINES, RUN, CLUSTER, OUTPUT)
+    REFUSED: ClassVar[tuple[str, ...]] = ("calibration", "threshold_for", "split_by", "importance", "weight")
 
     def check_together(self) -> None:
         """Refuse options that exclude each other."""
         super().check_together()
-        for name in ("calibration", "threshold_for", "split_by", "importance", "weight"):
+        for name in self.REFUSED:
             if name not in self.at_default:
                 words = shlex.join(self.specs()[name].words(getattr(self, name)))
                 raise InputError(
