@@ -128,7 +128,8 @@ class Options:
             default=argparse.SUPPRESS,
             help="TOML file of options, such as a run's run.toml; flags win over it",
         )
-        pages, rest = parser.add_argument_group("Help"), sum(not spec.common and spec.name not in cls.REFUSED for spec in specs)
+        pages = parser.add_argument_group("Help")
+        rest = sum(not spec.common and spec.name not in cls.REFUSED for spec in specs)
         pages.add_argument("-h", "--help", action="help", help="show the common options")
         pages.add_argument(
             "--help-all",

@@ -80,9 +80,7 @@ class OnlineOptions(BatchOptions):
         help="where alerts go while the stream runs, a line of JSON for each row found novel: a new file, or - for "
         "standard output",
     )
-    warm_up: int = option(
-        0, Integer(0), group=STREAM, help="rows after the initial ones of which no alert is sent"
-    )
+    warm_up: int = option(0, Integer(0), group=STREAM, help="rows after the initial ones of which no alert is sent")
     labels_input: str | None = option(
         None,
         Text("FILE"),
