@@ -39,6 +39,7 @@ MODULES = (
     "pipeline.stages.calibrate",
     "pipeline.stages.evaluate",
     "pipeline.stages.importance",
+    "pipeline.stages.named_rows",
     "pipeline.runs.score",
     "pipeline.runs.study",
 )

@@ -191,7 +191,7 @@ def test_a_file_to_score_whose_label_is_no_number(tmp_path: Path) -> None:
     [
         ("many", r"rows.csv: line 102: found target 'many', expected a finite number"),
         ("inf", r"rows.csv: line 102, column 'y': found inf, expected a finite number \(the label\)"),
-        ("", "rows.csv: line 102, column 'y': found an empty cell, expected a label"),
+        ("", "rows.csv: line 102, column 'y': found an empty cell or a word of --missing, expected a label"),
         ("1e200", r"rows.csv: line 102: found target 1e\+200, expected a number of at most 1e\+150"),
     ],
 )
