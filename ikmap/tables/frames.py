@@ -39,7 +39,9 @@ def column_of(X: Any, name: str) -> np.ndarray:
         return np.asarray(column.to_numpy() if hasattr(column, "chunks") else column.to_numpy(zero_copy_only=False))
     column = X[name]
     kind = getattr(column.dtype, "kind", None)
-    if kind in ("i", "u", "f", "b") and hasattr(column, "iloc"):  # pandas, whose own types have their own NA
+    if kind == "b" and hasattr(column, "iloc"):
+        return _objects(column.tolist())
+    if kind in ("i", "u", "f") and hasattr(column, "iloc"):  # pandas, whose own types have their own NA
         return np.asarray(column.to_numpy(dtype="float64", na_value=np.nan))
     if kind == "M" and getattr(column.dtype, "tz", None) is not None:
         column = column.dt.tz_localize(None)
@@ -94,7 +96,8 @@ def _cells(values: np.ndarray, as_words: bool) -> tuple[np.ndarray, tuple[str, .
 
 
 def _is_absent(value: Any) -> bool:
-    return value is None or value != value or str(value) in ("<NA>", "NaT")
+    # The NA of pandas cannot be compared.
+    return value is None or type(value).__name__ in ("NAType", "NaTType") or bool(value != value)
 
 
 def _times_in(codes: np.ndarray, words: Sequence[str], name: str) -> np.ndarray:

@@ -294,15 +294,17 @@ def open_table(
     asked.refuse_unknown(first.file.url, names)
     beside = [name for name in (asked.id, asked.weight) if name is not None]
     apart = {*asked.drop, *beside}
+    # A column that is to be left out is the label only if it is named as such.
+    open_names = [name for name in names if label is not None or name not in apart]
     at = choose_label(
         first.file.url,
-        names if first.has_names else None,
-        len(names),
+        open_names if first.has_names else None,
+        len(open_names),
         label,
         required=require_label,
-        n_columns=None if columns is None else len(columns) + len(apart),
+        n_columns=None if columns is None else len(columns) + len(apart) - (len(names) - len(open_names)),
     )
-    chosen = None if at is None else names[at]
+    chosen = None if at is None else open_names[at]
     if chosen in apart:
         raise InputError(
             f"{first.file.url}: column {chosen!r} is the label, and is to be left out; expected one of both"

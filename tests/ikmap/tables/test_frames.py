@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from ikmap.tables.frames import table_by_name
+from ikmap.tables.frames import cells, table_by_name
 from ikmap.tables.raw import CATEGORY, TIME
 
 ZONE = ZoneInfo("Europe/Berlin")
@@ -35,15 +35,18 @@ def arrow() -> pa.Table:
     )
 
 
-@pytest.mark.parametrize("package", ["pyarrow", "pandas", "polars"])
+@pytest.mark.parametrize("package", ["pyarrow", "pandas", "pandas with NA", "pandas with Arrow's types", "polars"])
 def test_cells_of_tables_in_memory(package: str) -> None:
-    if not find_spec(package):
-        pytest.skip(f"{package} is not installed")
+    name = package.partition(" ")[0]
+    if not find_spec(name):
+        pytest.skip(f"{name} is not installed")
     X: Any = arrow()
-    if package == "pandas":
-        X = X.to_pandas()
-    elif package == "polars":
-        X = import_module(package).from_arrow(X)
+    if name == "pandas":
+        mapped = import_module("pandas").ArrowDtype if "Arrow" in package else None
+        X = X.to_pandas(types_mapper=mapped)
+        X = X.convert_dtypes() if "NA" in package else X
+    elif name == "polars":
+        X = import_module("polars").from_arrow(X)
     names = ["zoned", "nanos", "clock", "text", "flag", "said"]
     found = table_by_name(X, names, [TIME] * 4 + [CATEGORY] * 2)
     for j in (0, 1, 3):
@@ -58,3 +61,21 @@ def test_a_word_among_times_is_named() -> None:
     X = pa.table({"when": ["2001-07-01", "soon"]})
     with pytest.raises(ValueError, match="row 1, column 'when': found 'soon', expected a date or time such as"):
         table_by_name(X, ["when"], [TIME])
+
+
+def test_an_absence_that_cannot_be_compared() -> None:
+    """As the NA of pandas, which need not be installed."""
+
+    class NAType:
+        def __bool__(self) -> bool:
+            raise TypeError
+
+        def __eq__(self, other: object) -> NAType:  # type: ignore[override]
+            return self
+
+        __ne__ = __eq__  # type: ignore[assignment]
+        __hash__ = None  # type: ignore[assignment]
+
+    found, words, kind = cells(np.array(["a", NAType(), None, np.nan, "b"], dtype=object), "x")
+    assert (words, kind) == (("a", "b"), CATEGORY)
+    np.testing.assert_array_equal(found, [0.0, np.nan, np.nan, np.nan, 1.0])
