@@ -30,13 +30,12 @@ def column_of(X: Any, name: str) -> np.ndarray:
     if hasattr(X, "column_names"):  # Arrow
         column = X.column(name)
         type_of = str(column.type)
-        if type_of.startswith("timestamp") and "tz=" in type_of:
-            from pyarrow import compute
-
-            column = compute.local_timestamp(column)
+        if type_of.startswith("timestamp") and "tz=" in type_of:  # the date and the time of its own clock
+            days, within = _array(column.cast("date32")), _array(column.cast("time64[ns]").cast("int64"))
+            return days.astype("datetime64[us]") + np.nan_to_num(within // 1000).astype("timedelta64[us]")
         if type_of.startswith(("dictionary", "decimal", "date", "time32", "time64", "bool")):
             return _objects(column.to_pylist())
-        return np.asarray(column.to_numpy() if hasattr(column, "chunks") else column.to_numpy(zero_copy_only=False))
+        return _array(column)
     column = X[name]
     kind = getattr(column.dtype, "kind", None)
     if kind == "b" and hasattr(column, "iloc"):
@@ -48,6 +47,11 @@ def column_of(X: Any, name: str) -> np.ndarray:
     elif getattr(column.dtype, "time_zone", None) is not None:  # polars
         column = column.dt.replace_time_zone(None)
     return np.asarray(column.to_numpy())
+
+
+def _array(column: Any) -> np.ndarray:
+    """A column of Arrow, NaN or NaT where a cell is missing."""
+    return np.asarray(column.to_numpy() if hasattr(column, "chunks") else column.to_numpy(zero_copy_only=False))
 
 
 def cells(values: np.ndarray, name: str, kind: str | None = None) -> tuple[np.ndarray, tuple[str, ...] | None, str]:

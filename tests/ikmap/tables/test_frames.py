@@ -16,7 +16,11 @@ from ikmap.tables.frames import cells, table_by_name
 from ikmap.tables.raw import CATEGORY, TIME
 
 ZONE = ZoneInfo("Europe/Berlin")
-MOMENTS = [datetime.datetime(2001, 7, 1, 10, 30, tzinfo=ZONE), None, datetime.datetime(2001, 1, 1, 0, 0, 5, tzinfo=ZONE)]
+MOMENTS = [
+    datetime.datetime(2001, 7, 1, 10, 30, tzinfo=ZONE),
+    None,
+    datetime.datetime(2001, 1, 1, 0, 0, 5, tzinfo=ZONE),
+]
 SECONDS = [993_983_400.0, np.nan, 978_307_205.0]
 CLOCKS = [datetime.time(23, 59), None, datetime.time(0, 0, 1, 500_000)]
 BOOLEANS = [True, None, False]
