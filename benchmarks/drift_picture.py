@@ -26,7 +26,7 @@ def draw(report: dict[str, Any], folder: Path) -> None:
 
     plt.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "ikmap", "font.size": 10, "font.family": "sans-serif"})
     streams = report["streams"]
-    figure, axes = plt.subplots(len(streams), 1, figsize=(9.5, 3.6 * len(streams) + 1.2), squeeze=False)
+    figure, axes = plt.subplots(len(streams), 1, figsize=(9.5, 3.6 * len(streams) + 1.8), squeeze=False)
     sides = list(dict.fromkeys(side for about in streams.values() for side in about["sides"]))
     styles = dict(zip(sides, STYLES * 2, strict=False))
     for axis, (name, about) in zip(axes[:, 0], streams.items(), strict=True):
@@ -49,8 +49,8 @@ def draw(report: dict[str, Any], folder: Path) -> None:
         axis.grid(True, color="#eeeeee")
         axis.set_axisbelow(True)
     handles = {label: h for axis in axes[:, 0] for h, label in zip(*axis.get_legend_handles_labels(), strict=True)}
-    figure.legend(list(handles.values()), list(handles), loc="lower center", ncols=3, frameon=False)
-    figure.tight_layout(rect=(0, 0.12 if len(streams) > 1 else 0.2, 1, 1))
+    figure.legend(list(handles.values()), list(handles), loc="lower center", ncols=2, frameon=False)
+    figure.tight_layout(rect=(0, 1.8 / figure.get_figheight(), 1, 1))
     for suffix in ("svg", "png"):
         figure.savefig(folder / f"drift.{suffix}", dpi=110, metadata={"Date": None} if suffix == "svg" else None)
     plt.close(figure)

@@ -39,7 +39,7 @@ class BatchOptions(TableOptions, CommonOptions):
 
     PROGRAM: ClassVar[str] = "flows.batch"
     DESCRIPTION: ClassVar[str] = (
-        "Train classifiers on a data set, evaluate them on rows held out, and write a report. "
+        "Learn classes, numbers or what is unusual from a data set, test it on other rows, write a report. "
         "Without --dataset or --input, a small real data set that ships with a dependency is used."
     )
 

@@ -53,6 +53,8 @@ class Options:
     """Those of the methods: by the command line they are given to all chosen ones that have them."""
     SCOPES: ClassVar[Mapping[str, Mapping[str, Spec]]] = {}
     """What can be given to one method alone: ``--svm.C 5``, and in a file ``[svm]`` with ``C = 5``."""
+    REFUSED: ClassVar[tuple[str, ...]] = ()
+    """Options of the base that this command never takes: known, so that it can say what to type, but not listed."""
 
     scoped: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
@@ -104,7 +106,7 @@ class Options:
         groups = {name: parser.add_argument_group(name) for name in (*cls.GROUPS, *(spec.group for spec in specs))}
         for spec in specs:
             add = groups[spec.group].add_argument
-            shown = every_page or spec.common
+            shown = (every_page or spec.common) and spec.name not in cls.REFUSED
             if isinstance(spec.kind, Flag):
                 add(spec.flag, dest=spec.name, action="store_true", default=argparse.SUPPRESS,
                     help=spec.help if shown else argparse.SUPPRESS)  # fmt: skip
@@ -126,7 +128,8 @@ class Options:
             default=argparse.SUPPRESS,
             help="TOML file of options, such as a run's run.toml; flags win over it",
         )
-        pages, rest = parser.add_argument_group("Help"), sum(not spec.common for spec in specs)
+        pages = parser.add_argument_group("Help")
+        rest = sum(not spec.common and spec.name not in cls.REFUSED for spec in specs)
         pages.add_argument("-h", "--help", action="help", help="show the common options")
         pages.add_argument(
             "--help-all",

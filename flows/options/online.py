@@ -31,7 +31,7 @@ class OnlineOptions(BatchOptions):
     PROGRAM: ClassVar[str] = "flows.online"
     DESCRIPTION: ClassVar[str] = (
         "Predict and then learn from one block of rows after the other, with several learners on one stream. "
-        "The first rows choose parameters and the map, which stays as it is unless it grows."
+        "Parameters and the map come from the first rows; the map stays unless it grows or is drawn anew."
     )
 
     learner: tuple[str, ...] = option(
@@ -80,9 +80,7 @@ class OnlineOptions(BatchOptions):
         help="where alerts go while the stream runs, a line of JSON for each row found novel: a new file, or - for "
         "standard output",
     )
-    warm_up: int = option(
-        0, Integer(0), group=STREAM, help="no alert is sent of so many rows that follow the initial ones"
-    )
+    warm_up: int = option(0, Integer(0), group=STREAM, help="rows after the initial ones of which no alert is sent")
     labels_input: str | None = option(
         None,
         Text("FILE"),
@@ -94,7 +92,7 @@ class OnlineOptions(BatchOptions):
         None,
         Integer(1),
         group=STREAM,
-        help="the last rows that wait for their label, others' labels are left out (default: 100000)",
+        help="how many of the latest rows wait for their label; labels of older rows are left out (default: 100000)",
     )
     drift: str = option(
         "none",
@@ -106,15 +104,15 @@ class OnlineOptions(BatchOptions):
         None,
         Real(0, 1),
         group=STREAM,
-        help="of adwin about the chance of a false alarm (default: 0.002); of page-hinkley how far losses may lie "
+        help="for adwin, about the chance of a false alarm (default: 0.002); for page-hinkley, how far losses may lie "
         "above their mean (default: 0.005)",
     )
     on_drift: str = option(
         "mark",
         Choice(("mark", "redraw")),
         group=STREAM,
-        help="what an alarm of --drift does beside being told; redraw: half of the learner's partitionings are drawn "
-        "anew from the rows that follow, and what was learned is carried over",
+        help="what follows an alarm of --drift; mark: it is reported; redraw: also, half of the learner's "
+        "partitionings are drawn anew from the rows that follow, and what was learned is carried over",
     )
     redraw_rows: int | None = option(
         None,
@@ -123,11 +121,12 @@ class OnlineOptions(BatchOptions):
         help="rows after an alarm from which partitionings are drawn anew (default: 1000, or psi if that is more)",
     )
     GROUPS: ClassVar[tuple[str, ...]] = (DATA, STREAM, FEATURES, LEARNING, BASELINES, RUN, CLUSTER, OUTPUT)
+    REFUSED: ClassVar[tuple[str, ...]] = ("calibration", "threshold_for", "split_by", "importance", "weight")
 
     def check_together(self) -> None:
         """Refuse options that exclude each other."""
         super().check_together()
-        for name in ("calibration", "threshold_for", "split_by", "importance", "weight"):
+        for name in self.REFUSED:
             if name not in self.at_default:
                 words = shlex.join(self.specs()[name].words(getattr(self, name)))
                 raise InputError(

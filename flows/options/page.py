@@ -38,7 +38,8 @@ def page(text: str) -> str:
 def _of_command(command: type[Options]) -> str:
     found = f"## `python -m {command.PROGRAM}`\n\n"
     for group in command.GROUPS:
-        rows = [_row(spec) for spec in command.specs().values() if spec.group == group]
+        listed = [spec for spec in command.specs().values() if spec.name not in command.REFUSED]
+        rows = [_row(spec) for spec in listed if spec.group == group]
         rows += [CONFIG] if group == RUN else []
         if rows:
             found += f"### {group}\n\n| option | default | meaning |\n|---|---|---|\n{''.join(rows)}\n"

@@ -23,6 +23,14 @@ _OTHER_FORMATS = (
     ".bz2",
     ".xz",
     ".zip",
+    ".zst",
+    ".arrow",
+    ".feather",
+    ".ipc",
+    ".orc",
+    ".avro",
+    ".xlsx",
+    ".xls",
 )
 
 

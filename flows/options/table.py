@@ -30,8 +30,7 @@ class TableOptions(Options):
         None,
         Text("COLUMN"),
         group=DATA,
-        help="column of a table that says how much each row counts, as often as it stood there: numbers >= 0, and no "
-        "feature",
+        help="column of a table that says how much each row counts (3: as three rows): numbers >= 0, and no feature",
     )
     delimiter: str | None = option(
         None,
@@ -44,8 +43,8 @@ class TableOptions(Options):
         None,
         Names(),
         group=DATA,
-        help="whether the first line of CSV has the names of the columns: yes or no; or these names, where it has not "
-        "(default: it has, if it has words where the next line has numbers, or only words)",
+        help="yes or no: whether the first line of CSV has the names of the columns; or the names, where it has not "
+        "(default: yes, if it has words where the next line has numbers, or only words)",
     )
     encoding: str | None = option(
         None,
@@ -57,7 +56,7 @@ class TableOptions(Options):
         None,
         Names(),
         group=DATA,
-        help="cells of text that stand for nothing, beside empty ones (default: NA,N/A,NaN,nan,null,NULL,?)",
+        help="words in text files that mean a missing cell, as empty cells do (default: NA,N/A,NaN,nan,null,NULL,?)",
     )
     category: tuple[str, ...] | None = option(
         None, Names(), group=DATA, help="columns of a table whose values are words, even if they look like numbers"
@@ -80,8 +79,8 @@ class TableOptions(Options):
         "auto",
         Choice(("auto", *CATEGORIES)),
         group=DATA,
-        help="how words become features; auto: target (the mean label of the rows with that word, where they are few "
-        "without the fold of the row); onehot up to 32 words where there are more than two classes or no labels",
+        help="how words become features; auto: target (the mean label of the rows with that word), or where there are "
+        "more than two classes or no labels, onehot up to 32 words",
     )
     encode_times: str = option(
         "auto",

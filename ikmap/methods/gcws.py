@@ -34,7 +34,7 @@ class GCWSOptions(MapOptions):
         0.25,
         Real(0, words=("auto",), instead="give --p 0.25, or --p 1 for the kernel without an exponent"),
         group=FEATURES,
-        help="exponent of the values under the min-max kernel, as --p 0.25; auto: by cross-validation",
+        help="exponent of the values under the min-max kernel (default: 0.25); auto: by cross-validation",
         setting=Setting(
             "p",
             "exponent of the values",
@@ -45,7 +45,7 @@ class GCWSOptions(MapOptions):
         8,
         Integer(1, MOST_BITS, words=("auto",), instead="give --b 8"),
         group=FEATURES,
-        help="bits of a code: 2^b cells per partitioning; auto: by cross-validation",
+        help="bits of a code: 2^b cells per partitioning (default: 8); auto: by cross-validation",
         setting=Setting(
             "b",
             "bits of a code",
@@ -69,7 +69,8 @@ class GCWSOptions(MapOptions):
         1,
         Integer(1, 64, instead="give --gamma 2; only kernels such as --kernel gamma-gmm have fractions"),
         group=FEATURES,
-        help="whole exponent of the kernel: a code is made of so many hashes, which takes as many times longer",
+        help="whole exponent of the kernel: a code is made of so many hashes, which takes as many times longer "
+        "(default: 1)",
     )
 
     def check_together(self) -> None:

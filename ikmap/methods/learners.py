@@ -24,7 +24,7 @@ class OnlineOptions(MethodOptions):
     eta: float = option(
         0.5,
         Real(0),
-        help="step size of the online learners",
+        help="step size of the online learners (default: 0.5)",
         setting=Setting(
             "η",
             "step size",

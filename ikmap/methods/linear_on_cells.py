@@ -19,7 +19,11 @@ if TYPE_CHECKING:
 class LossOptions(MethodOptions):
     """Of all linear SVMs, on cells or on another map."""
 
-    loss: str = option("squared_hinge", Choice(("squared_hinge", "hinge")), help="loss of the linear SVMs")
+    loss: str = option(
+        "squared_hinge",
+        Choice(("squared_hinge", "hinge")),
+        help="loss of the linear SVMs (default: squared_hinge)",
+    )
 
 
 class DualOptions(SolverOptions, BatchOptions):

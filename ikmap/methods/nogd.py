@@ -14,7 +14,7 @@ from ikmap.methods.sample import Sample, Shape
 class NOGDOptions(KernelOptions, OnlineOptions):
     """Of NOGD."""
 
-    b: int = option(100, Integer(1), group=BASELINES, help="points of nogd's map")
+    b: int = option(100, Integer(1), group=BASELINES, help="points of nogd's map (default: 100)")
     rank: int | None = option(None, Integer(1), group=BASELINES, help="features of nogd (default: a fifth of b)")
     points: str = option(
         "uniform",
