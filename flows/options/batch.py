@@ -76,7 +76,7 @@ class BatchOptions(TableOptions, CommonOptions):
         group=DATA,
         common=True,
         help="column that holds the label, in tables: a name, or a position from 0, or -1 (default: label, target, "
-        "class or y; without names the last)",
+        "class or y; without names the last, for novelty none)",
     )
     above: float | None = option(
         None,

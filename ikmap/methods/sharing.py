@@ -252,6 +252,8 @@ def shared_out(
         if not used and not any(key in of for of in scoped.values()):
             able = [name for name, spec in everywhere[key].items() if _takes(spec.kind, value) and name not in names]
             words = next(iter(everywhere[key].values())).words(value)
+            if all(name in LEARNERS for name in able) and any(key in values for values in given.values()):
+                able = []  # a chosen learner has it, but not with its other options: another one would not help
             raise OptionError(f"{shlex.join(words)}: {_who_uses(able, names, program)}")
     folded = {one.name: one.folded(given) for one in together}
     for one in together:

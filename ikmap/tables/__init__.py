@@ -1,6 +1,7 @@
 """Columns of any kind become features: the mathematics of encoding tables, without a file or a cluster.
 
     raw.py          a table as numbers: missing cells are NaN, words are codes
+    times.py        dates and times as seconds
     statistics.py   what is counted of the training rows; adds up over parts in any grouping
     plan.py         which column is encoded how, and why
     encoders.py     one kind of encoding after the other

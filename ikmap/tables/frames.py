@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from ikmap.tables.raw import CATEGORY, NUMBER, TIME, RawTable, coded
+from ikmap.tables.raw import CATEGORY, NUMBER, TIME, RawTable, as_word, coded, positions_of
+from ikmap.tables.times import seconds_in, seconds_of
 
 _NAMES = {NUMBER: "numbers", CATEGORY: "words", TIME: "dates or times"}
 
@@ -29,16 +30,28 @@ def column_of(X: Any, name: str) -> np.ndarray:
     if hasattr(X, "column_names"):  # Arrow
         column = X.column(name)
         type_of = str(column.type)
+        if type_of.startswith("timestamp") and "tz=" in type_of:  # the date and the time of its own clock
+            days, within = _array(column.cast("date32")), _array(column.cast("time64[ns]").cast("int64"))
+            return days.astype("datetime64[us]") + np.nan_to_num(within // 1000).astype("timedelta64[us]")
         if type_of.startswith(("dictionary", "decimal", "date", "time32", "time64", "bool")):
             return _objects(column.to_pylist())
-        return np.asarray(column.to_numpy() if hasattr(column, "chunks") else column.to_numpy(zero_copy_only=False))
+        return _array(column)
     column = X[name]
     kind = getattr(column.dtype, "kind", None)
-    if kind in ("i", "u", "f", "b") and hasattr(column, "iloc"):  # pandas, whose own types have their own NA
+    if kind == "b" and hasattr(column, "iloc"):
+        return _objects(column.tolist())
+    if kind in ("i", "u", "f") and hasattr(column, "iloc"):  # pandas, whose own types have their own NA
         return np.asarray(column.to_numpy(dtype="float64", na_value=np.nan))
     if kind == "M" and getattr(column.dtype, "tz", None) is not None:
         column = column.dt.tz_localize(None)
+    elif getattr(column.dtype, "time_zone", None) is not None:  # polars
+        column = column.dt.replace_time_zone(None)
     return np.asarray(column.to_numpy())
+
+
+def _array(column: Any) -> np.ndarray:
+    """A column of Arrow, NaN or NaT where a cell is missing."""
+    return np.asarray(column.to_numpy() if hasattr(column, "chunks") else column.to_numpy(zero_copy_only=False))
 
 
 def cells(values: np.ndarray, name: str, kind: str | None = None) -> tuple[np.ndarray, tuple[str, ...] | None, str]:
@@ -55,6 +68,8 @@ def cells(values: np.ndarray, name: str, kind: str | None = None) -> tuple[np.nd
         It is of another kind, or a number is infinite.
     """
     found, words, own = _cells(values, as_words=kind == CATEGORY)
+    if kind == TIME and own == CATEGORY:
+        found, words, own = _times_in(found, words or (), name), None, TIME
     if kind is not None and own != kind and not np.isnan(found).all():
         raise ValueError(
             f"column {name!r}: found {_NAMES[own]}, expected {_NAMES[kind]} as in the rows it was fitted on"
@@ -77,21 +92,29 @@ def _cells(values: np.ndarray, as_words: bool) -> tuple[np.ndarray, tuple[str, .
     there = [value for value in listed if value is not None]
     if not as_words and all(isinstance(value, int | float | Decimal | bool) for value in there):
         return np.array([np.nan if v is None else float(v) for v in listed], dtype=np.float64), None, NUMBER
-    if not as_words and all(isinstance(value, datetime.date | datetime.datetime) for value in there):
-        return np.array([np.nan if v is None else _seconds(v) for v in listed], dtype=np.float64), None, TIME
+    if not as_words and all(isinstance(value, datetime.date | datetime.time) for value in there):
+        return np.array([np.nan if v is None else seconds_of(v) for v in listed], dtype=np.float64), None, TIME
     whole = [int(v) if isinstance(v, float) and v.is_integer() else v for v in listed]
-    codes, levels = coded([None if v is None else str(v).strip() for v in whole])
+    codes, levels = coded([None if v is None else as_word(v) for v in whole])
     return codes, levels, CATEGORY
 
 
 def _is_absent(value: Any) -> bool:
-    return value is None or value != value or str(value) in ("<NA>", "NaT")
+    # The NA of pandas cannot be compared.
+    return value is None or type(value).__name__ in ("NAType", "NaTType") or bool(value != value)
 
 
-def _seconds(value: datetime.date) -> float:
-    if not isinstance(value, datetime.datetime):
-        value = datetime.datetime(value.year, value.month, value.day)
-    return (value.replace(tzinfo=None) - datetime.datetime(1970, 1, 1)).total_seconds()
+def _times_in(codes: np.ndarray, words: Sequence[str], name: str) -> np.ndarray:
+    """Seconds of cells that are ISO dates or times as words, such as pandas leaves them when it reads CSV."""
+    found = [seconds_in(word) for word in words]
+    if None in found:
+        k = found.index(None)
+        row = int(np.flatnonzero(codes == k)[0])
+        raise ValueError(
+            f"row {row}, column {name!r}: found {words[k]!r}, expected a date or time such as 2001-05-31 23:59"
+        )
+    table = np.array([*found, np.nan], dtype=np.float64)
+    return table[positions_of(codes, len(words))]
 
 
 def _objects(values: Sequence[Any]) -> np.ndarray:

@@ -64,6 +64,13 @@ def positions_of(codes: np.ndarray, absent: int) -> np.ndarray:
     return np.where(missing, absent, codes).astype(np.int64)
 
 
+def as_word(value: object) -> str:
+    """A value as a word: true and false are the same words in text, Parquet, DataFrames and Python."""
+    word = str(value).strip()
+    lowered = word.lower()
+    return lowered if lowered in ("true", "false") else word
+
+
 def coded(words: Sequence[object]) -> tuple[np.ndarray, tuple[str, ...]]:
     """Codes of words, None where missing, and the words in order of the alphabet."""
     texts = [None if word is None else str(word) for word in words]

@@ -49,7 +49,8 @@ def choose_label(
         Names of all columns; None for a table without a header.
     label : str, int or None
         A name, or a position (negative ones count from the end); None for the default: a column with one of
-        :data:`LABEL_NAMES`, or the last column of a table without names.
+        :data:`LABEL_NAMES`, or the last column of a table without names, where a label must be found or the table has
+        other columns than are known.
     required : bool
         Whether a label must be found. If not, a table of exactly `n_columns` columns holds features only, unless
         one of them has the name that was given.
@@ -63,7 +64,7 @@ def choose_label(
         return None
     if label is None:
         if names is None:
-            return n_total - 1
+            return n_total - 1 if required or n_columns is not None else None
         found = [i for i, name in enumerate(names) if name.strip().lower() in LABEL_NAMES]
         if len(found) > 1:
             both = " and ".join(shown(names[i]) for i in found[:2])

@@ -167,6 +167,6 @@ def _schema(
     fields: Mapping[str, str] = {**task.columns, **({"label": task.label_type} if label else {})}
     first = [("row", pa.int64())] if row else []
     if ids is not None:
-        taken = {"row", *fields}
+        taken = {"row", "label", *fields}
         first.append((ids[0] if ids[0] not in taken else f"{ids[0]}_id", ids[1]))
     return pa.schema([*first, *((name, pa.type_for_alias(kind)) for name, kind in fields.items())])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 
 import numpy as np
@@ -10,10 +9,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ikmap.tables import CATEGORY, NUMBER, TIME
+from ikmap.tables.raw import as_word
+from ikmap.tables.times import seconds_in
 from pipeline.errors import InputError
 from pipeline.readers.base import shown
-
-_CLOCK = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)(?::([0-5]\d(?:\.\d+)?))?", re.ASCII)
 
 type Where = Callable[[int], str]
 """Names a row of the column, and the column, for people."""
@@ -99,7 +98,8 @@ def _codes(column: pa.ChunkedArray, missing: frozenset[str]) -> tuple[np.ndarray
     indices = encoded.indices.cast(pa.int64())
     codes = (indices.fill_null(len(words)) if indices.null_count else indices).to_numpy()
     present = np.bincount(codes, minlength=len(words)) > 0
-    kept = {word for word, there in zip(words, present, strict=False) if there and word and word not in missing}
+    words = [None if not word or word in missing else as_word(word) for word in words]
+    kept = {word for word, there in zip(words, present, strict=False) if there and word}
     levels = tuple(sorted(kept))
     place = {word: float(k) for k, word in enumerate(levels)}
     table = np.array([place.get(word, np.nan) if word else np.nan for word in words] + [np.nan])
@@ -164,19 +164,3 @@ def number_in(word: str) -> float | None:
     except ValueError:
         return None
     return value if np.isfinite(value) else None
-
-
-def seconds_in(word: str) -> float | None:
-    """Seconds since 1970 of an ISO date or time: its own clock, whatever zone it names. Of a time alone, of its day."""
-    from datetime import datetime
-
-    if clock := _CLOCK.fullmatch(word):
-        hour, minute, second = clock.groups()
-        return 3600.0 * int(hour) + 60.0 * int(minute) + float(second or 0)
-    if len(word) < len("2001-1-1") or word.isdigit():
-        return None
-    try:
-        found = datetime.fromisoformat(word)
-    except ValueError:
-        return None
-    return (found.replace(tzinfo=None) - datetime(1970, 1, 1)).total_seconds()

@@ -9,9 +9,10 @@ import re
 from collections.abc import Iterable, Sequence
 
 from ikmap.tables import CATEGORY, ColumnPlan
+from ikmap.tables.times import seconds_in
 from pipeline.errors import InputError
 from pipeline.readers.base import shown
-from pipeline.tables.columns import number_in, seconds_in
+from pipeline.tables.columns import number_in
 from pipeline.tables.spec import TableAsked
 
 _COMMA = re.compile(r"[+-]?\d+,\d+([eE][+-]?\d+)?")

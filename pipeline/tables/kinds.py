@@ -8,8 +8,9 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from ikmap.tables import CATEGORY, NUMBER, TIME, ColumnPlan
+from ikmap.tables.times import seconds_in
 from pipeline.errors import InputError
-from pipeline.tables.columns import kind_of_type, number_in, seconds_in
+from pipeline.tables.columns import kind_of_type, number_in
 from pipeline.tables.spec import TableAsked
 
 

@@ -169,7 +169,7 @@ class TableSource(Source):
             if cells is None:
                 cells = pa.chunked_array([pa.repeat(pa.scalar(fixed[self.kept.name], pa.string()), rows)])
             kept = _converted(cells, self.kept, missing, partial(self._where, file, block, self.kept.name))
-        ids = None if self.asked.id is None else self._ids(by_name, fixed, rows)
+        ids = None if self.asked.id is None else self._ids(file, by_name, fixed, rows)
         weights = None
         if (name := self.asked.weight) is not None:
             cells = by_name.get(name)
@@ -184,13 +184,21 @@ class TableSource(Source):
             None if len(self.files) == 1 else file.file.url, ids, kept, weights,
         )  # fmt: skip
 
-    def _ids(self, by_name: Mapping[str, Any], fixed: Mapping[str, str | None], rows: int) -> pa.ChunkedArray:
+    def _ids(
+        self, file: TableFile, by_name: Mapping[str, Any], fixed: Mapping[str, str | None], rows: int
+    ) -> pa.ChunkedArray:
         name = self.asked.id
         assert name is not None
         cells = by_name.get(name)
         if cells is None:
             cells = pa.chunked_array([pa.repeat(pa.scalar(fixed[name], pa.string()), rows)])
-        return cells.cast(self.id_type)
+        try:
+            return cells.cast(self.id_type)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            raise InputError(
+                f"{file.file.url}: column {shown(name)} (--id): found values of type {cells.type}, expected "
+                f"{self.id_type} as in {self.files[0].file.url}"
+            ) from None
 
     def _where(self, file: TableFile, block: Block, name: str, row: int) -> str:
         return f"{file.file.url}: {file.unit} {block.first_line + row}, column {shown(name)}"
@@ -286,15 +294,17 @@ def open_table(
     asked.refuse_unknown(first.file.url, names)
     beside = [name for name in (asked.id, asked.weight) if name is not None]
     apart = {*asked.drop, *beside}
+    # A column that is to be left out is the label only if it is named as such.
+    open_names = [name for name in names if label is not None or name not in apart]
     at = choose_label(
         first.file.url,
-        names if first.has_names else None,
-        len(names),
+        open_names if first.has_names else None,
+        len(open_names),
         label,
         required=require_label,
-        n_columns=None if columns is None else len(columns) + len(apart),
+        n_columns=None if columns is None else len(columns) + len(apart) - (len(names) - len(open_names)),
     )
-    chosen = None if at is None else names[at]
+    chosen = None if at is None else open_names[at]
     if chosen in apart:
         raise InputError(
             f"{first.file.url}: column {chosen!r} is the label, and is to be left out; expected one of both"

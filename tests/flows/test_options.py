@@ -666,3 +666,8 @@ def test_rows_that_arrive_are_no_table():
     check_unbounded(OnlineOptions(input="-", initial=5))
     with pytest.raises(InputError, match="--drop a: found --input -, expected a file, which is there as a whole"):
         check_unbounded(OnlineOptions(input="-", initial=5, drop=("a",)))
+
+
+def test_an_option_that_the_learner_has_but_not_so_names_no_other_learner() -> None:
+    with pytest.raises(InputError, match=r"--nu 0\.3: found .*norma, which do not use it with the other options"):
+        OnlineOptions.parse(["--dataset", "a9a", "--learner", "norma", "--loss", "hinge", "--nu", "0.3"])

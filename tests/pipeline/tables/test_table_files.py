@@ -193,3 +193,17 @@ def test_labels_by_a_rule(tmp_path: Path) -> None:
     source = open_table(str(tmp_path / "t.parquet"), label="delay", asked=TableAsked(above=15))
     assert rows(source)[1] == [0.0, 0.0, 1.0]
     assert TableAsked.from_json(source.asked.as_json()) == source.asked
+
+
+def test_a_label_that_nobody_named_is_none_where_it_is_left_out_or_not_needed(tmp_path: Path) -> None:
+    (tmp_path / "bare.csv").write_text("1.5,2\n2.5,3\n3.5,4\n")
+    bare = str(tmp_path / "bare.csv")
+    assert open_table(bare).label == "1"
+    assert open_table(bare, require_label=False).label is None
+    assert len(open_table(bare, require_label=False).columns) == 2
+    (tmp_path / "named.csv").write_text("a,label,b\n1,2,3\n2,3,4\n")
+    named, dropped = str(tmp_path / "named.csv"), TableAsked(drop=("label",))
+    source = open_table(named, asked=dropped, require_label=False)
+    assert (source.label, [column.name for column in source.columns]) == (None, ["a", "b"])
+    with pytest.raises(InputError, match="'label' is the label, and is to be left out"):
+        open_table(named, label="label", asked=dropped)

@@ -171,6 +171,22 @@ def test_rows_are_scored_by_name_with_their_ids(run: Path, folder: Path, tmp_pat
         model.predict(turned.drop_columns(["town"]))
 
 
+def test_an_id_may_be_called_label_and_ids_have_one_type(tmp_path: Path) -> None:
+    new = table().rename_columns(["label", *table().column_names[1:]])
+    parts = tmp_path / "new"
+    parts.mkdir()
+    pq.write_table(new, parts / "a.parquet")
+    Command(options(parts, id="label")).run(tmp_path / "run")
+    score = {"model": str(tmp_path / "run"), "output": str(tmp_path / "p.parquet")}
+    pq.write_table(new.drop_columns(["delay"]), tmp_path / "unlabelled.parquet")
+    score_file(ScoreOptions(**score, input=str(tmp_path / "unlabelled.parquet")))
+    assert pq.read_table(tmp_path / "p.parquet")["label_id"].to_pylist() == new["label"].to_pylist()
+    whole = pa.array(range(N))
+    pq.write_table(new.set_column(0, "label", whole), parts / "A.parquet")
+    with pytest.raises(InputError, match=r"a\.parquet: column 'label' \(--id\): found values of type string, expected"):
+        score_file(ScoreOptions(**score, input=str(parts)))
+
+
 def test_rows_of_a_report_carry_their_ids(run: Path, folder: Path, tmp_path: Path) -> None:
     metrics = json.loads((run / "metrics.json").read_text())
     worst = metrics["learners"]["svm"]["worst"]

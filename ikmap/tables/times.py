@@ -1,0 +1,32 @@
+"""Dates and times as seconds: from words and from Python's own objects, always by the clock that they show."""
+
+from __future__ import annotations
+
+import datetime
+import re
+
+EPOCH = datetime.datetime(1970, 1, 1)
+_CLOCK = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)(?::([0-5]\d(?:\.\d+)?))?", re.ASCII)
+
+
+def seconds_in(word: str) -> float | None:
+    """Seconds since 1970 of an ISO date or time: its own clock, whatever zone it names. Of a time alone, of its day."""
+    if clock := _CLOCK.fullmatch(word):
+        hour, minute, second = clock.groups()
+        return 3600.0 * int(hour) + 60.0 * int(minute) + float(second or 0)
+    if len(word) < len("2001-1-1") or word.isdigit():
+        return None
+    try:
+        found = datetime.datetime.fromisoformat(word)
+    except ValueError:
+        return None
+    return seconds_of(found)
+
+
+def seconds_of(value: datetime.date | datetime.time) -> float:
+    """Seconds since 1970 of a date or a date and time, by its own clock; of a time alone, of its day."""
+    if isinstance(value, datetime.time):
+        return 3600.0 * value.hour + 60.0 * value.minute + value.second + value.microsecond / 1e6
+    if not isinstance(value, datetime.datetime):
+        value = datetime.datetime(value.year, value.month, value.day)
+    return (value.replace(tzinfo=None) - EPOCH).total_seconds()

@@ -1,0 +1,85 @@
+"""Tables in memory give the cells that files give: the clock that times show, the words of true and false."""
+
+from __future__ import annotations
+
+import datetime
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from ikmap.tables.frames import cells, table_by_name
+from ikmap.tables.raw import CATEGORY, TIME
+
+ZONE = ZoneInfo("Europe/Berlin")
+MOMENTS = [
+    datetime.datetime(2001, 7, 1, 10, 30, tzinfo=ZONE),
+    None,
+    datetime.datetime(2001, 1, 1, 0, 0, 5, tzinfo=ZONE),
+]
+SECONDS = [993_983_400.0, np.nan, 978_307_205.0]
+CLOCKS = [datetime.time(23, 59), None, datetime.time(0, 0, 1, 500_000)]
+BOOLEANS = [True, None, False]
+
+
+def arrow() -> pa.Table:
+    return pa.table(
+        {
+            "zoned": pa.array(MOMENTS, pa.timestamp("us", "Europe/Berlin")),
+            "nanos": pa.array([993_983_400 * 10**9 + 7, None, 978_307_205 * 10**9], pa.timestamp("ns")),
+            "clock": pa.array(CLOCKS, pa.time64("us")),
+            "text": ["2001-07-01 10:30", None, "2001-01-01T00:00:05+01:00"],
+            "flag": pa.array(BOOLEANS),
+            "said": ["True", "", " FALSE"],
+        }
+    )
+
+
+@pytest.mark.parametrize("package", ["pyarrow", "pandas", "pandas with NA", "pandas with Arrow's types", "polars"])
+def test_cells_of_tables_in_memory(package: str) -> None:
+    name = package.partition(" ")[0]
+    if not find_spec(name):
+        pytest.skip(f"{name} is not installed")
+    X: Any = arrow()
+    if name == "pandas":
+        mapped = import_module("pandas").ArrowDtype if "Arrow" in package else None
+        X = X.to_pandas(types_mapper=mapped)
+        X = X.convert_dtypes() if "NA" in package else X
+    elif name == "polars":
+        X = import_module("polars").from_arrow(X)
+    names = ["zoned", "nanos", "clock", "text", "flag", "said"]
+    found = table_by_name(X, names, [TIME] * 4 + [CATEGORY] * 2)
+    for j in (0, 1, 3):
+        np.testing.assert_allclose(found.values[:, j], SECONDS, rtol=0, atol=1e-6)
+    np.testing.assert_array_equal(found.values[:, 2], [86_340.0, np.nan, 1.5])
+    for j in (4, 5):
+        assert found.levels[j] == ("false", "true")
+        np.testing.assert_array_equal(found.values[:, j], [1.0, np.nan, 0.0])
+
+
+def test_a_word_among_times_is_named() -> None:
+    X = pa.table({"when": ["2001-07-01", "soon"]})
+    with pytest.raises(ValueError, match="row 1, column 'when': found 'soon', expected a date or time such as"):
+        table_by_name(X, ["when"], [TIME])
+
+
+def test_an_absence_that_cannot_be_compared() -> None:
+    """As the NA of pandas, which need not be installed."""
+
+    class NAType:
+        def __bool__(self) -> bool:
+            raise TypeError
+
+        def __eq__(self, other: object) -> NAType:  # type: ignore[override]
+            return self
+
+        __ne__ = __eq__  # type: ignore[assignment]
+        __hash__ = None  # type: ignore[assignment]
+
+    found, words, kind = cells(np.array(["a", NAType(), None, np.nan, "b"], dtype=object), "x")
+    assert (words, kind) == (("a", "b"), CATEGORY)
+    np.testing.assert_array_equal(found, [0.0, np.nan, np.nan, np.nan, 1.0])
