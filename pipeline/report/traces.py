@@ -26,12 +26,17 @@ def traces_section(metrics: Metrics) -> str:
                 lines[f"{learner}: {name}" if learner in lines else learner] = points
     x_label = "rows of the stream" if is_stream(metrics) else "training rows seen"
     figures = [
-        lines_figure(f"trace-{i}", Lines(title, x_label, title.lower(), lines))
+        lines_figure(f"trace-{i}", Lines(title, x_label, _short(title), lines))
         for i, (title, lines) in enumerate(found.items())
     ]
     if not figures:
         return ""
     return render("parts.html", key="traces", title="As they learned", kind="pair", parts=figures)
+
+
+def _short(title: str) -> str:
+    """What stands along the axis: the title up to what explains it."""
+    return title.split(" (")[0].split(",")[0].lower()
 
 
 def _title(learner: str, name: str) -> str:
