@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import IO, Any
 
 from rich import box
@@ -39,22 +39,25 @@ def print_result(metrics: Mapping[str, Any], stream: IO[str] | None = None) -> N
             _number(stage.get("tasks_skipped") or None, ",.0f"),
         )
 
-    learners = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    learners.add_column("learner", no_wrap=True)
     task = task_of(metrics)
     figure, of_learners = task.figure, metrics.get("learners", {})
     facts = {name: {what: value for what, value, _ in task.facts(of)} for name, of in of_learners.items()}
     known = {what: None for of in facts.values() for what, value in of.items() if number(value) is not None}
-    for title in (figure.words, *known, "train s", "predict s"):
-        learners.add_column(title, justify="right", no_wrap=True)
-    for name, figures in of_learners.items():
-        learners.add_row(
-            Text(printable(name)),
+    titles = ["learner", figure.words, *known, "train s", "predict s"]
+    rows = [
+        [
+            printable(name),
             _number(figures.get(figure.key), ".4f"),
             *(_number(facts[name].get(what), ".4g") for what in known),
             _number(figures.get("train_seconds"), ".2f"),
             _number(figures.get("predict_seconds"), ".2f"),
-        )
+        ]
+        for name, figures in of_learners.items()
+    ]
+    learners = _table(titles, rows)
+    if rows and console.measure(learners, options=console.options.update(max_width=10_000)).maximum > console.width:
+        turned = [list(line) for line in zip(titles, *rows, strict=True)]
+        learners = _table(turned[0], turned[1:])
 
     for table in (stages, learners):
         if table.row_count:
@@ -66,6 +69,17 @@ def print_result(metrics: Mapping[str, Any], stream: IO[str] | None = None) -> N
             console.print(Text(f"{name} with rows weighed by {_column(metrics)}: {', '.join(found)}"), soft_wrap=True)
     if times := _of_which_seconds(metrics.get("run", {})):
         console.print(Text(f"time: {times}"), soft_wrap=True)
+
+
+def _table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
+    """A table whose first column has words and whose others have numbers."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column(titles[0], no_wrap=True)
+    for title in titles[1:]:
+        table.add_column(Text(title), justify="right", no_wrap=True)
+    for first, *others in rows:
+        table.add_row(Text(first), *others)
+    return table
 
 
 def _weighted(figures: Mapping[str, Any]) -> list[tuple[str, float | None]]:

@@ -211,6 +211,19 @@ def test_result_tables_show_what_the_task_says_beside_its_figure():
     assert lines[2].split() == ["idk", "0.0500", "0.9375"]
 
 
+def test_result_tables_too_wide_have_a_line_for_each_figure():
+    figures = ("balanced_accuracy", "f1", "roc_auc", "average_precision", "log_loss", "brier", "calibration_error")
+    known = {"accuracy": 0.8125, **dict.fromkeys(figures, 0.25), "train_seconds": 2.0, "predict_seconds": 0.5}
+    stream = io.StringIO()
+    print_result({"learners": {"svm": known, "logistic": {**known, "accuracy": 0.75}}}, stream)
+    lines = [line.split() for line in stream.getvalue().splitlines()]
+    assert ["learner", "svm", "logistic"] in lines
+    assert ["accuracy", "0.8125", "0.7500"] in lines
+    assert ["calibration", "error", "0.25", "0.25"] in lines
+    assert ["train", "s", "2.00", "2.00"] in lines
+    assert "…" not in stream.getvalue()
+
+
 @pytest.mark.parametrize(
     ("more", "said"),
     [
