@@ -15,7 +15,7 @@ from ikmap.rows import Rows, as_dense
 from ikmap.tasks import plain_label
 from pipeline.datasets.registry import ResolvedDataset, load_registry, resolve
 from pipeline.readers import open_source, without
-from pipeline.rows.layout import DENSE_COLUMNS, DENSE_SHARE
+from pipeline.rows.density import DENSE_COLUMNS, DENSE_SHARE
 from pipeline.rows.prepared import Side
 
 QUICK_ROWS = 1500

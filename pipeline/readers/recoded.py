@@ -7,6 +7,7 @@ import io
 from typing import Any
 
 from pipeline.errors import InputError
+from pipeline.readers.forward import ForwardFile
 from pipeline.readers.limits import MEBIBYTE
 
 _MARKS = ((codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
@@ -14,30 +15,15 @@ FALLBACK = "cp1252"
 """What text is taken for that is not UTF-8: the usual encoding of Western Windows, which has Latin-1 in it."""
 
 
-class _Utf8(io.RawIOBase):
-    """A stream of UTF-8 over one in another encoding. It goes forward only."""
+class _Utf8(ForwardFile):
+    """A stream of UTF-8 over one in another encoding."""
+
+    WHAT = "recoded text"
 
     def __init__(self, stream: Any, encoding: str, url: str) -> None:
         self._stream, self._encoding, self._url = stream, encoding, url
         self._decoder = codecs.getincrementaldecoder(encoding)()
-        self._ready, self._at, self._ended = b"", 0, False
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def tell(self) -> int:
-        return self._at
-
-    def seek(self, offset: int, whence: int = 0) -> int:
-        target = offset if whence == 0 else self._at + offset
-        if whence == 2 or target < self._at:
-            raise io.UnsupportedOperation("recoded text is read forwards")
-        while self._at < target and self.read(min(MEBIBYTE, target - self._at)):
-            pass
-        return self._at
+        self._ready, self._ended = b"", False
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
         while not self._ready and not self._ended:

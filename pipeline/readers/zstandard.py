@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import io
 from typing import Any
 
 import pyarrow as pa
 
-CHUNK = 1 << 20
+from pipeline.readers.forward import ForwardFile
 
 
-class ZstdFile(io.RawIOBase):
+class ZstdFile(ForwardFile):
     """What another stream holds, unpacked.
 
     Raises
@@ -21,26 +20,10 @@ class ZstdFile(io.RawIOBase):
         On reading: they are damaged.
     """
 
+    WHAT = "packed text"
+
     def __init__(self, stream: Any) -> None:
         self._unpacked = pa.CompressedInputStream(pa.PythonFile(stream, mode="r"), "zstd")
-        self._at = 0
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def tell(self) -> int:
-        return self._at
-
-    def seek(self, offset: int, whence: int = 0) -> int:
-        target = offset if whence == 0 else self._at + offset
-        if whence == 2 or target < self._at:
-            raise io.UnsupportedOperation("packed text is read forwards")
-        while self._at < target and self.read(min(CHUNK, target - self._at)):
-            pass
-        return self._at
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
         try:

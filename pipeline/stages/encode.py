@@ -11,8 +11,8 @@ from ikmap.tables.plan import ENOUGH
 from ikmap.tables.statistics import drawn_rows
 from ikmap.tasks import LearningTask
 from pipeline.errors import InputError
+from pipeline.rows.density import encodes_dense
 from pipeline.rows.divided_by import goes_by_time, keeps_groups
-from pipeline.rows.layout import encodes_dense
 from pipeline.rows.prepared import PreparedRows
 from pipeline.running.dispatch import Task
 from pipeline.running.stage import Record, Stage

@@ -20,8 +20,8 @@ from pipeline.errors import InputError
 from pipeline.params import Params
 from pipeline.readers import Piece, Source
 from pipeline.readers.base import RawRows, is_wide, other_columns
+from pipeline.rows.density import encodes_dense, is_dense
 from pipeline.rows.divided_by import Division
-from pipeline.rows.layout import encodes_dense, is_dense
 from pipeline.rows.parts import WEIGHTS, learned_of, write_part
 from pipeline.rows.prepared import DATA, SCALE, Part, Preparation, PreparedRows, Side, refuse_strangers
 from pipeline.rows.row_weights import every_task, refuse_heedless

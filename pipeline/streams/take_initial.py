@@ -7,7 +7,7 @@ from typing import Any
 
 from pipeline.datasets.registry import ResolvedDataset
 from pipeline.errors import InputError
-from pipeline.rows.layout import is_dense
+from pipeline.rows.density import is_dense
 from pipeline.rows.prepared import DATA, STREAM_DATA, Preparation, row_bytes
 from pipeline.running.measured import measured
 from pipeline.running.stage import Context, Record, Stage

@@ -1,15 +1,9 @@
-"""Options: one declaration behind command line, TOML, JSON, help and documentation; exit statuses."""
+"""Options: one declaration behind command line, TOML and JSON, and what is refused of them."""
 
 from __future__ import annotations
 
-import errno
 import json
-import os
-import re
 import shlex
-import signal
-import subprocess
-import sys
 import tomllib
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +11,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from flows.cli import run_command
 from flows.options import page as options_page
 from flows.options.batch import BatchOptions
 from flows.options.online import OnlineOptions
@@ -35,7 +28,6 @@ from ikmap.tasks.classification import Classification
 from pipeline.errors import InputError
 from pipeline.params import Params
 from pipeline.training.train_batch import svm_params
-from tests import ROOT
 from tests.support.params_for import params_for
 
 COMMANDS = options_page.COMMANDS
@@ -483,183 +475,6 @@ def test_run_toml_is_toml_without_session_options():
     assert found["t"] == 17
     assert found["learner"][:2] == ["ogd", "logistic"]
     assert not found.keys() & {"run_dir", "fresh", "debug", "explain", "quiet", "config"}
-
-
-def help_of(command, flag, capsys):
-    with pytest.raises(SystemExit) as caught:
-        command.parse([flag])
-    assert caught.value.code == 0
-    return capsys.readouterr().out
-
-
-def listed(text):
-    """The flags that a page of help lists, in order."""
-    return re.findall(r"^  (?:-h, )?(--[\w-]+)", text, re.MULTILINE)
-
-
-@pytest.mark.parametrize("command", COMMANDS)
-def test_all_help_is_grouped_and_complete(command, capsys):
-    text = help_of(command, "--help-all", capsys)
-    positions = [text.index(f"\n{group}:\n") for group in (*command.GROUPS, "Help")]
-    assert positions == sorted(positions)
-    flags = listed(text)
-    assert len(flags) == len(set(flags))
-    taken = {spec.flag for spec in command.specs().values() if spec.name not in command.REFUSED}
-    assert set(flags) == {*taken, "--config", "--help", "--help-all"}
-    assert max(map(len, text.splitlines())) <= 100
-
-
-@pytest.mark.parametrize("command", COMMANDS)
-def test_help_shows_what_most_users_need_on_one_screen(command, capsys):
-    text = help_of(command, "--help", capsys)
-    assert help_of(command, "-h", capsys) == text
-    common = [spec.flag for spec in command.specs().values() if spec.common]
-    assert set(listed(text)) == {*common, "--config", "--help", "--help-all"}
-    assert len(common) <= 20
-    assert len(text.splitlines()) <= 55
-    assert all(f"\n{group}:\n" in text for group in {spec.group for spec in command.specs().values() if spec.common})
-    rest = len(command.specs()) - len(common) - len(command.REFUSED)
-    assert f"show every option, {rest} more\n" in text
-
-
-def test_what_help_leaves_out_can_be_given():
-    hidden = [spec for spec in BatchOptions.specs().values() if not spec.common]
-    assert len(hidden) > 20
-    assert BatchOptions.parse(["--t", "7", "--tol", "0.5"]) == BatchOptions(t=7, tol=0.5)
-    assert {"t", "tol"} < {spec.name for spec in hidden}
-
-
-def test_options_load_no_heavy_package():
-    code = (
-        "import sys; from flows.options.batch import BatchOptions; import flows.cli\n"
-        "try: BatchOptions.parse(['--help'])\n"
-        "except SystemExit: pass\n"
-        "BatchOptions.parse(['--dataset', 'a9a']).command()\n"
-        "heavy = {'dask', 'distributed', 'prefect', 'numba', 'numpy', 'zarr', 'pyarrow', 'rich'}\n"
-        "print(sorted(heavy & set(sys.modules)))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines()[-1] == "[]"
-
-
-def test_the_page_of_options_is_as_they_are_declared():
-    found = options_page.PAGE.read_text()
-    assert options_page.page(found) == found, "type: python -m flows.options.page"
-    for command in COMMANDS:
-        section = found.split(f"## `python -m {command.PROGRAM}`\n")[1].split("\n## ")[0]
-        assert set(re.findall(r"`(--[\w-]+)[ `]", "\n".join(re.findall(r"^\| .*?`\** \|", section, re.MULTILINE)))) == {
-            "--config", *(spec.flag for spec in command.specs().values() if spec.name not in command.REFUSED)
-        }  # fmt: skip
-
-
-def test_a_change_of_the_page_is_noticed():
-    found = options_page.PAGE.read_text()
-    assert options_page.page(found.replace("| `0.5` | Step size", "| `0.6` | Step size")) == found
-    assert options_page.page("Before.\n\n" + found) == "Before.\n\n" + found
-
-
-# --- exit statuses -------------------------------------------------------------------------------------
-
-
-def outcome(error: BaseException | None, *argv: str) -> int:
-    def main(words):
-        assert words == list(argv)
-        if error is not None:
-            raise error
-
-    return run_command(main, list(argv))
-
-
-@pytest.mark.parametrize(
-    ("error", "status", "line"),
-    [
-        (None, 0, None),
-        (InputError("a.csv: line 3:\nfound x"), 2, "error: a.csv: line 3:\\nfound x"),
-        (KeyboardInterrupt(), 130, "interrupted; run the same command again to resume"),
-        (KeyboardInterrupt("run this"), 130, "interrupted; run this to resume"),
-        (MemoryError(), 2, "error: out of memory; give fewer --workers or a smaller --shard-rows"),
-        (OSError(errno.ENOSPC, "No space left on device", "x"), 2, "error: x: No space left on device"),
-        (PermissionError(errno.EACCES, "Permission denied", "x"), 2, "error: x: Permission denied"),
-        (FileNotFoundError(errno.ENOENT, "No such file", "x"), 1, "internal error: FileNotFoundError"),
-        (ModuleNotFoundError("No module", name="zarr.core"), 2, "error: package zarr.core is missing"),
-        (ModuleNotFoundError("No module", name="ikmap.x"), 1, "internal error: ModuleNotFoundError"),
-        (ValueError("shapes"), 1, "internal error: ValueError: shapes; rerun with --debug for the traceback"),
-        (AssertionError(), 1, "internal error: AssertionError; rerun"),
-        (BrokenPipeError(errno.EPIPE, "Broken pipe"), 1, "internal error: BrokenPipeError"),
-        (SystemExit(0), 0, None),
-        (SystemExit(5), 5, None),
-        (SystemExit("no"), 1, "no"),
-    ],
-)
-def test_exit_status_and_line(capsys, error, status, line):
-    assert outcome(error) == status
-    shown = capsys.readouterr().err
-    assert shown.count("\n") == (line is not None)
-    assert shown.startswith(line or "")
-
-    if line is not None and not isinstance(error, SystemExit):
-        assert outcome(error, "--debug") == status
-        shown = capsys.readouterr().err
-        assert shown.startswith("Traceback")
-        assert line in shown.splitlines()[-1]
-
-
-def test_returned_status_is_passed_on():
-    assert run_command(lambda _: 2, []) == 2
-
-
-def test_bad_option_through_run_command(capsys):
-    assert run_command(lambda words: BatchOptions.parse(words) and None, ["--t", "0"]) == 2
-    assert capsys.readouterr().err == "error: --t: found 0, expected an integer >= 1\n"
-
-
-def test_sigterm_counts_as_interrupted(capsys):
-    before = signal.getsignal(signal.SIGTERM)
-    assert run_command(lambda _: signal.raise_signal(signal.SIGTERM), []) == 130
-    assert signal.getsignal(signal.SIGTERM) is before
-    assert capsys.readouterr().err.startswith("interrupted")
-
-
-@pytest.mark.parametrize("shown", ["print('x' * 100_000)", "print_result({'stages': [{'name': 'cells'}]})"])
-def test_reader_that_closes_stdout_is_no_failure(shown):
-    code = (
-        "import sys, os; from flows.cli import run_command; from pipeline.report.result_tables import print_result\n"
-        "sys.stdin.read()\n"
-        f"sys.exit(run_command(lambda words: {shown}, []))"
-    )
-    process = subprocess.Popen(
-        [sys.executable, "-c", code],
-        cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-    )  # fmt: skip
-    with process:
-        assert process.stdout is not None
-        process.stdout.close()
-        process.stdout = None
-        _, shown = process.communicate(b"")
-    assert (process.returncode, shown) == (0, b"")
-
-
-@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&- >&- 2>&-"])
-def test_a_command_that_was_started_with_closed_streams(closed, tmp_path):
-    """What it says then goes nowhere: not into the next file that it opens."""
-    code = (
-        "import sys; from flows.cli import run_command; from pipeline.watching.progress import choose_progress\n"
-        "from pipeline.report.result_tables import print_result\n"
-        "def main(words):\n"
-        "    with open('data', 'w') as file:\n"
-        "        choose_progress().message('hello')\n"
-        "        print_result({'stages': [{'name': 'cells'}]})\n"
-        "        for stream in (sys.stdout, sys.stderr):\n"
-        "            stream.flush()\n"
-        "        file.write(f'{min(3, file.fileno())}')\n"
-        "sys.exit(run_command(main, []))"
-    )
-    status = subprocess.run(
-        ["sh", "-c", f'exec "$0" "$@" {closed}', sys.executable, "-c", code],
-        cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}, check=False,
-    ).returncode  # fmt: skip
-    assert status == 0
-    assert (tmp_path / "data").read_text() == "3"
 
 
 def test_rows_that_arrive_are_no_table():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import http.server
-import threading
 import urllib.parse
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,6 +11,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import escape
+
+from tests.support.serving import serving
 
 OBJECT = (
     "<Contents><Key>{}</Key><LastModified>2024-01-01T00:00:00.000Z</LastModified><ETag>&quot;x&quot;</ETag>"
@@ -86,13 +87,5 @@ class S3(http.server.BaseHTTPRequestHandler):
 @contextmanager
 def serving_buckets(root: Path) -> Iterator[str]:
     """Serve the folders in a folder as buckets: the address of the server."""
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), partial(S3, root=root)) as server:
-        server.daemon_threads = True
-        server.block_on_close = False  # connections that clients keep open
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}"
-        finally:
-            server.shutdown()
-            thread.join()
+    with serving(partial(S3, root=root)) as address:
+        yield address

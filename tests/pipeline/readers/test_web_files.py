@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import http.server
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,6 +19,7 @@ from pipeline.datasets.download import COPIES, readable
 from pipeline.errors import InputError
 from pipeline.readers import Sizes, open_source
 from tests.pipeline.readers.test_files import COMPRESS, CONTENT, read_all, same
+from tests.support.serving import serving
 
 Plain = http.server.SimpleHTTPRequestHandler
 """What ``python -m http.server`` serves with: whole files, whatever part is asked for."""
@@ -80,19 +79,6 @@ class Odd(Quiet):
     do_HEAD = do_GET
 
 
-@contextmanager
-def serving(folder: Path, kind: Callable[..., Any]) -> Iterator[str]:
-    """A web site of the files in a folder: its address."""
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), partial(kind, directory=str(folder))) as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}"
-        finally:
-            server.shutdown()
-            thread.join()
-
-
 @pytest.fixture(autouse=True)
 def _no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("no_proxy", "127.0.0.1")
@@ -113,7 +99,7 @@ def test_every_format_from_every_server(name: str, kind: Callable[..., Any], tmp
     (tmp_path / "site" / name).write_bytes(FILES[name])
     said: list[str] = []
     steps: list[tuple[str, int, int | None]] = []
-    with serving(tmp_path / "site", kind) as site:
+    with serving(partial(kind, directory=str(tmp_path / "site"))) as site:
         url = readable(f"{site}/{name}", tmp_path / "data", say=said.append, progress=lambda *step: steps.append(step))
         found = read_all(open_source(url, sizes=Sizes(block=100)))
     assert same(found, read_all(open_source(str(tmp_path / "site" / name), sizes=Sizes(block=100))))
@@ -132,7 +118,7 @@ def test_a_copy_is_taken_again_until_the_file_is_another(tmp_path: Path) -> None
     file = tmp_path / "a.csv"
     file.write_bytes(CONTENT["csv"])
     said: list[str] = []
-    with serving(tmp_path, Quiet) as site:
+    with serving(partial(Quiet, directory=str(tmp_path))) as site:
         first, second = (readable(f"{site}/a.csv", tmp_path / "data", say=said.append) for _ in range(2))
         assert first == second
         assert said[1] == f"{site}/a.csv: reading the copy {first}"
@@ -153,7 +139,7 @@ def test_a_copy_is_taken_again_until_the_file_is_another(tmp_path: Path) -> None
     ],
 )
 def test_answers_that_are_no_file(path: str, words: str, tmp_path: Path) -> None:
-    with serving(tmp_path, Odd) as site, pytest.raises(InputError) as error:
+    with serving(partial(Odd, directory=str(tmp_path))) as site, pytest.raises(InputError) as error:
         readable(f"{site}/{path}", tmp_path / "data", say=ignored)
     assert str(error.value).startswith(f"{site}/{path}: {words}")
     assert "\n" not in str(error.value)
@@ -161,7 +147,7 @@ def test_answers_that_are_no_file(path: str, words: str, tmp_path: Path) -> None
 
 
 def test_nobody_answers(tmp_path: Path) -> None:
-    with serving(tmp_path, Quiet) as site:
+    with serving(partial(Quiet, directory=str(tmp_path))) as site:
         pass
     with pytest.raises(InputError, match=rf"^{site}/a\.csv: cannot be read: .*refused"):
         readable(f"{site}/a.csv", tmp_path / "data", say=ignored)
@@ -170,7 +156,7 @@ def test_nobody_answers(tmp_path: Path) -> None:
 def test_a_server_that_stops_in_the_middle_leaves_nothing(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_bytes(CONTENT["csv"])
     n = len(CONTENT["csv"])
-    with serving(tmp_path, Whole) as site, pytest.raises(InputError) as error:
+    with serving(partial(Whole, directory=str(tmp_path))) as site, pytest.raises(InputError) as error:
         readable(f"{site}/a.csv", tmp_path / "data", say=ignored)
     assert str(error.value).startswith(f"{site}/a.csv: download failed: cut off")
     assert f"{n // 2:,}" in str(error.value)
@@ -181,7 +167,10 @@ def test_a_server_that_stops_in_the_middle_leaves_nothing(tmp_path: Path) -> Non
 @pytest.mark.parametrize("name", ["a.csv", "a.npz", "a.parquet", "b.libsvm.gz"])
 def test_parts_that_do_not_come_are_one_line(name: str, change: dict[str, Any], tmp_path: Path) -> None:
     (tmp_path / name).write_bytes(FILES[name])
-    with serving(tmp_path, type("Failing", (Parts,), change)) as site, pytest.raises(InputError) as error:
+    with (
+        serving(partial(type("Failing", (Parts,), change), directory=str(tmp_path))) as site,
+        pytest.raises(InputError) as error,
+    ):
         read_all(open_source(readable(f"{site}/{name}", tmp_path / "data", say=ignored)))
     assert str(error.value).startswith(f"{site}/{name}: ")
     assert "\n" not in str(error.value)
@@ -190,7 +179,7 @@ def test_parts_that_do_not_come_are_one_line(name: str, change: dict[str, Any], 
 def test_the_readers_alone_say_what_to_do(tmp_path: Path) -> None:
     """Without a place for a copy."""
     np.save(tmp_path / "a.npy", np.arange(3_000_000.0).reshape(-1, 3))
-    with serving(tmp_path, Quiet) as site, pytest.raises(InputError) as error:
+    with serving(partial(Quiet, directory=str(tmp_path))) as site, pytest.raises(InputError) as error:
         read_all(open_source(f"{site}/a.npy"))
     assert str(error.value) == (
         f"{site}/a.npy: its server does not serve parts of files; download the file and give its path"
@@ -207,7 +196,7 @@ def test_the_commands_read_from_a_server_of_whole_files(
     for name, part in (("train", rows[:100]), ("test", rows[100:])):
         np.savetxt(tmp_path / f"{name}.csv", part, delimiter=",", header="a,b,c,class", comments="", fmt="%.6g")
     monkeypatch.setenv("IKMAP_DATA_DIR", str(tmp_path / "data"))
-    with serving(tmp_path, Quiet) as site:
+    with serving(partial(Quiet, directory=str(tmp_path))) as site:
         shared = ["--workers", "1"]
         small = ["--t", "10", "--psi", "4", *shared]
         files = ["--input", f"{site}/train.csv", "--test-input", f"{site}/test.csv"]

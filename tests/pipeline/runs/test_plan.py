@@ -19,7 +19,7 @@ from ikmap.methods import LEARNERS
 from pipeline.datasets.spec import Split
 from pipeline.errors import DoesNotFit, InputError
 from pipeline.rows.block_sizes import SOLVERS, choose_parts, choose_solver, packed_bytes
-from pipeline.rows.layout import is_dense
+from pipeline.rows.density import is_dense
 from pipeline.running.worker_memory import USABLE
 from pipeline.runs.plan import DataSizes, Plan, largest_value, least_plan, make_plan
 from tests import ROOT

@@ -7,7 +7,7 @@ import pytest
 
 from ikmap.tables import ColumnPlan, Encoder
 from ikmap.tables.encoders import Encoding, Number, OneHot
-from pipeline.rows.layout import DENSE_COLUMNS, encodes_dense, is_dense
+from pipeline.rows.density import DENSE_COLUMNS, encodes_dense, is_dense
 
 
 @pytest.mark.parametrize(
