@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.server
 from collections.abc import Callable, Iterator
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -21,9 +22,10 @@ from pipeline.datasets.download import readable
 from pipeline.errors import InputError
 from pipeline.tables import open_table
 from tests.pipeline.readers.s3_server import serving_buckets
-from tests.pipeline.readers.test_web_files import Parts, Quiet, serving
+from tests.pipeline.readers.test_web_files import Parts, Quiet
 from tests.pipeline.tables.test_table_files import rows
 from tests.support.one_process import Command, Heard, one_process, score_file
+from tests.support.serving import serving
 
 N = 60
 
@@ -60,7 +62,7 @@ def test_files_of_a_web_server(kind: Callable[..., Any], tmp_path: Path, monkeyp
     parts(tmp_path / "all")
     monkeypatch.setenv("IKMAP_DATA_DIR", str(tmp_path / "copies"))
     expected = rows(open_table(",".join(str(tmp_path / "all" / f"k=x%2F{k}" / "p.parquet") for k in (0, 1))))
-    with serving(tmp_path, kind) as site:
+    with serving(partial(kind, directory=str(tmp_path))) as site:
         # % is written as %25 in an address, and stands in the names of Hive's folders.
         named = ",".join(f"{site}/all/k=x%252F{k}/p.parquet" for k in (0, 1))
         (source, _) = find_data(BatchOptions(input=named), Heard()).sources
@@ -80,7 +82,7 @@ def test_files_of_a_web_server(kind: Callable[..., Any], tmp_path: Path, monkeyp
 
 def test_a_run_on_a_web_server_and_its_scores(tmp_path: Path) -> None:
     whole = parts(tmp_path / "all")
-    with serving(tmp_path, Parts) as site:
+    with serving(partial(Parts, directory=str(tmp_path))) as site:
         options = BatchOptions(input=f"{site}/t.csv", learner=("svm",), t=3, psi=4, C=1.0)
         metrics = Command(options).run(tmp_path / "run")
         assert metrics["data"]["rows_train"] == 48
@@ -99,7 +101,7 @@ class Proxy(Parts):
 def test_a_proxy_that_the_environment_names_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     parts(tmp_path / "all")
     assert issubclass(Proxy, http.server.SimpleHTTPRequestHandler)
-    with serving(tmp_path, Proxy) as site:
+    with serving(partial(Proxy, directory=str(tmp_path))) as site:
         monkeypatch.setenv("http_proxy", site)
         monkeypatch.setenv("HTTP_PROXY", site)
         monkeypatch.setattr("urllib.request._opener", None)  # which keeps the proxies of the first request
