@@ -100,6 +100,7 @@ class ToldEvents:
         told = self._stages.get(name)
         if told is None:
             return
+        told.expected = record.get("total_tasks") or told.expected
         skipped = bool(record.get("skipped"))
         told.sums["tasks_skipped" if skipped else "tasks"] += 1
         into = told.skipped if skipped else told.sums
