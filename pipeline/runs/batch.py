@@ -14,7 +14,7 @@ from ikmap.methods import LEARNERS
 from ikmap.methods.map import Value
 from ikmap.methods.search import numbers_of, shown
 from pipeline.datasets.registry import ResolvedDataset
-from pipeline.errors import InputError
+from pipeline.errors import InputError, OnlyPlanned
 from pipeline.params import Params
 from pipeline.rows.prepared import DATA, Preparation, PreparedRows, count_targets
 from pipeline.running.compiling import prepare, words_of
@@ -132,7 +132,8 @@ def _stages(
     refuse_importance(params, PreparedRows(context.store, "train"))
     selection = None
     if searches(params):
-        check_largest(context, ingested, invocation)
+        check_largest(context, ingested, invocation, show=invocation.dry_run)
+        stop_if_dry(invocation)
         compile_for(context)
         selection = step("select", partial(select, context))
         say_chosen(context, selection)
@@ -142,6 +143,7 @@ def _stages(
     largest = largest_of(params, on_cells.values())
     if not _refused(params, largest, ingested):  # else the next stage says what is wrong
         _plan(context, ingested, largest, invocation, show=invocation.explain)
+    stop_if_dry(invocation)
     fitted: dict[Value, Fitted] = {}
     if on_cells:
         partitioned = step("partition", partial(partition, context, list(on_cells.values())))
@@ -256,6 +258,18 @@ def check_largest(context: Context, ingested: Result, invocation: Invocation, *,
     largest = largest_value(context.params, ingested["rows_train"])
     if not _refused(context.params, largest, ingested):  # else a later stage says what is wrong
         _plan(context, ingested, largest, invocation, show=show)
+
+
+def stop_if_dry(invocation: Invocation) -> None:
+    """Stop a run that was only to show its plan.
+
+    Raises
+    ------
+    OnlyPlanned
+        It was.
+    """
+    if invocation.dry_run:
+        raise OnlyPlanned
 
 
 def check_least(context: Context, data: ResolvedDataset, invocation: Invocation, *, stream: bool = False) -> None:

@@ -39,6 +39,8 @@ class Invocation:
         Bytes each worker may use.
     explain : bool
         Whether the plan is to be shown.
+    dry_run : bool
+        Whether the run is to stop once the plan is shown.
     dask_report : bool
         Whether to keep Dask's own report of what its workers did.
     start_seconds : float
@@ -53,6 +55,7 @@ class Invocation:
     sources: Sequence[Mapping[str, Any]] = ()
     memory_limit: int | None = None
     explain: bool = False
+    dry_run: bool = False
     dask_report: bool = True
     start_seconds: float = 0.0
     stop: Callable[[], None] = lambda: None
