@@ -225,7 +225,6 @@ class BatchOptions(TableOptions, CommonOptions):
         False,
         Flag(),
         group=OUTPUT,
-        common=True,
         session=True,
         help="read the data, print the plan as --explain does, and stop; the same command without it goes on",
     )
