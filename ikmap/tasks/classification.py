@@ -52,6 +52,7 @@ class Classification(WeighedClasses, LearningTask):
     tallies_streams: ClassVar[bool] = True
     compiled: ClassVar[frozenset[str]] = frozenset({BINARY, MULTICLASS})
     criteria: ClassVar[tuple[str, ...]] = ("balanced_accuracy", "roc_auc", "log_loss", "brier")
+    of_probabilities: ClassVar[str] = "log_loss"
     figure: ClassVar[Figure] = FIGURE
 
     told_of_labels: ClassVar[Mapping[str, Any]] = {

@@ -75,6 +75,8 @@ class LearningTask(EncodesWords, Weighed):
         Whether it only stands for a task that :meth:`find` finds.
     criteria : tuple of str
         What else than :attr:`figure` a search may go by (:meth:`judge`).
+    of_probabilities : str
+        Key of the criterion that compares probabilities; empty: the task has none.
     figure : Figure
     told_of_labels, told_of_rows, told : mapping of str to mapping
         What :meth:`about`, :meth:`counted` and, beside the figure, :meth:`figures` say in ``metrics.json``: the JSON
@@ -94,6 +96,7 @@ class LearningTask(EncodesWords, Weighed):
     by_labels: ClassVar[bool] = False
     undecided: ClassVar[bool] = False
     criteria: ClassVar[tuple[str, ...]] = ()
+    of_probabilities: ClassVar[str] = ""
     figure: ClassVar[Figure]
     told_of_labels: ClassVar[Mapping[str, Mapping[str, Any]]] = MappingProxyType({})
     told_of_rows: ClassVar[Mapping[str, Mapping[str, Any]]] = MappingProxyType({})

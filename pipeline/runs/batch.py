@@ -314,7 +314,7 @@ def _plan(context: Context, ingested: Result, value: Value, invocation: Invocati
     plan.check(invocation.memory_limit, context.run.path)
 
 
-LAYOUT = 7
+LAYOUT = 8
 """Increase it whenever unfinished runs of the version before cannot go on: parts have other names or contents."""
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -132,7 +132,6 @@ class Search:
         self.stage, self.used, self.task = stage, used, rows.preparation.task
         self.params = params = stage.context.params
         self.sample, task = rows.sample(params.seed), self.task
-        self.judge = judge_of(params, task)
         self.fitting = rows_to_search(rows, params, used)
         psis, Cs = cell_values(params, self.sample, self.fitting), values_of_C(len(task.classes))
         on_cells = cell_learners(params)
@@ -146,10 +145,11 @@ class Search:
         self.limit = limit_of(params, self.sample, self.fitting) if self.swept else 0
         self.parameter = params.map.parameter(params.map_options) if on_cells or self.swept else ""
         self.cells = {
-            name: Entrant(name, self.parameter, psis, self.judge, Cs if name in has_C else ()) for name in on_cells
+            name: Entrant(name, self.parameter, psis, judge_of(params, task, name), Cs if name in has_C else ())
+            for name in on_cells
         }
         self.rows = {
-            name: Entrant(name, search.parameter, list(search.values), self.judge)
+            name: Entrant(name, search.parameter, list(search.values), judge_of(params, task, name))
             for name, search in searches_of_rows(params, self.fitting).items()
         }
         self.entrants = {**self.cells, **self.rows}
@@ -290,7 +290,9 @@ class Search:
         parts = []
         for entrant in self.entrants.values():
             Cs = f" and C {listed(entrant.Cs)}" if entrant.Cs else ""
-            parts.append(f"{entrant.parameter} {listed(entrant.values)}{Cs} for {entrant.name}")
+            figure = entrant.judge.figure
+            by = "" if figure == self.task.figure else f" by {figure.words}"
+            parts.append(f"{entrant.parameter} {listed(entrant.values)}{Cs} for {entrant.name}{by}")
         how = "leaving out on the way what cannot win any more (--search full tries all)" if race else "all of it"
         limit = "" if self.params.budget is None else f", for at most {self.params.budget:g} s (--budget)"
         self._say(f"tries {'; '.join(parts)} on {self.used:,} rows in {FOLDS} folds, {how}{limit}")
@@ -342,7 +344,8 @@ class Search:
 
     def found(self) -> dict[str, Any]:
         """Everything but rows, folds and search of what :func:`select` returns."""
-        found: dict[str, Any] = {"chosen": {}, **said_of(self.params, self.judge)}
+        judges = {name: entrant.judge for name, entrant in self.entrants.items()}
+        found: dict[str, Any] = {"chosen": {}, **said_of(self.params, judges, self.task.figure)}
         if self.cells:
             found |= self._found_on_cells()
         if self.swept:
@@ -367,25 +370,24 @@ class Search:
         return found
 
     def _found_on_cells(self) -> dict[str, Any]:
-        params, entrants, key = self.params, self.cells.values(), self.judge.figure.key
+        params, entrants = self.params, self.cells.values()
         psis = [psi for psi in next(iter(entrants)).values if any(psi in entrant.tried for entrant in entrants)]
         by_C = {entrant.name: [entrant.figures(psi) for psi in psis] for entrant in entrants}
         best = {entrant.name: entrant.chosen() for entrant in entrants}
         given = params.map.given(params.map_options)
         of = {name: psi if given is None else given for name, (psi, _) in best.items()}
         same = {name: params.compared_as(name) for name in params.learners}
-        best_of = max if self.judge.figure.higher_is_better else min
         found: dict[str, Any] = {
             "parameter": self.parameter,
             self.parameter: psis,
-            key: {name: [best_of(by_psi) for by_psi in found] for name, found in by_C.items()},
+            **_by_figure(entrants, lambda entrant: [entrant.best_of(by_psi) for by_psi in by_C[entrant.name]]),
             "folds_tried": {e.name: [len(e.scores.folds(psi)) for psi in psis] for e in entrants},
             "chosen": {name: of[known] for name, known in same.items() if known in of},
         }
         if with_C := [entrant for entrant in entrants if entrant.Cs]:
             found |= {
                 "C": list(with_C[0].Cs),
-                f"{key}_by_C": {entrant.name: by_C[entrant.name] for entrant in with_C},
+                **_by_figure(with_C, lambda entrant: by_C[entrant.name], "_by_C"),
                 "chosen_C": {entrant.name: entrant.Cs[best[entrant.name][1]] for entrant in with_C},
             }
         return found
@@ -394,7 +396,15 @@ class Search:
         return {
             "parameter": entrant.parameter,
             "values": entrant.tried,
-            self.judge.figure.key: [entrant.figures(value)[0] for value in entrant.tried],
+            entrant.judge.figure.key: [entrant.figures(value)[0] for value in entrant.tried],
             "folds_tried": [len(entrant.scores.folds(value)) for value in entrant.tried],
             "chosen": entrant.chosen()[0],
         }
+
+
+def _by_figure(entrants: Iterable[Entrant], found: Callable[[Entrant], Any], suffix: str = "") -> dict[str, Any]:
+    """Return what was found of each learner, by the key of the figure that its search went by."""
+    by: dict[str, Any] = {}
+    for entrant in entrants:
+        by.setdefault(f"{entrant.judge.figure.key}{suffix}", {})[entrant.name] = found(entrant)
+    return by
