@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from ikmap.tasks.sections import Section
+    from ikmap.tasks.verdict import Verdict
 
 type Found = Mapping[str, Any]
 """JSON values that stand for the labels of some rows, beside an array of one value a row."""
@@ -389,6 +390,24 @@ class LearningTask(EncodesWords, Weighed):
     def more(cls, figures: Mapping[str, Any]) -> str:  # noqa: ARG003
         """A sentence that follows the first one of a report, on the learner that this one is about."""
         return ""
+
+    @classmethod
+    def verdicts(
+        cls,
+        name: str,  # noqa: ARG003
+        figures: Mapping[str, Any],  # noqa: ARG003
+        metrics: Mapping[str, Any],  # noqa: ARG003
+    ) -> Sequence[Verdict]:
+        """Return what a reader has to be told first of a learner, such as that it is no better than a constant.
+
+        Parameters
+        ----------
+        name : str
+            The learner.
+        figures, metrics : mapping
+            ``learners.NAME`` of ``metrics.json``, and all of it.
+        """
+        return ()
 
     @classmethod
     def sections(cls, metrics: Mapping[str, Any]) -> Sequence[Section]:  # noqa: ARG003

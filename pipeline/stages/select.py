@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from ikmap.methods import LEARNERS
 from ikmap.methods.map import Value
-from ikmap.methods.search import size_of
+from ikmap.methods.search import Edge, edges_of, size_of
+from ikmap.methods.search import Search as Space
 from ikmap.model_selection import FOLDS, values_of_C
 from ikmap.racing import ODDS
 from pipeline.params import Params
@@ -148,10 +149,13 @@ class Search:
             name: Entrant(name, self.parameter, psis, judge_of(params, task, name), Cs if name in has_C else ())
             for name in on_cells
         }
+        of_rows = searches_of_rows(params, self.fitting)
         self.rows = {
             name: Entrant(name, search.parameter, list(search.values), judge_of(params, task, name))
-            for name, search in searches_of_rows(params, self.fitting).items()
+            for name, search in of_rows.items()
         }
+        of_map = params.map.search(params.map_options, self.fitting, self.sample) if on_cells else None
+        self.spaces: dict[str, Space | None] = {**dict.fromkeys(on_cells, of_map), **of_rows}
         self.entrants = {**self.cells, **self.rows}
         self.running = list(self.entrants.values())
         self.costs: dict[str, Costs] = {}
@@ -356,6 +360,8 @@ class Search:
             found |= {"parameter": self.parameter, **{key: of for key, of in by_sweeps.items() if of}}
         if self.rows:
             found["tuned"] = {name: self._found_on_rows(entrant) for name, entrant in self.rows.items()}
+        if edges := self._edges(found):
+            found["edges"] = {name: [asdict(edge) for edge in of] for name, of in edges.items()}
         if self.params.search == "race":
             rounds = {name: entrant.rounds for name, entrant in self.entrants.items() if entrant.rounds}
             found["race"] = {"odds": ODDS, "rounds": rounds}
@@ -368,6 +374,23 @@ class Search:
                 "not_tried": {name: self._untried(entrant) for name, entrant in self.entrants.items()},
             }
         return found
+
+    def _edges(self, found: Mapping[str, Any]) -> dict[str, list[Edge]]:
+        """Return what was chosen at the edge of what was tried, by learner."""
+        params, edges = self.params, dict[str, list[Edge]]()
+        for name, entrant in self.entrants.items():
+            value, place = entrant.chosen()
+            search = self.spaces[name]
+            edges[name] = edges_of(search, entrant.tried, value) if search else []
+            if entrant.Cs:
+                edges[name] += edges_of(Space("C", "C", entrant.Cs), entrant.Cs, entrant.Cs[place])
+        for name, swept in found.get("swept", {}).items() if params.map.endless else ():
+            value, values = swept["chosen"], swept["values"]
+            if swept["tried"] > 1 and value in (values[0], values[-1]):
+                largest = value == values[-1]
+                edges[name] = [Edge(swept["parameter"], value, largest, value * 2 if largest else value / 2)]
+        alike = {name: edges.get(params.compared_as(name), edges.get(name)) for name in params.learners}
+        return {name: of for name, of in alike.items() if of}
 
     def _found_on_cells(self) -> dict[str, Any]:
         params, entrants = self.params, self.cells.values()
