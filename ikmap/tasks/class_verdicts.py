@@ -65,11 +65,8 @@ def _no_better(
         return Verdict(NOTHING, f"{what}: it has learned nothing from these columns", name)
     if _trades_accuracy(name, metrics):
         return None
-    though = (
-        f"it ranks rows better than chance (ROC AUC {area:.3f})"
-        if ranks
-        else f"its mean recall of {recall.mean():.1%} is better than chance"
-    )
+    mean = f"its mean recall of {recall.mean():.1%} is better than chance"
+    though = f"it ranks rows better than chance (ROC AUC {area:.3f})" if ranks else mean
     return Verdict(BASELINE, f"{what}, though {though}: {_instead(name, len(counts), metrics)}", name)
 
 

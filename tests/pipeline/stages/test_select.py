@@ -285,6 +285,8 @@ def test_a_learner_that_gives_probabilities_is_chosen_by_log_loss(tmp_path: Path
     check(found)
     assert found["by"] == {"logistic": "log_loss"}
     assert (list(found["accuracy_by_C"]), list(found["log_loss_by_C"])) == (["svm"], ["logistic"])
+    at_ends = {name: C for name, C in found["chosen_C"].items() if C in (found["C"][0], found["C"][-1])}
+    assert {name: edge["value"] for name, (edge,) in found.get("edges", {}).items()} == at_ends
     ((by_C,), Cs) = found["log_loss_by_C"]["logistic"], found["C"]
     assert found["chosen_C"]["logistic"] == Cs[int(np.argmin(by_C))]
     assert any("for svm; psi 16 and C" in line and "for logistic by log loss" in line for line in ctx.events.lines)  # type: ignore[attr-defined]
