@@ -55,7 +55,7 @@ def score_fold(
     y_fit: np.ndarray,
     y_held_out: np.ndarray,
     learners: Mapping[float, Mapping[str, Learner]],
-    row_scores: RowScores,
+    row_scores: Mapping[str, RowScores],
 ) -> dict[str, dict[float, list[np.ndarray]]]:
     """How well each held-out row is predicted: for each learner, each psi in ascending order, each C.
 
@@ -70,8 +70,9 @@ def score_fold(
         Targets of both.
     learners : mapping of int to mapping
         For each psi the learners that are scored there, by name.
-    row_scores : callable
-        Of targets and predictions, larger is better: as of :meth:`ikmap.tasks.LearningTask.row_scores`.
+    row_scores : mapping of str to callable
+        For each learner, of targets and predictions, larger is better: as of
+        :meth:`ikmap.tasks.LearningTask.row_scores`.
     """
     found: dict[str, dict[float, list[np.ndarray]]] = {}
     for psi, (inside, outside) in path:
@@ -80,7 +81,8 @@ def score_fold(
             made = learner(inside.packed(least=np.uint16), y_fit)
             predictors = [made] if callable(made) else made
             # By map, which keeps no predictor while the next one is made: weights may be large.
-            found.setdefault(name, {})[psi] = _climb(map(partial(_scored, row_scores, outside, y_held_out), predictors))
+            scored = partial(_scored, row_scores[name], outside, y_held_out)
+            found.setdefault(name, {})[psi] = _climb(map(scored, predictors))
     return found
 
 

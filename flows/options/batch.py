@@ -143,7 +143,8 @@ class BatchOptions(TableOptions, CommonOptions):
         "auto",
         Choice(("auto", *criteria())),
         group=FEATURES,
-        help="what --psi auto and --C auto go by; auto: accuracy, or R2 of numbers",
+        help="what --psi auto and --C auto go by; auto: log loss for a learner that gives probabilities (logistic), "
+        "else accuracy, or R2 of numbers",
     )
     budget: float | None = option(
         None,

@@ -142,37 +142,43 @@ def _parts_of_area(own: np.ndarray, values: np.ndarray) -> np.ndarray:
     return parts
 
 
-class LogLoss(ClassJudge):
-    """Log loss of probabilities by Platt's method, fitted to the rows of the fold that are judged.
+class OfProbabilities(ClassJudge):
+    """Base: judges by probabilities.
 
-    Two numbers for each class are fitted to rows that then are judged; that is the same for all candidates.
+    They are those of the task, if it says how decisions become probabilities (log odds are probabilities already);
+    otherwise they are found by Platt's method, fitted to the rows of the fold that are judged. The latter fits two
+    numbers for each class to rows that then are judged; that is the same for all candidates.
     """
 
     row_by_row = True
 
+    def _probabilities(self, target: np.ndarray, decision: np.ndarray) -> np.ndarray:
+        offered = self.task.probabilities(decision)
+        if offered is not None:
+            return offered
+        kind = ClassScores if decision.shape[1] == 1 else ClassDecisions
+        return read_as(PLATT, kind.of(target, decision)).probabilities(decision)
+
+
+class LogLoss(OfProbabilities):
+    """Mean logarithm of the probability of the class that a row has."""
+
     def row_scores(self, target: np.ndarray, predicted: np.ndarray) -> np.ndarray:
-        own = _probabilities(target, predicted)[np.arange(target.size), target]
+        own = self._probabilities(target, predicted)[np.arange(target.size), target]
         found: np.ndarray = np.log(np.maximum(own, LEAST))
         return found
 
 
-class Brier(ClassJudge):
-    """Squared error of the same probabilities: with two classes of the second's, with more the sum over all."""
-
-    row_by_row = True
+class Brier(OfProbabilities):
+    """Squared error of probabilities: with two classes of the second's, with more the sum over all."""
 
     def row_scores(self, target: np.ndarray, predicted: np.ndarray) -> np.ndarray:
-        probability = _probabilities(target, predicted)
+        probability = self._probabilities(target, predicted)
         own = probability[np.arange(target.size), target]
         if probability.shape[1] == 2:
             return -((1.0 - own) ** 2)
         found: np.ndarray = -((probability**2).sum(axis=1) - own**2 + (1.0 - own) ** 2)
         return found
-
-
-def _probabilities(target: np.ndarray, decision: np.ndarray) -> np.ndarray:
-    kind = ClassScores if decision.shape[1] == 1 else ClassDecisions
-    return read_as(PLATT, kind.of(target, decision)).probabilities(decision)
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from ikmap.tasks.class_told import COUNTS, FACTS, FIGURE, LABELS, TOLD
 from ikmap.tasks.figure import Judge
 from ikmap.tasks.sections import Section
 from ikmap.tasks.task import Asked, Figure, Found, LearningTask, Tally, plain_label
+from ikmap.tasks.verdict import Verdict
 from ikmap.tasks.weighted import WeighedClasses
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ class Classification(WeighedClasses, LearningTask):
     tallies_streams: ClassVar[bool] = True
     compiled: ClassVar[frozenset[str]] = frozenset({BINARY, MULTICLASS})
     criteria: ClassVar[tuple[str, ...]] = ("balanced_accuracy", "roc_auc", "log_loss", "brier")
+    of_probabilities: ClassVar[str] = "log_loss"
     figure: ClassVar[Figure] = FIGURE
 
     told_of_labels: ClassVar[Mapping[str, Any]] = {
@@ -362,6 +364,13 @@ class Classification(WeighedClasses, LearningTask):
     @classmethod
     def facts(cls, figures: Mapping[str, Any]) -> Sequence[tuple[str, Any, str]]:
         return [(words, figures.get(key), "number") for key, words in FACTS.items()]
+
+    @classmethod
+    def verdicts(cls, name: str, figures: Mapping[str, Any], metrics: Mapping[str, Any]) -> Sequence[Verdict]:
+        """Say whether the learner is no better than a constant, misses a class, or has poor probabilities."""
+        from ikmap.tasks.class_verdicts import class_verdicts
+
+        return class_verdicts(name, figures, metrics)
 
     @classmethod
     def sections(cls, metrics: Mapping[str, Any]) -> Sequence[Section]:

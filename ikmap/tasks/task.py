@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from ikmap.tasks.sections import Section
+    from ikmap.tasks.verdict import Verdict
 
 type Found = Mapping[str, Any]
 """JSON values that stand for the labels of some rows, beside an array of one value a row."""
@@ -75,6 +76,8 @@ class LearningTask(EncodesWords, Weighed):
         Whether it only stands for a task that :meth:`find` finds.
     criteria : tuple of str
         What else than :attr:`figure` a search may go by (:meth:`judge`).
+    of_probabilities : str
+        Key of the criterion that compares probabilities; empty: the task has none.
     figure : Figure
     told_of_labels, told_of_rows, told : mapping of str to mapping
         What :meth:`about`, :meth:`counted` and, beside the figure, :meth:`figures` say in ``metrics.json``: the JSON
@@ -94,6 +97,7 @@ class LearningTask(EncodesWords, Weighed):
     by_labels: ClassVar[bool] = False
     undecided: ClassVar[bool] = False
     criteria: ClassVar[tuple[str, ...]] = ()
+    of_probabilities: ClassVar[str] = ""
     figure: ClassVar[Figure]
     told_of_labels: ClassVar[Mapping[str, Mapping[str, Any]]] = MappingProxyType({})
     told_of_rows: ClassVar[Mapping[str, Mapping[str, Any]]] = MappingProxyType({})
@@ -386,6 +390,24 @@ class LearningTask(EncodesWords, Weighed):
     def more(cls, figures: Mapping[str, Any]) -> str:  # noqa: ARG003
         """A sentence that follows the first one of a report, on the learner that this one is about."""
         return ""
+
+    @classmethod
+    def verdicts(
+        cls,
+        name: str,  # noqa: ARG003
+        figures: Mapping[str, Any],  # noqa: ARG003
+        metrics: Mapping[str, Any],  # noqa: ARG003
+    ) -> Sequence[Verdict]:
+        """Return what a reader has to be told first of a learner, such as that it is no better than a constant.
+
+        Parameters
+        ----------
+        name : str
+            The learner.
+        figures, metrics : mapping
+            ``learners.NAME`` of ``metrics.json``, and all of it.
+        """
+        return ()
 
     @classmethod
     def sections(cls, metrics: Mapping[str, Any]) -> Sequence[Section]:  # noqa: ARG003

@@ -90,6 +90,8 @@ class Stage:
         self.expected = tasks
         self._begun = 0
         self.began = context.elapsed
+        # After the processes that worked on the run before.
+        self.started, self.before = context.run.begin_stage(name, context.run.manifest["seconds"] + self.began)
         context.events.stage_started(name, tasks, rows or None)
         self.records: list[Record] = []
         self.skipped = 0
@@ -169,6 +171,8 @@ class Stage:
     def finish(self, *, outputs: Sequence[str] = (), **result: Any) -> dict[str, Any]:
         """Write the stage's summary to the manifest; `result` is what later stages need of it.
 
+        The summary has the rows and seconds of all processes that have worked on the stage.
+
         `outputs` names what the stage wrote beside its tasks.
         """
         seconds = self.context.elapsed - self.began
@@ -178,8 +182,9 @@ class Stage:
             self.context.compiled(compiling)
             self.context.events.message(f"{self.name}: {compiling:.1f} s more went to compiling, once per installation")
             seconds -= compiling
-        started = self.context.run.manifest["seconds"] + self.began  # after the processes that worked on it before
-        summary = summarise(self.name, self.records, started, seconds, self.rows, self.skipped)
+        summary = summarise(self.name, self.records, self.started, self.before + seconds, self.rows, self.skipped)
+        if self.before:
+            summary["seconds_before"] = round(self.before, 4)
         self.context.run.finish_stage(self.name, summary, result, outputs, self.kept.unflushed | taken())
         self.context.events.stage_finished(self.name, summary)
         return result

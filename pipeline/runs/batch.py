@@ -290,18 +290,6 @@ def say_chosen(context: Context, selection: Result) -> None:
         context.events.message(
             f"{parameter} by one sweep over {found['tried']:,} values: {found['chosen']:g} for {name}{with_C}"
         )
-        if not context.params.map.endless or found["tried"] == 1:
-            continue
-        if found["chosen"] == found["values"][-1]:
-            context.events.message(
-                f"--{parameter} {found['chosen']:g} for {name} is the last that was tried: a larger one may be better; "
-                f"give one, as --{parameter} {2 * found['chosen']:g}"
-            )
-        elif found["chosen"] == found["values"][0]:
-            context.events.message(
-                f"--{parameter} {found['chosen']:g} for {name} is the first that was tried: hardly any cell has split; "
-                f"a smaller one may be better, as --{parameter} {found['chosen'] / 2:g}, or the columns tell little"
-            )
     for what, key in ((selection.get("parameter"), "chosen"), ("C", "chosen_C")):
         of = {name: value for name, value in selection.get(key, {}).items() if name not in swept}
         if what in searches(context.params) and of:
@@ -328,7 +316,7 @@ def _plan(context: Context, ingested: Result, value: Value, invocation: Invocati
     plan.check(invocation.memory_limit, context.run.path)
 
 
-LAYOUT = 7
+LAYOUT = 8
 """Increase it whenever unfinished runs of the version before cannot go on: parts have other names or contents."""
 
 

@@ -15,6 +15,7 @@ from pipeline.params import Params
 from pipeline.report import write_report
 from pipeline.running.measured import peak_rss_bytes
 from pipeline.running.stage import Context
+from pipeline.runs.verdicts import verdicts_of
 from pipeline.storage.durable import write_json
 from pipeline.storage.rundir import RunDirectory
 
@@ -97,7 +98,7 @@ def finish_run(
     params, run = context.params, context.run
     psis = {name: result["psi"] for name, result in learners.items() if "psi" in result}
     Cs = weights_of_loss(params, selection)
-    metrics = {
+    metrics: dict[str, Any] = {
         **({"gpu": gpu["gpu"]} if "gpu" in gpu else {}),
         "schema_version": 1,
         "run": about_run(context, invocation),
@@ -108,6 +109,9 @@ def finish_run(
         "selection": selection,
         "learners": dict(learners),
     }
+    metrics["verdicts"] = verdicts_of(metrics)
+    for verdict in metrics["verdicts"]:
+        context.events.message(verdict["message"])
     write_json(run.path / "metrics.json", metrics)
     write_report(metrics, run.path / "report.html")
     run.manifest["status"] = "finished"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -17,7 +17,8 @@ from ikmap.model_selection import FOLDS, folds
 from ikmap.rows import Rows, nbytes_of
 from ikmap.seeds import generator
 from ikmap.tasks import LearningTask
-from ikmap.tasks.figure import Judge
+from ikmap.tasks.figure import Figure, Judge
+from ikmap.tasks.reading import LOG_ODDS, NONE, read_as
 from pipeline.params import Params
 from pipeline.rows.folds import folds_of
 from pipeline.rows.prepared import PreparedRows
@@ -92,21 +93,34 @@ def rows_to_search(train: PreparedRows, params: Params, n_rows: int) -> int:
     return max(2, min(n_rows, smallest * FOLDS // (FOLDS - 1)))
 
 
-def judge_of(params: Params, task: LearningTask) -> Judge:
-    """What the search goes by."""
-    return task.judge("" if params.select_by == "auto" else params.select_by)
+def judge_of(params: Params, task: LearningTask, learner: str) -> Judge:
+    """Return what the search for a learner goes by.
+
+    Without ``--select-by`` that is the figure of the task, or for a learner whose decisions are log odds the criterion
+    of probabilities: it offers them, so they are to be right. Where no calibration is asked for, its log odds are
+    judged as they are.
+    """
+    log_odds = LEARNERS[learner].log_odds(params.of(learner))
+    if log_odds and params.calibration == NONE:
+        task = task.read_by(read_as(LOG_ODDS))
+    if params.select_by != "auto":
+        return task.judge(params.select_by)
+    return task.judge(task.of_probabilities if log_odds else "")
 
 
-def said_of(params: Params, judge: Judge) -> dict[str, str]:
-    """What ``selection`` in ``metrics.json`` says of that, where it is not the figure of the task."""
-    return {} if params.select_by == "auto" else {"by": judge.figure.key}
+def said_of(params: Params, judges: Mapping[str, Judge], figure: Figure) -> dict[str, Any]:
+    """Return what ``selection`` in ``metrics.json`` says of criteria that are not the figure of the task."""
+    if params.select_by != "auto":
+        return {"by": params.select_by}
+    by = {name: judge.figure.key for name, judge in judges.items() if judge.figure != figure}
+    return {"by": by} if by else {}
 
 
 def score_rows(store: Store, params: Params, name: str, values: Sequence[Any], fold: int, n_rows: int) -> Record:
     """Task: how well each held-out row of one fold is predicted with each of some values that share what takes long."""
     task, X, y, w = cv_sample(store, params, n_rows)
     fit, held_out = cv_folds(store, params, n_rows)[fold]
-    judge = judge_of(params, task)
+    judge = judge_of(params, task, name)
     learner, options = LEARNERS[name], params.of(name)
     if isinstance(learner, WholeLearner):
         fit = some_of(fit, learner.compared_on)
