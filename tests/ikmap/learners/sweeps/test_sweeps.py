@@ -144,7 +144,7 @@ def test_descent_takes_the_steps_of_the_definition(absent: float) -> None:
 
 
 def step(w: np.ndarray, y: float, loss: str, alpha: float, eta: float, n_steps: float, scale: float) -> np.ndarray:
-    """One compiled step from weights w, kept as ``w / scale``, for a row with the columns 0, 2, 3 and 5: the weights."""
+    """Return the weights after a compiled step from w, kept as ``w / scale``, for a row with columns 0, 2, 3 and 5."""
     v = np.r_[w / scale, 0.0][:, None]
     columns, order = np.array([[0, 2, 3, 5]], dtype=np.int32), np.zeros(1, dtype=np.int64)
     settings = (LOSSES[loss], alpha, eta, 0.5, n_steps)
