@@ -182,7 +182,7 @@ def _measured(row: Row, key: str) -> str:
     return number(row[key], ".2f") if row["status"] == "finished" else MARKS[row["status"]]
 
 
-def _by_C(Cs: Sequence[float], found: Sequence[tuple[Sequence[float], Sequence[float]]]) -> list[float]:
+def _by_C(Cs: Sequence[float], found: Sequence[tuple[Any, Any]]) -> list[float]:
     """Return the mean at each C over what shuffles have found at theirs."""
     each = [dict(zip(*one, strict=True)) for one in found]
     return [round(float(np.mean([one[C] for one in each])), 4) for C in Cs]
