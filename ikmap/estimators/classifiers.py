@@ -180,7 +180,11 @@ class CellLogisticRegression(_DualClassifier):
         return self._fit(X, y, sample_weight, "logistic")
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Class probabilities, shape (n, n_classes); from three on, each class's own, scaled to sum 1."""
+        """Class probabilities, shape (n, n_classes); from three on, each class's own, scaled to sum 1.
+
+        They are right as far as C is: choose it by ``GridSearchCV(..., scoring="neg_log_loss")``. With `class_weight`
+        they are those of classes that are as frequent as it says.
+        """
         decision = self.decision_function(X)
         if decision.ndim == 1:
             return np.column_stack([expit(-decision), expit(decision)])

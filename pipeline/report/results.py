@@ -111,10 +111,6 @@ def headline(metrics: Metrics) -> str:
         spent = max(seconds - (get_number(run, "compile_seconds") or 0.0), 1e-3)
         speed, which = rate(rows / spent, "").strip(), "initial and stream" if online else "training and test"
         tiles.append(_tile("rows/s end to end", speed, [f"{count(rows)} rows, {which}"]))
-    verdicts = [
-        {"kind": get_text(verdict, "kind"), "message": get_text(verdict, "message")}
-        for verdict in get_list(metrics, "verdicts")
-    ]
     peaks = [get_number(stage, "peak_rss_bytes") or 0.0 for stage in stages_of(metrics)]
     if any(peaks):
         client = get_number(run, "client_peak_rss_bytes")
@@ -127,16 +123,22 @@ def headline(metrics: Metrics) -> str:
         started=moment(get_text(run, "started")),
         name=shorten(get_text(data, "name", "unnamed data set"), 80),
         lead=stream_lead(metrics) if is_stream(metrics) else _lead(metrics),
-        verdicts=verdicts,
+        verdicts=_verdicts(metrics),
         misleading=MISLEADING,
         tiles=tiles,
     )
 
 
 def result_in_words(metrics: Metrics) -> str:
-    """The first sentences of the report, as plain text."""
+    """Return the first sentences of the report, as plain text: the result, and the verdicts on it."""
     lead = stream_lead(metrics) if is_stream(metrics) else _lead(metrics)
-    return lead if isinstance(lead, str) else f"{lead.best} {lead.before}{lead.value}{lead.after}"
+    text = lead if isinstance(lead, str) else f"{lead.best} {lead.before}{lead.value}{lead.after}"
+    return " ".join([text, *(f"{verdict['message']}." for verdict in _verdicts(metrics))])
+
+
+def _verdicts(metrics: Metrics) -> list[dict[str, str]]:
+    """Return what a reader has to be told first, as far as the run has it."""
+    return [{key: get_text(verdict, key) for key in ("kind", "message")} for verdict in get_list(metrics, "verdicts")]
 
 
 def _lead(metrics: Metrics) -> Lead | str:
