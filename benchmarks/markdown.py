@@ -54,4 +54,3 @@ def _memory(row: Row) -> str:
         return ours
     target = "" if row.memory_target is None else f" (at least {row.memory_target:g})"
     return f"{ours}, {row.theirs_bytes / 2**20:.3g} MiB, {row.memory_ratio:.3g}{target}"
-

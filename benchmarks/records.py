@@ -44,7 +44,9 @@ class Table:
         return Table([self.columns[i] for i in places], [[row[i] for i in places] for row in kept])
 
     def markdown(self) -> str:
-        head, *rows = ["| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |\n" for line in (self.columns, *self.rows)]
+        head, *rows = [
+            "| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |\n" for line in (self.columns, *self.rows)
+        ]
         return "".join([head, "|---" * len(self.columns) + "|\n", *rows])
 
 

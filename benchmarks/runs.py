@@ -21,7 +21,9 @@ ABOUT = "test figures of each learner, by command; seconds of the whole run, fro
 
 ADULT = "flows.batch --input adult.csv.gz --label income --partitioner iforest --split-by stratified"
 FLIGHTS = "flows.batch --input flights-3m.parquet --label delay --above 15 --partitioner iforest --psi 1024"
-PRICES = "flows.online --dataset electricity --order file --initial 2000 --block-rows 50 --partitioner iforest --psi 128"
+PRICES = (
+    "flows.online --dataset electricity --order file --initial 2000 --block-rows 50 --partitioner iforest --psi 128"
+)
 
 COMMANDS = (
     "flows.batch",
@@ -48,7 +50,7 @@ COMMANDS = (
     f"{PRICES} --learner ogd,norma",
     f"{PRICES} --learner ogd,norma --drift adwin --on-drift redraw",
 )
-"""What stands after ``python -m``. Every option that decides the result is spelled out, so that a default may change."""
+"""What stands after ``python -m``. But for the first, every method is named, so that a default may change."""
 
 FIGURES = {
     "accuracy": "accuracy",

@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
-import pytest
+from benchmarks.records import BLOCK, load
 
-from benchmarks.records import BLOCK, FOLDER, PAGES, Record, load, rendered
-
-NOTED = re.compile(r"^\s*<!-- (?:measured: (?P<records>[\w, -]+?))?(?:; )?(?:set: (?P<settings>[^>]+?))? -->\n", re.MULTILINE)
+NOTED = re.compile(
+    r"^\s*<!-- (?:measured: (?P<records>[\w, -]+?))?(?:; )?(?:set: (?P<settings>[^>]+?))? -->\n", re.MULTILINE
+)
 CODE = re.compile(r"```.*?```|`[^`]*`|\]\([^)]*\)|https?://\S+", re.DOTALL)
 UNITS = r"\s?(?:s|ms|us|ns|seconds|minutes|hours|MiB|GiB|MB|GB|KiB|%|per\scent)(?!\w)"
 TIMES = r"\stimes\s(?:as|faster|slower|more|less|longer|larger|smaller)|x\b"
@@ -32,7 +31,7 @@ class Paragraph:
 
 
 def paragraphs(page: str) -> Iterator[Paragraph]:
-    """Yield the paragraphs, lists and tables of a page, without code and without the tables that are made of records."""
+    """Yield the paragraphs, lists and tables of a page, without code and what is made of records."""
     for part in re.split(r"\n\s*\n", BLOCK.sub("", page)):
         noted = NOTED.search(part + "\n")
         text = NOTED.sub("", part + "\n")
