@@ -40,6 +40,8 @@ class Table:
     def part(self, columns: list[str], rows: str) -> Table:
         """Return the table with these columns alone, and the rows in which the pattern is found."""
         kept = [row for row in self.rows if re.search(rows, " | ".join(row))]
+        if missing := [name for name in columns if name not in self.columns]:
+            raise ValueError(f"no column {missing[0]!r} among {', '.join(self.columns)}")
         places = [self.columns.index(name) for name in columns] or list(range(len(self.columns)))
         return Table([self.columns[i] for i in places], [[row[i] for i in places] for row in kept])
 
@@ -115,7 +117,7 @@ class Record:
         return [
             float(number.replace(",", ""))
             for text in texts
-            for number in re.findall(r"\d[\d,]*\d\.?\d*(?:e[+-]?\d+)?|\d+\.?\d*(?:e[+-]?\d+)?|\.\d+", text)
+            for number in re.findall(r"\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?|(?<!\.)\.\d+", text)
         ]
 
 

@@ -54,12 +54,16 @@ COMMANDS = (
 
 FIGURES = {
     "accuracy": "accuracy",
+    "f1": "F1",
     "roc_auc": "ROC AUC",
+    "average_precision": "average precision",
     "log_loss": "log loss",
     "calibration_error": "calibration error",
     "calibration_chance": "by chance",
     "r2": "R2",
     "rmse": "RMSE",
+    "train_seconds": "train s",
+    "predict_seconds": "predict s",
 }
 
 
@@ -89,8 +93,8 @@ def figures_of(command: str, options: Options) -> dict[str, Any]:
     """Return the figures of each learner of a run, or why it failed."""
     module, *words = shlex.split(command)
     if "--input" in words:
-        place = words.index("--input") + 1
-        words[place] = str(options.data_dir / words[place])
+        at = words.index("--input") + 1
+        words[at] = str(options.data_dir / words[at])
     if options.quick:
         words += ["--t", "10", "--psi", "8"]
     with tempfile.TemporaryDirectory(prefix="ikmap-benchmarks-") as place:
@@ -114,7 +118,7 @@ def figures_of(command: str, options: Options) -> dict[str, Any]:
 
 def table(report: dict[str, Any]) -> str:
     """Return the Markdown: a row for each learner of each command."""
-    head = ["command", "learner", *FIGURES.values(), "intervals hold", "seconds"]
+    head = ["command", "learner", *FIGURES.values(), "intervals hold", "run s"]
     lines = [f"### {TITLE}", "", f"{ABOUT[0].upper()}{ABOUT[1:]}.", ""]
     lines += ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
     for command, found in report["measured"].items():

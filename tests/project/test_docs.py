@@ -19,7 +19,7 @@ WORD = re.compile(rf"(?<![\w./:~$*{{=>-])(?:[\w.-]+/)*(?:[\w.-]+/|[\w-]+\.(?:{EN
 DOTTED = re.compile(r"(?<![\w./-])(?:ikmap|pipeline|flows|cluster|benchmarks|examples)(?:\.(?!py\b)\w+)+(?![\w/-])")
 OF_A_RUN = {
     "manifest.json", "metrics.json", "report.html", "dask-report.html", "run.toml", "results.json", "columns-plan.toml",
-    "store.zarr/", "records/", "predictions/", 
+    "store.zarr/", "records/", "predictions/",
 }  # fmt: skip
 """Files and folders that a run leaves."""
 OF_A_USER = {
