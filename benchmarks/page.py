@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -52,15 +53,17 @@ def main(arguments: list[str] | None = None) -> int:
             parser().error(f"{path} is not there")
         results = json.loads(path.read_text(encoding="utf-8"))
         save(asked.name, record_of(results, day_of(path)))
-    for page in write_pages():
-        print(f"wrote {page.relative_to(ROOT)}")
+    try:
+        for page in write_pages():
+            print(f"wrote {page.relative_to(ROOT)}")
+    except ValueError as error:
+        print(f"benchmarks.page: {error}", file=sys.stderr)
+        return 2
     return 0
 
 
 def day_of(path: Path) -> str:
     """Return the day on which a file was written."""
-    import time
-
     return time.strftime("%Y-%m-%d", time.localtime(path.stat().st_mtime))
 
 
