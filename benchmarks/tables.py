@@ -115,7 +115,10 @@ def _shown(found: dict[str, Any]) -> str:
 def table(report: dict[str, Any]) -> str:
     """Markdown: of each table the mean figures of each side over the splits, with their standard deviation."""
     lines = [f"### {TITLE}", "", f"{ABOUT[0].upper()}{ABOUT[1:]}.", ""]
-    lines += ["| table | | " + " | ".join((*FIGURES.values(), "seconds")) + " |", "|---" * (3 + len(FIGURES)) + "|"]
+    lines += [
+        "| table | side | " + " | ".join((*FIGURES.values(), "seconds")) + " |",
+        "|---" * (3 + len(FIGURES)) + "|",
+    ]
     for name, by_seed in report["measured"].items():
         for side in [*OURS, *PEERS]:
             found = [measured[side] for measured in by_seed.values() if side in measured]

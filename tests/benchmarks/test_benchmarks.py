@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 import tomllib
-from dataclasses import replace
+from dataclasses import asdict, replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from benchmarks import NAMES, __main__, libsvm_text, linear_svm, markdown, memory, peers, runner
+from benchmarks import NAMES, __main__, environment, libsvm_text, linear_svm, markdown, memory, peers, records, runner
 from benchmarks import pipeline as pipeline_benchmark
 from benchmarks import scaling as scaling_benchmark
 from benchmarks.data import load
@@ -349,33 +349,31 @@ def test_table() -> None:
     assert markdown.seconds([1.5, 2.5, 2.0]) == "2 s (1.5..2.5)"
 
 
-def test_tables_go_between_their_markers() -> None:
-    document = "a\n<!-- begin ogd -->\nold\n<!-- end ogd -->\nb\n"
-    once = markdown.insert(document, "ogd", "new\n")
-    assert once == "a\n<!-- begin ogd -->\n\nnew\n\n<!-- end ogd -->\nb\n"
-    assert markdown.insert(once, "ogd", "new") == once
-    with pytest.raises(ValueError, match="begin other"):
-        markdown.insert(document, "other", "new")
-
-
-def test_documentation_has_a_place_for_every_table() -> None:
-    text = (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8")
-    for name in NAMES:
-        assert markdown.insert(text, name, "x") != text
-
-
-def test_documentation_is_written_with_its_picture(tmp_path: Path) -> None:
-    folder, docs = tmp_path / "runs", tmp_path / "docs" / "benchmarks.md"
+def test_a_result_becomes_a_record_with_its_picture(tmp_path: Path) -> None:
+    folder, docs = tmp_path / "runs", tmp_path / "docs"
     folder.mkdir()
-    docs.parent.mkdir()
-    docs.write_text("<!-- begin ogd --><!-- end ogd -->\n<!-- begin frontier -->old<!-- end frontier -->\n")
-    (folder / "frontier.md").write_text("new")
-    (folder / "frontier.svg").write_text("<svg/>")
-    runner.write_docs(folder, docs)
-    assert docs.read_text() == (
-        "<!-- begin ogd --><!-- end ogd -->\n<!-- begin frontier -->\n\nnew\n\n<!-- end frontier -->\n"
-    )
-    assert (docs.parent / "frontier.svg").read_text() == "<svg/>"
+    report = {
+        "benchmark": "ogd",
+        "options": {**as_json(replace(Options(), datasets=("digits",), limit=5.0)), "data_dir": "."},
+        "machine": {**environment.machine(2, []), "date": "2026-11-25", "commit": "abc"},
+        "cases": {"a": {"rows": [asdict(Row("a | b", "peer", [0.5], [1.5], 3.0, 2.0))]}},
+    }
+    (folder / "ogd.json").write_text(json.dumps(report))
+    (folder / "ogd.md").write_text(runner.table(report))
+    (folder / "ogd.svg").write_text("<svg/>")
+    assert runner.record(folder, ["ogd", "voronoi"], docs) == ["ogd"]
+    found = records.load("ogd", docs / "measured")
+    assert found.command == "python -m benchmarks ogd --datasets digits --limit 5"
+    assert (found.date, found.commit, found.origin) == ("2026-11-25", "abc", records.WRITTEN)
+    assert found.machine.startswith(report["machine"]["processor"])
+    assert found.tables[0].rows[0][:5] == ["a | b", "500 ms", "peer", "1.5 s", "**3**"]
+    assert (docs / "ogd.svg").read_text() == "<svg/>"
+
+
+def test_figures_of_quick_runs_are_not_kept(capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(__main__, "clean_environment", lambda threads: [])  # noqa: ARG005
+    assert __main__.main(["ogd", "--quick", "--record"]) == 2
+    assert "--quick" in capsys.readouterr().err
 
 
 def benchmarks(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:

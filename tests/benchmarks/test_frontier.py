@@ -15,6 +15,7 @@ from benchmarks import (
     frontier,
     frontier_picture,
     peers,
+    records,
     runner,
     tabular,
 )
@@ -77,13 +78,10 @@ def test_a_frontier_is_measured_once_and_put_beside_the_documents(tmp_path: Path
         assert frontier.measure(small, OPTIONS, tmp_path, unset=[]) == 0
     assert asked == [frontier.FEW]  # the measured call is in another process
     assert "gcws, t = 9, ogd" in (tmp_path / "tabular.md").read_text(encoding="utf-8")
-    docs = tmp_path / "docs" / "benchmarks.md"
-    docs.parent.mkdir()
-    docs.write_text("<!-- begin tabular --><!-- end tabular -->\n", encoding="utf-8")
-    runner.write_docs(tmp_path, docs)
-    assert "what they are" in docs.read_text(encoding="utf-8").lower()
+    assert runner.record(tmp_path, ["tabular"], tmp_path / "docs") == ["tabular"]
+    assert records.load("tabular", tmp_path / "docs" / "measured").tables[0].columns[2] == "seconds"
     if peers.find("matplotlib") is not None:
-        assert (docs.parent / "tabular.svg").exists()
+        assert (tmp_path / "docs" / "tabular.svg").exists()
 
 
 def fail(_: Any) -> list[frontier.Point]:

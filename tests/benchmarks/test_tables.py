@@ -76,8 +76,11 @@ def test_peers_learn(options: Options, tmp_path: Path, peer: str, name: str) -> 
 
 def test_runs_and_peers_are_measured_once(options: Options, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[list[str]] = []
+    actual = subprocess.run
 
-    def run(command: list[str], **_: Any) -> Any:
+    def run(command: list[str], **given_too: Any) -> Any:
+        if command[0] == "git":
+            return actual(command, **given_too)
         asked.append(command)
         if command[2] == "benchmarks.table_peers":
             return SimpleNamespace(returncode=0, stdout='{"seconds": 1.0, "roc_auc": 0.9}\n', stderr="")
