@@ -34,9 +34,10 @@ NAMES = (
     "tls",
     "durability",
     "gpu",
+    "runs",
     "encodings",
     "tables",
     "frontier",
     "tabular",
 )
-LONG = ("encodings", "tables", "frontier", "tabular")
+LONG = ("runs", "encodings", "tables", "frontier", "tabular")

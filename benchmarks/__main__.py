@@ -47,7 +47,9 @@ def parser() -> argparse.ArgumentParser:
     result.add_argument("--limit", type=float, default=30.0, help="seconds after which a side is not repeated (30)")
     result.add_argument("--fresh", action="store_true", help="measure again what the folder holds already")
     result.add_argument(
-        "--docs", metavar="FILE", help="write the tables of the folder into this file, between its markers"
+        "--record",
+        action="store_true",
+        help="keep the results in docs/measured and write the pages from them; without a name, all of --output",
     )
     return result
 
@@ -59,6 +61,7 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"unset for this command, so that OpenBLAS chooses its own kernel: {', '.join(unset)}")
     from benchmarks import runner
     from benchmarks.harness import Options
+    from benchmarks.records import write_pages
     from pipeline.datasets.registry import default_data_dir
     from pipeline.errors import InputError
 
@@ -68,7 +71,10 @@ def main(arguments: list[str] | None = None) -> int:
     if unknown:
         print(f"benchmarks: found {unknown[0]!r}, expected one of {', '.join(NAMES)} or all", file=sys.stderr)
         return 2
-    if not names and asked.docs is None:
+    if asked.record and asked.quick:
+        print("benchmarks: --quick gives figures that mean nothing; --record keeps none of them", file=sys.stderr)
+        return 2
+    if not names and not asked.record:
         runner.show_list()
         return 0
     options = Options(
@@ -86,8 +92,10 @@ def main(arguments: list[str] | None = None) -> int:
     except InputError as error:
         print(f"benchmarks: {error}", file=sys.stderr)
         return 2
-    if asked.docs:
-        runner.write_docs(folder, Path(asked.docs))
+    if asked.record:
+        print(f"recorded: {', '.join(runner.record(folder, names)) or 'nothing'}")
+        for page in write_pages():
+            print(f"wrote {page.name}")
     return 1 if failed else 0
 
 

@@ -9,6 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from benchmarks.records import commit
 from pipeline.running.machine import describe_machine
 
 PACKAGES = (
@@ -34,6 +35,7 @@ def machine(threads: int, unset: list[str]) -> dict[str, Any]:
         ],
         "unset": unset,
         "date": time.strftime("%Y-%m-%d"),
+        "commit": commit(),
     }
 
 

@@ -1,4 +1,4 @@
-"""Rows as a Markdown table, and its place in a document."""
+"""Rows as a Markdown table."""
 
 from __future__ import annotations
 
@@ -54,19 +54,3 @@ def _memory(row: Row) -> str:
         return ours
     target = "" if row.memory_target is None else f" (at least {row.memory_target:g})"
     return f"{ours}, {row.theirs_bytes / 2**20:.3g} MiB, {row.memory_ratio:.3g}{target}"
-
-
-def insert(text: str, name: str, table: str) -> str:
-    """Replace what stands between the markers of `name`.
-
-    Raises
-    ------
-    ValueError
-        If the document has no such markers.
-    """
-    begin, end = f"<!-- begin {name} -->", f"<!-- end {name} -->"
-    head, found, rest = text.partition(begin)
-    _, closed, tail = rest.partition(end)
-    if not (found and closed):
-        raise ValueError(f"the document lacks {begin} or {end}")
-    return f"{head}{begin}\n\n{table.strip()}\n\n{end}{tail}"

@@ -6,14 +6,16 @@ import json
 import shutil
 import time
 import traceback
+from collections.abc import Sequence
 from dataclasses import asdict
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from benchmarks import NAMES, environment
-from benchmarks.harness import Case, Options, Row, as_json, compare
-from benchmarks.markdown import insert, markdown
+from benchmarks.harness import ROOT, Case, Options, Row, as_json, compare
+from benchmarks.markdown import markdown
+from benchmarks.records import FOLDER, WRITTEN, of_markdown, save
 
 
 def show_list() -> None:
@@ -82,14 +84,46 @@ def table(report: dict[str, Any]) -> str:
     return "\n".join([*text, *errors, "", f"Measured on: {environment.describe(report['machine'])}", ""])
 
 
-def write_docs(folder: Path, docs: Path) -> None:
-    """Put the tables that the folder holds between their markers in the document, and the picture beside it."""
-    text = docs.read_text(encoding="utf-8")
-    for name in NAMES:
-        path = folder / f"{name}.md"
-        if path.exists():
-            text = insert(text, name, path.read_text(encoding="utf-8"))
-    docs.write_text(text, encoding="utf-8")
-    for name in ("frontier", "tabular", "drift"):
-        if (picture := folder / f"{name}.svg").exists():
-            shutil.copyfile(picture, docs.parent / picture.name)
+def record(folder: Path, names: Sequence[str] = (), docs: Path = ROOT / "docs") -> list[str]:
+    """Make the records of the results in the folder, and copy their pictures beside the pages.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Of the benchmarks; empty: all that the folder holds.
+
+    Returns
+    -------
+    list of str
+        Names of the records that were written.
+    """
+    written = []
+    for name in names or NAMES:
+        path = folder / f"{name}.json"
+        if not path.exists():
+            continue
+        report = json.loads(path.read_text(encoding="utf-8"))
+        machine = report["machine"]
+        found = of_markdown(
+            path.with_suffix(".md").read_text(encoding="utf-8"),
+            command=command_of(name, report["options"]),
+            date=machine["date"],
+            commit=machine.get("commit", ""),
+            origin=WRITTEN,
+        )
+        save(name, found, docs / FOLDER.name)
+        written.append(name)
+        if (picture := path.with_suffix(".svg")).exists():
+            shutil.copyfile(picture, docs / picture.name)
+    return written
+
+
+def command_of(name: str, options: dict[str, Any]) -> str:
+    """Return the command that measures a benchmark with these options, without where the data lie."""
+    usual = as_json(Options())
+    given = {key: value for key, value in options.items() if value != usual[key] and key != "data_dir"}
+    words = [
+        f"--{key}" if value is True else f"--{key} {','.join(value) if isinstance(value, list) else f'{value:g}'}"
+        for key, value in given.items()
+    ]
+    return " ".join(["python -m benchmarks", name, *words])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 import tomllib
 from pathlib import Path
@@ -9,12 +10,25 @@ from pathlib import Path
 import pytest
 
 from tests import ROOT
+from tests.project.pages import PAGES, blocks, spans, text_of, tracked
 
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
-FOLDERS = ("ikmap", "pipeline", "flows", "cluster", "tests", "benchmarks", "docs", "examples")
 LINK = re.compile(r"\]\(([^)#\s]*)(?:#([^)\s]*))?\)")
-NAMED = re.compile(rf"`((?:{'|'.join(FOLDERS)})/[\w./-]+)`")
-BARE = re.compile(r"`(?!__init__\.py)(\w+\.(?:py|cu))`")
+ENDINGS = "py|cu|h|toml|md|yaml|yml|json|svg|sbatch|sh|html|css|js|j2|txt|cfg|cff"
+"""Of files that a repository has; those of other kinds, such as train.csv, are a user's."""
+WORD = re.compile(rf"(?<![\w./:~$*{{=>-])(?:[\w.-]+/)*(?:[\w.-]+/|[\w-]+\.(?:{ENDINGS}))(?![\w*(./{{-])")
+DOTTED = re.compile(r"(?<![\w./-])(?:ikmap|pipeline|flows|cluster|benchmarks|examples)(?:\.(?!py\b)\w+)+(?![\w/-])")
+OF_A_RUN = {
+    "manifest.json", "metrics.json", "report.html", "dask-report.html", "run.toml", "results.json", "columns-plan.toml",
+    "store.zarr/", "records/", "predictions/", 
+}  # fmt: skip
+"""Files and folders that a run leaves."""
+OF_A_USER = {
+    "my.toml", "plan.toml", "scheduler.json", "__init__.py", "cluster.yaml", "README.md", "runs/", "tls/", "sales/",
+    "slurm-logs/", "targets.json", "web/",
+}  # fmt: skip
+"""Names in examples, and names that stand for many files."""
+ENTRY_POINTS = {"ikmap.papers"}
+"""Groups of entry points."""
 
 
 def anchors(page: Path) -> set[str]:
@@ -35,13 +49,52 @@ def missing_links(page: Path, text: str) -> list[str]:
 
 
 def missing_files(text: str) -> list[str]:
-    """Files and folders that are named with their path and are not there; modules that are named without one."""
-    return [name for name in NAMED.findall(text) if not (ROOT / name).exists()] + BARE.findall(text)
+    """Files, folders and modules that a page names and that are not there; modules that prose names without a path.
+
+    A path may be a part of one, such as ``running/stage.py``. Where a line of code has a folder in a column of its own,
+    what it names has to lie in a folder of that name.
+    """
+    missing = []
+    for span in spans(text):
+        bare = [word for word in WORD.findall(span) if word.endswith((".py", ".cu")) and "/" not in word]
+        missing += [word for word in WORD.findall(span) if not leads_somewhere(word) or word in set(bare) - OF_A_USER]
+    lines = [line.partition("  #")[0].strip() for block in blocks(text) for line in block.splitlines()]
+    for line in lines:
+        folders = re.findall(r"(?:[a-z_]+/)+(?=  )", line)
+        missing += [word for word in WORD.findall(line) if not leads_somewhere(word, folders[-1] if folders else "")]
+    names = [name for code in [*spans(text), *lines] for name in DOTTED.findall(code)]
+    return missing + [name for name in names if name not in ENTRY_POINTS and not resolves(name)]
+
+
+def leads_somewhere(path: str, folder: str = "") -> bool:
+    """Whether a path leads to a file or folder of the repository below a folder of that name, or to one of a user."""
+    if {path, path.partition("/")[0] + "/", path.rpartition("/")[2]} & (OF_A_RUN | OF_A_USER) or re.search(
+        r"[A-Z]{3}", path
+    ):
+        return True
+    end = f"/{path}" if path.endswith("/") else f"/{path}$"
+    return any(end in f"/{name}$" and f"/{folder}" in f"/{name}" for name in tracked())
+
+
+def resolves(name: str) -> bool:
+    """Whether a dotted name is a module of ours, or what one has."""
+    parts = name.split(".")
+    for length in range(len(parts), 0, -1):
+        try:
+            found = importlib.import_module(".".join(parts[:length]))
+        except ModuleNotFoundError:
+            continue
+        for part in parts[length:]:
+            if not hasattr(found, part):
+                return False
+            found = getattr(found, part)
+        return True
+    return False
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_what_a_page_names_is_there(page: Path) -> None:
-    text = page.read_text(encoding="utf-8")
+    text = text_of(page)
     assert missing_links(page, text) == []
     assert missing_files(text) == []
 
@@ -53,6 +106,12 @@ def test_checker_sees_what_is_missing() -> None:
         "pipeline/store.py",
         "engine.py",
     ]
+    assert missing_files("`tests/naive/`, `tests/navy/`, `ikmap.cells.Cells`, `ikmap.cell`") == [
+        "tests/navy/",
+        "ikmap.cell",
+    ]
+    assert missing_files("    tasks   running/    stage.py  batch.py\n") == ["batch.py"]
+    assert missing_files("    python cluster/none.py --input train.csv  # or other.py\n") == ["cluster/none.py"]
 
 
 def test_table_of_pages_lists_every_page() -> None:
