@@ -167,8 +167,8 @@ class BestOnTest(Form):
             for row in rows
         ]  # fmt: skip
         head = (
-            "data set", "system", "at", "best on test", "spread", "printed", "difference", "cross-validated", "spread ",
-            "shuffles",
+            "data set", "system", "at", "best on test", "spread", "printed", "difference", "cross-validated",
+            "its spread", "shuffles",
         )  # fmt: skip
         return head, cells
 

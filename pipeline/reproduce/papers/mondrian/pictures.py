@@ -54,7 +54,7 @@ def against_M(name: str, options: Options, parts: Parts) -> Figure:
 def known_lifetime(name: str, options: Options, parts: Parts) -> Figure:
     """Figure 7: errors of each repetition against the lifetime, and the likelihood where the solution is exact."""
     exact = parts[0]["log_likelihood"] is not None
-    title = f"{name} points of a Gaussian process, true lifetime {options['lifetime']:g}"
+    title = f"{name}: Gaussian process, true lifetime {options['lifetime']:g}"
     figure, (errors, *likely) = panels(2 if exact else 1, title)
     for i, part in enumerate(parts):
         colour = COLOURS[i % len(COLOURS)]
