@@ -27,7 +27,7 @@ type Predictor = Callable[[Cells], np.ndarray]
 type Learner = Callable[[Cells, np.ndarray], Predictor | Iterable[Predictor]]
 """Takes cells and targets; returns a predictor, or one for each C in ascending order, made when asked for."""
 
-type RowScores = Callable[[np.ndarray, np.ndarray], np.ndarray]
+type RowScores = Callable[[str, np.ndarray, np.ndarray], np.ndarray]
 
 
 def folds(n: int, seed: int, n_folds: int = FOLDS) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -71,7 +71,8 @@ def score_fold(
     learners : mapping of int to mapping
         For each psi the learners that are scored there, by name.
     row_scores : callable
-        Of targets and predictions, larger is better: as of :meth:`ikmap.tasks.LearningTask.row_scores`.
+        Of the name of a learner, targets and its predictions, larger is better: as of
+        :meth:`ikmap.tasks.LearningTask.row_scores`.
     """
     found: dict[str, dict[float, list[np.ndarray]]] = {}
     for psi, (inside, outside) in path:
@@ -80,11 +81,13 @@ def score_fold(
             made = learner(inside.packed(least=np.uint16), y_fit)
             predictors = [made] if callable(made) else made
             # By map, which keeps no predictor while the next one is made: weights may be large.
-            found.setdefault(name, {})[psi] = _climb(map(partial(_scored, row_scores, outside, y_held_out), predictors))
+            found.setdefault(name, {})[psi] = _climb(
+                map(partial(_scored, partial(row_scores, name), outside, y_held_out), predictors)
+            )
     return found
 
 
-def _scored(row_scores: RowScores, outside: Cells, y: np.ndarray, predict: Predictor) -> np.ndarray:
+def _scored(row_scores: Callable[..., np.ndarray], outside: Cells, y: np.ndarray, predict: Predictor) -> np.ndarray:
     return row_scores(y, predict(outside))
 
 

@@ -51,7 +51,9 @@ class Classification(WeighedClasses, LearningTask):
     by_labels: ClassVar[bool] = True
     tallies_streams: ClassVar[bool] = True
     compiled: ClassVar[frozenset[str]] = frozenset({BINARY, MULTICLASS})
+    usual_learner: ClassVar[str] = "logistic"
     criteria: ClassVar[tuple[str, ...]] = ("balanced_accuracy", "roc_auc", "log_loss", "brier")
+    usual_criterion: ClassVar[str] = "log_loss"
     figure: ClassVar[Figure] = FIGURE
 
     told_of_labels: ClassVar[Mapping[str, Any]] = {
@@ -297,10 +299,10 @@ class Classification(WeighedClasses, LearningTask):
 
     # How good they are.
 
-    def judge(self, by: str = "") -> Judge:
+    def judge(self, by: str = "", log_odds: bool = False) -> Judge:
         from ikmap.tasks.class_judges import Judges
 
-        return Judges.of(self, by) if by in self.criteria else super().judge(by)
+        return Judges.of(self, by, log_odds) if by in self.criteria else super().judge(by)
 
     @classmethod
     def figure_of(cls, by: str) -> Figure:
@@ -396,5 +398,9 @@ def _or_numbers(more: str = "") -> str:
     """What to do with labels that may be numbers to predict, in brackets."""
     from ikmap.tasks import TASKS
 
-    known = "--task regression predicts them as numbers" if "regression" in TASKS else "regression is not available yet"
+    one = TASKS.get("regression")
+    known = "regression is not available yet"
+    if one is not None:
+        learner = f" --learner {one.usual_learner}" if one.usual_learner else ""
+        known = f"--task {one.name}{learner} predicts them as numbers"
     return f" ({known})" if not more else f"; {known} ({more})"

@@ -73,8 +73,12 @@ class LearningTask(EncodesWords, Weighed):
         Whether ``--task auto`` may choose it, by the labels (:mod:`ikmap.tasks.by_labels`).
     undecided : bool
         Whether it only stands for a task that :meth:`find` finds.
+    usual_learner : str
+        Name of the learner of a run that names none (``--learner auto``); empty: one has to be named.
     criteria : tuple of str
         What else than :attr:`figure` a search may go by (:meth:`judge`).
+    usual_criterion : str
+        What a search goes by where nothing is named (``--select-by auto``): one of :attr:`criteria`; empty: the figure.
     figure : Figure
     told_of_labels, told_of_rows, told : mapping of str to mapping
         What :meth:`about`, :meth:`counted` and, beside the figure, :meth:`figures` say in ``metrics.json``: the JSON
@@ -93,7 +97,9 @@ class LearningTask(EncodesWords, Weighed):
     alerts: ClassVar[bool] = False
     by_labels: ClassVar[bool] = False
     undecided: ClassVar[bool] = False
+    usual_learner: ClassVar[str] = ""
     criteria: ClassVar[tuple[str, ...]] = ()
+    usual_criterion: ClassVar[str] = ""
     figure: ClassVar[Figure]
     told_of_labels: ClassVar[Mapping[str, Mapping[str, Any]]] = MappingProxyType({})
     told_of_rows: ClassVar[Mapping[str, Mapping[str, Any]]] = MappingProxyType({})
@@ -297,8 +303,14 @@ class LearningTask(EncodesWords, Weighed):
 
     # How good they are.
 
-    def judge(self, by: str = "") -> Judge:
-        """What a search goes by: :attr:`figure`, or one of :attr:`criteria`."""
+    def judge(self, by: str = "", log_odds: bool = False) -> Judge:  # noqa: ARG002
+        """What a search goes by: :attr:`figure`, or one of :attr:`criteria`.
+
+        Parameters
+        ----------
+        log_odds : bool
+            Decisions are log odds, which are judged as they are and not calibrated first.
+        """
         assert not by or by == self.figure.key
         return self
 

@@ -342,7 +342,7 @@ class Search:
 
     def found(self) -> dict[str, Any]:
         """Everything but rows, folds and search of what :func:`select` returns."""
-        found: dict[str, Any] = {"chosen": {}, **said_of(self.params, self.judge)}
+        found: dict[str, Any] = {"chosen": {}, **said_of(self.task, self.judge)}
         if self.cells:
             found |= self._found_on_cells()
         if self.swept:

@@ -91,9 +91,9 @@ def score_cells(
         psi: {name: _learner(name, params, task, n_Cs, weights_of(w, fit)) for name, n_Cs in of.items()}
         for psi, of in wanted.items()
     }
-    judge = judge_of(params, task)
 
-    def row_scores(target: np.ndarray, predicted: np.ndarray) -> np.ndarray:
+    def row_scores(name: str, target: np.ndarray, predicted: np.ndarray) -> np.ndarray:
+        judge = judge_of(params, task, name)
         return weighed_scores(judge, judge.row_scores(target, predicted), weights_of(w, held_out))
 
     inside = X[fit]
@@ -110,7 +110,7 @@ def _learner(name: str, params: Params, task: LearningTask, n_Cs: int, weight: n
     """The learner of the run, on rows in memory, which the data gives these weights."""
     learner, classes, weigh = LEARNERS[name], task.classes, weigher(params, name, task)
     task = params.judged(name, task)
-    judge = judge_of(params, task)
+    judge = judge_of(params, task, name)
 
     def stream(cells: Cells, y: np.ndarray) -> Predictor:
         return predictor(judge, stream_model(params, name, None, task, Block(cells, y, weight)))

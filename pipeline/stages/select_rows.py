@@ -18,6 +18,7 @@ from ikmap.rows import Rows, nbytes_of
 from ikmap.seeds import generator
 from ikmap.tasks import LearningTask
 from ikmap.tasks.figure import Judge
+from ikmap.tasks.reading import NONE
 from pipeline.params import Params
 from pipeline.rows.folds import folds_of
 from pipeline.rows.prepared import PreparedRows
@@ -92,21 +93,22 @@ def rows_to_search(train: PreparedRows, params: Params, n_rows: int) -> int:
     return max(2, min(n_rows, smallest * FOLDS // (FOLDS - 1)))
 
 
-def judge_of(params: Params, task: LearningTask) -> Judge:
-    """What the search goes by."""
-    return task.judge("" if params.select_by == "auto" else params.select_by)
+def judge_of(params: Params, task: LearningTask, learner: str = "") -> Judge:
+    """What the search goes by, for a learner whose decisions are given; without one, only its figure is to be used."""
+    log_odds = bool(learner) and params.calibration == NONE and LEARNERS[learner].log_odds(params.of(learner))
+    return task.judge(task.usual_criterion if params.select_by == "auto" else params.select_by, log_odds)
 
 
-def said_of(params: Params, judge: Judge) -> dict[str, str]:
+def said_of(task: LearningTask, judge: Judge) -> dict[str, str]:
     """What ``selection`` in ``metrics.json`` says of that, where it is not the figure of the task."""
-    return {} if params.select_by == "auto" else {"by": judge.figure.key}
+    return {} if judge.figure.key == task.figure.key else {"by": judge.figure.key}
 
 
 def score_rows(store: Store, params: Params, name: str, values: Sequence[Any], fold: int, n_rows: int) -> Record:
     """Task: how well each held-out row of one fold is predicted with each of some values that share what takes long."""
     task, X, y, w = cv_sample(store, params, n_rows)
     fit, held_out = cv_folds(store, params, n_rows)[fold]
-    judge = judge_of(params, task)
+    judge = judge_of(params, task, name)
     learner, options = LEARNERS[name], params.of(name)
     if isinstance(learner, WholeLearner):
         fit = some_of(fit, learner.compared_on)
