@@ -159,9 +159,8 @@ class BatchOptions(TableOptions, CommonOptions):
         Several(Choice((AUTO, *NAMES)), alone=(AUTO,)),
         group=LEARNING,
         common=True,
-        help="what to train; auto: "
-        + ", ".join(f"{task.usual_learner} for {task.name}" for task in TASKS.values() if task.usual_learner)
-        + f"; else any of {', '.join(NAMES)}",
+        help=f"what to train: any of {', '.join(NAMES)}; auto: "
+        + ", ".join(f"{task.usual_learner} for {task.name}" for task in TASKS.values() if task.usual_learner),
     )
     order: str = option(
         "shuffled",
