@@ -274,7 +274,8 @@ def test_stopped_run_is_resumed(
     from flows.prefect import flows as prefect_flows
 
     path = tmp_path / "run"
-    words = ["--input", str(small), "--psi", "4", "--t", "5", "--workers", "1", "--run-dir", str(path)]
+    words = ["--input", str(small), "--learner", "svm,ogd", "--psi", "4", "--t", "5", "--workers", "1"]
+    words += ["--run-dir", str(path)]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(prefect_events, "_CANCELLED_SECONDS", 0.0)
         patch.setattr(prefect_flows, "choose_progress", lambda quiet: StoppedAtCells(stop))  # noqa: ARG005
