@@ -35,8 +35,9 @@ NAMES = (
     "durability",
     "gpu",
     "encodings",
+    "defaults",
     "tables",
     "frontier",
     "tabular",
 )
-LONG = ("encodings", "tables", "frontier", "tabular")
+LONG = ("encodings", "defaults", "tables", "frontier", "tabular")
