@@ -48,8 +48,11 @@ def start(
     fewest, most = scale("kubernetes", workers, values)
     if "image" not in values:
         raise InputError("--cluster kubernetes: required, not given: --cluster-option image=NAME")
+    import httpx
     import kr8s
 
+    default = _default_namespace()  # also finds out whether there is a cluster at all
+    namespace = values.get("namespace") or default
     security = certificates.of(values, "kubernetes", say)
     name = f"ikmap-{secrets.token_hex(4)}"
     wanted = documents(name, fewest, most, remote.memory_of(memory_limit), values, security is not None)
@@ -57,14 +60,13 @@ def start(
         with starting("kubernetes", stack):
             stack.enter_context(remote.patient(values, most))
             try:
-                namespace = values.get("namespace") or kr8s.api().namespace
                 cluster = _create(wanted[0], namespace)
                 stack.callback(cluster.delete, propagation_policy="Background")
                 for document in [*wanted[1:], *_secret(name, security)]:
                     document["metadata"]["ownerReferences"] = [owner(name, cluster.metadata["uid"])]
                     _create(document, namespace)
                 host, ports = stack.enter_context(_reachable(f"{name}-scheduler", namespace))
-            except (kr8s.ServerError, kr8s.NotFoundError, kr8s.APITimeoutError, ConnectionError, OSError) as error:
+            except (kr8s.ServerError, kr8s.NotFoundError, kr8s.APITimeoutError, httpx.HTTPError, OSError) as error:
                 reason = " ".join(str(error).split()) or type(error).__name__
                 raise InputError(f"--cluster kubernetes: {reason}") from None
             scheme = "tcp" if security is None else "tls"
@@ -73,6 +75,27 @@ def start(
         handle.dashboard_link = f"http://{host}:{ports[DASHBOARD_PORT]}/status"
         handle.tunnel = f"kubectl port-forward -n {namespace} service/{name}-scheduler {DASHBOARD_PORT}"
         return handle
+
+
+def _default_namespace() -> str:
+    """Return the namespace of the current context, or of the pod that this process runs in.
+
+    Raises
+    ------
+    InputError
+        There are no credentials for a Kubernetes cluster, or they cannot be read.
+    """
+    import kr8s
+
+    try:
+        return str(kr8s.api().namespace)
+    except Exception as error:  # whatever the library stumbles over in a file that is not ours
+        reason = " ".join(str(error).split()) or type(error).__name__
+        where = os.environ.get("KUBECONFIG", "~/.kube/config")
+        raise InputError(
+            f"--cluster kubernetes: no cluster can be read from {where} ({reason}); set KUBECONFIG to the file that "
+            "kubectl uses, or run inside a pod with a service account"
+        ) from None
 
 
 def documents(

@@ -14,7 +14,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = BatchOptions.parse(argv)
     from flows.prefect.configured import api_is_configured
 
-    if api_is_configured():
+    if api_is_configured() and not options.dry_run:  # a plan is no run to keep
         from flows.prefect.flows import batch, command
 
         metrics = command(batch, options)

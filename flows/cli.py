@@ -18,7 +18,7 @@ from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
-from pipeline.errors import InputError
+from pipeline.errors import InputError, OnlyPlanned
 from pipeline.watching.plain_text import printable
 
 DONE, DEFECT, INPUT, INTERRUPTED = 0, 1, 2, 130
@@ -56,6 +56,9 @@ def run_command(main: Callable[[Sequence[str]], int | None], argv: Sequence[str]
         if stop.code is None or isinstance(stop.code, int):
             return stop.code or DONE
         return _fail(str(stop.code), DEFECT)
+    except OnlyPlanned as planned:
+        print(printable(str(planned)), file=sys.stderr, flush=True)
+        return DONE
     except BaseException as error:
         if isinstance(error, BrokenPipeError) and _stdout_is_broken():
             return DONE

@@ -37,7 +37,8 @@ def result_lines(result: dict[str, Any]) -> list[str]:
     if result["said"] is not None:
         needs = TASKS[result["task"]].needs_labels
         of = f"{result['rows_labelled']:,} rows with a known label" if needs else f"all {result['rows']:,} rows"
-        lines.insert(1, f"{result['said']} on {of}")
+        learned = ", rows that it was trained on among them" if result["seen"] else ""
+        lines.insert(1, f"{result['said']} on {of}{learned}")
     return lines
 
 

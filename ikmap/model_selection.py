@@ -31,7 +31,7 @@ type Predictor = Callable[[Cells], np.ndarray]
 type Learner = Callable[[Cells, np.ndarray], Predictor | Iterable[Predictor]]
 """Takes cells and targets; returns a predictor, or one for each C in ascending order, made when asked for."""
 
-type RowScores = Callable[[str, np.ndarray, np.ndarray], np.ndarray]
+type RowScores = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
 def folds(n: int, seed: int, n_folds: int = FOLDS) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -59,7 +59,7 @@ def score_fold(
     y_fit: np.ndarray,
     y_held_out: np.ndarray,
     learners: Mapping[float, Mapping[str, Learner]],
-    row_scores: RowScores,
+    row_scores: Mapping[str, RowScores],
 ) -> dict[str, dict[float, list[np.ndarray]]]:
     """How well each held-out row is predicted: for each learner, each psi in ascending order, each C.
 
@@ -74,8 +74,8 @@ def score_fold(
         Targets of both.
     learners : mapping of int to mapping
         For each psi the learners that are scored there, by name.
-    row_scores : callable
-        Of the name of a learner, targets and its predictions, larger is better: as of
+    row_scores : mapping of str to callable
+        For each learner, of targets and predictions, larger is better: as of
         :meth:`ikmap.tasks.LearningTask.row_scores`.
     """
     found: dict[str, dict[float, list[np.ndarray]]] = {}
@@ -85,13 +85,12 @@ def score_fold(
             made = learner(inside.packed(least=np.uint16), y_fit)
             predictors = [made] if callable(made) else made
             # By map, which keeps no predictor while the next one is made: weights may be large.
-            found.setdefault(name, {})[psi] = _climb(
-                map(partial(_scored, partial(row_scores, name), outside, y_held_out), predictors)
-            )
+            scored = partial(_scored, row_scores[name], outside, y_held_out)
+            found.setdefault(name, {})[psi] = _climb(map(scored, predictors))
     return found
 
 
-def _scored(row_scores: Callable[..., np.ndarray], outside: Cells, y: np.ndarray, predict: Predictor) -> np.ndarray:
+def _scored(row_scores: RowScores, outside: Cells, y: np.ndarray, predict: Predictor) -> np.ndarray:
     return row_scores(y, predict(outside))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -71,3 +72,32 @@ def check_finite(X: Rows, first_row: int = 0) -> None:
     raise ValueError(
         f"row {first_row + int(row)}, column {int(column)}: found {value}, expected a finite number, not NaN or inf"
     )
+
+
+BLOCK_BYTES = 16 << 20
+"""Memory of one block of :func:`row_blocks`: small enough to be refused by no worker, large enough for NumPy."""
+
+
+def row_blocks(n_rows: int, row_bytes: float, block_bytes: int = BLOCK_BYTES) -> Iterator[slice]:
+    """Yield slices that together cover all rows, each of as many rows as fit into a bounded number of bytes.
+
+    A map or learner written in NumPy works through its rows with it, so that the arrays it needs on the way take the
+    same memory for any number of rows.
+
+    Parameters
+    ----------
+    n_rows : int
+        Number of rows, at least 0.
+    row_bytes : float
+        Bytes that one row takes on the way, in all temporary arrays together.
+    block_bytes : int
+        Bytes that one block may take; a single row may take more.
+
+    Examples
+    --------
+    >>> list(row_blocks(5, row_bytes=8, block_bytes=16))
+    [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]
+    """
+    step = max(1, int(block_bytes // max(1.0, row_bytes)))
+    for start in range(0, n_rows, step):
+        yield slice(start, min(start + step, n_rows))

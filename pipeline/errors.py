@@ -33,6 +33,10 @@ class NegativeValues(InputError):
     """A learner was given values that its kernel is not defined for."""
 
 
+class OnlyPlanned(Exception):
+    """A run stopped after its plan, as ``--dry-run`` asks; the message says how it goes on."""
+
+
 class Damaged(InputError):
     """A stored object is not what was written: a checksum or digest is wrong, or something of it is missing.
 

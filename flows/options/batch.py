@@ -226,6 +226,13 @@ class BatchOptions(TableOptions, CommonOptions):
         session=True,
         help="print the plan: how cells are found, tasks, memory, output size",
     )
+    dry_run: bool = option(
+        False,
+        Flag(),
+        group=OUTPUT,
+        session=True,
+        help="read the data, print the plan as --explain does, and stop; the same command without it goes on",
+    )
     no_dask_report: bool = option(
         False,
         Flag(),
@@ -246,6 +253,8 @@ class BatchOptions(TableOptions, CommonOptions):
             raise InputError("--dataset-file: found with --input, expected --dataset")
         if self.test_input is not None and self.test_size != self.specs()["test_size"].default:
             raise InputError("--test-input and --test-size: found both, expected one of them")
+        if self.dry_run and self.quiet:
+            raise InputError("--dry-run and --quiet: found both, expected one of them: a dry run only prints its plan")
         self._resolve()
 
     @classmethod

@@ -24,7 +24,7 @@ from prefect.exceptions import CancelledRun
 from prefect.logging.configuration import ensure_logging_setup
 from prefect.runtime import flow_run
 from prefect.settings import get_current_settings
-from prefect.states import Cancelled, Failed, State
+from prefect.states import Cancelled, Completed, Failed, State
 
 from cluster import ClusterHandle
 from flows.cli import terminated_as_interrupted
@@ -42,7 +42,7 @@ from flows.runs import online as run_online
 from flows.runs import reproduce as run_reproduce
 from flows.runs import score as run_score
 from ikmap.tasks import TASKS, task_of
-from pipeline.errors import InputError
+from pipeline.errors import InputError, OnlyPlanned
 from pipeline.report.results import result_in_words
 from pipeline.watching.events import Events
 from pipeline.watching.plain_text import printable
@@ -216,6 +216,9 @@ def _in_flow[O: CommonOptions](work: Callable[[O, Events], Result], kind: type[O
                 result = work(options, events)
         terminal.outcome = result
         return result
+    except OnlyPlanned as planned:
+        logger.info(printable(str(planned)))
+        return Completed(message=printable(str(planned)))
     except InputError as error:
         terminal.outcome = error
         logger.error(str(error))

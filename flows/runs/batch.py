@@ -82,7 +82,7 @@ def run_pipeline(
     began = time.time() if began is None else began
     from datetime import datetime
 
-    from pipeline.errors import writing
+    from pipeline.errors import OnlyPlanned, writing
     from pipeline.running.compiling import words_of
     from pipeline.running.healing import check_models
     from pipeline.running.monitoring import told_to_scheduler
@@ -131,10 +131,17 @@ def run_pipeline(
             events.message(f"report: {path / 'report.html'}")
             return metrics
         except KeyboardInterrupt:
-            again = replace(options, run_dir=str(path), fresh=False).command()
-            raise KeyboardInterrupt(f"run {again}") from None
+            raise KeyboardInterrupt(f"run {resuming(options, path).command()}") from None
+        except OnlyPlanned:
+            again = replace(resuming(options, path), dry_run=False).command()
+            raise OnlyPlanned(f"--dry-run: nothing was trained; to go on from here: {again}") from None
         finally:
             directory.close()
+
+
+def resuming(options: BatchOptions, path: Path) -> BatchOptions:
+    """Return the options of the command that goes on with the run in a directory."""
+    return replace(options, run_dir=str(path), fresh=False)
 
 
 def starting(options: CommonOptions, events: Events | None = None) -> Events:
@@ -206,7 +213,8 @@ def invocation(options: BatchOptions, sources: Sequence[Mapping[str, Any]], clus
         config_toml=options.to_toml(),
         cluster={**cluster.record(), "dashboard": cluster.dashboard_server},
         memory_limit=cluster.memory_limit,
-        explain=options.explain,
+        explain=options.explain or options.dry_run,
+        dry_run=options.dry_run,
         dask_report=not options.no_dask_report,
         sources=sources,
     )

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from typing import Any, Self
 
 import numpy as np
 
 from ikmap.estimators.cell_map import CellMap
+from ikmap.estimators.parameters import check_whole_number
 from ikmap.kernels.isolation import isolation_kernel
 from ikmap.partitioners.gcws import MOST_BITS, MOST_P, GCWSPartitions
 
@@ -103,7 +103,7 @@ class GCWSMap(CellMap):
         """
         rows = self._rows(X, reset=True)
         for name, most in (("n_estimators", None), ("b", MOST_BITS), ("gamma", None)):
-            _check_whole(name, getattr(self, name), most)
+            check_whole_number(name, getattr(self, name), most)
         if isinstance(self.p, bool) or not isinstance(self.p, (int, float, np.number)) or not 0 < self.p <= MOST_P:
             raise ValueError(f"p must be a number above 0 and at most {MOST_P:g}, got {self.p!r}")
         if self.code not in CODES:
@@ -144,7 +144,7 @@ class GCWSMap(CellMap):
             If there are fewer rows than neighbours.
         """
         found = self._map(X)
-        _check_whole("n_neighbors", n_neighbors, len(self.cells_))
+        check_whole_number("n_neighbors", n_neighbors, len(self.cells_))
         similar, indices = np.empty((len(found), n_neighbors)), np.empty((len(found), n_neighbors), dtype=np.int64)
         at_once = max(1, BLOCK_PAIRS // len(self.cells_))
         for start in range(0, len(found), at_once):
@@ -153,10 +153,3 @@ class GCWSMap(CellMap):
             order = np.argsort(-K, axis=1, kind="stable")[:, :n_neighbors]
             similar[rows], indices[rows] = np.take_along_axis(K, order, axis=1), order
         return similar, indices
-
-
-def _check_whole(name: str, value: Any, most: int | None) -> None:
-    whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-    if not whole or not 1 <= value <= (most or math.inf):
-        limits = f"from 1 to {most}" if most else "of at least 1"
-        raise ValueError(f"{name} must be a whole number {limits}, got {value!r}")

@@ -7,6 +7,7 @@ from typing import Any, Self
 import numpy as np
 
 from ikmap.estimators.cell_map import CellMap
+from ikmap.estimators.parameters import check_whole_number, subsample_size
 from ikmap.partitioners import METHODS, Partitions, SideBySide, draw_subsamples, fit_partitions
 from ikmap.partitioners.side_by_side import seed_of_part, shares
 from ikmap.rows import Rows
@@ -104,8 +105,7 @@ class IsolationKernelMap(CellMap):
         if not set(names) <= set(METHODS) or len(set(names)) < len(names):
             several = ", none twice" if len(names) > 1 else ""
             raise ValueError(f"method must be one of {', '.join(METHODS)}{several}, got {self.method!r}")
-        if not isinstance(self.n_estimators, (int, np.integer)):
-            raise ValueError(f"n_estimators must be a whole number, got {self.n_estimators!r}")
+        check_whole_number("n_estimators", self.n_estimators)
         if 1 < len(names) > self.n_estimators:
             raise ValueError(f"n_estimators must be at least {len(names)}, got {self.n_estimators!r}")
         psis = self._psis(len(names), rows.shape[0])
@@ -126,10 +126,7 @@ class IsolationKernelMap(CellMap):
         given = list(self.max_samples) if several else [self.max_samples] * n_methods
         if len(given) != n_methods:
             raise ValueError(f"max_samples must have a number for each method, got {self.max_samples!r}")
-        for psi in given:
-            if psi != "auto" and not isinstance(psi, (int, np.integer)):
-                raise ValueError(f'max_samples must be a whole number or "auto", got {self.max_samples!r}')
-        return [min(256, n) if psi == "auto" else int(psi) for psi in given]
+        return [subsample_size(psi, n, min(256, n)) for psi in given]
 
     def _fit_one(self, rows: Rows, method: str, t: int, psi: int, seed: int) -> Partitions:
         draws = draw_subsamples(rows.shape[0], t, psi, seed, disjoint=self.disjoint)

@@ -11,6 +11,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ikmap.estimators.cell_map import CellMap
+from ikmap.estimators.parameters import check_whole_number
 from ikmap.learners.sweeps.memory import free_memory, longest_sweep, sweep_bytes
 from ikmap.learners.sweeps.posterior import posterior
 from ikmap.learners.sweeps.ridge import RidgeSweep
@@ -91,7 +92,7 @@ class MondrianMap(CellMap):
             If a parameter is out of range, or an entry is not finite.
         """
         rows = self._rows(X, reset=True)
-        trees, lifetime = _trees(self.n_estimators), _positive("lifetime", self.lifetime)
+        trees, lifetime = check_whole_number("n_estimators", self.n_estimators), _positive("lifetime", self.lifetime)
         self.partitions_ = fit_mondrian(rows, trees, lifetime, self._seed, n_threads=self._n_threads)
         return self
 
@@ -193,7 +194,7 @@ class MondrianRegressor(RegressorMixin, BaseEstimator):
         """
         X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
         y = np.asarray(y, dtype=np.float64)
-        alpha, trees = _positive("alpha", self.alpha), _trees(self.n_estimators)
+        alpha, trees = _positive("alpha", self.alpha), check_whole_number("n_estimators", self.n_estimators)
         if self.select not in ("validation", "likelihood"):
             raise ValueError(f"select must be validation or likelihood, got {self.select!r}")
         seed = self.random_state
@@ -293,12 +294,6 @@ def _refuse_too_large(model: MondrianPartitions, n_rows: int, option: str) -> No
         f"{option} {model.lifetime:g}: {n_columns:,} cells and {n_rows:,} rows would need {needed / 1e9:.3g} GB for "
         f"exact ridge regression, found {free / 1e9:.3g} GB free; give {less}, or fewer rows"
     )
-
-
-def _trees(value: Any) -> int:
-    if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < 1:
-        raise ValueError(f"n_estimators must be a whole number of at least 1, got {value!r}")
-    return int(value)
 
 
 def _positive(name: str, value: Any) -> float:

@@ -11,6 +11,7 @@ from sklearn.utils.validation import _check_y, check_is_fitted
 
 from ikmap.cells import Cells
 from ikmap.estimators.base import CellClassifier, CellEstimator
+from ikmap.estimators.parameters import check_whole_number
 from ikmap.learners.online.norma import NormaState
 from ikmap.learners.online.norma_rule import OF_CLASSES, OF_NUMBERS, NormaRule, usual_rule
 from ikmap.learners.rows import Rows, n_rows
@@ -52,8 +53,7 @@ class CellNorma(CellEstimator):
         return rows
 
     def _passes(self, rows: Rows, y: np.ndarray | None) -> None:
-        if self.n_epochs < 1:
-            raise ValueError(f"n_epochs must be at least 1, got {self.n_epochs!r}")
+        check_whole_number("n_epochs", self.n_epochs)
         seed: int = self._seed(self.random_state)
         for epoch in range(self.n_epochs):
             if self.shuffle:

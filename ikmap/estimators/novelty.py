@@ -9,6 +9,7 @@ from sklearn.base import BaseEstimator, OutlierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from ikmap.estimators.parameters import check_whole_number, subsample_size
 from ikmap.learners.novelty.cell_scores import CellMasses
 from ikmap.learners.novelty.masses import add_rows
 from ikmap.partitioners import draw_subsamples, fit_iforest, fit_spheres, fit_voronoi
@@ -106,11 +107,12 @@ class IDKDetector(OutlierMixin, BaseEstimator):
             raise ValueError(f"contamination must be in (0, 0.5], got {self.contamination!r}")
         X = as_rows(validate_data(self, X, accept_sparse="csr", dtype=np.float64))
         n = X.shape[0]
-        self.max_samples_ = usual_psi(n) if self.max_samples == "auto" else int(self.max_samples)
+        n_estimators = check_whole_number("n_estimators", self.n_estimators)
+        self.max_samples_ = subsample_size(self.max_samples, n, usual_psi(n))
         seed = self.random_state
         if not isinstance(seed, (int, np.integer)):
             seed = check_random_state(seed).randint(2**31 - 1)
-        draws = draw_subsamples(n, self.n_estimators, self.max_samples_, int(seed))
+        draws = draw_subsamples(n, n_estimators, self.max_samples_, int(seed))
         if self.method == "iforest":
             self.partitions_: Any = fit_iforest(X, draws, int(seed), n_threads=self._threads)
         else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -13,6 +14,7 @@ from sklearn.utils.validation import (
 
 from ikmap.cells import Cells
 from ikmap.estimators.base import CellClassifier, ClassWeight
+from ikmap.estimators.parameters import check_whole_number
 from ikmap.learners.online.ogd import OGDState, ogd_divisor
 from ikmap.learners.rows import Rows
 from ikmap.seeds import generator
@@ -105,6 +107,8 @@ class CellOGDClassifier(CellClassifier):
         """Sample weights times class weights."""
         if self.class_weight is None:
             return sample_weight
+        if not isinstance(self.class_weight, str | Mapping):
+            raise ValueError(f"class_weight must be a dict, 'balanced' or None, got {self.class_weight!r}")
         weight = self.class_weight if isinstance(self.class_weight, str) else dict(self.class_weight)
         by_class = compute_class_weight(weight, classes=self.classes_, y=y, sample_weight=sample_weight)
         by_row = by_class[self._encode(y)]
@@ -113,8 +117,7 @@ class CellOGDClassifier(CellClassifier):
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Start afresh and learn from the rows in order, ``n_epochs`` times."""
         ogd_divisor(np.empty((0, 0)), self.scale)
-        if self.n_epochs < 1:
-            raise ValueError(f"n_epochs must be at least 1, got {self.n_epochs!r}")
+        check_whole_number("n_epochs", self.n_epochs)
         rows, y, sample_weight = self._rows_and_targets(X, y, sample_weight, reset=True)
         self._set_classes(y)
         self._start(rows)

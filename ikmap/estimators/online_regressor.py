@@ -11,6 +11,7 @@ from sklearn.utils.validation import _check_y, check_is_fitted
 
 from ikmap.cells import Cells
 from ikmap.estimators.base import CellEstimator
+from ikmap.estimators.parameters import check_whole_number
 from ikmap.learners.online.ogd import ogd_divisor
 from ikmap.learners.online.squared_ogd import SquaredOGDState
 from ikmap.learners.rows import Rows, n_rows
@@ -110,8 +111,7 @@ class CellOGDRegressor(RegressorMixin, CellEstimator):
         ValueError
             A parameter is out of range, or rows or targets are not valid.
         """
-        if self.n_epochs < 1:
-            raise ValueError(f"n_epochs must be at least 1, got {self.n_epochs!r}")
+        check_whole_number("n_epochs", self.n_epochs)
         rows, y = self._rows_and_targets(X, y, reset=True)
         self._start(rows)
         seed = self._seed(self.random_state)

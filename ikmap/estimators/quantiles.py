@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from ikmap.estimators.parameters import check_whole_number, subsample_size
 from ikmap.learners.online.quantile_ogd import QuantileOGDState, middle_of
 from ikmap.partitioners import draw_subsamples, fit_iforest, fit_voronoi
 from ikmap.rows import as_rows
@@ -115,10 +116,11 @@ class IsolationQuantileRegressor(RegressorMixin, BaseEstimator):
         rows, targets = as_rows(given[0]), np.asarray(given[1], dtype=np.float64)
         if first:
             n, seed = rows.shape[0], self.random_state
-            psi = max(1, min(MOST_CELLS, n // ROWS_PER_CELL)) if self.max_samples == "auto" else int(self.max_samples)
+            t = check_whole_number("n_estimators", self.n_estimators)
+            psi = subsample_size(self.max_samples, n, max(1, min(MOST_CELLS, n // ROWS_PER_CELL)))
             if not isinstance(seed, (int, np.integer)):
                 seed = check_random_state(seed).randint(2**31 - 1)
-            draws = draw_subsamples(n, self.n_estimators, psi, int(seed))
+            draws = draw_subsamples(n, t, psi, int(seed))
             if self.method == "iforest":
                 partitions: Any = fit_iforest(rows, draws, int(seed), n_threads=self._threads)
             else:

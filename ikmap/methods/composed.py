@@ -176,7 +176,13 @@ class Composed(Map):
     def _search(self, options: Any, n_rows: int, values: Sequence[Any]) -> Search:
         own = [(part, part.parameter(of), part.search(of, n_rows)) for part, of in self._each(options)]
         names = [_names_of(part, search.option if search else parameter) for part, parameter, search in own]
-        return Search(JOINED.join(names), self.parameter(options), tuple(values))
+        ends = {
+            _names_of(part, name): of
+            for part, _, search in own
+            if search is not None
+            for name, of in search.ends.items()
+        }
+        return Search(JOINED.join(names), self.parameter(options), tuple(values), ends)
 
     def given(self, options: Any) -> Value | None:
         found = [part.given(own) for part, own in self._each(options)]

@@ -93,7 +93,8 @@ class _GCWS(Map):
             return None
         ps = PS if options.p == "auto" else (options.p,)
         bits = BITS if options.b == "auto" else (options.b,)
-        return Search(JOINED.join(("p", "b")), self.parameter(options), tuple(product(ps, bits)))
+        ends = {"p": (None, MOST_P), "b": (1, MOST_BITS)}
+        return Search(JOINED.join(("p", "b")), self.parameter(options), tuple(product(ps, bits)), ends)
 
     def given(self, options: Any) -> Value | None:
         return None if "auto" in (options.p, options.b) else (float(options.p), int(options.b))

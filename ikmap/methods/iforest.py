@@ -59,7 +59,8 @@ class _IForest(PsiMap):
 
     def search(self, options: Any, n_rows: int, sample: Sample | None = None) -> Search | None:
         if options.max_depth == "auto":
-            return Search("max_depth", "max_depth", DEPTHS)
+            # Trees that are as deep as the last are whole, or nearly.
+            return Search("max_depth", "max_depth", DEPTHS, {"max_depth": (1, DEPTHS[-1])})
         return super().search(options, n_rows, sample)
 
     def given(self, options: Any) -> Value | None:

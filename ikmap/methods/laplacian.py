@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from ikmap.methods.kernel import Chosen, KernelMethod
 from ikmap.methods.kinds import Real
 from ikmap.methods.options import BASELINES, MethodOptions, option
-from ikmap.methods.psi import psi_option, psis_to_try
+from ikmap.methods.psi import psi_option, search_of_psi
 from ikmap.methods.search import Search
 from ikmap.methods.width import GAMMAS, WIDTH
 
@@ -39,7 +39,7 @@ class _Laplacian(KernelMethod):
         if options.gamma == "auto":
             return (Search("gamma", "gamma", GAMMAS),)
         if options.gamma == "psi" and options.psi == "auto":
-            return (Search("psi", "psi", psis_to_try(n_rows)),)
+            return (search_of_psi(n_rows),)
         return ()
 
     def given(self, options: Any) -> Chosen:

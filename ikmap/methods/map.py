@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from ikmap.methods.kinds import Integer
 from ikmap.methods.options import FEATURES, MethodOptions, option
-from ikmap.methods.psi import psi_option, psis_to_try
+from ikmap.methods.psi import psi_option, search_of_psi
 from ikmap.methods.sample import Sample
 from ikmap.methods.search import Search
 
@@ -344,7 +344,7 @@ class PsiMap(Map):
         return "psi"
 
     def search(self, options: Any, n_rows: int, sample: Sample | None = None) -> Search | None:
-        return Search("psi", "psi", psis_to_try(n_rows)) if options.psi == "auto" else None
+        return search_of_psi(n_rows) if options.psi == "auto" else None
 
     def given(self, options: Any) -> Value | None:
         return None if options.psi == "auto" else int(options.psi)

@@ -6,6 +6,7 @@ from typing import Any
 
 from ikmap.methods.kinds import Integer
 from ikmap.methods.options import FEATURES, Setting, option
+from ikmap.methods.search import Search
 
 OF_CELLS = (
     "With few, large cells the learner sees only coarse differences between rows; with many small ones it sees fine "
@@ -25,8 +26,8 @@ def psi_option(meaning: str = OF_CELLS) -> Any:
     )
 
 
-def psis_to_try(n_rows: int) -> tuple[int, ...]:
-    """Values of psi that every fold of so many rows has enough rows for."""
+def search_of_psi(n_rows: int) -> Search:
+    """Return the values of psi that every fold of so many rows has enough rows for: from two cells to one a row."""
     from ikmap.model_selection import psis_that_fit
 
-    return tuple(psis_that_fit(n_rows))
+    return Search("psi", "psi", tuple(psis_that_fit(n_rows)), {"psi": (2, n_rows)})

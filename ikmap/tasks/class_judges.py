@@ -18,7 +18,7 @@ from ikmap.tasks.class_decisions import ClassDecisions
 from ikmap.tasks.class_scores import ClassScores
 from ikmap.tasks.figure import Figure
 from ikmap.tasks.probability_tally import LEAST
-from ikmap.tasks.reading import LOG_ODDS, PLATT, read_as
+from ikmap.tasks.reading import PLATT, read_as
 
 if TYPE_CHECKING:
     from ikmap.tasks.classification import Classification
@@ -32,13 +32,10 @@ class ClassJudge:
     ----------
     task : Classification
     figure : Figure
-    log_odds : bool
-        Decisions are log odds: probabilities without a calibration.
     """
 
     task: Classification
     figure: Figure
-    log_odds: bool = False
     row_by_row: ClassVar[bool] = False
     """Whether what a row counts depends on no other row: then rows can weigh differently."""
 
@@ -54,13 +51,6 @@ class ClassJudge:
     def row_scores(self, target: np.ndarray, predicted: np.ndarray) -> np.ndarray:
         """What each row of a fold adds to the figure, float64: larger is better."""
         raise NotImplementedError
-
-    def probabilities(self, target: np.ndarray, decision: np.ndarray) -> np.ndarray:
-        """Probabilities of the classes, shape (n, classes), for the rows of a fold."""
-        if self.log_odds:
-            return read_as(LOG_ODDS).probabilities(decision)
-        kind = ClassScores if decision.shape[1] == 1 else ClassDecisions
-        return read_as(PLATT, kind.of(target, decision)).probabilities(decision)
 
     def score(self, total: Any, rows: Any) -> Any:
         """The figure, of what the scores of so many rows add up to."""
@@ -152,28 +142,38 @@ def _parts_of_area(own: np.ndarray, values: np.ndarray) -> np.ndarray:
     return parts
 
 
-class LogLoss(ClassJudge):
-    """Log loss of probabilities: of log odds, or by Platt's method, fitted to the rows of the fold that are judged.
+class OfProbabilities(ClassJudge):
+    """Base: judges by probabilities.
 
-    Platt's method fits two numbers for each class to rows that then are judged; that is the same for all candidates.
-    Log odds are judged as they are: a fit would hide that a candidate is too sure, or not sure enough.
+    They are those of the task, if it says how decisions become probabilities (log odds are probabilities already);
+    otherwise they are found by Platt's method, fitted to the rows of the fold that are judged. The latter fits two
+    numbers for each class to rows that then are judged; that is the same for all candidates.
     """
 
     row_by_row = True
 
+    def _probabilities(self, target: np.ndarray, decision: np.ndarray) -> np.ndarray:
+        offered = self.task.probabilities(decision)
+        if offered is not None:
+            return offered
+        kind = ClassScores if decision.shape[1] == 1 else ClassDecisions
+        return read_as(PLATT, kind.of(target, decision)).probabilities(decision)
+
+
+class LogLoss(OfProbabilities):
+    """Mean logarithm of the probability of the class that a row has."""
+
     def row_scores(self, target: np.ndarray, predicted: np.ndarray) -> np.ndarray:
-        own = self.probabilities(target, predicted)[np.arange(target.size), target]
+        own = self._probabilities(target, predicted)[np.arange(target.size), target]
         found: np.ndarray = np.log(np.maximum(own, LEAST))
         return found
 
 
-class Brier(ClassJudge):
-    """Squared error of the same probabilities: with two classes of the second's, with more the sum over all."""
-
-    row_by_row = True
+class Brier(OfProbabilities):
+    """Squared error of probabilities: with two classes of the second's, with more the sum over all."""
 
     def row_scores(self, target: np.ndarray, predicted: np.ndarray) -> np.ndarray:
-        probability = self.probabilities(target, predicted)
+        probability = self._probabilities(target, predicted)
         own = probability[np.arange(target.size), target]
         if probability.shape[1] == 2:
             return -((1.0 - own) ** 2)
@@ -203,9 +203,9 @@ class Judges:
     )
 
     @classmethod
-    def of(cls, task: Classification, by: str, log_odds: bool = False) -> ClassJudge:
+    def of(cls, task: Classification, by: str) -> ClassJudge:
         """The one with that key."""
-        return cls.KINDS[by].make(task, cls.figure(by), log_odds)
+        return cls.KINDS[by].make(task, cls.figure(by))
 
     @classmethod
     def figure(cls, by: str) -> Figure:

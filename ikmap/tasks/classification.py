@@ -12,6 +12,7 @@ from ikmap.tasks.class_told import COUNTS, FACTS, FIGURE, LABELS, TOLD
 from ikmap.tasks.figure import Judge
 from ikmap.tasks.sections import Section
 from ikmap.tasks.task import Asked, Figure, Found, LearningTask, Tally, plain_label
+from ikmap.tasks.verdict import Verdict
 from ikmap.tasks.weighted import WeighedClasses
 
 if TYPE_CHECKING:
@@ -299,10 +300,10 @@ class Classification(WeighedClasses, LearningTask):
 
     # How good they are.
 
-    def judge(self, by: str = "", log_odds: bool = False) -> Judge:
+    def judge(self, by: str = "") -> Judge:
         from ikmap.tasks.class_judges import Judges
 
-        return Judges.of(self, by, log_odds) if by in self.criteria else super().judge(by)
+        return Judges.of(self, by) if by in self.criteria else super().judge(by)
 
     @classmethod
     def figure_of(cls, by: str) -> Figure:
@@ -364,6 +365,13 @@ class Classification(WeighedClasses, LearningTask):
     @classmethod
     def facts(cls, figures: Mapping[str, Any]) -> Sequence[tuple[str, Any, str]]:
         return [(words, figures.get(key), "number") for key, words in FACTS.items()]
+
+    @classmethod
+    def verdicts(cls, name: str, figures: Mapping[str, Any], metrics: Mapping[str, Any]) -> Sequence[Verdict]:
+        """Say whether the learner is no better than a constant, misses a class, or has poor probabilities."""
+        from ikmap.tasks.class_verdicts import class_verdicts
+
+        return class_verdicts(name, figures, metrics)
 
     @classmethod
     def sections(cls, metrics: Mapping[str, Any]) -> Sequence[Section]:

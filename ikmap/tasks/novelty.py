@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 from ikmap.tasks.figure import AVERAGE_PRECISION, ROC_AUC, ROC_AUC_ERROR
 from ikmap.tasks.sections import Section, Table, Text
 from ikmap.tasks.task import Asked, Figure, Found, LearningTask, plain_label
+from ikmap.tasks.verdict import NOTHING, Verdict, auc_by_chance
 
 if TYPE_CHECKING:
     import numpy as np
@@ -123,6 +124,11 @@ class Novelty(LearningTask):
         "roc_auc": ROC_AUC,
         "roc_auc_error": ROC_AUC_ERROR,
         "average_precision": AVERAGE_PRECISION,
+        "rows_by_label": {
+            "description": "Rows that are normal by their labels, and rows that are anomalies.",
+            "type": "array",
+            "items": {"type": "integer", "minimum": 0},
+        },
         "most_novel": {
             "description": "The rows with the highest scores: number in their file, or as they came, "
             "from 0, and how far the score lies above the threshold.",
@@ -308,6 +314,7 @@ class Novelty(LearningTask):
             "roc_auc": area,
             "roc_auc_error": error,
             "average_precision": None if area is None else average_precision(normal, novel),
+            "rows_by_label": [int(normal.sum()), int(novel.sum())],
             "most_novel": [{"row": row, "score": score} for row, score in tally.first],
         }
 
@@ -352,6 +359,16 @@ class Novelty(LearningTask):
         if isinstance(area, int | float) and isinstance(precision, int | float):
             said.append(f"By the labels, ROC AUC is {area:.4f} and average precision {precision:.4f}.")
         return " ".join(said)
+
+    @classmethod
+    def verdicts(cls, name: str, figures: Mapping[str, Any], metrics: Mapping[str, Any]) -> Sequence[Verdict]:  # noqa: ARG003
+        """Say whether the scores are no better than chance, by the labels."""
+        area, rows = figures.get("roc_auc"), figures.get("rows_by_label")
+        if not isinstance(area, int | float) or not isinstance(rows, list) or area > auc_by_chance(*rows):
+            return ()
+        what = f"by the labels, the scores of {name} are no better than chance"
+        known = f"ROC AUC {area:.3f}, {rows[1]:,} anomalies among {sum(rows):,} rows"
+        return [Verdict(NOTHING, f"{what} ({known}): give another --learner or --partitioner", name)]
 
     @classmethod
     def sections(cls, metrics: Mapping[str, Any]) -> Sequence[Section]:

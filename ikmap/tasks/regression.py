@@ -11,6 +11,7 @@ from ikmap.tasks.bad_label import BadLabel
 from ikmap.tasks.importance_sections import TOLD, importance_sections
 from ikmap.tasks.sections import Lines, Section, Table, Text
 from ikmap.tasks.task import Asked, Figure, Found, LearningTask
+from ikmap.tasks.verdict import NOTHING, Verdict, r2_by_chance
 from ikmap.tasks.weighted import WeighedNumbers
 
 if TYPE_CHECKING:
@@ -290,6 +291,16 @@ class Regression(WeighedNumbers, LearningTask):
             return f"The root of the mean squared error (RMSE) is {rmse:.4g}."
         off = f"Its predictions are off by {mae:.4g} on average, by {rmse:.4g} as the root of the mean square (RMSE)."
         return f"{off} {interval_sentence(figures)}".rstrip()
+
+    @classmethod
+    def verdicts(cls, name: str, figures: Mapping[str, Any], metrics: Mapping[str, Any]) -> Sequence[Verdict]:  # noqa: ARG003
+        """Say whether the learner is no better than the mean of the targets."""
+        deciles, r2 = figures.get("by_decile"), figures.get("r2")
+        rows = sum(group["rows"] for group in deciles) if isinstance(deciles, list) else 0
+        if not rows or not isinstance(r2, int | float) or r2 > r2_by_chance(rows):
+            return ()
+        what = f"{name} is no better than always answering the mean (R2 {r2:.3g} on {rows:,} rows)"
+        return [Verdict(NOTHING, f"{what}: it has learned nothing from these columns", name)]
 
     @classmethod
     def sections(cls, metrics: Mapping[str, Any]) -> Sequence[Section]:

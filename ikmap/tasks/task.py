@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from ikmap.tasks.sections import Section
+    from ikmap.tasks.verdict import Verdict
 
 type Found = Mapping[str, Any]
 """JSON values that stand for the labels of some rows, beside an array of one value a row."""
@@ -303,14 +304,8 @@ class LearningTask(EncodesWords, Weighed):
 
     # How good they are.
 
-    def judge(self, by: str = "", log_odds: bool = False) -> Judge:  # noqa: ARG002
-        """What a search goes by: :attr:`figure`, or one of :attr:`criteria`.
-
-        Parameters
-        ----------
-        log_odds : bool
-            Decisions are log odds, which are judged as they are and not calibrated first.
-        """
+    def judge(self, by: str = "") -> Judge:
+        """What a search goes by: :attr:`figure`, or one of :attr:`criteria`."""
         assert not by or by == self.figure.key
         return self
 
@@ -398,6 +393,24 @@ class LearningTask(EncodesWords, Weighed):
     def more(cls, figures: Mapping[str, Any]) -> str:  # noqa: ARG003
         """A sentence that follows the first one of a report, on the learner that this one is about."""
         return ""
+
+    @classmethod
+    def verdicts(
+        cls,
+        name: str,  # noqa: ARG003
+        figures: Mapping[str, Any],  # noqa: ARG003
+        metrics: Mapping[str, Any],  # noqa: ARG003
+    ) -> Sequence[Verdict]:
+        """Return what a reader has to be told first of a learner, such as that it is no better than a constant.
+
+        Parameters
+        ----------
+        name : str
+            The learner.
+        figures, metrics : mapping
+            ``learners.NAME`` of ``metrics.json``, and all of it.
+        """
+        return ()
 
     @classmethod
     def sections(cls, metrics: Mapping[str, Any]) -> Sequence[Section]:  # noqa: ARG003

@@ -7,7 +7,7 @@ from typing import Any
 
 from ikmap.methods.options import Setting
 from ikmap.methods.search import JOINED
-from ikmap.tasks import Figure
+from ikmap.tasks import Figure, task_of
 from pipeline.report.charts import STYLES, ChartWords, Series, line_chart
 from pipeline.report.fields import (
     Metrics,
@@ -57,7 +57,7 @@ def _tried(name: str, metrics: Metrics) -> dict[str, int]:
     """How many values cross-validation tried of each setting that it chose for a learner."""
     selection = get_mapping(metrics, "selection")
     found = {"C": len(get_list(selection, "C"))} if get_number(get_mapping(selection, "chosen_C"), name) else {}
-    figure = searched_by(metrics)
+    figure = searched_by(metrics, name)
     for of in (_on_cells(selection, name, figure), get_mapping(get_mapping(selection, "tuned"), name)):
         for key, (values, _, chosen_of_key) in _by_parameter(of, figure).items():
             if chosen_of_key is not None:
@@ -110,43 +110,50 @@ def parameter_of(selection: Mapping[str, object]) -> str:
 
 
 def selection_curves(metrics: Metrics) -> list[str]:
-    """What cross-validation found of each parameter that was chosen so: one chart a parameter, one line a learner."""
-    selection, names, figure = get_mapping(metrics, "selection"), list(learners_of(metrics)), searched_by(metrics)
-    searches = [
-        (name, parameter, *of)
-        for name in get_mapping(selection, figure.key)
-        for parameter, of in _by_parameter(_on_cells(selection, name, figure), figure).items()
-    ]
-    searches += [
-        (name, parameter, *of)
-        for kind in ("swept", "tuned")
-        for name, found in get_mapping(selection, kind).items()
-        if isinstance(found, Mapping) and figure.key in found
-        for parameter, of in _by_parameter(found, figure).items()
-    ]
-    settings = settings_in(metrics)
-    series: dict[str, list[Series]] = {parameter: [] for parameter in settings}
-    for i, (name, parameter, values, accuracy, chosen) in enumerate(searches):
-        record = {"x": values, "y": accuracy}
-        points = [(x, y) for x, y in get_points(record, "x", "y") if x > 0 and is_possible(figure, y)]
-        if points and parameter in series:
-            own = (names.index(name) if name in names else i) % STYLES
-            taken = {line.style for line in series[parameter]}
-            # Its style of the whole page, unless another line here has it: there are few.
-            style = next((s for s in (own, *range(STYLES)) if s not in taken), own)
-            series[parameter].append(Series(str(name), points, style, chosen if chosen in dict(points) else None))
+    """Return a chart of each parameter that cross-validation chose, with a line for each learner.
+
+    Learners whose searches went by different figures have charts of their own.
+    """
+    selection, names, settings = get_mapping(metrics, "selection"), list(learners_of(metrics)), settings_in(metrics)
+    series: dict[tuple[str, Figure], list[Series]] = {}
+    for i, (name, figure, found) in enumerate(_searches(metrics)):
+        for parameter, (values, of_values, chosen) in _by_parameter(found, figure).items():
+            record = {"x": values, "y": of_values}
+            points = [(x, y) for x, y in get_points(record, "x", "y") if x > 0 and is_possible(figure, y)]
+            if points and parameter in settings:
+                lines = series.setdefault((parameter, figure), [])
+                own = (names.index(name) if name in names else i) % STYLES
+                taken = {line.style for line in lines}
+                # Its style of the whole page, unless another line here has it: there are few.
+                style = next((s for s in (own, *range(STYLES)) if s not in taken), own)
+                lines.append(Series(str(name), points, style, chosen if chosen in dict(points) else None))
+    order = list(settings)
     return [
         _selection_curve(selection, parameter, settings[parameter], lines, figure)
-        for parameter, lines in series.items()
-        if lines
+        for (parameter, figure), lines in sorted(series.items(), key=lambda of: order.index(of[0][0]))
     ]
+
+
+def _searches(metrics: Metrics) -> list[tuple[str, Figure, Mapping[str, Any]]]:
+    """Return each learner that something was searched for, the figure that decided, and what was found."""
+    selection, task = get_mapping(metrics, "selection"), task_of(metrics)
+    found: list[tuple[str, Figure, Mapping[str, Any]]] = []
+    for figure in map(task.figure_of, ("", *task.criteria)):
+        found += [(name, figure, _on_cells(selection, name, figure)) for name in get_mapping(selection, figure.key)]
+        found += [
+            (name, figure, of)
+            for kind in ("swept", "tuned")
+            for name, of in get_mapping(selection, kind).items()
+            if isinstance(of, Mapping) and figure.key in of
+        ]
+    return found
 
 
 def _selection_curve(selection: Metrics, parameter: str, setting: Setting, series: list[Series], figure: Figure) -> str:
     sign = setting.sign
     found = {line.name: _found(line, sign, figure) for line in series}
     chart = line_chart(
-        f"selection-{parameter}",
+        f"selection-{parameter}-{figure.key}",
         series,
         ChartWords(
             title=f"Cross-validation of {parameter}",

@@ -30,9 +30,11 @@ def figure_of(metrics: Metrics) -> Figure:
     return task_of(metrics).figure
 
 
-def searched_by(metrics: Metrics) -> Figure:
-    """What cross-validation went by: mostly the same."""
-    return task_of(metrics).figure_of(get_text(metrics.get("selection"), "by"))
+def searched_by(metrics: Metrics, name: str) -> Figure:
+    """Return the figure that cross-validation went by for a learner: mostly that of the task."""
+    selection = get_mapping(metrics, "selection")
+    by = selection.get("by")
+    return task_of(metrics).figure_of(by if isinstance(by, str) else get_text(by, name))
 
 
 def is_possible(figure: Figure, value: float) -> bool:

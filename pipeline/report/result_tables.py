@@ -69,6 +69,8 @@ def print_result(metrics: Mapping[str, Any], stream: IO[str] | None = None) -> N
             console.print(Text(f"{name} with rows weighed by {_column(metrics)}: {', '.join(found)}"), soft_wrap=True)
     if times := _of_which_seconds(metrics.get("run", {})):
         console.print(Text(f"time: {times}"), soft_wrap=True)
+    for verdict in metrics.get("verdicts", ()):
+        console.print(Text(f"note: {printable(verdict['message'])}"), soft_wrap=True)
 
 
 def _table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from ikmap.tasks import Figure, task_of
+from ikmap.tasks.verdict import MISLEADING
 from pipeline.report.charts import (
     STYLES,
     ChartWords,
@@ -110,6 +111,10 @@ def headline(metrics: Metrics) -> str:
         spent = max(seconds - (get_number(run, "compile_seconds") or 0.0), 1e-3)
         speed, which = rate(rows / spent, "").strip(), "initial and stream" if online else "training and test"
         tiles.append(_tile("rows/s end to end", speed, [f"{count(rows)} rows, {which}"]))
+    verdicts = [
+        {"kind": get_text(verdict, "kind"), "message": get_text(verdict, "message")}
+        for verdict in get_list(metrics, "verdicts")
+    ]
     peaks = [get_number(stage, "peak_rss_bytes") or 0.0 for stage in stages_of(metrics)]
     if any(peaks):
         client = get_number(run, "client_peak_rss_bytes")
@@ -122,6 +127,8 @@ def headline(metrics: Metrics) -> str:
         started=moment(get_text(run, "started")),
         name=shorten(get_text(data, "name", "unnamed data set"), 80),
         lead=stream_lead(metrics) if is_stream(metrics) else _lead(metrics),
+        verdicts=verdicts,
+        misleading=MISLEADING,
         tiles=tiles,
     )
 

@@ -23,16 +23,16 @@ def save(figure: Figure, folder: Path, name: str) -> str:
     return f"{name}.svg"
 
 
-def panels(n: int, title: str) -> tuple[Figure, list[Any]]:
-    """A picture of `n` panels side by side, and the axes of each."""
+def panels(n: int, title: str, rows: int = 1) -> tuple[Figure, list[Any]]:
+    """Return a picture of rows of `n` panels each, and the axes of the panels, row by row."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(4.8 * n, 4.2), layout="constrained", facecolor="white")
+    figure = Figure(figsize=(4.8 * n, 4.2 * rows), layout="constrained", facecolor="white")
     figure.suptitle(title, fontsize=11)
-    axes = figure.subplots(1, n, squeeze=False)[0]
+    axes = list(figure.subplots(rows, n, squeeze=False).flat)
     for ax in axes:
         ax.spines[["top", "right"]].set_visible(False)
-    return figure, list(axes)
+    return figure, axes
 
 
 def logarithmic(axes: Any, *which: str) -> None:

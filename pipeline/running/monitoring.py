@@ -100,6 +100,7 @@ class ToldEvents:
         told = self._stages.get(name)
         if told is None:
             return
+        told.expected = record.get("total_tasks") or told.expected
         skipped = bool(record.get("skipped"))
         told.sums["tasks_skipped" if skipped else "tasks"] += 1
         into = told.skipped if skipped else told.sums
@@ -117,7 +118,10 @@ class ToldEvents:
         if summary.get("tasks", 1) > summary.get("tasks_skipped", 0):
             for key in COUNTED:
                 told.sums[key] = max(told.sums[key], summary.get(key, 0) - told.skipped[key])
-        self._tell(told, running=False, seconds=summary.get("seconds"))
+        seconds = summary.get("seconds")
+        if seconds is not None:
+            seconds -= summary.get("seconds_before", 0.0)
+        self._tell(told, running=False, seconds=seconds)
 
     def message(self, text: str) -> None:
         """One line for the user."""

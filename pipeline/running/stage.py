@@ -79,14 +79,19 @@ class Stage:
     name : str
         As in ``metrics.json``: "ingest", "cells", "train:svm", ...
     tasks : int or None
-        How many tasks there will be in all, where that is known.
+        How many tasks there will be at least; None where that is not known. Where more turn out to be needed, as to
+        encode the rows of a table that were just read, progress is told of them when they begin.
     rows : int, optional
         How many rows the stage works on, where tasks share them; default: the sum over the tasks.
     """
 
     def __init__(self, context: Context, name: str, tasks: int | None, rows: int | None = None) -> None:
         self.context, self.name, self.rows = context, name, rows
+        self.expected = tasks
+        self._begun = 0
         self.began = context.elapsed
+        # After the processes that worked on the run before.
+        self.started, self.before = context.run.begin_stage(name, context.run.manifest["seconds"] + self.began)
         context.events.stage_started(name, tasks, rows or None)
         self.records: list[Record] = []
         self.skipped = 0
@@ -106,6 +111,7 @@ class Stage:
         With ``temporary`` the outputs serve the rest of the stage only.
         """
         context = self.context
+        self._expect(len(tasks))
         records: dict[str, Record] = {}
         for task in tasks:
             record = self.kept.done(task.name)
@@ -126,6 +132,7 @@ class Stage:
 
     def once(self, name: str, work: Callable[[], Record]) -> Record:
         """Return the record of that name, or do the work that makes it: many tasks of which only the sum is kept."""
+        self._expect(1)
         record = self.kept.done(name)
         if record is None:
             record = work()
@@ -136,13 +143,20 @@ class Stage:
         self.records.append(record)
         return record
 
+    def _expect(self, tasks: int) -> None:
+        """Count tasks that begin now among those of the stage."""
+        self._begun += tasks
+        if self.expected is not None:
+            self.expected = max(self.expected, self._begun)
+
     def say(self, record: Record, skipped: bool = False, said: Record | None = None) -> None:
         """Let progress show one more task, and what else there is to say."""
         if not skipped:
             self.note_compiling(record)
         # Where tasks share rows, only the number of tasks tells how far the stage is.
         shown = {name: record.get(name, 0) for name in COUNTED if name != "rows" or self.rows is None}
-        self.context.events.task_done(self.name, {**shown, **(said or {}), "skipped": skipped})
+        total = {} if self.expected is None else {"total_tasks": self.expected}
+        self.context.events.task_done(self.name, {**shown, **total, **(said or {}), "skipped": skipped})
 
     def note_compiling(self, record: Record) -> None:
         """Take note of a task that had to compile a loop which nobody had declared: that counts for no stage."""
@@ -157,6 +171,8 @@ class Stage:
     def finish(self, *, outputs: Sequence[str] = (), **result: Any) -> dict[str, Any]:
         """Write the stage's summary to the manifest; `result` is what later stages need of it.
 
+        The summary has the rows and seconds of all processes that have worked on the stage.
+
         `outputs` names what the stage wrote beside its tasks.
         """
         seconds = self.context.elapsed - self.began
@@ -166,8 +182,9 @@ class Stage:
             self.context.compiled(compiling)
             self.context.events.message(f"{self.name}: {compiling:.1f} s more went to compiling, once per installation")
             seconds -= compiling
-        started = self.context.run.manifest["seconds"] + self.began  # after the processes that worked on it before
-        summary = summarise(self.name, self.records, started, seconds, self.rows, self.skipped)
+        summary = summarise(self.name, self.records, self.started, self.before + seconds, self.rows, self.skipped)
+        if self.before:
+            summary["seconds_before"] = round(self.before, 4)
         self.context.run.finish_stage(self.name, summary, result, outputs, self.kept.unflushed | taken())
         self.context.events.stage_finished(self.name, summary)
         return result

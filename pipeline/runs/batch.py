@@ -14,7 +14,7 @@ from ikmap.methods import LEARNERS
 from ikmap.methods.map import Value
 from ikmap.methods.search import numbers_of, shown
 from pipeline.datasets.registry import ResolvedDataset
-from pipeline.errors import InputError
+from pipeline.errors import InputError, OnlyPlanned
 from pipeline.params import Params
 from pipeline.rows.prepared import DATA, Preparation, PreparedRows, count_targets
 from pipeline.running.compiling import prepare, words_of
@@ -140,7 +140,8 @@ def _stages(
     refuse_importance(params, PreparedRows(context.store, "train"))
     selection = None
     if searches(params):
-        check_largest(context, ingested, invocation)
+        check_largest(context, ingested, invocation, show=invocation.dry_run)
+        stop_if_dry(invocation)
         compile_for(context)
         selection = step("select", partial(select, context))
         say_chosen(context, selection)
@@ -150,6 +151,7 @@ def _stages(
     largest = largest_of(params, on_cells.values())
     if not _refused(params, largest, ingested):  # else the next stage says what is wrong
         _plan(context, ingested, largest, invocation, show=invocation.explain)
+    stop_if_dry(invocation)
     fitted: dict[Value, Fitted] = {}
     if on_cells:
         partitioned = step("partition", partial(partition, context, list(on_cells.values())))
@@ -278,6 +280,18 @@ def check_largest(context: Context, ingested: Result, invocation: Invocation, *,
         _plan(context, ingested, largest, invocation, show=show)
 
 
+def stop_if_dry(invocation: Invocation) -> None:
+    """Stop a run that was only to show its plan.
+
+    Raises
+    ------
+    OnlyPlanned
+        It was.
+    """
+    if invocation.dry_run:
+        raise OnlyPlanned
+
+
 def check_least(context: Context, data: ResolvedDataset, invocation: Invocation, *, stream: bool = False) -> None:
     """Refuse, before any row is stored, what cannot fit however many rows there turn out to be."""
     workers = int(invocation.cluster["workers"])
@@ -298,18 +312,6 @@ def say_chosen(context: Context, selection: Result) -> None:
         context.events.message(
             f"{parameter} by one sweep over {found['tried']:,} values: {found['chosen']:g} for {name}{with_C}"
         )
-        if not context.params.map.endless or found["tried"] == 1:
-            continue
-        if found["chosen"] == found["values"][-1]:
-            context.events.message(
-                f"--{parameter} {found['chosen']:g} for {name} is the last that was tried: a larger one may be better; "
-                f"give one, as --{parameter} {2 * found['chosen']:g}"
-            )
-        elif found["chosen"] == found["values"][0]:
-            context.events.message(
-                f"--{parameter} {found['chosen']:g} for {name} is the first that was tried: hardly any cell has split; "
-                f"a smaller one may be better, as --{parameter} {found['chosen'] / 2:g}, or the columns tell little"
-            )
     for what, key in ((selection.get("parameter"), "chosen"), ("C", "chosen_C")):
         of = {name: value for name, value in selection.get(key, {}).items() if name not in swept}
         if what in searches(context.params) and of:

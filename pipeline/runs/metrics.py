@@ -15,6 +15,7 @@ from pipeline.params import Params
 from pipeline.report import write_report
 from pipeline.running.measured import peak_rss_bytes
 from pipeline.running.stage import Context
+from pipeline.runs.verdicts import verdicts_of
 from pipeline.storage.durable import write_json
 from pipeline.storage.rundir import RunDirectory
 
@@ -39,6 +40,8 @@ class Invocation:
         Bytes each worker may use.
     explain : bool
         Whether the plan is to be shown.
+    dry_run : bool
+        Whether the run is to stop once the plan is shown.
     dask_report : bool
         Whether to keep Dask's own report of what its workers did.
     start_seconds : float
@@ -53,6 +56,7 @@ class Invocation:
     sources: Sequence[Mapping[str, Any]] = ()
     memory_limit: int | None = None
     explain: bool = False
+    dry_run: bool = False
     dask_report: bool = True
     start_seconds: float = 0.0
     stop: Callable[[], None] = lambda: None
@@ -94,7 +98,7 @@ def finish_run(
     params, run = context.params, context.run
     psis = {name: result["psi"] for name, result in learners.items() if "psi" in result}
     Cs = weights_of_loss(params, selection)
-    metrics = {
+    metrics: dict[str, Any] = {
         **({"gpu": gpu["gpu"]} if "gpu" in gpu else {}),
         "schema_version": 1,
         "run": about_run(context, invocation),
@@ -105,6 +109,9 @@ def finish_run(
         "selection": selection,
         "learners": dict(learners),
     }
+    metrics["verdicts"] = verdicts_of(metrics)
+    for verdict in metrics["verdicts"]:
+        context.events.message(verdict["message"])
     write_json(run.path / "metrics.json", metrics)
     write_report(metrics, run.path / "report.html")
     run.manifest["status"] = "finished"

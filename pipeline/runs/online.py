@@ -33,6 +33,7 @@ from pipeline.runs.batch import (
     compile_for,
     compile_words,
     say_chosen,
+    stop_if_dry,
     stopped_after,
     widths,
 )
@@ -202,6 +203,7 @@ def _stages(
     """All stages: what taking in, cross-validation and the stream have found."""
     run, params = context.run, context.params
     ingested, taken, arrivals = begin()
+    stop_if_dry(invocation)
     selection = None
     if searches(params):
         compile_for(context)

@@ -47,7 +47,8 @@ def score(client: Client, model: TrainedModel, data: NewData, output: Output, ev
     dict
         rows, seconds, rows_per_second, compile_seconds (not among the seconds), learner, output, task, rows_labelled
         (those with a label that the model knows), the figure of the task on these rows, such as accuracy (None where
-        there are none), said (the same in words, else None); stages: the record as in ``metrics.json``.
+        there are none), said (the same in words, else None), seen (whether the model was trained on rows of this
+        file); stages: the record as in ``metrics.json``.
 
     Raises
     ------
@@ -58,6 +59,11 @@ def score(client: Client, model: TrainedModel, data: NewData, output: Output, ev
     read = {os.path.realpath(file.path) for file in files if file.local}
     if output.is_local and os.path.realpath(output.path) in read:
         raise InputError(f"--output {output.url}: is the input, expected another file")
+    if seen := model.has_seen(data.source):
+        events.message(
+            f"warning: {data.source.url} is the file that the model was trained on, and rows that it has learned from "
+            f"look better than new ones; for rows that were held out see {model.report}"
+        )
     compile_seconds = prepare(client, words_of_scoring(model, data), events.message)
     started = time.perf_counter()
     pieces = data.source.pieces()
@@ -101,6 +107,7 @@ def score(client: Client, model: TrainedModel, data: NewData, output: Output, ev
         "task": learned.name,
         "rows_labelled": labelled,
         figure.key: value,
+        "seen": seen,
         "said": None if value is None else figure.line(value),
         "stages": [summary],
     }

@@ -21,6 +21,7 @@ from ikmap.tasks import LearningTask
 from ikmap.tasks.reading import LOG_ODDS, Reading, read_as
 from pipeline.datasets.spec import CSV_KEYS
 from pipeline.errors import Damaged, InputError
+from pipeline.readers import Source
 from pipeline.rows.prepared import DATA, READ_BYTES, STREAM_DATA, Preparation, load_scaling
 from pipeline.rows.values import check_values, kernel_in
 from pipeline.stages.calibrate import READINGS
@@ -60,6 +61,8 @@ class TrainedModel:
         What the run was asked of its table.
     reading : Reading or None
         How decisions become probabilities, and by which threshold classes.
+    trained_on : mapping
+        Size and checksum of the file with the training rows; empty where it is not known.
     """
 
     store: Store
@@ -74,6 +77,12 @@ class TrainedModel:
     options: Mapping[str, Any] = field(default_factory=dict)
     table: TableAsked = field(default_factory=TableAsked)
     reading: Reading | None = None
+    trained_on: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def report(self) -> str:
+        """Path of the report of the run."""
+        return str(Path(self.store.path).parent / "report.html")
 
     def preparation(self) -> Preparation:
         """How values and labels become features and targets, and how decisions are read."""
@@ -111,6 +120,12 @@ class TrainedModel:
         """What it predicts, as its decisions are to be read."""
         task, of = self.preparation().task, LEARNERS.get(self.learner)
         return task if of is None else of.judged(of.Options.of_record(self.options), task)
+
+    def has_seen(self, source: Source) -> bool:
+        """Return whether the model was trained on rows of this file, by its size and checksum."""
+        if not self.trained_on or source.size != self.trained_on.get("size"):
+            return False
+        return source.identity() == dict(self.trained_on)
 
     def load(self) -> tuple[Partitions | None, Any]:
         """The models, from this process's cache or the store."""
@@ -167,6 +182,7 @@ def open_run(folder: str, learner: str | None = None) -> TrainedModel:
         store, learner, trained["content_hash"], fitted, data["label"], partitioner, again, csv,
         _loops(params, learner, fitted), params.get("methods", {}).get(learner, {}),
         TableAsked.from_json(data.get("table", {})), _reading(store, params, stages, learner, again),
+        next(iter(data.get("sources", ())), {}),
     )  # fmt: skip
 
 

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
-from ikmap.tables import Asked, ColumnPlan, Encoder, Statistics, choose, fit
+from ikmap.tables import NUMBER, Asked, ColumnPlan, Encoder, Statistics, choose, fit
+from ikmap.tables.ids import numbers_rows
 from ikmap.tables.plan import ENOUGH
-from ikmap.tables.statistics import drawn_rows
+from ikmap.tables.statistics import DRAWN, drawn_rows
 from ikmap.tasks import LearningTask
 from pipeline.errors import InputError
 from pipeline.rows.density import encodes_dense
 from pipeline.rows.divided_by import goes_by_time, keeps_groups
-from pipeline.rows.prepared import PreparedRows
+from pipeline.rows.prepared import READ_BYTES, PreparedRows
 from pipeline.running.dispatch import Task
 from pipeline.running.stage import Record, Stage
 from pipeline.storage.store import Store
@@ -26,8 +28,8 @@ TASK_ROWS = 1 << 19
 
 def fit_encoding(
     stage: Stage, columns: Sequence[ColumnPlan], asked: Asked, task: LearningTask, *, by_targets: bool, url: str
-) -> Encoder:
-    """Fit the encoder of the training rows that DATA speaks of, and store it.
+) -> tuple[Encoder, list[str]]:
+    """Fit the encoder of the training rows that DATA speaks of, and store it; return it, and the names of ids.
 
     Parameters
     ----------
@@ -62,7 +64,18 @@ def fit_encoding(
         raise InputError(f"{url}: {error}") from None
     sparse = not encodes_dense(encoder, stage.context.params.scale)
     save_encoder(store, encoder, seed, sparse=sparse, split_by=split_by)
-    return encoder
+    learned = zip(encoder.columns, encoder.encodings, statistics.drawn.T, strict=True)
+    numbers = {column.name: values for column, of, values in learned if of is not None and column.kind == NUMBER}
+    return encoder, [name for name, values in numbers.items() if numbers_rows(values)]
+
+
+def ids_of_plain(rows: PreparedRows) -> list[str]:
+    """Return the names of the columns that look like ids in the first rows of a table of numbers alone."""
+    names = rows.preparation.column_names
+    if names is None or not rows.preparation.dense:
+        return []
+    X: Any = rows.take(np.arange(min(rows.n_rows, DRAWN, max(1, READ_BYTES // rows.row_bytes)))).rows
+    return [name for name, values in zip(names, X.T, strict=True) if numbers_rows(values)]
 
 
 def _groups(rows: PreparedRows) -> list[list[int]]:

@@ -29,7 +29,7 @@ from pipeline.rows.row_weights import every_task, refuse_heedless
 from pipeline.running.dispatch import Task
 from pipeline.running.stage import Context, Record, Stage
 from pipeline.stages.divide import beside_of, divide_rows, divided_sides, division_of, say_weights
-from pipeline.stages.encode import fit_encoding
+from pipeline.stages.encode import fit_encoding, ids_of_plain
 from pipeline.storage.durable import write_text
 from pipeline.storage.store import Store
 from pipeline.tables import TableSource
@@ -151,7 +151,7 @@ def ingest(context: Context, data: ResolvedDataset, *, every: bool = False) -> d
     table |= say_weights(context, data.table.weight, train_parts)
     if is_encoded:
         assert isinstance(train, TableSource)
-        encoder = fit_encoding(
+        encoder, ids = fit_encoding(
             stage, train.columns, train.asked.encode, preparation.task, by_targets=not every, url=train.url
         )
         columns = len(encoder.names)
@@ -170,6 +170,9 @@ def ingest(context: Context, data: ResolvedDataset, *, every: bool = False) -> d
             context.events.message(line)
         table["columns_plan"] = [column.as_json() for column in encoder.columns]
         write_text(context.run.path / PLAN_FILE, plan_text(encoder.columns))
+    else:
+        ids = ids_of_plain(PreparedRows(context.store, "train", DATA)) if isinstance(train, TableSource) else []
+    table |= {"ids": ids} if ids else {}
     if params.scale == "minmax":
         fit_scaling(stage, preparation)
         scaled = replace(preparation, scale="minmax")

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from ikmap.methods import LEARNERS
 from ikmap.methods.map import Value
-from ikmap.methods.search import size_of
+from ikmap.methods.search import Edge, edges_of, size_of
+from ikmap.methods.search import Search as Space
 from ikmap.model_selection import FOLDS, values_of_C
 from ikmap.racing import ODDS
 from pipeline.params import Params
@@ -132,7 +133,6 @@ class Search:
         self.stage, self.used, self.task = stage, used, rows.preparation.task
         self.params = params = stage.context.params
         self.sample, task = rows.sample(params.seed), self.task
-        self.judge = judge_of(params, task)
         self.fitting = rows_to_search(rows, params, used)
         psis, Cs = cell_values(params, self.sample, self.fitting), values_of_C(len(task.classes))
         on_cells = cell_learners(params)
@@ -146,12 +146,16 @@ class Search:
         self.limit = limit_of(params, self.sample, self.fitting) if self.swept else 0
         self.parameter = params.map.parameter(params.map_options) if on_cells or self.swept else ""
         self.cells = {
-            name: Entrant(name, self.parameter, psis, self.judge, Cs if name in has_C else ()) for name in on_cells
+            name: Entrant(name, self.parameter, psis, judge_of(params, task, name), Cs if name in has_C else ())
+            for name in on_cells
         }
+        of_rows = searches_of_rows(params, self.fitting)
         self.rows = {
-            name: Entrant(name, search.parameter, list(search.values), self.judge)
-            for name, search in searches_of_rows(params, self.fitting).items()
+            name: Entrant(name, search.parameter, list(search.values), judge_of(params, task, name))
+            for name, search in of_rows.items()
         }
+        of_map = params.map.search(params.map_options, self.fitting, self.sample) if on_cells else None
+        self.spaces: dict[str, Space | None] = {**dict.fromkeys(on_cells, of_map), **of_rows}
         self.entrants = {**self.cells, **self.rows}
         self.running = list(self.entrants.values())
         self.costs: dict[str, Costs] = {}
@@ -290,7 +294,9 @@ class Search:
         parts = []
         for entrant in self.entrants.values():
             Cs = f" and C {listed(entrant.Cs)}" if entrant.Cs else ""
-            parts.append(f"{entrant.parameter} {listed(entrant.values)}{Cs} for {entrant.name}")
+            figure = entrant.judge.figure
+            by = "" if figure == self.task.figure else f" by {figure.words}"
+            parts.append(f"{entrant.parameter} {listed(entrant.values)}{Cs} for {entrant.name}{by}")
         how = "leaving out on the way what cannot win any more (--search full tries all)" if race else "all of it"
         limit = "" if self.params.budget is None else f", for at most {self.params.budget:g} s (--budget)"
         self._say(f"tries {'; '.join(parts)} on {self.used:,} rows in {FOLDS} folds, {how}{limit}")
@@ -342,7 +348,8 @@ class Search:
 
     def found(self) -> dict[str, Any]:
         """Everything but rows, folds and search of what :func:`select` returns."""
-        found: dict[str, Any] = {"chosen": {}, **said_of(self.task, self.judge)}
+        judges = {name: entrant.judge for name, entrant in self.entrants.items()}
+        found: dict[str, Any] = {"chosen": {}, **said_of(self.params, judges, self.task.figure)}
         if self.cells:
             found |= self._found_on_cells()
         if self.swept:
@@ -353,6 +360,8 @@ class Search:
             found |= {"parameter": self.parameter, **{key: of for key, of in by_sweeps.items() if of}}
         if self.rows:
             found["tuned"] = {name: self._found_on_rows(entrant) for name, entrant in self.rows.items()}
+        if edges := self._edges(found):
+            found["edges"] = {name: [asdict(edge) for edge in of] for name, of in edges.items()}
         if self.params.search == "race":
             rounds = {name: entrant.rounds for name, entrant in self.entrants.items() if entrant.rounds}
             found["race"] = {"odds": ODDS, "rounds": rounds}
@@ -366,26 +375,42 @@ class Search:
             }
         return found
 
+    def _edges(self, found: Mapping[str, Any]) -> dict[str, list[Edge]]:
+        """Return what was chosen at the edge of what was tried, by learner."""
+        params, edges = self.params, dict[str, list[Edge]]()
+        for name, entrant in self.entrants.items():
+            value, place = entrant.chosen()
+            search = self.spaces[name]
+            edges[name] = edges_of(search, entrant.tried, value) if search else []
+            if entrant.Cs:
+                edges[name] += edges_of(Space("C", "C", entrant.Cs), entrant.Cs, entrant.Cs[place])
+        for name, swept in found.get("swept", {}).items() if params.map.endless else ():
+            value, values = swept["chosen"], swept["values"]
+            if swept["tried"] > 1 and value in (values[0], values[-1]):
+                largest = value == values[-1]
+                edges[name] = [Edge(swept["parameter"], value, largest, value * 2 if largest else value / 2)]
+        alike = {name: edges.get(params.compared_as(name), edges.get(name)) for name in params.learners}
+        return {name: of for name, of in alike.items() if of}
+
     def _found_on_cells(self) -> dict[str, Any]:
-        params, entrants, key = self.params, self.cells.values(), self.judge.figure.key
+        params, entrants = self.params, self.cells.values()
         psis = [psi for psi in next(iter(entrants)).values if any(psi in entrant.tried for entrant in entrants)]
         by_C = {entrant.name: [entrant.figures(psi) for psi in psis] for entrant in entrants}
         best = {entrant.name: entrant.chosen() for entrant in entrants}
         given = params.map.given(params.map_options)
         of = {name: psi if given is None else given for name, (psi, _) in best.items()}
         same = {name: params.compared_as(name) for name in params.learners}
-        best_of = max if self.judge.figure.higher_is_better else min
         found: dict[str, Any] = {
             "parameter": self.parameter,
             self.parameter: psis,
-            key: {name: [best_of(by_psi) for by_psi in found] for name, found in by_C.items()},
+            **_by_figure(entrants, lambda entrant: [entrant.best_of(by_psi) for by_psi in by_C[entrant.name]]),
             "folds_tried": {e.name: [len(e.scores.folds(psi)) for psi in psis] for e in entrants},
             "chosen": {name: of[known] for name, known in same.items() if known in of},
         }
         if with_C := [entrant for entrant in entrants if entrant.Cs]:
             found |= {
                 "C": list(with_C[0].Cs),
-                f"{key}_by_C": {entrant.name: by_C[entrant.name] for entrant in with_C},
+                **_by_figure(with_C, lambda entrant: by_C[entrant.name], "_by_C"),
                 "chosen_C": {entrant.name: entrant.Cs[best[entrant.name][1]] for entrant in with_C},
             }
         return found
@@ -394,7 +419,15 @@ class Search:
         return {
             "parameter": entrant.parameter,
             "values": entrant.tried,
-            self.judge.figure.key: [entrant.figures(value)[0] for value in entrant.tried],
+            entrant.judge.figure.key: [entrant.figures(value)[0] for value in entrant.tried],
             "folds_tried": [len(entrant.scores.folds(value)) for value in entrant.tried],
             "chosen": entrant.chosen()[0],
         }
+
+
+def _by_figure(entrants: Iterable[Entrant], found: Callable[[Entrant], Any], suffix: str = "") -> dict[str, Any]:
+    """Return what was found of each learner, by the key of the figure that its search went by."""
+    by: dict[str, Any] = {}
+    for entrant in entrants:
+        by.setdefault(f"{entrant.judge.figure.key}{suffix}", {})[entrant.name] = found(entrant)
+    return by

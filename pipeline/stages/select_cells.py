@@ -17,9 +17,10 @@ from ikmap.learners.rows import Block
 from ikmap.methods import LEARNERS, RoundsLearner, Sample, StreamLearner, Training, WholeLearner
 from ikmap.methods.map import Value
 from ikmap.methods.search import size_of
-from ikmap.model_selection import Learner, Predictor, score_fold, values_of_C
+from ikmap.model_selection import Learner, Predictor, RowScores, score_fold, values_of_C
 from ikmap.rows import nbytes_of
 from ikmap.tasks import LearningTask
+from ikmap.tasks.figure import Judge
 from pipeline.params import Params
 from pipeline.rows.row_weights import weighed_scores, weigher, weights_of
 from pipeline.running.foreign import checked_path
@@ -92,10 +93,10 @@ def score_cells(
         for psi, of in wanted.items()
     }
 
-    def row_scores(name: str, target: np.ndarray, predicted: np.ndarray) -> np.ndarray:
-        judge = judge_of(params, task, name)
-        return weighed_scores(judge, judge.row_scores(target, predicted), weights_of(w, held_out))
+    def scored_by(judge: Judge) -> RowScores:
+        return lambda target, found: weighed_scores(judge, judge.row_scores(target, found), weights_of(w, held_out))
 
+    row_scores = {name: scored_by(judge_of(params, task, name)) for of in wanted.values() for name in of}
     inside = X[fit]
     path = params.map.path(params.map_options, list(learners), params.seed, inside, [inside, X[held_out]])
     found = score_fold(checked_path(path, params.partitioner), y[fit], y[held_out], learners, row_scores)

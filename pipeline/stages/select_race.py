@@ -107,6 +107,10 @@ class Entrant:
         """The task's figure with each C, as far as every fold that has scored the value tried them."""
         return [self._figure(rows) for rows in self.scores.on(self.scores.folds(value), [value]).values()]
 
+    def best_of(self, figures: Sequence[float]) -> float:
+        """Return the best of some values of the figure."""
+        return max(figures) if self.judge.figure.higher_is_better else min(figures)
+
     def chosen(self) -> Candidate:
         """The best candidate on the folds that all in the race have in common."""
         return best(self.right)
@@ -117,7 +121,7 @@ class Entrant:
         candidate = best(right)
         rows = right[candidate]
         figure, half = self._figure(rows), self.judge.spread(rows)
-        return f"{describe(self._named(candidate))}: {figure:.4f} +- {half:.4f} for {self.name}"
+        return f"{describe(self._named(candidate))}: {self.judge.figure.line(figure)} +- {half:.4f} for {self.name}"
 
     def _figure(self, rows: np.ndarray) -> float:
         return float(self.judge.score(rows.sum(), rows.size))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -17,8 +17,8 @@ from ikmap.model_selection import FOLDS, folds
 from ikmap.rows import Rows, nbytes_of
 from ikmap.seeds import generator
 from ikmap.tasks import LearningTask
-from ikmap.tasks.figure import Judge
-from ikmap.tasks.reading import NONE
+from ikmap.tasks.figure import Figure, Judge
+from ikmap.tasks.reading import LOG_ODDS, NONE, read_as
 from pipeline.params import Params
 from pipeline.rows.folds import folds_of
 from pipeline.rows.prepared import PreparedRows
@@ -93,15 +93,24 @@ def rows_to_search(train: PreparedRows, params: Params, n_rows: int) -> int:
     return max(2, min(n_rows, smallest * FOLDS // (FOLDS - 1)))
 
 
-def judge_of(params: Params, task: LearningTask, learner: str = "") -> Judge:
-    """What the search goes by, for a learner whose decisions are given; without one, only its figure is to be used."""
-    log_odds = bool(learner) and params.calibration == NONE and LEARNERS[learner].log_odds(params.of(learner))
-    return task.judge(task.usual_criterion if params.select_by == "auto" else params.select_by, log_odds)
+def judge_of(params: Params, task: LearningTask, learner: str) -> Judge:
+    """Return what the search for a learner goes by.
+
+    Without ``--select-by`` that is the usual criterion of the task: log loss of classes. Log odds are judged as they
+    are where no calibration is asked for: a fit would hide that a candidate is too sure, or not sure enough.
+    """
+    log_odds = LEARNERS[learner].log_odds(params.of(learner))
+    if log_odds and params.calibration == NONE:
+        task = task.read_by(read_as(LOG_ODDS))
+    return task.judge(task.usual_criterion if params.select_by == "auto" else params.select_by)
 
 
-def said_of(task: LearningTask, judge: Judge) -> dict[str, str]:
-    """What ``selection`` in ``metrics.json`` says of that, where it is not the figure of the task."""
-    return {} if judge.figure.key == task.figure.key else {"by": judge.figure.key}
+def said_of(params: Params, judges: Mapping[str, Judge], figure: Figure) -> dict[str, Any]:
+    """Return what ``selection`` in ``metrics.json`` says of criteria that are not the figure of the task."""
+    if params.select_by != "auto":
+        return {"by": params.select_by}
+    by = {name: judge.figure.key for name, judge in judges.items() if judge.figure != figure}
+    return {"by": by} if by else {}
 
 
 def score_rows(store: Store, params: Params, name: str, values: Sequence[Any], fold: int, n_rows: int) -> Record:

@@ -24,6 +24,8 @@ MANIFEST = "manifest.json"
 MANIFEST_COPY = ".manifest.copy"
 """The same once more, for the day that the manifest is damaged; at most one step behind."""
 RECORDS = "records"
+BEGUN = "begun"
+"""Beside the records of a stage: when it was begun, and what processes have spent on it."""
 METRICS = "metrics.json"
 LOCK = ".lock"
 SCHEMA_VERSION = 2
@@ -154,8 +156,7 @@ class RunDirectory:
 
         Nobody knows when one was stopped; its time is counted up to the last file that it wrote here.
         """
-        lost = self._last_written() - self.manifest["session"] if "session" in self.manifest else 0.0
-        return float(self.manifest["seconds"] + round(max(0.0, lost), 3))
+        return _spent(self.manifest, [self.path / MANIFEST, *(self.path / RECORDS).rglob("*")])
 
     def end_session(self, seconds: float) -> None:
         """Count the seconds of this process, whose work is done; :meth:`save` is left to the caller."""
@@ -168,15 +169,6 @@ class RunDirectory:
             for name in names:
                 if name.endswith(UNFINISHED):
                     Path(folder, name).unlink(missing_ok=True)
-
-    def _last_written(self) -> float:
-        """When a file of the stages was written last, in seconds since the epoch."""
-        files = [self.path / MANIFEST, *(self.path / RECORDS).rglob("*")]
-        times = [0.0]
-        for file in files:
-            with suppress(FileNotFoundError):  # a worker that has outlived its killed client may still be renaming
-                times.append(file.stat().st_mtime)
-        return max(times)
 
     def save(self, *, certain: bool = True, before: Iterable[str] = ()) -> None:
         """Write the manifest, and after it the copy.
@@ -196,6 +188,32 @@ class RunDirectory:
         found: dict[str, Any] | None = self.manifest["stages"].get(name)
         return found
 
+    def begin_stage(self, name: str, started: float) -> tuple[float, float]:
+        """Note that a process begins to work on a stage.
+
+        Parameters
+        ----------
+        started : float
+            Seconds of the run so far.
+
+        Returns
+        -------
+        started, seconds : float
+            Seconds of the run when the first process began the stage, and what the processes before this one have
+            spent on it.
+        """
+        file = self._begun(name)
+        known: dict[str, Any] = {"started": started, "seconds": 0.0}
+        with suppress(FileNotFoundError, Damaged):
+            known = read_json(file)
+        seconds = _spent(known, file.parent.rglob("*"))
+        now = {"started": known["started"], "seconds": seconds, "session": time.time()}
+        write_json(file, now, content=False, entry=False)
+        return known["started"], seconds
+
+    def _begun(self, stage: str) -> Path:
+        return self.task_record(stage, BEGUN).with_suffix("")
+
     def finish_stage(
         self,
         name: str,
@@ -210,6 +228,8 @@ class RunDirectory:
         """
         folder = self.task_record(name, "any").parent
         before = {*records, str(folder), str(folder.parent), str(self.path)}
+        about = {key: record.get(key, 0.0) for key in ("started", "seconds")}
+        write_json(self._begun(name), about, content=False, entry=False)
         with self._saving:
             more = {"outputs": list(outputs)} if outputs else {}
             self.manifest["stages"][name] = {"record": dict(record), "result": dict(result), **more}
@@ -233,6 +253,27 @@ class RunDirectory:
     def close(self) -> None:
         """Let other processes have the directory."""
         self._lock.close()
+
+
+def _spent(session: Mapping[str, Any], files: Iterable[Path]) -> float:
+    """Return the seconds that processes have spent on something.
+
+    Nobody knows when a process was stopped; its time is counted up to the last of the files that it wrote.
+
+    Parameters
+    ----------
+    session : mapping
+        seconds: of processes that have ended; session: when the last one began, in seconds since the epoch, if it was
+        stopped.
+    """
+    lost = 0.0
+    if "session" in session:
+        times = [0.0]
+        for file in files:
+            with suppress(FileNotFoundError):  # a worker that has outlived its killed client may still be renaming
+                times.append(file.stat().st_mtime)
+        lost = max(times) - session["session"]
+    return float(session["seconds"] + round(max(0.0, lost), 3))
 
 
 def discard(path: Path) -> None:

@@ -99,7 +99,6 @@ class _Team:
         expected = next(following, None)
         for task, record in engine.run_tasks(self.stage.context.client, self.stage.key, function, tasks):
             self.stage.note_compiling(record)
-            self.stage.note_compiling(record)
             early[task.name] = record
             while expected is not None and expected.name in early:
                 yield early.pop(expected.name)

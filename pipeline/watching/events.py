@@ -24,7 +24,8 @@ class Events(Protocol):
 
     def task_done(self, name: str, record: Mapping[str, Any]) -> None:
         """A task of stage ``name`` is done; of its record, ``rows``, ``skipped`` (done in an earlier run), ``note``
-        (how it stands, in words) and ``left`` (seconds, where the stage knows better) are looked at, all optional."""
+        (how it stands, in words), ``left`` (seconds, where the stage knows better) and ``total_tasks`` (where there
+        are more than were known at the start) are looked at, all optional."""
 
     def stage_finished(self, name: str, summary: Mapping[str, Any]) -> None:
         """A stage is done; of its summary, ``seconds``, ``rows`` and ``rows_per_second`` are looked at."""
@@ -94,6 +95,7 @@ class StageState:
         self.tasks += 1
         self.rows += rows
         self.note = record.get("note", "")
+        self.total_tasks = record.get("total_tasks", self.total_tasks)
         if record.get("skipped"):
             self.tasks_skipped += 1
             self.rows_skipped += rows

@@ -15,9 +15,10 @@ import yaml
 from jsonschema import Draft202012Validator
 
 from cluster import certificates
-from cluster.kubernetes import _secret, documents
+from cluster.kubernetes import _secret, documents, start
 from cluster.settings import check
 from flows.options.batch import BatchOptions
+from pipeline.errors import InputError
 from tests import ROOT
 
 FOLDER = ROOT / "cluster/kubernetes"
@@ -266,3 +267,19 @@ def test_commands_of_the_manifests_are_understood():
         "wait": 600,
         "maximum": autoscaler["spec"]["maximum"],
     }
+
+
+@pytest.mark.parametrize("text", [None, "garbage: [", "", "a: 1", "clusters: []\ncontexts: []\ncurrent-context: ''\n"])
+@pytest.mark.parametrize("more", [{}, {"namespace": "ours"}])
+def test_without_a_cluster_that_can_be_read_it_says_where_it_looked(
+    text: str | None, more: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("kr8s")
+    config = tmp_path / "config.yaml"
+    if text is not None:
+        config.write_text(text)
+    monkeypatch.setenv("KUBECONFIG", str(config))
+    with pytest.raises(
+        InputError, match=r"^--cluster kubernetes: no cluster can be read from .*config.yaml \(.*\); set K"
+    ):
+        start(workers=1, memory_limit=None, values={"image": "ours", **more}, say=print)

@@ -62,6 +62,7 @@ BATCH = BatchOptions(
 DATASET = BatchOptions(
     dataset="a9a",
     dataset_file="mine.toml",
+    dry_run=True,
     test_size=0.5,
     partitioner="gcws",
     p=2.0,

@@ -105,7 +105,7 @@ def test_scores_of_one_fold(method: str) -> None:
 
     def score(learners: Any) -> Any:
         path = one.path(options, list(learners), 5, X[fit], [X[fit], X[held]])
-        return score_fold(path, y[fit], y[held], learners, lambda _, y, predicted: y == predicted)
+        return score_fold(path, y[fit], y[held], learners, dict.fromkeys(both, np.equal))
 
     correct = score({8: both, 2: both})
     assert list(correct["constant"]) == [2, 8]
@@ -150,7 +150,7 @@ def test_values_of_C_are_tried_until_two_in_a_row_are_below_the_best(right: list
     X = np.random.default_rng(0).normal(size=(60, 2))
     anne = map_of("anne")
     path = anne.path(anne.Options(t=2), [4], 0, X[fit], [X[fit], X[held]])
-    correct = score_fold(path, y[fit], y[held], {4: {"many": learner}}, lambda _, y, predicted: y == predicted)
+    correct = score_fold(path, y[fit], y[held], {4: {"many": learner}}, {"many": np.equal})
     assert [int(rows.sum()) for rows in correct["many"][4]] == made == right[:tried]
 
 

@@ -231,6 +231,23 @@ def test_finished_stages_are_not_done_again(two_workers: ClusterHandle, tmp_path
     assert all(skipped.values())
 
 
+@pytest.mark.parametrize("psi", ["8", "auto"])
+def test_a_dry_run_ends_after_its_plan_and_the_command_that_it_names_goes_on(
+    psi: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    data, directory = write_libsvm(tmp_path / "train.libsvm", 300), tmp_path / "run"
+    words = ["--input", str(data), "--psi", psi, "--t", "5", "--workers", "1", "--no-dask-report"]
+    words += ["--learner", "ogd", "--run-dir", str(directory)]
+    assert run_command(flows.batch.main, [*words, "--dry-run"]) == 0
+    said = capfd.readouterr().err
+    assert "plan: data: 240 training and 60 test rows x 8 columns" in said
+    again = said.splitlines()[-1].partition("to go on from here: python -m flows.batch ")[2].split()
+    assert not (directory / "metrics.json").exists()
+    assert run_command(flows.batch.main, again) == 0
+    assert "ingest: done before" in capfd.readouterr().err
+    assert (directory / "metrics.json").exists()
+
+
 @pytest.mark.parametrize("psi", ["auto", 8])
 def test_C_chosen_by_cross_validation_is_used_and_kept(
     psi: int | str, two_workers: ClusterHandle, tmp_path: Path

@@ -369,6 +369,7 @@ def test_events_reach_their_listener_and_the_scheduler(monkeypatch: pytest.Monke
     monkeypatch.setattr("pipeline.running.monitoring.TELL_SECONDS", 0.0)
     wire, heard = Wire(), Heard()
     summary = {"rows": 30, "bytes_read": 300, "bytes_written": 3, "tasks": 3, "tasks_skipped": 1}
+    summary |= {"seconds": 8.0, "seconds_before": 6.5}
     with ToldEvents(wire, heard) as events:  # type: ignore[arg-type]
         events.stage_started("train:svm", 3, 30)
         events.task_done("train:svm", {"rows": 10, "bytes_read": 100, "skipped": True})
@@ -383,6 +384,7 @@ def test_events_reach_their_listener_and_the_scheduler(monkeypatch: pytest.Monke
     assert [said["rows"] for said in wire.said[:5]] == [0, 0, 0, 0, 20]
     assert [said["bytes_read"] for said in wire.said[:5]] == [0, 0, 80, 160, 200]
     last = wire.said[4]
+    assert last["seconds"] == 1.5  # as its rows, those of this process
     assert (last["stage"], last["tasks"], last["tasks_skipped"]) == ("train_svm", 2, 1)
     assert (last["running"], last["tasks_expected"], wire.said[3]["tasks_expected"]) == (0, 0, 3)
     # The stage that nobody finished ends as the events do.

@@ -90,6 +90,12 @@ def test_it_does_what_all_methods_have_to(site: Path) -> None:
     assert text == "simhash: passed\nperceptron: passed\n"
 
 
+def test_its_map_takes_no_more_memory_than_it_says(site: Path) -> None:
+    status, text, err = finished(start(site, ["simhash"], "ikmap.methods.checks.memory"))
+    assert (status, err) == (0, ""), text
+    assert len(text.splitlines()) == 3
+
+
 def test_it_is_chosen_for_trained_killed_resumed_and_scores(site: Path, tmp_path: Path) -> None:
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     status, _, err = finished(start(site, [*WORDS, "--run-dir", str(whole)]))

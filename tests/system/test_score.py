@@ -20,7 +20,7 @@ import pipeline.runs.score_output
 import pipeline.runs.trained_model
 from cluster import ClusterHandle
 from flows.cli import run_command
-from flows.score import main
+from flows.score import main, result_lines
 from ikmap.learners.linear_model import decision_to_index
 from ikmap.rows import as_dense
 from pipeline import load_run
@@ -98,7 +98,8 @@ def train(
 ) -> Trained:
     asked = params_for(t=20, psi=8, learners=("svm", "ogd"), **params)
     data = ResolvedDataset("clouds", str(train_url), str(test_url), label=label)
-    directory = RunDirectory(folder, {"params": asked.as_json(), "data": {"label": label}})
+    known = {"label": label, "sources": [source.identity() for source in data.sources if source]}
+    directory = RunDirectory(folder, {"params": asked.as_json(), "data": known})
     invocation = Invocation("a command", "", {"kind": "local", "workers": 2, "threads": 2})
     metrics = run_batch(Context(client, directory, asked, QuietProgress()), data, invocation)
     directory.close()
@@ -327,6 +328,34 @@ def test_array_without_labels_where_the_run_knows_the_label_by_position(
     scored(client, bare_run, bare_run.test, tmp_path / "labelled.parquet")
     found, expected = (pq.read_table(tmp_path / f"{name}.parquet")["score"] for name in ("out", "labelled"))
     assert found == expected
+
+
+def test_rows_that_were_trained_on_are_said_to_be(client: Client, libsvm_run: Trained, tmp_path: Path) -> None:
+    training, said = libsvm_run.test.with_name("train.libsvm"), Listener()
+    moved = tmp_path / "moved.libsvm"
+    moved.write_bytes(training.read_bytes())
+    model = open_run(str(libsvm_run.path))
+    for url, seen in ((training, True), (moved, True), (libsvm_run.test, False)):
+        with Output(str(tmp_path / "p.parquet")) as output:
+            found = score(client, model, open_data(model, str(url)), output, said)
+        assert found["seen"] is seen
+        assert ("rows that it was trained on" in "".join(result_lines(found))) is seen
+    report = libsvm_run.path / "report.html"
+    assert [line for line in said.lines if "warning" in line] == [
+        f"warning: {url} is the file that the model was trained on, and rows that it has learned from look better "
+        f"than new ones; for rows that were held out see {report}"
+        for url in (training, moved)
+    ]
+
+
+class Listener(QuietProgress):
+    """Keeps what is said."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def message(self, text: str) -> None:
+        self.lines.append(text)
 
 
 def test_unseen_labels_are_not_counted(client: Client, libsvm_run: Trained, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 
 from ikmap.cells import Cells
 from ikmap.partitioners import Partitions
+from ikmap.rows import row_blocks
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +31,11 @@ class Planes(Partitions):
 
     def cells(self, X: np.ndarray, n_threads: int | None = None) -> Cells:
         # Row by row the same whatever the block: one product and sum each, and no BLAS, which sums blocks differently.
-        dense = X.toarray() if hasattr(X, "toarray") else X
-        sides = np.stack([np.einsum("d,dk->k", row, self.normals) for row in dense - self.centre]) > 0
-        codes = sides.reshape(len(dense), -1, self.bits) @ (1 << np.arange(self.bits))
-        return Cells(codes.astype(np.int32), self.offsets)
+        # In blocks of rows, so that what is computed on the way takes the same memory for any number of rows.
+        codes = np.empty((X.shape[0], self.n_partitions), dtype=np.int32)
+        powers = 1 << np.arange(self.bits)
+        for block in row_blocks(X.shape[0], row_bytes=8 * (2 * X.shape[1] + 3 * self.normals.shape[1])):
+            rows = X[block].toarray() if hasattr(X, "toarray") else X[block]
+            sides = np.stack([np.einsum("d,dk->k", row, self.normals) for row in rows - self.centre]) > 0
+            codes[block] = sides.reshape(len(rows), -1, self.bits) @ powers
+        return Cells(codes, self.offsets)

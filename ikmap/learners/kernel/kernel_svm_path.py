@@ -46,6 +46,11 @@ class SVMPath:
     converged: np.ndarray
     n_classes: int
 
+    def end(self) -> SVMPath:
+        """Return the path of the largest C alone, from which a longer path can start."""
+        coef, intercept = self.coef[:, -1:].copy(), self.intercept[-1:].copy()
+        return SVMPath(coef, intercept, self.steps[-1:], self.converged[-1:], self.n_classes)
+
     def predict(self, K: np.ndarray) -> np.ndarray:
         """Class numbers: int64, shape (C, m), from kernel values of m rows with those learned from, shape (m, n)."""
         n, n_C, pairs = self.coef.shape
@@ -57,7 +62,12 @@ class SVMPath:
 
 
 def fit_kernel_svm_path(
-    K: np.ndarray, y: np.ndarray, n_classes: int, Cs: Sequence[float], tol: float = 1e-3
+    K: np.ndarray,
+    y: np.ndarray,
+    n_classes: int,
+    Cs: Sequence[float],
+    tol: float = 1e-3,
+    start: SVMPath | None = None,
 ) -> SVMPath:
     """Train on kernel values, for each C.
 
@@ -72,6 +82,8 @@ def fit_kernel_svm_path(
         Ascending.
     tol : float
         Largest violation of the optimality conditions that is left.
+    start : SVMPath, optional
+        Path of the same rows for smaller C, from the end of which to go on.
     """
     pairs = [(0, 1)] if n_classes == 2 else list(combinations(range(n_classes), 2))
     coef = np.zeros((y.size, len(Cs), len(pairs)))
@@ -85,7 +97,8 @@ def fit_kernel_svm_path(
             intercept[:, column] = 1.0 if (there == b if n_classes == 2 else there == a) else -1.0
             continue
         of_pair = np.ascontiguousarray(K if those.size == y.size else K[np.ix_(those, those)])
-        for at, found in enumerate(_two_classes(of_pair, np.where(first, 1.0, -1.0), Cs, tol)):
+        begun = None if start is None else start.coef[those, -1, column]
+        for at, found in enumerate(_two_classes(of_pair, np.where(first, 1.0, -1.0), Cs, tol, begun)):
             coef[those, at, column], intercept[at, column] = found[0], found[1]
             steps[at] += found[2]
             converged[at] &= found[3]
@@ -93,10 +106,17 @@ def fit_kernel_svm_path(
 
 
 def _two_classes(
-    K: np.ndarray, sign: np.ndarray, Cs: Sequence[float], tol: float
+    K: np.ndarray, sign: np.ndarray, Cs: Sequence[float], tol: float, begun: np.ndarray | None
 ) -> list[tuple[np.ndarray, float, int, bool]]:
-    """Coefficients, offset, number of steps and whether they were enough, for each C."""
+    """Coefficients, offset, number of steps and whether they were enough, for each C.
+
+    `begun` has coefficients for a smaller C, to begin with.
+    """
     coef, left = np.zeros(sign.size), sign.copy()
+    if begun is not None:
+        coef = begun.copy()
+        with single_threaded_blas:
+            left -= K @ coef
     found: list[tuple[np.ndarray, float, int, bool]] = []
     before = 0.0
     for C in Cs:

@@ -77,7 +77,9 @@ def fetch(columns, i, outputs, nothing, of):
 
 @compiled({"sweep": "i4[:, ::1], f8[:, ::1], i8[::1], f8[::1], f8[:, ::1], f8, i8, f8, f8, f8, f8"})
 def descend(columns, targets, order, weight, v, scale, loss, alpha, eta, value, n_steps):
-    """One step for each row of `order`; return the scale of the weights, which are ``scale * v``.
+    """Take one step for each row of `order`; return the scale of the weights, which are ``scale * v``.
+
+    A step subtracts ``step * (alpha w + loss'(w . x) x)``, with w as it was before the step.
 
     Row i of `columns` has the columns of its cells, -1 for none; features are `value`. `weight` is empty where all rows
     weigh 1. `v` has a row for each column, a column for each output, and a last row, of zeros, for no column. The k-th
@@ -85,7 +87,7 @@ def descend(columns, targets, order, weight, v, scale, loss, alpha, eta, value, 
     """
     t, outputs, flat = columns.shape[1], np.uint32(v.shape[1]), v.reshape(v.size)
     nothing = np.uint32(v.shape[0] - 1) * outputs
-    of = np.empty((TOGETHER, t), dtype=np.uint32)
+    of, change = np.empty((TOGETHER, t), dtype=np.uint32), np.empty(v.shape[1])
     for begin in range(0, order.size, TOGETHER):
         n = min(TOGETHER, order.size - begin)
         for j in range(n):  # some rows at once, so that memory is waited for once
@@ -96,6 +98,8 @@ def descend(columns, targets, order, weight, v, scale, loss, alpha, eta, value, 
                 ask_for(columns, order[begin + j + TOGETHER])
             step = eta / (1.0 + eta * alpha * n_steps)
             n_steps += 1.0
+            for k in range(outputs):  # the gradient is taken at the weights before the step, so before they shrink
+                change[k] = change_of(loss, value * scale * total_of(of[j], flat, k), targets[i, k])
             scale *= 1.0 - step * alpha
             if scale < SMALLEST:
                 for c in range(flat.size):
@@ -103,10 +107,8 @@ def descend(columns, targets, order, weight, v, scale, loss, alpha, eta, value, 
                 scale = 1.0
             times = value * step / scale * (weight[i] if weight.size else 1.0)
             for k in range(outputs):
-                change = change_of(loss, value * scale * total_of(of[j], flat, k), targets[i, k])
-                if change != 0.0:
-                    change *= times
-                    add(of[j], change, flat, k)
+                if change[k] != 0.0:
+                    add(of[j], change[k] * times, flat, k)
                     flat[nothing + k] = 0.0
     return scale
 

@@ -5,8 +5,13 @@ epochs go on from there, with the loss
 
     alpha / 2 |w|^2 + mean over the rows of loss(y_i, w . x_i)
 
-where features x are ``1 / sqrt(t)`` for the cells of a row. Source: The Mondrian Kernel, section 3.2; algorithms.md,
-section 12.4.
+where features x are ``1 / sqrt(t)`` for the cells of a row. A step for row i is
+
+    w <- w - step (alpha w + loss' x_i) = (1 - step alpha) w - step loss' x_i
+
+with the slope loss' at the decision ``w . x_i`` of the weights before the step: taken after the weights shrink it would
+belong to other weights than ``alpha w`` does, and the step would lead away from the least value. Source: The Mondrian
+Kernel, section 4.2.2; algorithms.md, section 12.4.
 """
 
 from __future__ import annotations

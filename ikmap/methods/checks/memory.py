@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from argparse import ArgumentParser
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -81,20 +82,32 @@ def _status(field: str) -> int:
 def measured(name: str) -> Iterator[tuple[int, int, int]]:
     """Yield rows, what a method says, and what it took, each of a process of its own."""
     for n in SIZES["map" if isinstance(method(name), Map) else "learner"]:
-        words = [sys.executable, "-m", "ikmap.methods.checks.memory", "--measure", name, str(n)]
+        words = [sys.executable, "-m", "ikmap.methods.checks.memory", name, "--measure", str(n)]
         done = subprocess.run(words, capture_output=True, text=True, check=True)
         said, took = map(int, done.stdout.split())
         yield n, said, took
 
 
-def main(words: Sequence[str]) -> int:
-    """Check methods by name, all of them without a name; the status is 1 if one takes more than it says."""
-    if words[:1] == ["--measure"]:
-        print(*measure(words[1], int(words[2])))
-        return 0
+def main(words: Sequence[str] | None = None) -> int:
+    """Run the check as a command; return 1 if a method takes more memory than it says, else 0."""
     known = [name for name, one in methods().items() if isinstance(one, Map | StreamLearner | WholeLearner)]
+    parser = ArgumentParser(
+        prog="python -m ikmap.methods.checks.memory",
+        description="Measure whether methods need as much memory as they say, on three sizes of data.",
+    )
+    parser.add_argument("names", nargs="*", metavar="NAME", help="methods to check (default: all)")
+    parser.add_argument(
+        "--measure", type=int, metavar="ROWS", help="measure one method in this process and print bytes"
+    )
+    given = parser.parse_args(words)
+    if unknown := [name for name in given.names if name not in known]:
+        print(f"{unknown[0]}: no method of that name can be measured, expected some of {', '.join(known)}")
+        return 2
+    if given.measure is not None:
+        print(*measure(given.names[0], given.measure))
+        return 0
     wrong = 0
-    for name in words or known:
+    for name in given.names or known:
         for n, said, took in measured(name):
             more = took > said + SLACK
             wrong += more
@@ -104,4 +117,4 @@ def main(words: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

@@ -135,19 +135,28 @@ def test_in_a_pipeline(method: str) -> None:
     np.testing.assert_array_equal(pipeline[:-1].fit(X).get_feature_names_out().size, 100 * 150)
 
 
+MAX_SAMPLES = 'max_samples must be a whole number from 1 to 60, the number of rows, or "auto"'
+
+
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
         ({"method": "voronoi"}, "method must be one of anne, iforest, got 'voronoi'"),
-        ({"max_samples": 61}, "psi must be between 1 and the number of training rows, 60, got 61"),
-        ({"max_samples": 0}, "psi must be between 1 and the number of training rows, 60, got 0"),
-        ({"n_estimators": 0}, "the number of partitionings must be at least 1, got 0"),
+        ({"max_samples": 61}, f"{MAX_SAMPLES}, got 61"),
+        ({"max_samples": 0}, f"{MAX_SAMPLES}, got 0"),
+        ({"n_estimators": 0}, "n_estimators must be a whole number of at least 1, got 0"),
         ({"max_depth": "log2"}, 'max_depth is for method "iforest"'),
         ({"max_depth": "deep", "method": "iforest"}, 'max_depth must be None, "log2" or a whole number'),
         ({"random_state": -1}, "non-negative"),
-        ({"max_samples": "all"}, "max_samples must be a whole number or \"auto\", got 'all'"),
-        ({"max_samples": 0.5}, 'max_samples must be a whole number or "auto", got 0.5'),
-        ({"n_estimators": 2.5}, "n_estimators must be a whole number, got 2.5"),
+        (
+            {"max_samples": "all"},
+            f"{MAX_SAMPLES}, got 'all'",
+        ),
+        (
+            {"max_samples": 0.5},
+            f"{MAX_SAMPLES}, got 0.5",
+        ),
+        ({"n_estimators": 2.5}, "n_estimators must be a whole number of at least 1, got 2.5"),
     ],
 )
 def test_bad_parameters(parameters: dict[str, Any], message: str) -> None:

@@ -175,7 +175,7 @@ def test_the_command(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.slow
 def test_memory_is_what_a_method_says_it_is() -> None:
     """One of them, of one size; the command does all of them."""
-    words = [sys.executable, "-m", "ikmap.methods.checks.memory", "--measure", "fourier-linear", "40000"]
+    words = [sys.executable, "-m", "ikmap.methods.checks.memory", "fourier-linear", "--measure", "40000"]
     done = subprocess.run(words, capture_output=True, text=True, check=True)
     said, took = map(int, done.stdout.split())
     assert 0.5 * said < took < said + memory.SLACK
@@ -187,3 +187,11 @@ def test_a_method_that_takes_more_memory_than_it_says_is_found(
     monkeypatch.setattr(memory, "measured", lambda _: iter([(1000, 10**6, 10**9)]))
     assert memory.main([NOGD.name]) == 1
     assert capsys.readouterr().out == "nogd, 1,000 rows: says 1 MB, took 1,000 MB, which is more\n"
+
+
+def test_the_memory_check_names_the_methods_that_it_knows(capsys: pytest.CaptureFixture[str]) -> None:
+    assert memory.main(["nobody"]) == 2
+    assert capsys.readouterr().out.startswith("nobody: no method of that name can be measured, expected some of anne")
+    with pytest.raises(SystemExit) as left:
+        memory.main(["--help"])
+    assert left.value.code == 0

@@ -15,7 +15,7 @@ from sklearn.linear_model import LogisticRegression
 
 from ikmap.tasks.class_scores import ClassScores, bits_for
 from ikmap.tasks.classification import Classification
-from ikmap.tasks.reading import isotonic, platt, read_as
+from ikmap.tasks.reading import LOG_ODDS, isotonic, platt, read_as
 from ikmap.tasks.score_histogram import bins_of, lower_edge, upper_edge
 from ikmap.tasks.threshold import Threshold
 
@@ -244,6 +244,19 @@ def test_what_searches_go_by_adds_up_over_rows(classes: int) -> None:
         assert 0 < judge.score(better, 800) < judge.score(worse, 800)
     assert task.judge() is task
     assert task.judge("accuracy") is task
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_log_odds_are_judged_as_they_are(classes: int) -> None:
+    """Decisions that are too sure are worse, though Platt's method would make up for it."""
+    task, target, decision = rows(800, classes, seed=8)
+    judge = task.read_by(read_as(LOG_ODDS)).judge("log_loss")
+    scores = judge.row_scores(target, judge.predict(decision))
+    own = expit(decision)
+    probability = np.column_stack([1 - own, own]) if classes == 2 else own / own.sum(axis=1, keepdims=True)
+    assert judge.score(scores.sum(), 800) == pytest.approx(metrics.log_loss(target, probability))
+    sure, fitted = (j.row_scores(target, 9 * decision).sum() for j in (judge, task.judge("log_loss")))
+    assert sure < fitted
 
 
 def test_squares_of_differences_are_the_variance_of_delong() -> None:

@@ -206,7 +206,20 @@ def test_figures_of_hashes_are_shown_beside_the_kernel() -> None:
     assert lines[1][4] == f"{expected:.2f}"
     ((name, figure),) = form.figures(found)
     assert name == "figure6-ctg"
-    assert [axes.get_title() for axes in figure.axes] == ["p = 0.5", "p = 1"]
+    assert [axes.get_title() for axes in figure.axes] == [
+        "p = 0.5, b = 4", "p = 1, b = 4", "p = 0.5, b = 2", "p = 1, b = 2",
+    ]  # fmt: skip
+    last = figure.axes[2]
+    assert last.get_xlabel() == "C"
+    assert [line.get_label() for line in last.lines] == ["hashed, k = 8", "hashed, k = 32", "pGMM kernel", "linear"]
+    (curve,) = [by_C for p, k, b, by_C in grids[0] if (p, k, b) == (0.5, 32, 2)]
+    (other,) = [by_C for p, k, b, by_C in grids[1] if (p, k, b) == (0.5, 32, 2)]
+    np.testing.assert_allclose(last.lines[1].get_ydata(), np.mean([curve, other], axis=0), atol=1e-4)
+    assert list(last.lines[1].get_xdata()) == list(HASHED_CS)
+    kernel = outcomes["ctg/figure6-pgmm"].metrics["parts"]  # type: ignore[index]
+    at = [part["Cs"].index(HASHED_CS[0]) for part in kernel]
+    at_first = np.mean([part["grid"]["accuracy"][0][i] for part, i in zip(kernel, at, strict=True)])
+    assert last.lines[2].get_ydata()[0] == pytest.approx(at_first, abs=1e-4)
     assert "k = 32" in form.html(found)
 
 
@@ -259,7 +272,8 @@ def test_a_study_goes_on_with_more_parts_and_shows_what_it_found(tmp_path: Path)
         metrics = json.loads((tmp_path / "runs" / "mails" / row["system"] / "metrics.json").read_text())
         parts[row["system"]] = [part["accuracy"] for part in metrics["parts"]]
         assert row["accuracy"] == pytest.approx(np.mean(parts[row["system"]]), abs=1e-4)
-        assert len(row["by_C"]) == len(CS)
+        assert len(row["by_C"]) == len(row["Cs"])
+        assert row["Cs"][-1] == (256.0 if row["system"] == "linear" else max(row["Cs"][-1], CS[-1]))
         assert row["status"] == "finished"
     assert [row["accuracy"] for row in first] == pytest.approx([parts[row["system"]][0] for row in first], abs=1e-4)
     page = (tmp_path / "runs" / "report.html").read_text()

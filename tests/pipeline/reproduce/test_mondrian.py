@@ -10,10 +10,13 @@ import pytest
 
 from ikmap.kernels import LaplacianKernel
 from ikmap.learners.ridge.kernel_ridge import fit_kernel_ridge
+from ikmap.partitioners.mondrian import fit_mondrian
+from ikmap.partitioners.mondrian_splits import mondrian_splits
+from pipeline.reproduce.paper import Asked
 from pipeline.reproduce.papers.mondrian import PAPER
 from pipeline.reproduce.papers.mondrian.cpu import widths
 from pipeline.reproduce.papers.mondrian.forms import FORMS
-from pipeline.reproduce.papers.mondrian.splits import Splits
+from pipeline.reproduce.papers.mondrian.splits import Splits, ridge_on_cells, ridge_on_features, swept
 
 SMALL: dict[str, dict[str, Any]] = {
     "figure 5": {"points": 20, "D": [2, 1], "M": [2, 5, 20]},
@@ -31,24 +34,73 @@ def rows(n: int = 90) -> tuple[np.ndarray, np.ndarray]:
     return X, np.sin(5 * X[:, 0]) + X[:, 1] + 4
 
 
-def studied(label: str, parts: int) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    kind, name = label.split()
-    about = PAPER.experiments[kind, name].about
-    options = {**about, **SMALL[label]}
+BY_SGD = [label for label in SMALL if "sgd" in PAPER.experiments["figure", label.split()[1]].about]
+
+
+def studied(label: str, parts: int, solver: str = "exact") -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    (entry,) = FORMS[label](PAPER, PAPER.find(*label.split())).entries(Asked(["few"], {"ridge_solver": solver}))
+    options = {**entry.options, **SMALL[label]}
     return options, [PAPER.study(*rows(), None, options, 0, part) for part in range(parts)]
 
 
-@pytest.mark.parametrize("label", SMALL)
-def test_each_figure_is_found_drawn_and_printed(label: str) -> None:
-    options, parts = studied(label, 2)
+@pytest.mark.parametrize(
+    ("label", "solver"), [*((label, "exact") for label in SMALL), *((label, "sgd") for label in BY_SGD)]
+)
+def test_each_figure_is_found_drawn_and_printed(label: str, solver: str) -> None:
+    options, parts = studied(label, 2, solver)
+    assert options.get("solver", "exact") == solver
     assert json.loads(json.dumps(parts)) == parts
-    assert parts == studied(label, 2)[1] or label == "figure 8"  # which has seconds
+    assert parts == studied(label, 2, solver)[1] or label == "figure 8"  # which has seconds
     form = FORMS[label]
     head, lines = form.lines(options, parts)
     assert lines
     assert {len(line) for line in lines} == {len(head)}
     figure = form.picture("few", options, parts)
     figure.draw_without_rendering()
+
+
+def test_figures_of_ridge_regression_have_both_solvers() -> None:
+    assert BY_SGD == ["figure 6", "figure 7", "figure 9", "figure 10"]
+    for label, form in FORMS.items():
+        experiment = PAPER.find(*label.split())
+        keys = {
+            solver: [entry.key for entry in form(PAPER, experiment).entries(Asked(["few"], {"ridge_solver": solver}))]
+            for solver in ("all", "exact", "sgd")
+        }
+        place = f"{'few' if 'datasets' not in experiment.about else 'generated'}/{experiment.about['of']}"
+        both = [place, f"{place}-sgd"] if label in BY_SGD else [place]
+        assert keys == {"all": both, "exact": both[:1], "sgd": both[-1:]}
+
+
+def test_descent_comes_near_the_exact_solution() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.random((200, 2))
+    y = np.sin(5 * X[:, 0]) + X[:, 1]
+    y -= y.mean()
+    cells = [fit_mondrian(X, 20, 2.0, 1).cells(X)] * 2
+    exact, near = (
+        ridge_on_cells({"solver": solver, "eta": 0.1, "epochs": 300}, cells, y)[0] for solver in ("exact", "sgd")
+    )
+    assert np.linalg.norm(near - exact) < 0.03 * np.linalg.norm(y)
+    # Features that are those of the cells take the same steps.
+    features = [cells[0].to_csr().toarray()] * 2
+    options = {"solver": "sgd", "eta": 0.3, "epochs": 2}
+    dense, sparse = ridge_on_features(options, features, y)[0], ridge_on_cells(options, cells, y)[0]
+    np.testing.assert_allclose(dense, sparse, rtol=1e-9, atol=1e-12)
+
+
+def test_models_along_a_sweep_are_those_of_each_lifetime() -> None:
+    X, y = rows()
+    model = fit_mondrian(X, 6, 5.0, 2)
+    for solver in ("exact", "sgd"):
+        start, splits = mondrian_splits(model, [X, X[:20]])
+        options = {"solver": solver, "eta": 0.2}
+        for fitted in swept(options, start, y - y.mean(), splits, growth=0.3):
+            cells = model.at(fitted.value).cells(X[:20])
+            _, order = fitted.columns.offsets_and_order()
+            expected = cells.to_csr() @ fitted.weights[order]
+            np.testing.assert_allclose(fitted.decisions(1), expected, rtol=1e-9, atol=1e-12)
+            assert (fitted.log_likelihood is None) == (solver == "sgd")
 
 
 def test_many_trees_are_added_up_and_near_the_exact_kernel() -> None:

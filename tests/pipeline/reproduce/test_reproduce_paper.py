@@ -39,6 +39,8 @@ def test_printed_numbers_are_those_of_the_paper() -> None:
     assert printed("6", "a9a", "ik_a_ogd") == (0.84, "5,589 s; GPU: 3 s")
     assert printed("7", "mnist", "ik_a_svm") == (0.99, 1.0)
     assert printed("8", "url", "chi2_linear_svm") == ("-GE-", None)
+    assert printed("8", "rcv1.binary", "chi2_kernel_svm") == (0.96, 321 + 2972)
+    assert printed("8", "rcv1.binary", "ik_a_svm") == (0.96, 0.5)
     assert printed("5", "epsilon", "adaraker") == ("—", "> 1 week")
     assert printed("7", "clouds", "ik_a_svm") == (None, None)
 

@@ -236,7 +236,8 @@ def test_a_fold_is_scored_as_in_the_one_hot_form() -> None:
 
     learners = {psi: {"cells": of(lambda rows: rows), "one-hot": of(Cells.to_csr)} for psi in (8, 256)}
     path = GAPPED.path(params().map_options, [8, 256], 0, X[fit], [X[fit], X[held_out]])
-    found = score_fold(path, y[fit], y[held_out], learners, lambda _, y, predicted: y == predicted)
+    row_scores = {name: np.equal for of in learners.values() for name in of}
+    found = score_fold(path, y[fit], y[held_out], learners, row_scores)
     for psi in (8, 256):
         np.testing.assert_array_equal(found["cells"][psi], found["one-hot"][psi])
 

@@ -21,8 +21,9 @@ from pipeline.errors import InputError
 from pipeline.running.dispatch import IN_FLIGHT_PER_WORKER, Task, run_ready, run_tasks
 from pipeline.running.measured import summarise
 from pipeline.running.side_by_side import TimeLimitReached, side_by_side, time_limit
-from pipeline.running.stage import Stage
+from pipeline.running.stage import Context, Stage
 from pipeline.storage.durable import read_json, write_json
+from pipeline.storage.rundir import BEGUN
 from pipeline.watching.events import QuietProgress
 from tests import ROOT
 from tests.support.runs import context
@@ -344,6 +345,34 @@ def test_a_stage_writes_records_and_skips_what_has_one(client: Client, tmp_path:
     summary = kept["record"]
     assert (summary["tasks"], summary["tasks_skipped"]) == (3, 1)
     assert (summary["rows"], summary["bytes_read"], summary["peak_rss_bytes"]) == (12, 7, 1 << 40)
+
+
+def test_rates_of_a_resumed_stage_are_of_all_processes(client: Client, tmp_path: Path) -> None:
+    """Rows, busy seconds and bytes are of all; so are the seconds that they are divided by."""
+
+    def begun() -> Context:
+        ctx = context(tmp_path, client=client)
+        ctx.clock, ctx._started = (lambda: now[0]), 0.0
+        return ctx
+
+    now = [1.0]
+    Stage(begun(), "cells", 4).run(square, squares(3))  # and then this process is killed
+    session = read_json(tmp_path / "records" / "cells" / BEGUN)["session"]
+    for file in (tmp_path / "records" / "cells").iterdir():
+        os.utime(file, (session, session + 60.0))
+    ctx = begun()
+    now[0] = 5.0
+    stage = Stage(ctx, "cells", 4)
+    now[0] = 7.0
+    stage.run(square, squares(4))
+    stage.finish()
+    summary = ctx.run.manifest["stages"]["cells"]["record"]
+    assert (summary["tasks"], summary["tasks_skipped"], summary["rows"]) == (4, 3, 6)
+    assert (summary["seconds"], summary["seconds_before"]) == (62.0, 60.0)
+    assert summary["rows_per_second"] == round(6 / 62, 1)
+    assert summary["started"] == 1.0
+    # Done once more, as if something had been damaged, it goes on from there.
+    assert Stage(begun(), "cells", 4).before == 62.0
 
 
 def test_records_of_what_was_done_before_a_failure_are_kept(client: Client, tmp_path: Path) -> None:

@@ -125,7 +125,7 @@ def full_table(path: Path, params: Params) -> dict[str, dict[float, list[list[li
     [
         {},
         {"partitioner": "iforest"},
-        {"learners": ("kernel-ogd", "nogd", "logistic"), "seed": 3},
+        {"learners": ("kernel-ogd", "nogd", "logistic"), "seed": 3, "select_by": "accuracy"},
         {"psi": 16, "learners": ("svm",)},
     ],
     ids=["anne", "iforest", "rows", "C only"],
@@ -274,6 +274,27 @@ def test_a_budget_too_small_for_anything_is_exceeded_and_this_is_said(tmp_path: 
     search.run()
     assert search.found()["psi"] == [4]
     assert "--budget 5 s is spent, and more (6.0 s), as nothing was known before" in ctx.events.lines[-1]  # type: ignore[attr-defined]
+
+
+@pytest.mark.usefixtures("without_cluster")
+def test_a_learner_that_gives_probabilities_is_chosen_by_log_loss(tmp_path: Path) -> None:
+    """Each learner of a run by its own figure, unless --select-by says one for all."""
+    asked = {"psi": 16, "learners": ("svm", "logistic")}
+    ctx = ready(tmp_path / "auto", changed(**asked))
+    found = select(ctx)
+    check(found)
+    assert found["by"] == {"logistic": "log_loss"}
+    assert (list(found["accuracy_by_C"]), list(found["log_loss_by_C"])) == (["svm"], ["logistic"])
+    at_ends = {name: C for name, C in found["chosen_C"].items() if C in (found["C"][0], found["C"][-1])}
+    assert {name: edge["value"] for name, (edge,) in found.get("edges", {}).items()} == at_ends
+    ((by_C,), Cs) = found["log_loss_by_C"]["logistic"], found["C"]
+    assert found["chosen_C"]["logistic"] == Cs[int(np.argmin(by_C))]
+    assert any("for svm; psi 16 and C" in line and "for logistic by log loss" in line for line in ctx.events.lines)  # type: ignore[attr-defined]
+    one_for_all = select(ready(tmp_path / "all", changed(**asked, select_by="accuracy")))
+    assert one_for_all["by"] == "accuracy"
+    assert list(one_for_all["accuracy_by_C"]) == ["svm", "logistic"]
+    balanced = select(ready(tmp_path / "balanced", changed(**asked, class_weight="balanced")))
+    assert "by" not in balanced  # such decisions are no log odds
 
 
 def sleepy(seconds: float) -> Record:

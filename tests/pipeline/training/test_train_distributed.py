@@ -24,7 +24,7 @@ from pipeline.params import Params
 from pipeline.rows import block_sizes as layout
 from pipeline.rows.block_sizes import learning_parts
 from pipeline.running import stage as engine
-from pipeline.running.stage import Context
+from pipeline.running.stage import Context, Stage
 from pipeline.storage.fitted import Fitted
 from pipeline.storage.kept import PROCESS
 from pipeline.storage.models import load_model
@@ -128,6 +128,23 @@ def test_the_stage_solves_as_one_process_does(
     assert ("n_support" in result) == (classes == 2)
     assert not list((tmp_path / "run" / "records").rglob("*.npz"))
     assert not list((tmp_path / "run" / "store.zarr" / "models").glob("*-solved/*"))
+
+
+def test_compiling_in_a_part_is_counted_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def compiling(*args: Any) -> Any:
+        for task, record in at_once(*args):
+            yield task, {**record, "compile_seconds": 0.25, "worker": "one"}
+
+    monkeypatch.setattr(engine, "run_tasks", compiling)
+    ctx, now = context(tmp_path), [0.0]
+    ctx.clock, ctx._started = (lambda: now[0]), 0.0
+    stage = Stage(ctx, "train:svm", None)
+    team = train_distributed._Team(stage, "svm", None, 2, 3)  # type: ignore[arg-type]
+    assert len(list(team.each("count", lambda part: {"rows": part.number}))) == 3
+    now[0] = 9.0
+    stage.finish()
+    assert ctx.run.manifest["compile_seconds"] == 0.75
+    assert ctx.run.manifest["stages"]["train:svm"]["record"]["seconds"] == 8.25
 
 
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])

@@ -6,7 +6,7 @@ cross-validation on the training rows chooses, of some of the grid.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import product
 from typing import Any
 
@@ -14,23 +14,23 @@ import numpy as np
 
 from ikmap.kernels import Kernel, SharedKernel
 from ikmap.kernels.tabled import KernelTable
-from ikmap.learners.kernel.kernel_svm_path import fit_kernel_svm_path
 from ikmap.methods import KERNELS
 from ikmap.rows import take_rows
 from ikmap.seeds import generator
 from pipeline.reproduce.papers.gmm.noise import noisy
+from pipeline.reproduce.papers.gmm.search import Fold, Search, Values, in_folds, run
 
 CS = tuple(2.0**m for m in range(-10, 16))
 """C of the grid, ascending; the paper has a "wide range" and does not say which."""
 CV_CS = CS[:21:2]
 """C among which cross-validation chooses."""
+LEAST, MOST = 2.0**-25, 2.0**24
+"""Ends of C to which both grids are widened as long as the best is at an end of them."""
 CV_EACH = 4
 """Cross-validation looks at every so manieth value of a parameter."""
 FOLDS = 3
 SPLIT, CV = 101, 102
 """Streams of random numbers: which rows are test rows, and which fold a row is in."""
-
-type Values = tuple[float, ...]
 
 
 def best_on_test(
@@ -46,66 +46,74 @@ def best_on_test(
     options : mapping
         ``kernel``, a name of :data:`ikmap.methods.KERNELS`; ``grid``, a mapping of its parameters to their values;
         ``first``, the kernel and grid of another kernel, with what cross-validation chooses of which ``grid`` is
-        enlarged; ``cv_each``, at every so manieth value of a parameter cross-validation looks;
-        ``drop``, names of columns to leave out; ``noise``, a level of :mod:`~pipeline.reproduce.papers.gmm.noise`;
-        ``rows``, how many rows are in each half.
+        enlarged; ``most_C``, the largest C (default: `MOST`); ``cv_each``, at every so manieth value of a parameter
+        cross-validation looks; ``drop``, names of columns to leave out; ``noise``, a level of
+        :mod:`~pipeline.reproduce.papers.gmm.noise`; ``rows``, how many rows are in each half.
     seed, repeat : int
         Which shuffle; all kernels have the same.
 
     Returns
     -------
     dict
-        ``accuracy`` (the best), ``chosen`` and ``C`` with which; ``grid``, names, values and the accuracy of each with
-        each C; ``cv``, what cross-validation has chosen, and its accuracy on the test rows; ``converged``, the share of
-        SVMs that reached their tolerance, by C; ``least_eigenvalue`` of the kernel of the training rows, of the best
-        kernel and, relative to the largest.
+        ``accuracy`` (the best), ``chosen`` and ``C`` with which; ``Cs``, all that were tried; ``grid``, names, values
+        and the accuracy of each with each C; ``cv``, what cross-validation has chosen, and its accuracy on the test
+        rows; ``converged``, the share of SVMs that reached their tolerance, by C; ``least_eigenvalue`` of the kernel of
+        the training rows, of the first shuffle, relative to the largest.
     """
     X, y, half = halves(rows, target, columns, options, seed, repeat)
-    n_classes = int(target.max()) + 1
-    train, truth = y[:half], y[half:]
-    folds = generator(seed, CV, repeat).permutation(half) % FOLDS
+    n_classes, most = int(target.max()) + 1, float(options.get("most_C", MOST))
+    folds = list(in_folds(generator(seed, CV, repeat).permutation(half) % FOLDS))
     asked = dict(options["grid"])
     if "first" in options:
-        for name, value in _chosen_first(options["first"], X[:half], train, n_classes, folds).items():
+        for name, value in _chosen_first(options["first"], X[:half], y[:half], n_classes, folds).items():
             asked[name] = sorted({*asked[name], value})
     names = tuple(asked)
-    tried: list[Values] = []
-    accuracies: list[list[float]] = []
-    crossed: dict[Values, np.ndarray] = {}
-    converged = np.zeros(len(CS))
-    least: dict[str, float] = {}
-    best = -1.0
     thin = {name: list(values)[:: options.get("cv_each", CV_EACH)] for name, values in asked.items()}
-    for chosen, K in kernels_of(options["kernel"], names, asked, X[:half], X[half:]):
-        path = fit_kernel_svm_path(K[:, :half], train, n_classes, CS)
-        right = 100.0 * (path.predict(K[:, half:].T) == truth).mean(axis=1)
-        tried.append(chosen)
-        accuracies.append([round(float(value), 4) for value in right])
-        converged += path.converged
-        if right.max() > best:
-            best = float(right.max())
-        if repeat == 0 and names == ("gamma",) and chosen[0] in options.get("eigenvalues", ()):
-            values = np.linalg.eigvalsh(K[:, :half])
-            least[f"{chosen[0]:g}"] = float(values[0] / values[-1])
-        if all(value in thin[name] for name, value in zip(names, chosen, strict=True)):
-            crossed[chosen] = _cross_validated(K[:, :half], train, n_classes, folds)
-    table = np.array(accuracies)
-    at, C = np.unravel_index(int(table.argmax()), table.shape)
-    cv_chosen = max(crossed, key=lambda key: crossed[key].max())
-    cv_C = CV_CS[int(crossed[cv_chosen].argmax())]
+
+    def smaller(Cs: Sequence[float]) -> list[float]:
+        return [C for C in Cs if most >= C]
+
+    test = Search(y, n_classes, [(np.arange(half), np.arange(half, y.size))], smaller(CS))
+    crossed = Search(
+        y, n_classes, folds, smaller(CV_CS),
+        lambda chosen: all(value in thin[name] for name, value in zip(names, chosen, strict=True)),
+    )  # fmt: skip
+    run(
+        (test, crossed),
+        lambda search: (LEAST, most) if search is test else (test.Cs[0], test.Cs[-1]),
+        lambda wanted: kernels_of(options["kernel"], names, asked, X[:half], X[half:], wanted),
+    )
+    table = (100.0 * test.table() / (y.size - half)).round(4)
+    tried = list(test.scores)
+    chosen, C = test.best()
+    cv_chosen, cv_C = crossed.best()
+    converged = np.mean([score.converged for score in test.scores.values()], axis=0)
     return {
-        "accuracy": float(table[at, C]),
-        "chosen": dict(zip(names, tried[at], strict=True)),
-        "C": CS[C],
-        "grid": {"parameters": list(names), "values": [list(values) for values in tried], "accuracy": accuracies},
+        "accuracy": float(table.max()),
+        "chosen": dict(zip(names, chosen, strict=True)),
+        "C": C,
+        "Cs": list(test.Cs),
+        "grid": {"parameters": list(names), "values": [list(values) for values in tried], "accuracy": table.tolist()},
         "cv": {
-            "accuracy": float(table[tried.index(cv_chosen), CS.index(cv_C)]),
+            "accuracy": float(table[tried.index(cv_chosen), test.Cs.index(cv_C)]),
             "chosen": dict(zip(names, cv_chosen, strict=True)),
             "C": cv_C,
         },
-        "converged": [round(float(share), 4) for share in converged / len(tried)],
-        "least_eigenvalue": least,
+        "converged": converged.round(4).tolist(),
+        "least_eigenvalue": dict(_least_eigenvalues(options, names, asked, X[:half]) if repeat == 0 else ()),
     }
+
+
+def _least_eigenvalues(
+    options: Mapping[str, Any], names: Sequence[str], grid: Mapping[str, Sequence[float]], learned: np.ndarray
+) -> Iterator[tuple[str, float]]:
+    """Yield the smallest eigenvalue, relative to the largest, of the kernels with those gamma that the options name."""
+    asked = [gamma for gamma in options.get("eigenvalues", ()) if gamma in grid["gamma"]]
+    if not asked:
+        return
+    for (gamma,), K in kernels_of(options["kernel"], names, {"gamma": asked}, learned, learned[:1]):
+        values = np.linalg.eigvalsh(K[:, : len(learned)])
+        yield f"{gamma:g}", float(values[0] / values[-1])
 
 
 def halves(
@@ -131,9 +139,14 @@ def halves(
 
 
 def kernels_of(
-    name: str, names: Sequence[str], grid: Mapping[str, Sequence[float]], learned: Any, tested: Any
+    name: str,
+    names: Sequence[str],
+    grid: Mapping[str, Sequence[float]],
+    learned: Any,
+    tested: Any,
+    wanted: Callable[[Values], bool] = lambda _: True,
 ) -> Iterator[tuple[Values, np.ndarray]]:
-    """Yield each kernel of a grid: its numbers, and its values of the first rows among themselves and with the others.
+    """Yield each kernel of a grid that is wanted: its numbers, and its values of the first rows with all rows.
 
     What takes long is computed once for all kernels that share it.
     """
@@ -146,6 +159,9 @@ def kernels_of(
         shared: np.ndarray | None = None
         for others in product(*(grid[one] for one in rest)):
             numbers = {**dict(zip(sharing, first, strict=True)), **dict(zip(rest, others, strict=True))}
+            chosen = tuple(numbers[one] for one in names)
+            if not wanted(chosen):
+                continue
             kernel: Kernel = method.kernel(method.Options(**numbers), numbers, learned.shape[1])
             if isinstance(kernel, SharedKernel):
                 if shared is None:
@@ -154,31 +170,21 @@ def kernels_of(
                 kernel.finish(values)
             else:
                 values = np.hstack([kernel.matrix(learned), kernel.matrix(learned, tested)])
-            yield tuple(numbers[one] for one in names), values
+            yield chosen, values
 
 
 def _chosen_first(
-    first: Mapping[str, Any], learned: np.ndarray, y: np.ndarray, n_classes: int, folds: np.ndarray
+    first: Mapping[str, Any], learned: np.ndarray, y: np.ndarray, n_classes: int, folds: Sequence[Fold]
 ) -> dict[str, float]:
     """Parameters of a kernel that cross-validation on the training rows chooses, of its whole grid."""
     names = tuple(first["grid"])
-    best = -1.0
-    found: Values = ()
-    for chosen, K in kernels_of(first["kernel"], names, first["grid"], learned, learned[:1]):
-        right = float(_cross_validated(K[:, : y.size], y, n_classes, folds).max())
-        if right > best:
-            best, found = right, chosen
-    return dict(zip(names, found, strict=True))
-
-
-def _cross_validated(K: np.ndarray, y: np.ndarray, n_classes: int, folds: np.ndarray) -> np.ndarray:
-    """Rows that are predicted rightly when held out, for each C."""
-    right = np.zeros(len(CV_CS))
-    for fold in range(FOLDS):
-        fit, held_out = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
-        path = fit_kernel_svm_path(K[np.ix_(fit, fit)], y[fit], n_classes, CV_CS)
-        right += (path.predict(K[np.ix_(held_out, fit)]) == y[held_out]).sum(axis=1)
-    return right
+    search = Search(y, n_classes, folds, CV_CS)
+    run(
+        (search,),
+        lambda _: (LEAST, MOST),
+        lambda wanted: kernels_of(first["kernel"], names, first["grid"], learned, learned[:1], wanted),
+    )
+    return dict(zip(names, search.best()[0], strict=True))
 
 
 def _dense(rows: Any) -> Any:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pipeline.reproduce.drawing import panels, style
-from pipeline.reproduce.papers.gmm.best_on_test import CS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -29,7 +29,7 @@ def against_C(name: str, rows: Sequence[Row]) -> Figure:
     """Figure 2: accuracy against C, of each kernel with the parameter that is best there."""
     figure, (axes,) = panels(1, f"{name}: accuracy on test rows, ours")
     for i, row in enumerate(rows):
-        axes.plot(CS, row["by_C"], label=row["title"], **style(i))
+        axes.plot(row["Cs"], row["by_C"], label=row["title"], **style(i))
     axes.set_xscale("log", base=2)
     axes.set_xlabel("C")
     axes.set_ylabel("accuracy, %, at the best parameter for each C")
@@ -37,37 +37,46 @@ def against_C(name: str, rows: Sequence[Row]) -> Figure:
     return figure
 
 
-def against_k(name: str, rows: Sequence[Row]) -> Figure:
-    """Figures 5 to 7: accuracy of linear SVMs on hashed rows by the number of codes, beside the kernel's."""
-    ps = list(dict.fromkeys(row["p"] for row in rows if row["k"] is not None))
-    figure, all_axes = panels(len(ps), f"{name}: accuracy on test rows, ours, at the best C")
-    for axes, p in zip(all_axes, ps, strict=True):
-        hashed = [row for row in rows if row["k"] is not None and row["p"] == p]
-        for i, b in enumerate(sorted({row["b"] for row in hashed}, reverse=True)):
-            line = sorted((row["k"], row["accuracy"]) for row in hashed if row["b"] == b)
-            axes.plot(*zip(*line, strict=True), label=f"hashed, b = {b}", **style(i))
-        for row in rows:
+def hashed_against_C(name: str, rows: Sequence[Row]) -> Figure:
+    """Figures 5 to 7: accuracy of linear SVMs on hashed rows against C, a line for each number of codes.
+
+    Each panel has one exponent and one number of bits, and the exact kernel and a linear SVM on the rows beside them.
+    """
+    hashed = [row for row in rows if row["k"] is not None]
+    ps, ks = (sorted({row[name] for row in hashed}) for name in ("p", "k"))
+    bits = sorted({row["b"] for row in hashed}, reverse=True)
+    figure, all_axes = panels(len(ps), f"{name}: accuracy on test rows, ours", len(bits))
+    Cs = hashed[0]["Cs"]
+    shown = [_within(row, Cs) for row in rows]
+    low, high = (end(value for _, values in shown for value in values) for end in (min, max))
+    room = 0.04 * max(high - low, 1.0)
+    for axes, (b, p) in zip(all_axes, product(bits, ps), strict=True):
+        for i, k in enumerate(ks):
+            lines = [row for row in hashed if (row["p"], row["b"], row["k"]) == (p, b, k)]
+            for row in lines:
+                axes.plot(Cs, row["by_C"], label=f"hashed, k = {k}", **style(i))
+        for row, line in zip(rows, shown, strict=True):
             if row["k"] is None and row["p"] in (p, None):
                 of_kernel = row["p"] is not None
-                axes.axhline(
-                    row["accuracy"], color="#333333", linestyle="-" if of_kernel else ":", linewidth=1.2,
-                    label="pGMM kernel" if of_kernel else "linear",
+                axes.plot(
+                    *line, color="#333333", linestyle="--" if of_kernel else ":", linewidth=1.2, marker="x",
+                    markersize=4, label="pGMM kernel" if of_kernel else "linear",
                 )  # fmt: skip
         axes.set_xscale("log", base=2)
-        ks = sorted({row["k"] for row in hashed})
-        axes.set_xticks(ks, [str(k) for k in ks])
-        axes.set_title(f"p = {p:g}", fontsize=10)
-        axes.set_xlabel("k, number of codes")
-        axes.set_ylim(*_shared_limits(rows))
-    all_axes[0].set_ylabel("accuracy, %")
+        axes.set_title(f"p = {p:g}, b = {b}", fontsize=10)
+        axes.set_ylim(low - room, high + room)
+    for axes in all_axes[:: len(ps)]:
+        axes.set_ylabel("accuracy, %")
+    for axes in all_axes[-len(ps) :]:
+        axes.set_xlabel("C")
     _legend_below(figure, all_axes, 6)
     return figure
 
 
-def _shared_limits(rows: Sequence[Row]) -> tuple[float, float]:
-    found = [row["accuracy"] for row in rows]
-    room = 0.04 * max(max(found) - min(found), 1.0)
-    return min(found) - room, max(found) + room
+def _within(row: Row, Cs: Sequence[float]) -> tuple[list[float], list[float]]:
+    """Return the C of a row that are within the range of others, and the accuracy at each."""
+    pairs = [(C, value) for C, value in zip(row["Cs"], row["by_C"], strict=True) if Cs[0] <= C <= Cs[-1]]
+    return [C for C, _ in pairs], [value for _, value in pairs]
 
 
 def reductions(published: Mapping[str, Mapping[str, float]], rows: Sequence[Row]) -> Figure:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ikmap.methods.kinds import Integer
+from ikmap.methods.kinds import Choice, Integer
 from ikmap.methods.options import MethodOptions, option
 from pipeline.reproduce.paper import READINGS, Experiment, Measure, Paper
 
@@ -18,10 +18,16 @@ if TYPE_CHECKING:
 
 
 class Options(MethodOptions):
-    """How much of its protocol is done."""
+    """How much of its protocol is done, and by which solver."""
 
     repeats: int = option(
         5, Integer(1, 100), group=READINGS, help="seeded repetitions of each experiment of the Mondrian paper"
+    )
+    ridge_solver: str = option(
+        "all",
+        Choice(("all", "exact", "sgd")),
+        group=READINGS,
+        help="how the Mondrian paper solves ridge regression: exactly or by stochastic gradient descent",
     )
 
 

@@ -12,8 +12,8 @@ from scipy.stats import kurtosis
 
 from ikmap.cells import Cells
 from ikmap.learners.sweeps.forest import forest_weights
-from ikmap.learners.sweeps.gradient import GradientSettings, GradientSweep
-from ikmap.learners.sweeps.ridge import RidgePoint, RidgeSweep, shared_rows
+from ikmap.learners.sweeps.gradient import GradientSweep
+from ikmap.learners.sweeps.ridge import RidgeSweep, shared_rows
 from ikmap.maps.fourier import FourierMap
 from ikmap.methods.lifetime import typical_distance
 from ikmap.methods.sample import Sample
@@ -24,10 +24,13 @@ from ikmap.partitioners.mondrian_splits import mondrian_splits
 from pipeline.reproduce.papers.mondrian.generated import seed_of
 from pipeline.reproduce.papers.mondrian.splits import (
     DELTA_SQUARED,
+    SGD,
     Splits,
+    descent,
     exact_laplace,
     ridge_on_cells,
     ridge_on_features,
+    swept,
 )
 
 LEAST = np.sqrt(0.5)
@@ -43,7 +46,8 @@ def against_M(rows: Any, target: np.ndarray, options: Mapping[str, Any], seed: i
     ----------
     options : mapping
         ``M``, ``lifetime``, and ``exact``: the lifetimes among which that of kernel ridge regression is validated;
-        ``beyond``: larger M, for the Mondrian kernel of the first repetition alone.
+        ``beyond``: larger M, for the Mondrian kernel of the first repetition alone, solved exactly; ``solver``: see
+        :func:`~pipeline.reproduce.papers.mondrian.splits.swept`.
 
     Returns
     -------
@@ -65,16 +69,17 @@ def against_M(rows: Any, target: np.ndarray, options: Mapping[str, Any], seed: i
         cells = [model.cells(side) for side in sides]
         for M in options["M"]:
             few = [Cells(np.ascontiguousarray(of.codes[:, :M]), of.offsets[: M + 1]) for of in cells]
-            curves[name].append(splits.error(ridge_on_cells(few, splits.train[1])[0], splits.test))
+            curves[name].append(splits.error(ridge_on_cells(options, few, splits.train[1])[0], splits.test))
     for M in options["M"]:
         features = FourierMap.laplacian(max(1, M // 2), sides[0].shape[1], options["lifetime"], random + M)
-        predicted = ridge_on_features([features.transform(side) for side in sides], splits.train[1])[0]
+        predicted = ridge_on_features(options, [features.transform(side) for side in sides], splits.train[1])[0]
         curves["fourier"].append(splits.error(predicted, splits.test))
+    beyond = options["beyond"] if part == 0 and options.get("solver") != SGD else ()
     return {
         "error": exact[options["lifetime"]][1],
         "curves": curves,
         "validated": [best, exact[best][1]],
-        "beyond": list(_many_trees(splits, options["lifetime"], options["beyond"], random)) if part == 0 else [],
+        "beyond": list(_many_trees(splits, options["lifetime"], beyond, random)),
     }
 
 
@@ -122,9 +127,10 @@ def against_time(rows: Any, target: np.ndarray, options: Mapping[str, Any], seed
     unit = 1 / typical_distance(Sample(len(X), X.shape[1], None, X.__getitem__, random))
     curves: dict[str, list[tuple[float, float, float]]] = {}
 
+    settings = descent({"eta": options["eta"]}, len(y))
     began = time.perf_counter()
     start, events = mondrian_splits(fit_mondrian(X, M, options["terminal"], random, n_threads=1), sides, 1)
-    swept = GradientSweep(start, y[:, None], GradientSettings("squared", DELTA_SQUARED / len(y), options["eta"]))
+    swept = GradientSweep(start, y[:, None], settings)
     curves["mondrian, gradient"] = [
         (time.perf_counter() - began, splits.error(swept.decisions()[:, 0], splits.validation), value)
         for value in swept.follow(events)
@@ -139,16 +145,15 @@ def against_time(rows: Any, target: np.ndarray, options: Mapping[str, Any], seed
 
     def binning(lifetime: float) -> float:
         model = fit_binning(X, M, lifetime, random, n_threads=1)
-        fit = GradientSweep(
-            [model.cells(side, 1) for side in sides], y[:, None],
-            GradientSettings("squared", DELTA_SQUARED / len(y), options["eta"]),
-        )  # fmt: skip
+        fit = GradientSweep([model.cells(side, 1) for side in sides], y[:, None], settings)
         fit.learn(options["epochs"])
         return splits.error(fit.decisions()[:, 0], splits.validation)
 
     def fourier(lifetime: float) -> float:
         features = FourierMap.laplacian(M // 2, X.shape[1], lifetime, random)
-        return splits.error(ridge_on_features([features.transform(side, 1) for side in sides], y)[0], splits.validation)
+        return splits.error(
+            ridge_on_features({}, [features.transform(side, 1) for side in sides], y)[0], splits.validation
+        )
 
     for name, evaluate in (("binning", binning), ("fourier", fourier)):
         for way, first in (("from 1", 1.0), ("from the typical distance", unit)):
@@ -199,10 +204,13 @@ def widths(first: float, tried: Mapping[float, float], most: int) -> Iterator[fl
 def beside_forest(rows: Any, target: np.ndarray, options: Mapping[str, Any], seed: int, part: int) -> dict[str, Any]:
     """Figures 9 and 10: errors of ridge regression and of the forest on the same trees, and their weights.
 
+    Weights of the forest, whose cells are independent of each other, are always the exact ones.
+
     Parameters
     ----------
     options : mapping
-        ``M``, ``terminal``, and ``lifetime``: where weights are looked at.
+        ``M``, ``terminal``, ``lifetime``: where weights are looked at, and ``solver`` of the kernel; see
+        :func:`~pipeline.reproduce.papers.mondrian.splits.swept`.
 
     Returns
     -------
@@ -217,19 +225,17 @@ def beside_forest(rows: Any, target: np.ndarray, options: Mapping[str, Any], see
     model = fit_mondrian(splits.train[0], options["M"], options["terminal"], seed_of(seed, part))
     start, events = mondrian_splits(model, sides)
     y = splits.train[1]
-    sweep = RidgeSweep(start, y, DELTA_SQUARED, growth=options["growth"])
     curves: dict[str, Any] = {"lifetime": [], **{name: {k: [] for k in SIDES} for name in ("kernel", "forest")}}
     weights: dict[str, Any] = {}
-    for point in sweep.follow(events):
-        curves["lifetime"].append(point.value)
-        forest = forest_weights(sweep.columns.of[0], y, DELTA_SQUARED, sweep.columns.n)
-        of = {"kernel": point, "forest": RidgePoint(point.value, forest, np.nan)}
+    for fitted in swept(options, start, y, events, options["growth"]):
+        curves["lifetime"].append(fitted.value)
+        forest = forest_weights(fitted.columns.of[0], y, DELTA_SQUARED, fitted.columns.n)
+        of = {"kernel": fitted.weights, "forest": forest}
         for name, one in of.items():
             for which, side in enumerate(SIDES):
-                error = splits.error(sweep.decisions(one, which), whole[which])
-                curves[name][side].append(error)
-        if point.value >= options["lifetime"] and not weights:
-            weights = {name: described(one.weights) for name, one in of.items()}
+                curves[name][side].append(splits.error(fitted.decisions(which, one), whole[which]))
+        if fitted.value >= options["lifetime"] and not weights:
+            weights = {name: described(one) for name, one in of.items()}
     return {"error": min(curves["kernel"]["test"]), **curves, "weights": weights}
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from pipeline.reproduce.form import Form, Made, Row, table
 from pipeline.reproduce.paper import Asked, Entry
 from pipeline.reproduce.papers.mondrian import found, pictures
+from pipeline.reproduce.papers.mondrian.splits import SGD
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -18,7 +19,9 @@ if TYPE_CHECKING:
 
 SYSTEM = "mondrian"
 GENERATED = "generated"
-NOT_OPTIONS = ("title", "systems", "datasets", "shown")
+NOT_OPTIONS = ("title", "systems", "datasets", "shown", SGD)
+SOLVER = "ridge_solver"
+WAYS = {None: "", SGD: "SGD"}
 type Parts = Sequence[Mapping[str, Any]]
 
 
@@ -42,18 +45,30 @@ class Studied(Form):
     def entries(self, asked: Asked) -> Iterator[Entry]:
         """Yield a study for each data set."""
         about = self.experiment.about
-        options = {name: value for name, value in about.items() if name not in NOT_OPTIONS}
-        options["parts"] = asked.readings.get("repeats", 5)
+        common = {name: value for name, value in about.items() if name not in NOT_OPTIONS}
+        common["parts"] = asked.readings.get("repeats", 5)
         for dataset in asked.datasets if "datasets" not in about else ("",):
             if asked.systems is None or SYSTEM in asked.systems:
-                yield Entry(f"{dataset or GENERATED}/{about['of']}", dataset, SYSTEM, "study", options)
+                for solver, more in self._solvers(asked):
+                    key = "-".join(filter(None, (f"{dataset or GENERATED}/{about['of']}", solver)))
+                    yield Entry(key, dataset, SYSTEM, "study", {**common, **more})
+
+    def _solvers(self, asked: Asked) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        """Yield what each solver that is asked for adds to the key and to the options: the first one nothing."""
+        about, chosen = self.experiment.about, asked.readings.get(SOLVER, "all")
+        for solver, options in self.paper.readings[SOLVER].values.items():
+            if not options:
+                if chosen in ("all", solver) or SGD not in about:
+                    yield "", {}
+            elif chosen in ("all", solver) and solver in about:
+                yield solver, {**options, **about[solver]}
 
     def rows(self, made: Made) -> list[Row]:
-        """One for each data set, with all that its repetitions have found."""
+        """One for each data set and solver, with all that its repetitions have found."""
         return [
             {
                 "dataset": entry.dataset or GENERATED, "system": entry.system, "title": self.experiment.title,
-                "way": "", "shown": True, "options": dict(entry.options),
+                "way": WAYS[entry.options.get("solver")], "shown": True, "options": dict(entry.options),
                 "parts": _parts(outcome.metrics, entry.options["parts"]), "error": _error(outcome.metrics),
                 "published_error": None, "difference": None, "within": None, **outcome.told(),
             }
@@ -74,15 +89,19 @@ class Studied(Form):
         for row in rows:
             if row["parts"]:
                 head, of = type(self).lines(row["options"], row["parts"])
-                lines += [(row["dataset"], *line) for line in of]
+                lines += [(_named(row), *line) for line in of]
         return ("data set", *head), lines
 
     def figures(self, rows: Sequence[Row]) -> Iterator[tuple[str, Figure]]:
         """Yield a picture of each data set."""
         for row in rows:
             if row["parts"]:
-                figure = type(self).picture(row["dataset"], row["options"], row["parts"])
-                yield f"figure{self.experiment.name}-{row['dataset']}", figure
+                figure = type(self).picture(_named(row), row["options"], row["parts"])
+                yield f"figure{self.experiment.name}-{row['dataset']}{'-sgd' * bool(row['way'])}", figure
+
+
+def _named(row: Row) -> str:
+    return ", ".join(filter(None, (row["dataset"], row["way"])))
 
 
 def _parts(metrics: Mapping[str, Any] | None, n: int) -> list[Any]:
@@ -110,7 +129,7 @@ class AgainstM(Studied):
     note = (
         "100 |yhat - y| / |y| on test rows, in per cent: mean and standard deviation over seeded splits. Exact: ridge "
         "regression with the Laplace kernel, at the lifetime of the maps and at the one that is best on validation "
-        "rows. Inputs are raw, the ridge constant is 1e-4."
+        "rows. Inputs are raw, the ridge constant is 1e-4. SGD: the maps' weights by stochastic gradient descent."
     )
 
 

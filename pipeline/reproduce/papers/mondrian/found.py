@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from pipeline.report.text import MISSING
+
 type Options = Mapping[str, Any]
 type Parts = Sequence[Mapping[str, Any]]
 type Table = tuple[Sequence[str], list[Sequence[str]]]
@@ -53,11 +55,15 @@ def known_lifetime(options: Options, parts: Parts) -> Table:
     head = ("repetition", "least validation error at", "most likely", "test error there", "least", "averaged", "true")
     return head, [
         (
-            str(i + 1), f"{part['chosen']:.3g}", f"{part['most_likely']:.3g}", f"{part['error']:.2f}",
-            f"{part['best']:.2f}", f"{part['posterior']:.2f}", f"{options['lifetime']:g}",
+            str(i + 1), f"{part['chosen']:.3g}", _number(part.get("most_likely"), ".3g"), f"{part['error']:.2f}",
+            f"{part['best']:.2f}", _number(part.get("posterior"), ".2f"), f"{options['lifetime']:g}",
         )
         for i, part in enumerate(parts)
     ]  # fmt: skip
+
+
+def _number(value: float | None, form: str) -> str:
+    return MISSING if value is None else format(value, form)
 
 
 def seconds_to(curve: Sequence[Sequence[float]], error: float) -> float:

@@ -9,13 +9,12 @@ import numpy as np
 
 from ikmap.kernels import LaplacianKernel
 from ikmap.learners.sweeps.posterior import posterior
-from ikmap.learners.sweeps.ridge import RidgeSweep
 from ikmap.maps.fourier import FourierMap
 from ikmap.partitioners.binning import fit_binning
 from ikmap.partitioners.mondrian import fit_mondrian
 from ikmap.partitioners.mondrian_splits import mondrian_splits
 from ikmap.seeds import generator
-from pipeline.reproduce.papers.mondrian.splits import DELTA_SQUARED
+from pipeline.reproduce.papers.mondrian.splits import SGD, swept
 
 POINTS = 201
 """Stream of random numbers: points, and values of a process at them."""
@@ -69,7 +68,8 @@ def known_lifetime(options: Mapping[str, Any], seed: int, part: int) -> dict[str
     Parameters
     ----------
     options : mapping
-        ``points`` for each of training, validation and test; ``d``, ``lifetime``, ``noise``, ``terminal``, ``M``.
+        ``points`` for each of training, validation and test; ``d``, ``lifetime``, ``noise``, ``terminal``, ``M``,
+        ``solver``; see :func:`~pipeline.reproduce.papers.mondrian.splits.swept`.
 
     Returns
     -------
@@ -77,6 +77,7 @@ def known_lifetime(options: Mapping[str, Any], seed: int, part: int) -> dict[str
         ``error``: relative test error at the chosen lifetime; ``lifetime``, ``validation``, ``test``,
         ``log_likelihood``: the curve; ``chosen``, ``most_likely``: lifetimes; ``posterior``: test error of the
         prediction that is averaged over lifetimes by their likelihood; ``best``: the least test error on the curve.
+        What takes the likelihood is there only with the exact solution.
     """
     n, rng = int(options["points"]), generator(seed, POINTS, part)
     X = rng.random((3 * n, options["d"]))
@@ -87,24 +88,28 @@ def known_lifetime(options: Mapping[str, Any], seed: int, part: int) -> dict[str
     shift = y[train].mean()
     model = fit_mondrian(X[train], options["M"], options["terminal"], seed_of(seed, part))
     start, splits = mondrian_splits(model, [X[train], X[validation], X[test]])
-    sweep = RidgeSweep(start, y[train] - shift, DELTA_SQUARED)
-    curve: dict[str, list[float]] = {"lifetime": [], "validation": [], "test": [], "log_likelihood": []}
+    curve: dict[str, list[Any]] = {"lifetime": [], "validation": [], "test": [], "log_likelihood": []}
     predicted: list[np.ndarray] = []
-    for point in sweep.follow(splits):
-        curve["lifetime"].append(point.value)
-        curve["log_likelihood"].append(point.log_likelihood)
+    for fitted in swept(options, start, y[train] - shift, splits):
+        curve["lifetime"].append(fitted.value)
+        curve["log_likelihood"].append(fitted.log_likelihood)
         for which, (name, side) in enumerate((("validation", validation), ("test", test)), start=1):
-            off = sweep.decisions(point, which) + shift - y[side]
+            off = fitted.decisions(which) + shift - y[side]
             curve[name].append(float(100 * np.linalg.norm(off) / np.linalg.norm(y[side])))
-        predicted.append(sweep.decisions(point, 2))
-    weights = posterior(curve["lifetime"], curve["log_likelihood"], options["terminal"])
-    averaged = np.average(predicted, axis=0, weights=weights) + shift
+        predicted.append(fitted.decisions(2))
     chosen = int(np.argmin(curve["validation"]))
-    return {
+    found = {
         "error": curve["test"][chosen],
         "chosen": curve["lifetime"][chosen],
-        "most_likely": curve["lifetime"][int(np.argmax(curve["log_likelihood"]))],
-        "posterior": float(100 * np.linalg.norm(averaged - y[test]) / np.linalg.norm(y[test])),
         "best": min(curve["test"]),
         **curve,
+    }
+    if options.get("solver") == SGD:
+        return {**found, "log_likelihood": None}
+    weights = posterior(curve["lifetime"], curve["log_likelihood"], options["terminal"])
+    averaged = np.average(predicted, axis=0, weights=weights) + shift
+    return {
+        **found,
+        "most_likely": curve["lifetime"][int(np.argmax(curve["log_likelihood"]))],
+        "posterior": float(100 * np.linalg.norm(averaged - y[test]) / np.linalg.norm(y[test])),
     }

@@ -52,21 +52,30 @@ def against_M(name: str, options: Options, parts: Parts) -> Figure:
 
 
 def known_lifetime(name: str, options: Options, parts: Parts) -> Figure:
-    """Figure 7: errors and likelihood of each repetition against the lifetime."""
-    figure, (errors, likely) = panels(2, f"{name} points of a Gaussian process, true lifetime {options['lifetime']:g}")
+    """Figure 7: errors of each repetition against the lifetime, and the likelihood where the solution is exact."""
+    exact = parts[0]["log_likelihood"] is not None
+    title = f"{name} points of a Gaussian process, true lifetime {options['lifetime']:g}"
+    figure, (errors, *likely) = panels(2 if exact else 1, title)
     for i, part in enumerate(parts):
-        for axes, key, dashes in ((errors, "validation", "-"), (errors, "test", ":"), (likely, "log_likelihood", "-")):
-            label = key if i == 0 and axes is errors else None
-            axes.plot(part["lifetime"], part[key], dashes, color=COLOURS[i % len(COLOURS)], linewidth=1.4, label=label)
-    # At small lifetimes the likelihood is lower by orders of magnitude: shown is where its maximum can be seen.
-    last = [part["log_likelihood"][-1] for part in parts]
-    highest = max(max(part["log_likelihood"]) for part in parts)
-    likely.set_ylim(highest - 2.5 * (highest - min(last)), highest + 0.2 * (highest - min(last)))
-    for axes, label in ((errors, "relative error, %"), (likely, "log marginal likelihood")):
-        axes.axvline(options["lifetime"], color="#333333", linewidth=1)
-        axes.set(xscale="log", xlabel="lifetime", ylabel=label)
-    likely.set_xlim(left=options["lifetime"] / 4)
+        colour = COLOURS[i % len(COLOURS)]
+        for key, dashes in (("validation", "-"), ("test", ":")):
+            label = key if i == 0 else None
+            errors.plot(part["lifetime"], part[key], dashes, color=colour, linewidth=1.4, label=label)
+        for axes in likely:
+            axes.plot(part["lifetime"], part["log_likelihood"], color=colour, linewidth=1.4)
+    errors.set_ylabel("relative error, %")
     errors.legend(fontsize=8)
+    for axes in likely:
+        # At small lifetimes the likelihood is lower by orders of magnitude: shown is where its maximum can be seen.
+        last = [part["log_likelihood"][-1] for part in parts]
+        highest = max(max(part["log_likelihood"]) for part in parts)
+        axes.set_ylim(highest - 2.5 * (highest - min(last)), highest + 0.2 * (highest - min(last)))
+        axes.set_ylabel("log marginal likelihood")
+    for axes in (errors, *likely):
+        axes.axvline(options["lifetime"], color="#333333", linewidth=1)
+        axes.set(xscale="log", xlabel="lifetime")
+    for axes in likely:
+        axes.set_xlim(left=options["lifetime"] / 4)
     return figure
 
 

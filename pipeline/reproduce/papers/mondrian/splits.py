@@ -1,7 +1,9 @@
-"""Rows of the Mondrian paper's CPU set: seeded splits, and its measure of error."""
+"""Rows of the Mondrian paper's CPU set, its measure of error, and its two ways to solve ridge regression."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,14 +12,20 @@ import numpy as np
 from ikmap.cells import Cells
 from ikmap.kernels import LaplacianKernel
 from ikmap.learners.ridge.kernel_ridge import fit_kernel_ridge
+from ikmap.learners.sweeps._gradient_loops import decide
+from ikmap.learners.sweeps.columns import GROWTH, Columns
+from ikmap.learners.sweeps.gradient import GradientSettings, GradientSweep
 from ikmap.learners.sweeps.ridge import RidgeSweep
 from ikmap.rows import as_dense
 from ikmap.seeds import generator
+from ikmap.splits import CellSplit
 
 SPLIT = 200
 """Stream of random numbers: which rows are for training, validation and test."""
 DELTA_SQUARED = 1e-4
 """Ridge constant of all experiments."""
+SGD = "sgd"
+"""Option ``solver`` of a study, for stochastic gradient descent."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,17 +65,101 @@ def exact_laplace(splits: Splits, lifetime: float) -> tuple[float, float]:
     return first, second
 
 
-def ridge_on_cells(cells: list[Cells], y: np.ndarray) -> list[np.ndarray]:
-    """Predictions for all sets of rows but the first, from which ridge regression learns."""
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """A model of the cells at one lifetime.
+
+    Attributes
+    ----------
+    value : float
+        The lifetime.
+    weights : ndarray, shape (number of columns,)
+    columns : Columns
+    log_likelihood : float or None
+        Of the targets; None if weights are not the exact ones.
+    """
+
+    value: float
+    weights: np.ndarray
+    columns: Columns
+    log_likelihood: float | None = None
+
+    def decisions(self, which: int, weights: np.ndarray | None = None) -> np.ndarray:
+        """Return the decisions of one set of rows, by these weights or by others of the same columns."""
+        found = np.empty((len(self.columns.of[which]), 1))
+        padded = np.append(self.weights if weights is None else weights, 0.0)[
+            :, None
+        ]  # the last for rows without a cell
+        decide(self.columns.of[which], padded, 1 / math.sqrt(self.columns.n_partitions), found)
+        return found[:, 0]
+
+
+def descent(options: Mapping[str, Any], n_rows: int, growth: float = GROWTH) -> GradientSettings:
+    """Return how to descend towards what the exact solution minimises: the sum of squares and ``delta^2 |w|^2``."""
+    alpha = 2 * DELTA_SQUARED / n_rows  # of half the squared norm, beside the mean over the rows
+    return GradientSettings("squared", alpha, options["eta"], options.get("epochs", 1), growth)
+
+
+def swept(
+    options: Mapping[str, Any],
+    start: Sequence[Cells],
+    y: np.ndarray,
+    splits: Iterable[CellSplit],
+    growth: float = GROWTH,
+) -> Iterator[Fitted]:
+    """Follow the cells of trees as they split, and yield the model at every checkpoint.
+
+    Parameters
+    ----------
+    options : mapping
+        ``solver``: "sgd" for stochastic gradient descent with ``eta`` and ``epochs``; otherwise weights are exact.
+    start : sequence of Cells
+        Of sets of rows, of which the first is learned from.
+    y : ndarray
+        Targets of the first set.
+    splits : iterable of CellSplit
+    growth : float
+        Share by which the number of columns grows between checkpoints.
+    """
+    if options.get("solver") == SGD:
+        descending = GradientSweep(start, y[:, None], descent(options, len(y), growth))
+        for value in descending.follow(splits):
+            yield Fitted(value, descending.weights[:, 0], descending.columns)
+        return
+    exact = RidgeSweep(start, y, DELTA_SQUARED, growth)
+    for point in exact.follow(splits):
+        yield Fitted(point.value, point.weights, exact.columns, point.log_likelihood)
+
+
+def ridge_on_cells(options: Mapping[str, Any], cells: list[Cells], y: np.ndarray) -> list[np.ndarray]:
+    """Return predictions for all sets of rows but the first, from which ridge regression learns."""
+    if options.get("solver") == SGD:
+        descending = GradientSweep(cells, y[:, None], descent(options, len(y)))
+        descending.learn(options["epochs"])
+        return [descending.decisions(which)[:, 0] for which in range(1, len(cells))]
     sweep = RidgeSweep(cells, y, DELTA_SQUARED)
     point = sweep.solved()
     return [sweep.decisions(point, which) for which in range(1, len(cells))]
 
 
-def ridge_on_features(features: list[np.ndarray], y: np.ndarray) -> list[np.ndarray]:
-    """The same of dense features."""
+def ridge_on_features(options: Mapping[str, Any], features: list[np.ndarray], y: np.ndarray) -> list[np.ndarray]:
+    """Return the same of dense features."""
     Z = features[0]
-    A = Z.T @ Z
-    A[np.diag_indices(len(A))] += DELTA_SQUARED
-    w = np.linalg.solve(A, Z.T @ y)
+    if options.get("solver") == SGD:
+        w = _descended(Z, y, descent(options, len(y)))
+    else:
+        A = Z.T @ Z
+        A[np.diag_indices(len(A))] += DELTA_SQUARED
+        w = np.linalg.solve(A, Z.T @ y)
     return [of @ w for of in features[1:]]
+
+
+def _descended(Z: np.ndarray, y: np.ndarray, settings: GradientSettings) -> np.ndarray:
+    """Return the weights of dense features, by the steps that :class:`GradientSweep` takes on cells."""
+    w, n_steps = np.zeros(Z.shape[1]), 0
+    for epoch in range(settings.epochs):
+        for i in generator(settings.seed, epoch).permutation(len(y)):
+            step = settings.eta / (1 + settings.eta * settings.alpha * n_steps)
+            n_steps += 1
+            w -= step * (settings.alpha * w + 2 * (Z[i] @ w - y[i]) * Z[i])
+    return w

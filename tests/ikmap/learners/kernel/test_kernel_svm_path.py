@@ -68,6 +68,22 @@ def test_a_solution_does_not_depend_on_smaller_C():
     np.testing.assert_allclose(ours, other, atol=5e-3)
 
 
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_a_path_goes_on_from_the_end_of_another(n_classes):
+    X, y = problem(120, n_classes)
+    K = MinMaxKernel().matrix(X)
+    whole = fit_kernel_svm_path(K, y, n_classes, CS)
+    first = fit_kernel_svm_path(K, y, n_classes, CS[:-2])
+    rest = fit_kernel_svm_path(K, y, n_classes, CS[-2:], start=first.end())
+    assert rest.converged.all()
+    for c in (0, 1):
+        ours, other = (K @ path.coef[:, c - 2] + path.intercept[c - 2] for path in (rest, whole))
+        np.testing.assert_allclose(ours, other, atol=5e-3)
+    again = fit_kernel_svm_path(K, y, n_classes, CS[-1:], start=whole.end())
+    alone = fit_kernel_svm_path(K, y, n_classes, CS[-1:])
+    assert again.steps.sum() < alone.steps.sum() / 50  # it begins where the other ended
+
+
 def test_where_no_bound_holds_C_does_not_matter_any_more():
     X, y = problem(60, noise=0.0)
     found = fit_kernel_svm_path(MinMaxKernel().matrix(X), y, 2, CS)

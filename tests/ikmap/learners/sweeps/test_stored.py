@@ -82,8 +82,8 @@ def test_steps_are_those_of_the_definition(weighted: bool) -> None:
             for i in numbers[generator(2, epoch, int(block)).permutation(len(numbers))]:
                 step = 0.5 / (1 + 0.5 * 1e-2 * k)
                 k += 1
-                w *= 1 - step * 1e-2
                 off = y[i] - w[of[i]].sum() / np.sqrt(7)
+                w *= 1 - step * 1e-2
                 w[of[i]] += step * 2 * off / np.sqrt(7) * (1.0 if weight is None else weight[i])
         np.testing.assert_allclose(swept.weights[:, 0], w, rtol=1e-9, atol=1e-12)
         np.testing.assert_allclose(swept.decisions()[:, 0], w[of].sum(axis=1) / np.sqrt(7), rtol=1e-9, atol=1e-12)

@@ -11,11 +11,13 @@ import pytest
 
 from ikmap.cells import Cells
 from ikmap.learners.sweeps import normal_equations
+from ikmap.learners.sweeps._gradient_loops import descend
 from ikmap.learners.sweeps.gradient import LOSSES, GradientSettings, GradientSweep
 from ikmap.learners.sweeps.ridge import RidgeSweep
 from ikmap.partitioners.mondrian import MondrianPartitions, fit_mondrian
 from ikmap.partitioners.mondrian_splits import mondrian_splits
 from ikmap.seeds import generator
+from tests.naive import sweeps as naive
 
 ALPHA = 1e-2
 
@@ -131,25 +133,55 @@ def test_descent_takes_the_steps_of_the_definition(absent: float) -> None:
     cells = model.at(2.0).cells(X)
     cells.codes[np.random.default_rng(1).random(cells.codes.shape) < absent] = -1
     phi = cells.to_csr().toarray()
+    orders = np.concatenate([generator(5, epoch).permutation(60) for epoch in range(3)])
     for loss in LOSSES:
-        targets = y[:, None] if loss == "squared" else np.sign(y)[:, None]
+        targets = np.c_[y, -y] if loss == "squared" else np.sign(np.c_[y, -y])
         sweep = GradientSweep([cells], targets, GradientSettings(loss, 0.3, eta=0.4, seed=5))
         sweep.learn(3)
-        w, k = np.zeros(phi.shape[1]), 0
-        for epoch in range(3):
-            for i in generator(5, epoch).permutation(60):
-                step = 0.4 / (1 + 0.4 * 0.3 * k)
-                k += 1
-                w *= 1 - step * 0.3
-                f, target = phi[i] @ w, targets[i, 0]
-                change = {
-                    "squared": 2 * (target - f),
-                    "hinge": target if target * f < 1 else 0.0,
-                    "squared_hinge": 2 * target * max(1 - target * f, 0),
-                    "logistic": target / (1 + math.exp(target * f)),
-                }[loss]
-                w += step * change * phi[i]
-        np.testing.assert_allclose(sweep.weights[:, 0], w, rtol=1e-9, atol=1e-12)
+        for k in range(2):
+            w = naive.descended(np.zeros(phi.shape[1]), phi, targets[:, k], orders, loss, 0.3, 0.4)
+            np.testing.assert_allclose(sweep.weights[:, k], w, rtol=1e-9, atol=1e-12)
+
+
+def step(w: np.ndarray, y: float, loss: str, alpha: float, eta: float, n_steps: float, scale: float) -> np.ndarray:
+    """Return the weights after a compiled step from w, kept as ``w / scale``, for a row with columns 0, 2, 3 and 5."""
+    v = np.r_[w / scale, 0.0][:, None]
+    columns, order = np.array([[0, 2, 3, 5]], dtype=np.int32), np.zeros(1, dtype=np.int64)
+    settings = (LOSSES[loss], alpha, eta, 0.5, n_steps)
+    new_scale = descend(columns, np.array([[y]]), order, np.empty(0), v, scale, *settings)
+    return np.asarray(new_scale * v[:-1, 0])
+
+
+ROW = np.array([[0.5, 0.0, 0.5, 0.5, 0.0, 0.5]])
+
+
+@pytest.mark.parametrize("loss", ["squared", "hinge", "squared_hinge"])
+@pytest.mark.parametrize(("eta", "alpha", "n_steps"), [(0.5, 1, 0), (0.5, 2, 0), (0.5, 2, 1), (1, 3, 1), (1, 2, 0)])
+@pytest.mark.parametrize("scale", [1.0, 2.0**-30])
+def test_a_step_is_exactly_that_of_the_definition(
+    loss: str, eta: float, alpha: float, n_steps: int, scale: float
+) -> None:
+    """Where nothing is rounded: weights shrink by 1/2, 1/4, to nothing, and past it."""
+    w = np.random.default_rng(n_steps).integers(-64, 65, size=6) / 32
+    for y in (1.0, -1.0):
+        expected = naive.descended(w, ROW, [y], [0], loss, alpha, eta, n_steps)
+        np.testing.assert_array_equal(step(w, y, loss, alpha, eta, n_steps, scale), expected)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_a_step_goes_down_the_gradient_of_the_objective(loss: str) -> None:
+    w, alpha, eta, y, h = np.random.default_rng(3).normal(size=6) / 2, 3.0, 0.25, 1.0, 1e-6
+
+    def objective(at: np.ndarray) -> float:
+        return alpha / 2 * float(at @ at) + naive.LOSSES[loss](float(ROW[0] @ at), y)
+
+    slopes = [(objective(w + h * unit) - objective(w - h * unit)) / (2 * h) for unit in np.eye(6)]
+    np.testing.assert_allclose((w - step(w, y, loss, alpha, eta, 0, 0.5)) / eta, slopes, rtol=1e-7, atol=1e-8)
+
+
+def test_a_step_stays_where_the_objective_is_least() -> None:
+    least = 2 * 3.0 / (0.7 + 2 * ROW[0] @ ROW[0]) * ROW[0]  # of 0.35 |w|^2 + (3 - w . x)^2
+    np.testing.assert_allclose(step(least, 3.0, "squared", 0.7, 0.5, 4, 0.5), least, rtol=1e-14, atol=0)
 
 
 def test_a_scale_that_vanishes_is_folded_into_the_weights() -> None:

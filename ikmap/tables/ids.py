@@ -1,0 +1,37 @@
+"""Columns that number the rows, such as ids: whole numbers of which hardly any comes twice."""
+
+from __future__ import annotations
+
+import numpy as np
+
+NEARLY = 0.99
+"""Share of the rows whose number no other row has, at least."""
+SURE = 1e-3
+"""Chance, at most, that numbers drawn one by one would repeat as rarely."""
+
+
+def numbers_rows(values: np.ndarray) -> bool:
+    """Return whether a column looks like an id.
+
+    That every number is different says little by itself: amounts in cents or weights in grams may be so too. So the
+    numbers are compared with measurements from the same range. Of n that are independent, at least n (n - 1) / (2 r)
+    pairs are expected to be equal, where r is the count of whole numbers from the smallest to the largest: uniform
+    ones repeat least. Where far fewer are, one number has been given to each row. Ids that are drawn from a range much
+    wider than n^2 cannot be told from measurements, and are not found.
+
+    Parameters
+    ----------
+    values : ndarray of float64, shape (n,)
+        Cells of some rows; NaN where one is missing.
+    """
+    there = values[~np.isnan(values)]
+    if there.size < 2 or there.size < NEARLY * values.size or (there != np.floor(there)).any():
+        return False
+    _, counts = np.unique(there, return_counts=True)
+    if np.count_nonzero(counts == 1) < NEARLY * there.size:
+        return False
+    from scipy.stats import poisson
+
+    equal = int((counts * (counts - 1) // 2).sum())
+    pairs = there.size * (there.size - 1) / 2
+    return bool(poisson.cdf(equal, pairs / (there.max() - there.min() + 1)) < SURE)

@@ -1,0 +1,57 @@
+"""What a reader of a run has to be told first: one list, which log, terminal and report show alike."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+from ikmap.tasks import task_of
+from ikmap.tasks.verdict import EDGE, ID, Verdict
+
+type Metrics = Mapping[str, Any]
+
+
+def verdicts_of(metrics: Metrics) -> list[dict[str, str | None]]:
+    """Return the verdicts on a run, by what its ``metrics.json`` says."""
+    return [verdict.as_json() for find in FINDERS for verdict in find(metrics)]
+
+
+def on_learners(metrics: Metrics) -> Iterator[Verdict]:
+    """Yield what the task says of each learner."""
+    task = task_of(metrics)
+    for name, figures in metrics["learners"].items():
+        yield from task.verdicts(name, figures, metrics)
+
+
+def on_edges(metrics: Metrics) -> Iterator[Verdict]:
+    """Yield a line for each learner of which cross-validation chose a value at the edge of what it tried."""
+    selection = metrics["selection"] or {}
+    for name, edges in selection.get("edges", {}).items():
+        ends = [
+            f"{of['option']} {_shown(of['value'])} is the {'largest' if of['largest'] else 'smallest'}" for of in edges
+        ]
+        give = [f"--{of['option'].replace('_', '-')} {_shown(of['beyond'])}" for of in edges]
+        # With a value for the map, C is no longer searched unless that is asked for.
+        if name in selection.get("chosen_C", {}) and all(of["option"] != "C" for of in edges):
+            give.append("--C auto")
+        yield Verdict(
+            EDGE, f"{name}: {' and '.join(ends)} that was tried; a better one may lie beyond: {' '.join(give)}", name
+        )
+
+
+def on_columns(metrics: Metrics) -> Iterator[Verdict]:
+    """Yield a line for each column that looks like an id."""
+    for column in metrics["data"].get("ids", ()):
+        yield Verdict(
+            ID,
+            f"column {column} looks like an id, a different whole number in every row, and is learned from: "
+            f"--id {column} keeps it only to tell rows apart, --drop {column} leaves it out",
+        )
+
+
+def _shown(value: float) -> str:
+    return str(value) if isinstance(value, int) else f"{value:g}"
+
+
+FINDERS: tuple[Callable[[Metrics], Iterable[Verdict]], ...] = (on_learners, on_edges, on_columns)
+"""All that find verdicts, in the order in which they are shown."""

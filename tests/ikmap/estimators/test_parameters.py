@@ -1,0 +1,41 @@
+"""Messages about parameters of estimators use the names that the user typed."""
+
+from __future__ import annotations
+
+import inspect
+
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator
+
+import ikmap
+from ikmap.estimators.parameters import check_whole_number
+
+ESTIMATORS = [
+    one for name in ikmap.__all__ if inspect.isclass(one := getattr(ikmap, name)) and issubclass(one, BaseEstimator)
+]
+COUNTS = ("n_estimators", "max_samples", "n_epochs")
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [(kind, name) for kind in ESTIMATORS for name in COUNTS if name in kind().get_params()],
+    ids=lambda of: of if isinstance(of, str) else of.__name__,
+)
+@pytest.mark.parametrize("value", [0, -1, 1.5, True])
+def test_a_number_out_of_range_is_named_as_it_was_typed(kind: type[BaseEstimator], name: str, value: object) -> None:
+    X = np.random.default_rng(0).random((40, 3))
+    with pytest.raises(ValueError, match=rf"^{name} must be a whole number .*, got {value!r}$"):
+        kind(**{name: value}).fit(X, (X[:, 0] > 0.5).astype(int))
+
+
+def test_a_whole_number_is_taken_as_it_is() -> None:
+    assert check_whole_number("b", np.int64(3), 3) == 3
+    with pytest.raises(ValueError, match=r"^b must be a whole number from 1 to 3, the number of rows, got 4$"):
+        check_whole_number("b", 4, 3, "rows")
+
+
+@pytest.mark.parametrize("value", [0, 1.5])
+def test_class_weights_that_are_none_are_named(value: object) -> None:
+    with pytest.raises(ValueError, match=r"^class_weight must be a dict, 'balanced' or None"):
+        ikmap.CellOGDClassifier(class_weight=value).fit(np.eye(4), [0, 1, 0, 1])

@@ -1,0 +1,40 @@
+"""Columns that number rows, and whole numbers that measure something."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ikmap.tables.ids import numbers_rows
+
+N = 3000
+RNG = np.random.default_rng(0)
+IDS = {
+    "one after the other": np.arange(N) + 1,
+    "shuffled": RNG.permutation(N) + 10**6,
+    "with gaps": np.cumsum(RNG.integers(1, 100, N)),
+    "a part of all": RNG.permutation(5 * N)[:N],
+    "a few rows twice": np.r_[np.arange(N - 10), np.arange(10)],
+    "some missing": np.where(np.arange(N) % 200 == 0, np.nan, np.arange(N)),
+}
+MEASURED = {
+    "uniform": RNG.integers(0, 10**6, N),
+    "from a range too wide to say": RNG.integers(0, 10**12, N),
+    "amounts in cents": np.rint(np.exp(RNG.normal(8, 1.5, N)) * 100),
+    "years": RNG.integers(1900, 2020, N),
+    "each as often": np.arange(N) % 48,
+    "half of them missing": np.where(np.arange(N) % 2 == 0, np.nan, np.arange(N)),
+    "fractions": np.arange(N) / 2,
+    "ten rows": np.arange(10),
+    "none": np.full(N, np.nan),
+}
+
+
+@pytest.mark.parametrize("name", IDS)
+def test_ids(name: str) -> None:
+    assert numbers_rows(IDS[name].astype(float))
+
+
+@pytest.mark.parametrize("name", MEASURED)
+def test_measurements(name: str) -> None:
+    assert not numbers_rows(MEASURED[name].astype(float))

@@ -1,0 +1,108 @@
+"""What a reader is told first of a learner: only what the test rows are enough to say."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn import metrics
+
+from ikmap.tasks.classification import Classification
+from ikmap.tasks.novelty import Novelty
+from ikmap.tasks.regression import Regression
+from ikmap.tasks.verdict import auc_by_chance, highest_share, r2_by_chance
+from pipeline.report.scores import wilson_interval
+
+
+def on_classes(confusion: list[list[int]], **figures: Any) -> list[tuple[str, str]]:
+    params = {"methods": {"ours": {"class_weight": "none"}}, **figures.pop("params", {})}
+    about = {"confusion": confusion, "labels": [str(k) for k in range(len(confusion))], **figures}
+    found = Classification.verdicts("ours", about, {"data": {}, "params": params, "selection": None})
+    assert all(verdict.learner == "ours" for verdict in found)
+    return [(verdict.kind, verdict.message) for verdict in found]
+
+
+def test_a_majority_class_that_is_taken_for_a_result() -> None:
+    (first, said), (second, missed) = on_classes([[385_000, 3], [96_236, 8]], roc_auc=0.545)
+    assert (first, second) == ("baseline", "unfound")
+    assert said == (
+        "ours is right on 80.0% of 481,247 rows, no better than always answering 0 (80.0%), though it ranks rows "
+        "better than chance (ROC AUC 0.545): give --threshold-for balanced, or another --learner"
+    )
+    assert missed == ("ours finds 8 of 96,244 rows of class 1: give --threshold-for balanced, or another --learner")
+
+
+@pytest.mark.parametrize(
+    ("confusion", "area", "kinds"),
+    [
+        ([[800, 0], [200, 0]], 0.5, ["nothing"]),
+        ([[500, 300], [125, 75]], 0.501, ["nothing"]),  # guesses
+        ([[780, 20], [100, 100]], 0.8, []),
+        ([[60, 40], [35, 65]], 0.66, []),
+        ([[11, 9], [8, 12]], 0.55, ["nothing"]),  # better than half, by less than 40 rows can say
+        ([[1100, 900], [800, 1200]], 0.6, []),
+        ([[50, 5, 5], [5, 20, 5], [4, 4, 2]], 0.7, []),
+    ],
+)
+def test_a_learner_and_a_constant(confusion: list[list[int]], area: float, kinds: list[str]) -> None:
+    assert [kind for kind, _ in on_classes(confusion, roc_auc=area)] == kinds
+
+
+def test_accuracy_given_up_on_purpose_is_no_fault() -> None:
+    confusion = [[600, 200], [40, 160]]  # right on fewer rows than the constant is
+    assert [kind for kind, _ in on_classes(confusion, roc_auc=0.8)] == ["baseline"]
+    assert on_classes(confusion, roc_auc=0.8, params={"threshold_for": "balanced"}) == []
+    assert on_classes(confusion, roc_auc=0.8, params={"methods": {"ours": {"class_weight": "balanced"}}}) == []
+
+
+def test_rare_classes_that_are_not_found() -> None:
+    """Of too few rows it cannot be said."""
+    counts = np.diag([900, 0, 0, 80]).tolist()
+    counts[1][0], counts[2][0] = 20, 2
+    [(kind, said)] = on_classes(counts, roc_auc=0.99)
+    assert kind == "unfound"
+    assert said == "ours finds 0 of 20 rows of class 1: give --class-weight balanced, or another --learner"
+    many = np.zeros((9, 9), dtype=int)
+    many[0, 0], many[1:, 0] = 900, 30
+    assert "and of 3 classes more as few" in on_classes((many + np.eye(9, dtype=int)).tolist(), roc_auc=0.9)[-1][1]
+
+
+@pytest.mark.parametrize(
+    ("error", "chance", "poor"), [(0.1675, 0.037, True), (0.032, 0.025, False), (0.012, 0.001, False)]
+)
+def test_probabilities_that_are_off(error: float, chance: float, poor: bool) -> None:
+    found = on_classes([[80, 20], [20, 80]], roc_auc=0.9, calibration_error=error, calibration_chance=chance)
+    assert [kind for kind, _ in found] == ["calibration"] * poor
+    if poor:
+        assert "off by 16.8% on average (right ones would be by 3.7%): give --calibration isotonic" in found[0][1]
+
+
+def test_numbers_and_their_mean() -> None:
+    def kinds(r2: float, rows: int) -> list[str]:
+        return [v.kind for v in Regression.verdicts("ours", {"r2": r2, "by_decile": [{"rows": rows}]}, {})]
+
+    assert kinds(-0.1, 1000) == kinds(0.003, 1000) == ["nothing"]
+    assert kinds(0.003, 10_000) == kinds(0.5, 20) == []
+
+
+def test_scores_and_labels() -> None:
+    def kinds(area: float, *rows: int) -> list[str]:
+        return [v.kind for v in Novelty.verdicts("ours", {"roc_auc": area, "rows_by_label": list(rows)}, {})]
+
+    assert kinds(0.3, 1000, 50) == kinds(0.55, 1000, 50) == ["nothing"]
+    assert kinds(0.6, 1000, 50) == kinds(0.51, 100_000, 50_000) == []
+    assert Novelty.verdicts("ours", {"roc_auc": None, "rows_by_label": [1000, 0]}, {}) == ()
+
+
+def test_what_chance_reaches() -> None:
+    """Scores and predictions that say nothing of the targets are rarely above the limits."""
+    rng = np.random.default_rng(0)
+    own = rng.permutation(np.arange(300) < 60)
+    areas = np.array([metrics.roc_auc_score(own, rng.random(300)) for _ in range(400)])
+    assert (areas > auc_by_chance(60, 240)).mean() == pytest.approx(0.025, abs=0.02)
+    y, predicted = rng.normal(size=(2, 400, 300))
+    r = np.array([np.corrcoef(a, b)[0, 1] for a, b in zip(y, predicted, strict=True)])
+    assert (r**2 > r2_by_chance(300)).mean() == pytest.approx(0.05, abs=0.03)
+    for hits, n in ((0, 4), (8, 96_244), (50, 100)):
+        assert highest_share(hits, n) == pytest.approx(wilson_interval(hits / n, n)[1], abs=1e-4)

@@ -1,0 +1,65 @@
+"""Verdicts on a run: log, terminal, report and ``metrics.json`` have the same lines."""
+
+from __future__ import annotations
+
+import json
+from html import escape
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from jsonschema import Draft202012Validator
+
+from flows.options.batch import BatchOptions
+from pipeline.report.result_tables import print_result
+from pipeline.runs.schema import metrics_schema
+from pipeline.runs.verdicts import verdicts_of
+from tests.support.one_process import Command, Heard, one_process
+
+
+def table(path: Path, words: bool) -> Path:
+    """Rows whose label has nothing to do with their columns, numbered."""
+    rng = np.random.default_rng(0)
+    second = ["x", "y"] if words else ["0.1", "0.2"]
+    lines = [f"{700 + k},{rng.random():.3f},{rng.choice(second)},{rng.choice([0, 0, 0, 1])}" for k in range(200)]
+    path.write_text("\n".join(["number,a,b,late", *lines]) + "\n")
+    return path
+
+
+@pytest.mark.parametrize("words", [False, True], ids=["numbers", "words too"])
+def test_a_run_that_has_learned_nothing_says_so_everywhere(words: bool, tmp_path: Path) -> None:
+    file, heard = table(tmp_path / "rows.csv", words), Heard()
+    asked = ["--input", str(file), "--label", "late", *["--t", "8", "--psi", "4", "--C", "1", "--learner", "svm,ogd"]]
+    with one_process():
+        metrics = Command(BatchOptions.parse(asked)).run(tmp_path / "run", heard=heard)
+    found = [(verdict["kind"], verdict["learner"]) for verdict in metrics["verdicts"]]
+    assert found == [("nothing", "svm"), ("nothing", "ogd"), ("id", None)]
+    assert metrics["data"]["ids"] == ["number"]
+    assert not list(Draft202012Validator(metrics_schema()).iter_errors(json.loads(json.dumps(metrics))))
+    lines = [verdict["message"] for verdict in metrics["verdicts"]]
+    assert [line for line in heard.lines if line in lines] == lines
+    assert "--drop number" in lines[-1]
+    page, printed = (tmp_path / "run" / "report.html").read_text(), StringIO()
+    lead = page.index('class="lead-in"')
+    assert page.index(escape(lines[0])) < page.index(escape(lines[1])) < lead < page.index(escape(lines[2]))
+    print_result(metrics, printed)
+    assert printed.getvalue().splitlines()[-3:] == [f"note: {line}" for line in lines]
+
+
+def test_what_lies_beyond_an_edge_can_be_typed() -> None:
+    """C is searched with psi only: where psi is given, that has to be asked for."""
+    psi = {"option": "psi", "value": 1024, "largest": True, "beyond": 1437}
+    C = {"option": "C", "value": 0.03125, "largest": False, "beyond": 0.0078125}
+    depth = {"option": "iforest.max_depth", "value": 64, "largest": True, "beyond": 92}
+    selection: dict[str, Any] = {"chosen_C": {"svm": 1, "both": 0.03125}}
+    selection["edges"] = {"svm": [psi], "both": [psi, C], "ogd": [depth]}
+    data = {"task": "regression"}
+    found = [v["message"] for v in verdicts_of({"data": data, "learners": {}, "selection": selection})]
+    assert found == [
+        "svm: psi 1024 is the largest that was tried; a better one may lie beyond: --psi 1437 --C auto",
+        "both: psi 1024 is the largest and C 0.03125 is the smallest that was tried; a better one may lie beyond: "
+        "--psi 1437 --C 0.0078125",
+        "ogd: iforest.max_depth 64 is the largest that was tried; a better one may lie beyond: --iforest.max-depth 92",
+    ]
