@@ -36,8 +36,9 @@ NAMES = (
     "gpu",
     "runs",
     "encodings",
+    "defaults",
     "tables",
     "frontier",
     "tabular",
 )
-LONG = ("runs", "encodings", "tables", "frontier", "tabular")
+LONG = ("runs", "encodings", "defaults", "tables", "frontier", "tabular")

@@ -77,6 +77,7 @@ def _run(name: str, method: str, t: int, psi: int | str, seed: int, options: Opt
         t=t // 5 if options.quick else t,
         psi=psi,
         C="auto",
+        select_by="accuracy",
         cv_rows=rows,
         scale="minmax" if name in UNSCALED else "none",
     )

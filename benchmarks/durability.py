@@ -65,6 +65,7 @@ def run_pipeline(name: str, folder: Path, path: str, options: Options) -> tuple[
     """Seconds of the stages together, and accuracy by learner, as `metrics.json` says."""
     command = [
         sys.executable, "-m", "flows.batch", "--dataset", name, "--data-dir", str(options.data_dir),
+        "--partitioner", "anne", "--learner", "svm,ogd",
         "--psi", str(SIZES.get(name, 256)), "--workers", str(options.threads), "--run-dir", str(folder), "--quiet",
     ]  # fmt: skip
     environment = {**os.environ, "PYTHONPATH": path}

@@ -75,7 +75,8 @@ def run_pipeline(
     """Seconds in all, seconds by stage, accuracy by learner: as its `metrics.json` says."""
     command = [
         sys.executable, "-m", "flows.batch", "--dataset", name, "--data-dir", str(options.data_dir),
-        "--partitioner", method, "--psi", str(psi), "--t", str(t), "--workers", str(options.threads),
+        "--partitioner", method, "--learner", "svm,ogd",
+        "--psi", str(psi), "--t", str(t), "--workers", str(options.threads),
         "--run-dir", str(folder),
         "--quiet",
     ]  # fmt: skip

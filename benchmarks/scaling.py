@@ -87,7 +87,8 @@ def generate(path: Path, n: int) -> None:
 def run_batch(path: Path, folder: Path, options: Options) -> dict[str, Any]:
     """`metrics.json` of one run."""
     command = [
-        sys.executable, "-m", "flows.batch", "--input", str(path), "--t", str(T), "--psi", str(PSI),
+        sys.executable, "-m", "flows.batch", "--input", str(path), "--partitioner", "anne", "--learner", "svm,ogd",
+        "--t", str(T), "--psi", str(PSI),
         "--workers", str(options.threads), "--memory-limit", "1GB",
         "--run-dir", str(folder), "--quiet",
     ]  # fmt: skip

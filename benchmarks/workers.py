@@ -63,7 +63,7 @@ def two_against_one(case: str, name: str, psi: int, options: Options) -> list[Ro
     again: dict[int, list[Pass]] = {1: [], 2: []}
     bare: dict[int, list[float]] = {1: [], 2: []}
     with tempfile.TemporaryDirectory(prefix="ikmap-benchmarks-") as folder:
-        params = Params.given(t=T, psi=psi, C=1.0)
+        params = Params.given(partitioner="anne", learners=("svm", "ogd"), t=T, psi=psi, C=1.0)
         with connect("local", workers=2) as cluster:
             source = _context(Path(folder) / "source", params, cluster.client)
             ingest(source, find(name, options))

@@ -12,12 +12,16 @@ from ikmap.seeds import generator
 
 PSIS = tuple(2**m for m in range(2, 13))
 """Search range of the Isolation Kernel paper, Table 3."""
-CS = tuple(2.0**m for m in range(-5, 6, 2))
-"""Values of C that are tried, ascending, for features with K(x, x) = 1."""
+CS = tuple(2.0**m for m in range(-5, 12, 2))
+"""Values of C that are tried, ascending, for features with K(x, x) = 1.
+
+Large ones are for log odds of classes that are nearly told apart: they are sure enough only with large weights. Where
+classes overlap, :data:`PATIENCE` ends the search long before.
+"""
 MANY = 32
 """So many classes are too many for the whole range of C: its ends are left out, which take most of the time."""
 PATIENCE = 2
-"""So many values of C in a row below the best so far end the search: accuracy over C has one hill."""
+"""So many values of C in a row below the best so far end the search: what is searched by has one hill over C."""
 FOLDS = 5
 STREAM = 1_000_001
 """Seed path of the shuffle that makes folds, apart from those of partitionings (their numbers)."""
@@ -47,7 +51,7 @@ def psis_that_fit(n: int, n_folds: int = FOLDS, psis: Sequence[int] = PSIS) -> l
 
 def values_of_C(n_classes: int) -> tuple[float, ...]:
     """Values of C to try for so many classes, ascending."""
-    return CS if n_classes < MANY else CS[2:5]
+    return CS if n_classes < MANY else CS[3:7]
 
 
 def score_fold(

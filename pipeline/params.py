@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Self
@@ -9,8 +10,17 @@ from typing import Any, Self
 from ikmap.methods import LEARNERS, Learner, Map, Method, OptionError, method
 from ikmap.methods.map import Value
 from ikmap.methods.registry import known
-from ikmap.methods.sharing import chosen, options_of, refuse_unknown_tables, refuse_unknown_unit, shared_out
-from ikmap.tasks import LearningTask
+from ikmap.methods.sharing import (
+    chosen,
+    map_for,
+    options_of,
+    refuse_unknown_tables,
+    refuse_unknown_unit,
+    shared_out,
+    tasks_for,
+    usual_learner,
+)
+from ikmap.tasks import AUTO, LearningTask
 from pipeline.errors import InputError
 
 
@@ -21,12 +31,15 @@ class Params:
     Attributes
     ----------
     partitioner : str
-        One of :data:`ikmap.methods.MAPS`, or several with commas between (:mod:`ikmap.methods.composed`).
+        One of :data:`ikmap.methods.MAPS`, several with commas between (:mod:`ikmap.methods.composed`), or "auto": the
+        usual one of the learners.
     learners : tuple of str
-        Of :data:`ikmap.methods.LEARNERS`.
+        Of :data:`ikmap.methods.LEARNERS`; or "auto" alone: the usual learner of the task, which may not be known until
+        the labels have been read (:meth:`settled`).
     methods : mapping of str to mapping
         Options of the methods that the run uses, by their names: the learners and, if one of them is on cells, the
-        partitioner. What is not given has its default; after that, every option is there.
+        partitioner. What is not given has its default; after that, every option is there. With the learner "auto", of
+        all methods that the run may turn out to use.
     cv_rows : int
         Cross-validation looks at no more training rows than this.
     search : {"race", "full"}
@@ -38,7 +51,7 @@ class Params:
     task : {"auto", "binary", "multiclass"}
     scale : {"none", "minmax"}
     select_by : str
-        What cross-validation goes by: "auto", the figure of the task, or one of its criteria.
+        What cross-validation goes by: "auto", the usual criterion of the task, its figure, or one of its criteria.
     calibration : {"none", "platt", "isotonic"}
         How decisions become probabilities.
     threshold_for : str or None
@@ -57,8 +70,8 @@ class Params:
         A method that is not there, or values that it cannot take.
     """
 
-    partitioner: str = "anne"
-    learners: tuple[str, ...] = ("svm", "ogd")
+    partitioner: str = AUTO
+    learners: tuple[str, ...] = (AUTO,)
     methods: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     cv_rows: int = 20_000
     search: str = "race"
@@ -75,6 +88,11 @@ class Params:
     shard_rows: int | None = None
 
     def __post_init__(self) -> None:
+        if self.undecided:
+            self._check_alternatives()
+            return
+        if self.partitioner == AUTO:
+            object.__setattr__(self, "partitioner", map_for(self.learners))
         try:
             of = chosen(self.partitioner, self.learners, scoped=self.methods)
             found = options_of(of, self.methods)
@@ -91,12 +109,79 @@ class Params:
             raise InputError(str(error)) from None
         object.__setattr__(self, "methods", {name: options.as_json() for name, options in found.items()})
 
+    def _check_alternatives(self) -> None:
+        """Complete the options of all methods that the run may turn out to use."""
+        found: dict[str, dict[str, Any]] = {}
+        try:
+            for name, one in self._chosen().items():
+                found[name] = one.Options(**self.methods.get(name, {})).as_json()
+        except OptionError as error:
+            raise InputError(str(error)) from None
+        object.__setattr__(self, "methods", found)
+        self.alternatives()
+
+    def _chosen(self) -> dict[str, Method]:
+        return chosen(self.partitioner, self.learners, scoped=self.methods, task=self.task)
+
+    @property
+    def undecided(self) -> bool:
+        """Whether the learner follows from the task, which :meth:`settled` is told."""
+        return self.learners == (AUTO,)
+
+    def alternatives(self) -> list[Params]:
+        """What these parameters may turn out to be, one for each possible task; themselves if nothing is open.
+
+        Raises
+        ------
+        InputError
+            None of the possible tasks can have these options.
+        """
+        if not self.undecided:
+            return [self]
+        found, errors = [], []
+        for task in tasks_for(self.task):
+            try:
+                found.append(self.settled(task))
+            except InputError as error:
+                errors.append(error)
+        if not found:
+            raise errors[0]
+        return found
+
+    def settled(self, task: type[LearningTask]) -> Params:
+        """The parameters for a task that is known by now: "auto" becomes its usual learner, and the map of that.
+
+        Raises
+        ------
+        InputError
+            An option was given that the learner of this task does not have, or the task has no usual learner.
+        """
+        if not self.undecided:
+            return self
+        try:
+            learners = (usual_learner(task),)
+        except OptionError as error:
+            raise InputError(str(error)) from None
+        partitioner = map_for(learners) if self.partitioner == AUTO else self.partitioner
+        used = chosen(partitioner, learners, scoped=self.methods)
+        known = {key for name in used for key in self.methods.get(name, ())}
+        for name, options in self.methods.items():
+            specs = _known(name).Options.specs()
+            for key, value in options.items():
+                if key not in known and value != specs[key].default:
+                    raise InputError(
+                        f"{shlex.join(specs[key].words(value))}: found task {task.name}, whose usual learner is "
+                        f"{learners[0]}, expected --learner {name}"
+                    )
+        methods = {name: self.methods[name] for name in used}
+        return replace(self, partitioner=partitioner, learners=learners, methods=methods)
+
     @classmethod
     def given(
         cls,
         *,
-        partitioner: str = "anne",
-        learners: Sequence[str] = ("svm", "ogd"),
+        partitioner: str = AUTO,
+        learners: Sequence[str] = (AUTO,),
         scoped: Mapping[str, Mapping[str, Any]] | None = None,
         **values: Any,
     ) -> Self:
@@ -114,7 +199,8 @@ class Params:
         """
         own = {name: values.pop(name) for name in list(values) if name in cls.__dataclass_fields__}
         try:
-            methods = shared_out(chosen(partitioner, learners, values, scoped), values, scoped)
+            of = chosen(partitioner, learners, values, scoped, own.get("task", AUTO))
+            methods = shared_out(of, values, scoped)
         except OptionError as error:
             raise InputError(str(error)) from None
         return cls(partitioner=partitioner, learners=tuple(learners), methods=methods, **own)

@@ -15,7 +15,7 @@ from ikmap.methods.kinds import Choice, Flag, Integer, Names, OneOrMore, Real, S
 from ikmap.methods.options import FEATURES, LEARNING
 from ikmap.methods.registry import FAULTS, names_of
 from ikmap.methods.sharing import Program, chosen, map_for, searches_anything, shared_out
-from ikmap.tasks import AUTO, criteria, task_words
+from ikmap.tasks import AUTO, TASKS, criteria, task_words
 from ikmap.tasks.threshold import Threshold
 from pipeline.errors import InputError
 from pipeline.rows.divided_by import Division
@@ -115,15 +115,15 @@ class BatchOptions(TableOptions, CommonOptions):
     )
 
     partitioner: str = option(
-        "auto",
+        AUTO,
         OneOrMore(
-            ("auto", *MAPS),
-            alone=("auto",),
+            (AUTO, *MAPS),
+            alone=(AUTO,),
         ),
         group=FEATURES,
         common=True,
         help=f"cells: {', '.join(f'{name} by {one.title}' for name, one in MAPS.items())}; "
-        "auto: by the learner; several (iforest,anne): side by side",
+        "auto: by the learner, mostly iforest; several (iforest,anne): side by side",
     )
     cv_rows: int = option(
         20_000,
@@ -143,8 +143,7 @@ class BatchOptions(TableOptions, CommonOptions):
         "auto",
         Choice(("auto", *criteria())),
         group=FEATURES,
-        help="what --psi auto and --C auto go by; auto: log loss for a learner that gives probabilities (logistic), "
-        "else accuracy, or R2 of numbers",
+        help="what --psi auto and --C auto go by; auto: log loss of classes, squared error (R2) of numbers",
     )
     budget: float | None = option(
         None,
@@ -156,7 +155,12 @@ class BatchOptions(TableOptions, CommonOptions):
     )
 
     learner: tuple[str, ...] = option(
-        ("svm", "ogd"), Several(LEARNER), group=LEARNING, common=True, help=f"what to train: any of {', '.join(NAMES)}"
+        (AUTO,),
+        Several(Choice((AUTO, *NAMES)), alone=(AUTO,)),
+        group=LEARNING,
+        common=True,
+        help=f"what to train: any of {', '.join(NAMES)}; auto: "
+        + ", ".join(f"{task.usual_learner} for {task.name}" for task in TASKS.values() if task.usual_learner),
     )
     order: str = option(
         "shuffled",
@@ -271,16 +275,18 @@ class BatchOptions(TableOptions, CommonOptions):
 
     @property
     def map(self) -> str:
-        """Name of the partitioner."""
-        return map_for(self.learner, self.task) if self.partitioner == "auto" else self.partitioner
+        """Name of the partitioner; "auto" as long as the learner is not known."""
+        if self.partitioner != AUTO or self.learner == (AUTO,):
+            return self.partitioner
+        return map_for(self.learner)
 
     def _resolve(self) -> None:
         """Set ``methods``, the options of each chosen method by its name; refuse an option that changes nothing."""
         specs, found = self.specs(), f"found --learner {' '.join(self.learner)}"
-        program = Program(self.PROGRAM, frozenset(self._learners()), "flows.batch")
+        program = Program(self.PROGRAM, frozenset(self._learners()), "flows.batch", " ".join(self.learner))
         plain = {name: getattr(self, name) for name in self.METHOD_OPTIONS if name not in self.at_default}
         try:
-            of = chosen(self.map, self.learner, plain, self.scoped)
+            of = chosen(self.map, self.learner, plain, self.scoped, self.task)
             if "partitioner" not in self.at_default and self.map not in of:
                 on_cells = [name for name, learner in LEARNERS.items() if learner.on == "cells"]
                 raise OptionError(
@@ -313,4 +319,4 @@ class BatchOptions(TableOptions, CommonOptions):
         """Names of those that the command has."""
         kind = cls.specs()["learner"].kind
         assert isinstance(kind, Several)
-        return kind.choice.known
+        return tuple(name for name in kind.choice.known if name != AUTO)

@@ -237,9 +237,7 @@ class Runs:
 
     def _read_for(self, **values: Any) -> Params:
         """What rows are read for: by the paper's task."""
-        if learners := self.options.the_paper.learners:
-            values["learners"] = learners
-        return Params.given(seed=self.options.seed, **values)
+        return Params.given(learners=self.options.the_paper.learners, seed=self.options.seed, **values)
 
     def _command(self, entry: Entry) -> str:
         """The command that makes a run elsewhere; a study is made by this one only."""

@@ -16,6 +16,10 @@ from ikmap.rows import Rows
 class IsolationKernelMap(CellMap):
     """Exact feature map of the Isolation Kernel.
 
+    The defaults are those of the paper that introduced ``anne``. For tables, whose columns have different units, we
+    recommend ``method="iforest"`` with ``n_estimators=300``, which is what commands take: a tree asks only in which
+    order the values of a column are, while ``anne`` compares rows by distance, so bring columns to one scale before it.
+
     Parameters
     ----------
     method : {"anne", "iforest"} or both with a comma between, default="anne"

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ikmap.methods.kinds import Integer
-from ikmap.methods.map import MapShape, PsiMap, PsiOptions, Value, points_drawn
+from ikmap.methods.map import MapShape, PsiMap, PsiOptions, Value, points_drawn, t_option
 from ikmap.methods.options import FEATURES, MethodOptions, OptionError, Setting, option
 from ikmap.methods.sample import Sample
 from ikmap.methods.search import Search
@@ -24,8 +24,9 @@ DEPTHS = (2, 4, 6, 8, 11, 16, 22, 32, 45, 64)
 
 
 class IForestOptions(PsiOptions):
-    """Of isolation trees."""
+    """Of isolation trees. A tree costs less than a partitioning of other maps, and a cell of it says less."""
 
+    t: int = t_option(300)
     max_depth: int | str = option(
         "none",
         Integer(1, words=("none", "log2", "auto")),

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
 class _IForestScore(NoveltyLearner):
     psi = 256
-    usual_map = "iforest"
     tables = ("depth",)
 
     def count(self, options: Any, value: float | None, block: Block, sample: Sample) -> dict[str, np.ndarray]:

@@ -283,9 +283,17 @@ class Names(Kind):
 
 @dataclass(frozen=True)
 class Several(Names):
-    """The same of given names."""
+    """The same of given names; those in ``alone`` stand for themselves only."""
 
     choice: Choice
+    alone: tuple[str, ...] = ()
+
+    def check(self, value: Any) -> tuple[str, ...]:
+        found = super().check(value)
+        for name in self.alone:
+            if name in found and len(found) > 1:
+                raise ValueError(f"found {name!r} with others, expected it alone")
+        return found
 
     @property
     def expected(self) -> str:

@@ -84,7 +84,7 @@ class Learner:
     takes_weights: ClassVar[bool] = False
     told: ClassVar[Mapping[str, Mapping[str, Any]]] = MappingProxyType({})
     loops: ClassVar[tuple[str, ...]] = ()
-    usual_map: ClassVar[str] = "anne"
+    usual_map: ClassVar[str] = "iforest"
     tables: ClassVar[tuple[str, ...]] = ()
 
     def compiled(self, options: Any, *, scoring: bool = False) -> frozenset[str]:
@@ -92,10 +92,6 @@ class Learner:
         if scoring:
             return frozenset({"cells-online"} if self.on == "cells" else ())
         return frozenset({self.name, f"{self.on}-{self.way}", *(self.same_as or "").split()})
-
-    def usual_map_for(self, task: str) -> str:
-        """The map that it gets where none is named, by the word of ``--task``."""
-        return self.usual_map
 
     def for_task(self, options: Any, task: str) -> Any:
         """The options with what follows from the task, as far as its name, or "auto", says before a label was seen."""

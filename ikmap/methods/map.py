@@ -21,10 +21,16 @@ if TYPE_CHECKING:
     from ikmap.splits import CellSplit
 
 
+def t_option(default: int) -> Any:
+    """Return the field ``t`` of a map's options."""
+    words = "partitionings, the integers per row; of all maps (default: 300 for iforest, 100 for others)"
+    return option(default, Integer(1), group=FEATURES, help=words)
+
+
 class MapOptions(MethodOptions):
     """Of all maps to cells."""
 
-    t: int = option(100, Integer(1), group=FEATURES, help="partitionings, the integers per row; of all maps")
+    t: int = t_option(100)
 
 
 class PsiOptions(MapOptions):

@@ -13,8 +13,6 @@ from ikmap.methods.sample import Sample
 
 PSI, ROWS_PER_CELL = 32, 4
 """Cells of a partitioning for novelty, where --psi does not say, and no more than one for so many rows."""
-NOVELTY_MAP = "iforest"
-"""Its cells had a higher AUC than those of ``anne`` on five data sets, and up to 0.003 less on two: docs/norma.md."""
 SHARE = "Share beyond the threshold (alerts, margin errors, large errors) among the last 1000 rows or so, and ν"
 TRACED = {
     "beyond": SHARE,
@@ -50,9 +48,6 @@ class NormaLearner(StreamLearner):
 class _Norma(NormaLearner):
     grows = True
     carries = True
-
-    def usual_map_for(self, task: str) -> str:
-        return NOVELTY_MAP if task == "novelty" else self.usual_map
 
     def width(self, options: Any, of_map: Map, map_options: Any, n_rows: int) -> Value | None:
         if options.loss != "novelty":

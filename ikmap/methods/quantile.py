@@ -33,7 +33,6 @@ def levels_of(quantiles: str) -> list[float]:
 
 class _Quantile(StreamLearner):
     Options: ClassVar[type[MethodOptions]] = QuantileOptions
-    usual_map = "iforest"
     grows = True
     carries = True
     told: ClassVar[Mapping[str, Any]] = TOLD

@@ -43,7 +43,6 @@ class RidgeOptions(MethodOptions):
 
 
 class _Ridge(RoundsLearner):
-    usual_map: ClassVar[str] = "iforest"
     Options: ClassVar[type[MethodOptions]] = RidgeOptions
     told: ClassVar[Mapping[str, Any]] = {
         "duality_gap": {"description": "Certified, relative; of several problems the largest.", "type": "number"},

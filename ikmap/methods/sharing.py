@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ikmap.methods.composed import AND, TOTAL, Composed, names_of
 from ikmap.methods.kernel import KERNELS, KernelMethod
@@ -15,6 +15,10 @@ from ikmap.methods.learners import StreamLearner
 from ikmap.methods.map import Map
 from ikmap.methods.options import OptionError, Spec, one_of
 from ikmap.methods.registry import LEARNERS, MAPS, Method, map_of, method, methods, plain_options
+from ikmap.tasks import AUTO, TASKS
+
+if TYPE_CHECKING:
+    from ikmap.tasks import LearningTask
 
 type Methods = Mapping[str, Method]
 ROWS = 1000
@@ -32,11 +36,14 @@ class Program:
         Those that it has.
     all_in : str
         The command that has all of them.
+    asked : str
+        The learners of the run as they were asked for.
     """
 
     name: str
     learners: frozenset[str]
     all_in: str
+    asked: str
 
 
 def chosen(
@@ -44,19 +51,29 @@ def chosen(
     learners: Sequence[str],
     plain: Mapping[str, Any] | None = None,
     scoped: Mapping[str, Mapping[str, Any]] | None = None,
+    task: str = AUTO,
 ) -> dict[str, Method]:
     """The methods that a run uses: what makes the cells, if one of its learners is on cells; learners; their kernels.
+
+    Of the learner "auto" they are those that it may turn out to use (:func:`tasks_for`).
 
     Parameters
     ----------
     plain, scoped : mapping, optional
         Values of options, as of :func:`shared_out`: some name further methods.
+    task : str
+        The word of ``--task``.
 
     Raises
     ------
     OptionError
         There is no method of that name.
     """
+    if tuple(learners) == (AUTO,):
+        may_be = [chosen(partitioner, (one.usual_learner,), plain, scoped) for one in tasks_for(task)]
+        return {name: one for each in may_be for name, one in each.items()}
+    if partitioner == AUTO:
+        partitioner = map_for(learners)
     of: dict[str, Method] = {}
     further: list[str] = []
     for name in learners:
@@ -71,10 +88,41 @@ def chosen(
     return {**of, **{name: method(name) for name in further}}
 
 
-def map_for(learners: Sequence[str], task: str = "auto") -> str:
+def tasks_for(word: str) -> list[type[LearningTask]]:
+    """Tasks that a run with the learner "auto" may turn out to have, by the word of ``--task``.
+
+    Raises
+    ------
+    OptionError
+        The word names a task without a usual learner.
+    """
+    named = [task for task in TASKS.values() if word in (task.name, *task.words)] or list(TASKS.values())
+    found = [task for task in named if task.usual_learner]
+    if not found:
+        usual_learner(named[0])
+    return found
+
+
+def usual_learner(task: type[LearningTask]) -> str:
+    """Name of the learner of a run with the learner "auto", once the task is known.
+
+    Raises
+    ------
+    OptionError
+        The task has none.
+    """
+    if not task.usual_learner:
+        able = [name for name, one in LEARNERS.items() if task.name in one.tasks]
+        raise OptionError(
+            f"--learner auto: found task {task.name}, which has no usual learner, expected {one_of(able)}"
+        )
+    return task.usual_learner
+
+
+def map_for(learners: Sequence[str]) -> str:
     """Name of the map of a run that names none: the first learner's usual one whose cells tell all learners enough."""
     on_cells = [LEARNERS[name] for name in learners if name in LEARNERS and LEARNERS[name].on == "cells"]
-    usual = [one.usual_map_for(task) for one in on_cells] or [Learner.usual_map]
+    usual = [one.usual_map for one in on_cells] or [Learner.usual_map]
     needed = set().union(*(one.tables for one in on_cells))
     return next((name for name in usual if MAPS[name].tables >= needed), usual[0])
 
@@ -332,8 +380,7 @@ def _who_uses(able: Sequence[str], names: Methods, program: Program | None) -> s
         return f"found --partitioner {used}, expected {one_of(maps)}"
     here = [name for name in learners if program is None or name in program.learners]
     if maps and used and here:
-        of_run = " ".join(name for name in names if name in LEARNERS)
-        return f"found --learner {of_run}, expected {one_of(here)}, or --partitioner {one_of(maps)}"
+        return f"found --learner {_asked(names, program)}, expected {one_of(here)}, or --partitioner {one_of(maps)}"
     if maps:  # it is for want of a learner on cells that there is no map
         learners = [name for name, one in LEARNERS.items() if one.on == "cells" or name in learners]
     if not learners:
@@ -341,4 +388,9 @@ def _who_uses(able: Sequence[str], names: Methods, program: Program | None) -> s
     here = [name for name in learners if program is None or name in program.learners]
     if program is not None and not here:
         return f"found {program.name}, expected {program.all_in} with {one_of(learners)}"
-    return f"found --learner {' '.join(name for name in names if name in LEARNERS)}, expected {one_of(here)}"
+    return f"found --learner {_asked(names, program)}, expected {one_of(here)}"
+
+
+def _asked(names: Methods, program: Program | None) -> str:
+    """The learners of a run, as they were asked for where that is known."""
+    return " ".join(name for name in names if name in LEARNERS) if program is None else program.asked

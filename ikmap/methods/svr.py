@@ -33,7 +33,6 @@ class SVROptions(SolverOptions):
 
 
 class _SVR(DualLearner):
-    usual_map: ClassVar[str] = "iforest"
     Options: ClassVar[type[MethodOptions]] = SVROptions
 
     def resolved(self, options: Any, *, searching: bool) -> Any:

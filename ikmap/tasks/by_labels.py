@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from ikmap.tasks.classification import MOST_FRACTIONS, MOST_LABELS, Classification
+from ikmap.tasks.classification import MOST_LABELS, MULTICLASS, Classification
 from ikmap.tasks.regression import Regression
 from ikmap.tasks.task import Asked, Found, LearningTask, plain_label
 
 if TYPE_CHECKING:
     import numpy as np
 
+MOST_WHOLE = 100
+"""More different whole numbers are numbers to predict."""
+
 
 class ByLabels(LearningTask):
-    """Labels are numbers to predict if there are more than twenty, of which one is no whole number; else classes.
+    """Labels are numbers to predict if one is no whole number, or if there are more than a hundred; else classes.
 
     Rows are stored as both tasks can read them.
     """
@@ -41,8 +44,31 @@ class ByLabels(LearningTask):
 
     @classmethod
     def find(cls, found: Sequence[Found], asked: Asked) -> LearningTask:
-        labels = {label for part in found for label in part["labels"]}
-        numbers = all(not isinstance(label, str) for label in labels)
-        fractions = numbers and any(float(label) % 1 for label in labels)
-        kind: type[LearningTask] = Regression if fractions and len(labels) > MOST_FRACTIONS else Classification
+        labels = _labels(found)
+        numbers = _are_numbers(labels) and (_has_fractions(labels) or len(labels) > MOST_WHOLE)
+        kind: type[LearningTask] = Regression if numbers else Classification
         return kind.find(found, asked)
+
+    @classmethod
+    def reason(cls, found: Sequence[Found], task: LearningTask) -> str:
+        """Say in a line which task the labels were taken for, why, and how to say otherwise."""
+        labels = _labels(found)
+        if not _are_numbers(labels):
+            return f"labels: {len(labels)} different words, taken as classes"
+        count = f"more than {MOST_LABELS:,}" if len(labels) > MOST_LABELS else f"{len(labels):,}"
+        what = f"{count} different numbers, {'not all whole' if _has_fractions(labels) else 'all whole'}"
+        if isinstance(task, Regression):
+            return f"labels: {what}, taken as numbers to predict; if they are classes, give --task {MULTICLASS}"
+        return f"labels: {what}, taken as classes; to predict them as numbers, give --task {Regression.name}"
+
+
+def _labels(found: Sequence[Found]) -> set[Any]:
+    return {label for part in found for label in part["labels"]}
+
+
+def _are_numbers(labels: set[Any]) -> bool:
+    return all(not isinstance(label, str) for label in labels)
+
+
+def _has_fractions(labels: set[Any]) -> bool:
+    return any(float(label) % 1 for label in labels)

@@ -52,8 +52,9 @@ class Classification(WeighedClasses, LearningTask):
     by_labels: ClassVar[bool] = True
     tallies_streams: ClassVar[bool] = True
     compiled: ClassVar[frozenset[str]] = frozenset({BINARY, MULTICLASS})
+    usual_learner: ClassVar[str] = "logistic"
     criteria: ClassVar[tuple[str, ...]] = ("balanced_accuracy", "roc_auc", "log_loss", "brier")
-    of_probabilities: ClassVar[str] = "log_loss"
+    usual_criterion: ClassVar[str] = "log_loss"
     figure: ClassVar[Figure] = FIGURE
 
     told_of_labels: ClassVar[Mapping[str, Any]] = {
@@ -405,5 +406,9 @@ def _or_numbers(more: str = "") -> str:
     """What to do with labels that may be numbers to predict, in brackets."""
     from ikmap.tasks import TASKS
 
-    known = "--task regression predicts them as numbers" if "regression" in TASKS else "regression is not available yet"
+    one = TASKS.get("regression")
+    known = "regression is not available yet"
+    if one is not None:
+        learner = f" --learner {one.usual_learner}" if one.usual_learner else ""
+        known = f"--task {one.name}{learner} predicts them as numbers"
     return f" ({known})" if not more else f"; {known} ({more})"

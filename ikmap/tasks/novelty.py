@@ -77,6 +77,7 @@ class Novelty(LearningTask):
     takes_inliers: ClassVar[bool] = True
     tallies_streams: ClassVar[bool] = True
     alerts: ClassVar[bool] = True
+    usual_learner: ClassVar[str] = "iforest-score"
     figure: ClassVar[Figure] = Figure(
         key="alert_rate",
         unit="share",

@@ -51,6 +51,7 @@ class Regression(WeighedNumbers, LearningTask):
     by_labels: ClassVar[bool] = True
     tallies_streams: ClassVar[bool] = True
     compiled: ClassVar[frozenset[str]] = frozenset({"numbers"})
+    usual_learner: ClassVar[str] = "ridge"
     figure: ClassVar[Figure] = Figure(
         key="r2",
         unit="number",

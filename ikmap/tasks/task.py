@@ -74,10 +74,12 @@ class LearningTask(EncodesWords, Weighed):
         Whether ``--task auto`` may choose it, by the labels (:mod:`ikmap.tasks.by_labels`).
     undecided : bool
         Whether it only stands for a task that :meth:`find` finds.
+    usual_learner : str
+        Name of the learner of a run that names none (``--learner auto``); empty: one has to be named.
     criteria : tuple of str
         What else than :attr:`figure` a search may go by (:meth:`judge`).
-    of_probabilities : str
-        Key of the criterion that compares probabilities; empty: the task has none.
+    usual_criterion : str
+        What a search goes by where nothing is named (``--select-by auto``): one of :attr:`criteria`; empty: the figure.
     figure : Figure
     told_of_labels, told_of_rows, told : mapping of str to mapping
         What :meth:`about`, :meth:`counted` and, beside the figure, :meth:`figures` say in ``metrics.json``: the JSON
@@ -96,8 +98,9 @@ class LearningTask(EncodesWords, Weighed):
     alerts: ClassVar[bool] = False
     by_labels: ClassVar[bool] = False
     undecided: ClassVar[bool] = False
+    usual_learner: ClassVar[str] = ""
     criteria: ClassVar[tuple[str, ...]] = ()
-    of_probabilities: ClassVar[str] = ""
+    usual_criterion: ClassVar[str] = ""
     figure: ClassVar[Figure]
     told_of_labels: ClassVar[Mapping[str, Mapping[str, Any]]] = MappingProxyType({})
     told_of_rows: ClassVar[Mapping[str, Mapping[str, Any]]] = MappingProxyType({})

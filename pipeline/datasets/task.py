@@ -25,7 +25,12 @@ def asked_task(params: Params, data: ResolvedDataset) -> type[LearningTask]:
         There is none of that name, or one of the learners does not serve it, or would ignore what its rows weigh.
     """
     word, said = asked_word(params, data)
-    served = [one for one in TASKS.values() if all(one.name in LEARNERS[name].tasks for name in params.learners)]
+    may_be = [each.learners for each in params.alternatives()]
+    served = [
+        one
+        for one in TASKS.values()
+        if any(all(one.name in LEARNERS[name].tasks for name in learners) for learners in may_be)
+    ]
     try:
         task = task_by_labels(served, data.two_class is not None) if word == AUTO else task_named(word)
     except ValueError as error:
@@ -35,6 +40,7 @@ def asked_task(params: Params, data: ResolvedDataset) -> type[LearningTask]:
     if data.inliers is not None and not task.takes_inliers:
         takers = ", ".join(name for name, one in TASKS.items() if one.takes_inliers)
         raise InputError(f"--inliers: found task {task.name} ({said}), expected --task {takers}")
+    params = params.settled(task)
     heedless = [name for name, one in LEARNERS.items() if task.has_weights() and not one.takes_weights]
     able = [name for name, one in LEARNERS.items() if task.name in one.tasks and name not in heedless]
     instead = f"expected --learner {','.join(able)}, or some of these" if able else "no learner does yet"

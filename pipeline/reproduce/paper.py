@@ -181,7 +181,7 @@ class Paper:
     measure : Measure
         What its printed numbers are about.
     learners : tuple of str
-        Of the task that rows of its studies are read for; empty: classification.
+        Of the task that rows are read for.
     """
 
     name: ClassVar[str]
@@ -191,7 +191,7 @@ class Paper:
     package: ClassVar[str]
     Options: ClassVar[type[MethodOptions]] = MethodOptions
     measure: ClassVar[Measure] = Measure()
-    learners: ClassVar[tuple[str, ...]] = ()
+    learners: ClassVar[tuple[str, ...]] = ("svm", "ogd")
 
     def form(self, experiment: Experiment) -> type[Any] | None:  # noqa: ARG002
         """What makes and shows an experiment: a class of :class:`pipeline.reproduce.form.Form`.

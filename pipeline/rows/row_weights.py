@@ -41,12 +41,14 @@ def _weights(
 def refuse_heedless(params: Params, column: str | None, tasks: Collection[str]) -> None:
     """Refuse learners that count every row once in all of these tasks, where a column says how much rows count.
 
+    Nothing is refused as long as the learner is not known.
+
     Raises
     ------
     InputError
         Naming learners that can weigh rows.
     """
-    if column is None:
+    if column is None or params.undecided:
         return
     heedless = [name for name in params.learners if not _weighs(name, params.of(name), tasks)]
     if heedless:

@@ -72,11 +72,13 @@ def words_of(
     n_cells : collection of int
         In a partitioning, as chosen or given; with none they are still to be searched for.
     """
-    words = set[str]().union(*(LEARNERS[name].compiled(params.of(name)) for name in params.learners))
-    if params.on_cells:
-        words |= params.map.compiled(params.map_options)
-        if params.map.sweeps(params.map_options) and params.map.given(params.map_options) is None:
-            words |= {"sweep"}
+    words = set[str]()
+    for each in params.alternatives():
+        words |= set().union(*(LEARNERS[name].compiled(each.of(name)) for name in each.learners))
+        if each.on_cells:
+            words |= each.map.compiled(each.map_options)
+            if each.map.sweeps(each.map_options) and each.map.given(each.map_options) is None:
+                words |= {"sweep"}
     words |= {"dense", "sparse"} if dense is None else {"dense" if dense else "sparse"}
     words |= set().union(*(kind.compiled for kind in TASKS.values())) if task is None else set(task)
     # A search packs all cells into two bytes each.

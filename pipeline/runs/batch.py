@@ -74,7 +74,7 @@ def run_batch(
             context, partial(_stages, context, data, invocation, step), partial(cannot_be_read_again, data, invocation)
         )
 
-    ingested, mapped, selection, learners = found
+    context, ingested, mapped, selection, learners = found
     # Learners side by side end in any order; each is shown whole.
     steps = ["train", *(["calibrate"] if is_asked(context.params) else []), "evaluate"]
     steps += ["importance"] if context.params.importance else []
@@ -122,12 +122,20 @@ def stopped_after(context: Context, invocation: Invocation) -> Iterator[None]:
 
 def _stages(
     context: Context, data: ResolvedDataset, invocation: Invocation, step: Callable[..., Result]
-) -> tuple[Result, Result, Result | None, dict[str, Result]]:
-    """Run all stages; return the results of ingest, cells and select, and each learner's training and evaluation."""
-    params = context.params
+) -> tuple[Context, Result, Result, Result | None, dict[str, Result]]:
+    """Run all stages.
+
+    Returns
+    -------
+    tuple
+        The context with the parameters that the labels have settled, the results of ingest, cells and select, and each
+        learner's training and evaluation.
+    """
     check_least(context, data, invocation)
     compile_words(context, {source.format for source in data.sources if source})
     ingested = step("ingest", partial(ingest, context, data))
+    context = settled(context)
+    params = context.params
     refuse_readings(params, PreparedRows(context.store, "train"))
     refuse_importance(params, PreparedRows(context.store, "train"))
     selection = None
@@ -177,7 +185,19 @@ def _stages(
 
     chains = {name: partial(learn, name) for name in params.learners}
     learners = side_by_side(chains) if apart else {name: chain() for name, chain in chains.items()}
-    return ingested, mapped, selection, learners
+    return context, ingested, mapped, selection, learners
+
+
+def settled(context: Context) -> Context:
+    """Return the context with the parameters for the task that the rows turned out to have; the manifest has them too.
+
+    The learner "auto" becomes the usual one of the task.
+    """
+    if not context.params.undecided:
+        return context
+    params = context.params.settled(type(prepared(context).task))
+    context.run.manifest["settled"] = params.as_json()
+    return replace(context, params=params)
 
 
 def cannot_be_read_again(data: ResolvedDataset, invocation: Invocation, within: str) -> str | None:
@@ -274,9 +294,11 @@ def stop_if_dry(invocation: Invocation) -> None:
 
 def check_least(context: Context, data: ResolvedDataset, invocation: Invocation, *, stream: bool = False) -> None:
     """Refuse, before any row is stored, what cannot fit however many rows there turn out to be."""
-    plan = least_plan(context.params, data, int(invocation.cluster["workers"]), stream=stream)
-    if plan is not None and context.run.stage("ingest") is None:
-        plan.check(invocation.memory_limit, context.run.path)
+    workers = int(invocation.cluster["workers"])
+    plans = [least_plan(params, data, workers, stream=stream) for params in context.params.alternatives()]
+    if None not in plans and context.run.stage("ingest") is None:
+        least = min((plan for plan in plans if plan is not None), key=lambda plan: plan.worker_bytes)
+        least.check(invocation.memory_limit, context.run.path)
 
 
 def say_chosen(context: Context, selection: Result) -> None:

@@ -156,7 +156,8 @@ def open_run(folder: str, learner: str | None = None) -> TrainedModel:
     if manifest["status"] != "finished":
         raise InputError(f"--model {folder}: found an unfinished run, expected a finished one; to finish it: {again}")
     identity, stages = manifest["identity"], manifest["stages"]
-    learners = identity["params"]["learners"]
+    params = manifest.get("settled", identity["params"])
+    learners = params["learners"]
     learner = learner or learners[0]
     if learner not in learners:
         raise InputError(f"--learner {learner}: not in this run, which has {', '.join(learners)}")
@@ -175,12 +176,12 @@ def open_run(folder: str, learner: str | None = None) -> TrainedModel:
         encoded = store.need(DATA).get("preparation", {}).get("encoded", False)
         for name in (DATA, *([ENCODING] if encoded else []), *([fitted.name] if fitted else []), f"{MODELS}/{learner}"):
             store.need(name)
-    partitioner, data = identity["params"]["partitioner"], identity["data"]
+    partitioner, data = params["partitioner"], identity["data"]
     csv = tuple((key, data[key]) for key in CSV_KEYS if key in data)
     return TrainedModel(
         store, learner, trained["content_hash"], fitted, data["label"], partitioner, again, csv,
-        _loops(identity["params"], learner, fitted), identity["params"].get("methods", {}).get(learner, {}),
-        TableAsked.from_json(data.get("table", {})), _reading(store, identity["params"], stages, learner, again),
+        _loops(params, learner, fitted), params.get("methods", {}).get(learner, {}),
+        TableAsked.from_json(data.get("table", {})), _reading(store, params, stages, learner, again),
         next(iter(data.get("sources", ())), {}),
     )  # fmt: skip
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from ikmap.rows import Rows
 from ikmap.tasks import Asked, BadLabel, LearningTask
+from ikmap.tasks.by_labels import ByLabels
 from pipeline.datasets.registry import ResolvedDataset
 from pipeline.datasets.task import asked_task, asked_word, refuse_unsuited
 from pipeline.errors import InputError
@@ -62,7 +63,10 @@ def ingest(context: Context, data: ResolvedDataset, *, every: bool = False) -> d
     """
     params = context.params
     kind = asked_task(params, data)  # before a row is read
-    refuse_heedless(params, data.table.weight, every_task() if kind.undecided else [kind.name])
+    if kind.undecided:
+        refuse_heedless(params, data.table.weight, every_task())
+    else:
+        refuse_heedless(params.settled(kind), data.table.weight, [kind.name])
     leaves_out = data.inliers is not None and not every
     train, test = data.sources
     for line in train.said() if isinstance(train, TableSource) else ():
@@ -86,11 +90,11 @@ def ingest(context: Context, data: ResolvedDataset, *, every: bool = False) -> d
         n_columns=columns,
         column_names=list(train.column_names) if train.column_names else None,
         dense=is_dense(train.sparse, rows, columns, nnz),
-        task=find_task(train.url, train_parts, data, params),
+        task=find_task(train.url, train_parts, data, params, context.events.message),
         divide=data.divide,
         weighted=data.table.weight is not None,
     )
-    refuse_heedless(params, data.table.weight, [preparation.task.name])
+    refuse_heedless(params.settled(type(preparation.task)), data.table.weight, [preparation.task.name])
     refuse_strangers([part["found"] for part in train_parts], preparation.task, train.url)
     division = division_of(params)
     if division is not None:
@@ -299,8 +303,10 @@ def total(parts: Iterable[Record], key: str) -> int:
     return sum(int(part[key]) for part in parts)
 
 
-def find_task(url: str, parts: list[Record], data: ResolvedDataset, params: Params) -> LearningTask:
-    """What is learned, by the labels of all parts.
+def find_task(
+    url: str, parts: list[Record], data: ResolvedDataset, params: Params, say: Callable[[str], None]
+) -> LearningTask:
+    """Return what is learned, by the labels of all parts; where these alone decide it, say so.
 
     Raises
     ------
@@ -310,11 +316,13 @@ def find_task(url: str, parts: list[Record], data: ResolvedDataset, params: Para
     kind = asked_task(params, data)
     try:
         asked = Asked(*asked_word(params, data), data.two_class, data.inliers)
-        found = kind.find([part["found"] for part in parts], asked)
+        labels = [part["found"] for part in parts]
+        found = kind.find(labels, asked)
     except ValueError as error:
         raise InputError(f"{url}: {error}") from None
     if kind.undecided:
-        refuse_unsuited(params, type(found), f"by the labels of {url}")
+        refuse_unsuited(params.settled(type(found)), type(found), f"by the labels of {url}")
+        say(ByLabels.reason(labels, found))
     return found
 
 

@@ -96,16 +96,13 @@ def rows_to_search(train: PreparedRows, params: Params, n_rows: int) -> int:
 def judge_of(params: Params, task: LearningTask, learner: str) -> Judge:
     """Return what the search for a learner goes by.
 
-    Without ``--select-by`` that is the figure of the task, or for a learner whose decisions are log odds the criterion
-    of probabilities: it offers them, so they are to be right. Where no calibration is asked for, its log odds are
-    judged as they are.
+    Without ``--select-by`` that is the usual criterion of the task: log loss of classes. Log odds are judged as they
+    are where no calibration is asked for: a fit would hide that a candidate is too sure, or not sure enough.
     """
     log_odds = LEARNERS[learner].log_odds(params.of(learner))
     if log_odds and params.calibration == NONE:
         task = task.read_by(read_as(LOG_ODDS))
-    if params.select_by != "auto":
-        return task.judge(params.select_by)
-    return task.judge(task.of_probabilities if log_odds else "")
+    return task.judge(task.usual_criterion if params.select_by == "auto" else params.select_by)
 
 
 def said_of(params: Params, judges: Mapping[str, Judge], figure: Figure) -> dict[str, Any]:

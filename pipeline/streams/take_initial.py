@@ -54,7 +54,7 @@ def take_initial(context: Context, intake: Intake, data: ResolvedDataset, n_init
         n_columns=columns,
         column_names=list(names) if names else None,
         dense=is_dense(sparse, n_initial, columns, nnz),
-        task=find_task(url, parts, data, params),
+        task=find_task(url, parts, data, params, context.events.message),
     )
     rows = [part["rows"] for part in parts]
     side: dict[str, Any] = {

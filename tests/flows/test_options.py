@@ -178,16 +178,19 @@ def test_command_names_only_what_is_not_default():
 
 def test_defaults():
     options = BatchOptions.parse([])
-    assert (options.t, options.psi, options.learner, options.test_size) == (100, "auto", ("svm", "ogd"), 0.2)
+    assert (options.t, options.psi, options.learner, options.test_size) == (None, "auto", ("auto",), 0.2)
     assert (options.eta, options.C, options.seed, options.cluster) == (None, None, 0, "local")
-    assert (options.partitioner, options.map, options.cv_rows, options.workers) == ("auto", "anne", 20_000, None)
+    assert (options.partitioner, options.map, options.cv_rows, options.workers) == ("auto", "auto", 20_000, None)
+    assert {name: values for name, values in batch_params(options).methods.items() if "t" in values} == {
+        "iforest": {"t": 300, "psi": "auto", "max_depth": "none"}
+    }
 
 
 @pytest.mark.parametrize(
     ("given", "C"), [("", "auto"), ("--psi 8", 5.0), ("--C 2", 2.0), ("--psi 8 --C auto", "auto"), ("--C 5", 5.0)]
 )
 def test_C_is_chosen_where_psi_is(given, C):
-    assert batch_params(BatchOptions.parse(shlex.split(given))).of("svm").C == C
+    assert batch_params(BatchOptions.parse(["--learner", "svm", *shlex.split(given)])).of("svm").C == C
 
 
 def test_types_from_the_command_line():
@@ -220,7 +223,7 @@ def test_types_from_the_command_line():
         ("--columns 0", "--columns: found 0", "an integer >= 1"),
         ("--shard-rows 0", "--shard-rows: found 0", "an integer >= 1"),
         ("--learner svmm", "--learner: found 'svmm'", "did you mean 'svm'?"),
-        ("--learner ''", "--learner: found ''", "one of svm, logistic, ridge, svr, ogd"),
+        ("--learner ''", "--learner: found ''", "one of auto, svm, logistic, ridge, svr, ogd"),
         ("--format libsv", "--format: found 'libsv'", "did you mean 'libsvm'?"),
         ("--label ''", "--label: found ''", "not empty"),
         ("--cluster tcp://", "--cluster: found 'tcp://'", "tcp://host:8786"),
@@ -235,8 +238,10 @@ def test_types_from_the_command_line():
         ("--test-input x", "--test-input: found without --input", "both"),
         ("--input x --dataset-file y", "--dataset-file: found with --input", "--dataset"),
         ("--input x --test-input y --test-size 0.3", "--test-input and --test-size: found", "one of"),
-        ("--max-depth log2", "--max-depth log2: found --partitioner anne", "iforest"),
-        ("--rank 30", "--rank 30: found --learner svm ogd", "expected nogd"),
+        ("--partitioner anne --max-depth log2", "--max-depth log2: found --partitioner anne", "iforest"),
+        ("--rank 30", "--rank 30: found --learner auto", "expected nogd"),
+        ("--learner svm,auto", "--learner: found 'auto' with others", "expected it alone"),
+        ("--task regression --class-weight balanced", "found --learner auto", "one of svm, logistic"),
         ("--average --learner kernel-svm", "--average: found --learner kernel-svm", "expected one of ogd, nogd"),
         ("--learner nogd --b 20 --rank 30", "--rank 30: found --b 20", "no more features than points"),
         ("--learner nogd --gamma 0.5 --psi 8", "--psi 8: found --learner nogd", "of svm, logistic, ridge, svr, ogd"),
@@ -318,10 +323,10 @@ def uses(learner, name, given):
 
 
 @pytest.mark.parametrize("command", [BatchOptions, OnlineOptions])
-def test_the_map_of_a_run_that_names_none_may_depend_on_its_task(command):
-    for task, expected in (("novelty", "iforest"), ("regression", "anne")):
-        assert command(dataset="a9a", task=task, learner=("norma",)).map == expected
-    assert command(dataset="a9a", task="novelty", learner=("norma",), partitioner="anne").map == "anne"
+def test_the_map_of_a_run_that_names_none_is_the_usual_one_of_its_learners(command):
+    for learner, expected in (("norma", "iforest"), ("ogd", "iforest"), ("idk", "inne")):
+        assert command(dataset="a9a", learner=(learner,)).map == expected
+    assert command(dataset="a9a", learner=("norma",), partitioner="anne").map == "anne"
 
 
 @pytest.mark.slow
@@ -330,7 +335,7 @@ def test_the_map_of_a_run_that_names_none_may_depend_on_its_task(command):
 def test_an_option_that_no_chosen_learner_uses_is_refused(name, command):
     # Trees, where their depth is the question: with learners that have none, already these are refused.
     base = {"partitioner": "iforest"} if name == "max_depth" else {}
-    for learner in command.specs()["learner"].kind.choice.names:
+    for learner in command._learners():
         of_map = MAPS[{**base, **GIVEN[name]}.get("partitioner", LEARNERS[learner].usual_map)]
         if LEARNERS[learner].on == "cells" and not of_map.tables.issuperset(LEARNERS[learner].tables):
             continue  # refused for another reason
@@ -407,8 +412,8 @@ def test_bad_value_in_python_is_refused_too():
         BatchOptions(t=0)
     with pytest.raises(InputError, match="--t: found True"):
         BatchOptions(t=True)
-    with pytest.raises(InputError, match="--t: found None"):
-        BatchOptions(t=None)
+    with pytest.raises(InputError, match="--test-size: found None"):
+        BatchOptions(test_size=None)
 
 
 @pytest.mark.parametrize("name", ["p.tsv", "P.TXT", "s3://bucket/p.json", "p.npy", "p.parquet.gz"])

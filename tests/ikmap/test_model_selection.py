@@ -156,6 +156,6 @@ def test_values_of_C_are_tried_until_two_in_a_row_are_below_the_best(right: list
 
 def test_many_classes_have_the_middle_of_the_range_of_C():
     assert values_of_C(2) == CS
-    assert (CS[0], CS[-1]) == (2**-5, 2**5)
+    assert (CS[0], CS[-1]) == (2**-5, 2**11)
     assert values_of_C(MANY - 1) == CS
-    assert values_of_C(MANY) == (0.5, 2.0, 8.0)
+    assert values_of_C(MANY) == (2.0, 8.0, 32.0, 128.0)

@@ -42,4 +42,4 @@ def test_the_method_alone(capsys: pytest.CaptureFixture[str]) -> None:
     exec(BLOCKS[1], names)
     assert float(capsys.readouterr().out) > 0.9
     cells = names["cells"]
-    assert (str(cells.dtype), cells.shape) == ("int32", (1797, 100))  # type: ignore[attr-defined]
+    assert (str(cells.dtype), cells.shape) == ("int32", (1797, 300))  # type: ignore[attr-defined]

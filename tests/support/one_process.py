@@ -177,12 +177,24 @@ def commands(file: Path) -> dict[str, Command]:
     """Runs that leave every kind of object: sparse rows, ranges, both partitioners, all solvers, a stream."""
     common: dict[str, Any] = {"input": str(file), "t": 7, "psi": 8}
     return {
-        "batch": Command(BatchOptions(**common, C=1.0, learner=("svm", "ogd", "kernel-ogd"), shard_rows=64, gamma=1.0)),
+        "batch": Command(
+            BatchOptions(
+                **common, C=1.0, learner=("svm", "ogd", "kernel-ogd"), partitioner="anne", shard_rows=64, gamma=1.0
+            )
+        ),
         "distributed": Command(
             BatchOptions(**common, C=1.0, learner=("logistic",), solver="distributed", parts=2, partitioner="iforest")
         ),
         "stream": Command(
-            OnlineOptions(**common, learner=("ogd", "kernel-ogd"), initial=60, block_rows=2, gamma=1.0, order="file")
+            OnlineOptions(
+                **common,
+                learner=("ogd", "kernel-ogd"),
+                partitioner="anne",
+                initial=60,
+                block_rows=2,
+                gamma=1.0,
+                order="file",
+            )
         ),
     }
 

@@ -10,9 +10,10 @@ from pipeline.params import Params
 
 
 def params_for(**values: Any) -> Params:
-    """Parameters from values by name, with all learners of classes unless some are named.
+    """Parameters from values by name, with all learners of classes on cells of ``anne`` unless some are named.
 
-    Values that no chosen method has are left out, where a command refuses them. C is not searched unless asked for.
+    What is searched goes by accuracy. Values that no chosen method has are left out, where a command refuses them.
+    C is not searched unless asked for.
     """
     raw = values.get("feature_scale") == "raw"  # which ogd-dual refuses
     refusing = {"ogd-dual"} if raw else set()
@@ -22,9 +23,11 @@ def params_for(**values: Any) -> Params:
         "learners": tuple(
             name for name, one in LEARNERS.items() if "classification" in one.tasks and name not in refusing
         ),
+        "partitioner": "anne",
+        **({} if values.get("task") in ("regression", "novelty") else {"select_by": "accuracy"}),
         **values,
     }
-    of = chosen(values.get("partitioner", "anne"), values["learners"], values)
+    of = chosen(values["partitioner"], values["learners"], values)
     known = {*plain_options(of), *Params.__dataclass_fields__}
     batch = [name for name in ("svm", "logistic") if name in of]
     values.setdefault("scoped", {} if "C" in values else {name: {"C": 5.0} for name in batch})

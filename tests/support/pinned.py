@@ -66,8 +66,10 @@ class Run:
 
 
 RUNS = {
-    "anne": Run("rows", f"--t 16 --psi 8 --C 1 --learner {ON_CELLS}"),
-    "anne, sparse": Run("sparse", "--t 16 --psi 8 --C 1 --seed 7 --learner svm,logistic,ogd-dual,isolation-svm"),
+    "anne": Run("rows", f"--partitioner anne --t 16 --psi 8 --C 1 --learner {ON_CELLS}"),
+    "anne, sparse": Run(
+        "sparse", "--partitioner anne --t 16 --psi 8 --C 1 --seed 7 --learner svm,logistic,ogd-dual,isolation-svm"
+    ),
     "iforest": Run(
         "table", f"--label kind --scale minmax --t 16 --psi 16 --partitioner iforest --eta 0.25 --learner {ON_CELLS}"
     ),
@@ -76,25 +78,40 @@ RUNS = {
         "--t 20 --psi 16 --partitioner iforest --max-depth log2 --solver block --class-weight balanced "
         "--order file --feature-scale raw --learner svm,logistic,ogd",
     ),
-    "distributed": Run("table", "--label kind --t 20 --psi 8 --solver distributed --parts 3 --learner svm,logistic"),
-    "wide": Run("table", "--label kind --t 5 --psi 260 --test-size 0.1 --loss hinge --learner svm,ogd,ogd-naive"),
+    "distributed": Run(
+        "table", "--label kind --partitioner anne --t 20 --psi 8 --solver distributed --parts 3 --learner svm,logistic"
+    ),
+    "wide": Run(
+        "table",
+        "--label kind --partitioner anne --t 5 --psi 260 --test-size 0.1 --loss hinge --learner svm,ogd,ogd-naive",
+    ),
     "on rows": Run("table", f"--label kind --scale minmax --psi 8 --decay 0.001 --learner {ON_ROWS}"),
     "on rows, sparse": Run(
         "sparse",
         "--kernel gaussian --gamma 0.5 --decay 0.001 --flavour script --sigma-is width --points violators --b 30 "
         f"--rank 10 --average --features 20 --chi2-order 1 --tol 0.0001 --learner {ON_ROWS}",
     ),
-    "race": Run("rows", "--t 16 --cv-rows 100 --learner svm,ogd,ogd-naive,kernel-ogd"),
+    "race": Run(
+        "rows", "--partitioner anne --t 16 --cv-rows 100 --select-by accuracy --learner svm,ogd,ogd-naive,kernel-ogd"
+    ),
     "full": Run(
         "table",
-        "--label kind --t 8 --partitioner iforest --search full --cv-rows 60 --learner svm,ogd,isolation-svm",
+        "--label kind --t 8 --partitioner iforest --search full --cv-rows 60 --select-by accuracy "
+        "--learner svm,ogd,isolation-svm",
     ),
     "race on rows": Run(
-        "table", "--label kind --kernel gaussian --gamma auto --cv-rows 60 --features 4 --learner fourier-linear"
+        "table",
+        "--label kind --kernel gaussian --gamma auto --cv-rows 60 --features 4 --select-by accuracy "
+        "--learner fourier-linear",
     ),
-    "full on rows": Run("rows", "--search full --cv-rows 60 --b 20 --features 4 --learner nogd,raker"),
+    "full on rows": Run(
+        "rows", "--search full --cv-rows 60 --b 20 --features 4 --select-by accuracy --learner nogd,raker"
+    ),
     "stream": Run(
-        "rows", "--t 16 --initial 80 --block-rows 9 --learner ogd,ogd-naive,ogd-dual,kernel-ogd", OnlineOptions
+        "rows",
+        "--partitioner anne --t 16 --initial 80 --block-rows 9 --select-by accuracy "
+        "--learner ogd,ogd-naive,ogd-dual,kernel-ogd",
+        OnlineOptions,
     ),
     "stream, in order": Run(
         "sparse",

@@ -49,8 +49,12 @@ def write_libsvm(path: Path, n: int, seed: int = 0, classes: int = 2) -> Path:
     return path
 
 
+METHODS: dict[str, Any] = {"partitioner": "anne", "learner": ("svm", "ogd")}
+"""Two learners of a run, unless a test names others."""
+
+
 def run(cluster: ClusterHandle, directory: Path, **options: Any) -> dict[str, Any]:
-    asked = BatchOptions(run_dir=str(directory), **options)
+    asked = BatchOptions(run_dir=str(directory), **{**METHODS, **options})
     data = find_data(asked, QuietProgress())
     urls = [url for url in (data.train_url, data.test_url) if url]
     contents = [open_source(url, data.format, data.label, data.n_columns).identity() for url in urls]
@@ -140,6 +144,7 @@ def test_kill_at_any_moment_and_resume_to_the_same_bits(two_workers: ClusterHand
     """The command is killed again and again, each time a little later; the finished run equals an undisturbed one."""
     file = write_libsvm(tmp_path / "train.libsvm", 3000, classes=3)
     words = ["--input", str(file), "--t", "20", "--psi", "64", "--shard-rows", "128", "--workers", "1"]
+    words += ["--partitioner", METHODS["partitioner"], "--learner", ",".join(METHODS["learner"])]
     run(two_workers, tmp_path / "whole", input=str(file), t=20, psi=64, shard_rows=128)
     expected = results(tmp_path / "whole")
     directory = tmp_path / "killed"

@@ -110,7 +110,7 @@ def log_lines(api: Any, run: Any, last: str) -> list[str]:
 def test_batch_and_score(api: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The embedded data set through both commands: what the terminal shows, and what the API knows."""
     path = tmp_path / "run"
-    words = ["--psi", "16", "--t", "20", "--workers", "1", "--run-dir", str(path)]
+    words = ["--learner", "svm,ogd", "--psi", "16", "--t", "20", "--workers", "1", "--run-dir", str(path)]
     assert run_command(flows.batch.main, words) == 0
     out, err = capsys.readouterr()
     run = last_run(api)
@@ -124,7 +124,7 @@ def test_batch_and_score(api: Any, tmp_path: Path, capsys: pytest.CaptureFixture
     assert sum("train:svm: done" in line for line in lines) == 1
 
     assert (run.state.name, api.read_flow(run.flow_id).name) == ("Completed", "batch")
-    given = BatchOptions(psi=16, t=20, workers=1, run_dir=str(path))
+    given = BatchOptions(learner=("svm", "ogd"), psi=16, t=20, workers=1, run_dir=str(path))
     assert run.parameters == given.to_dict()
     states = task_states(api, run, len(STAGES))
     assert list(states) == STAGES
@@ -274,7 +274,8 @@ def test_stopped_run_is_resumed(
     from flows.prefect import flows as prefect_flows
 
     path = tmp_path / "run"
-    words = ["--input", str(small), "--psi", "4", "--t", "5", "--workers", "1", "--run-dir", str(path)]
+    words = ["--input", str(small), "--learner", "svm,ogd", "--psi", "4", "--t", "5", "--workers", "1"]
+    words += ["--run-dir", str(path)]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(prefect_events, "_CANCELLED_SECONDS", 0.0)
         patch.setattr(prefect_flows, "choose_progress", lambda quiet: StoppedAtCells(stop))  # noqa: ARG005

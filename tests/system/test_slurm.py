@@ -64,7 +64,20 @@ def await_that(condition: Callable[[], Any], what: str) -> Any:
 @pytest.fixture(scope="module")
 def words(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     file = write_libsvm(tmp_path_factory.mktemp("data") / "train.libsvm", 8_000, classes=3)
-    return ["--input", str(file), "--t", "100", "--psi", "256", "--shard-rows", "100"]
+    return [
+        "--input",
+        str(file),
+        "--partitioner",
+        "anne",
+        "--learner",
+        "svm,ogd",
+        "--t",
+        "100",
+        "--psi",
+        "256",
+        "--shard-rows",
+        "100",
+    ]
 
 
 @pytest.fixture(scope="module")

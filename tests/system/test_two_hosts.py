@@ -128,7 +128,20 @@ def test_a_run_across_hosts_has_the_same_bits(hosts: tuple[Host, Host]) -> None:
     assert all(address.startswith(f"tls://{TWO}:") for address in addresses)
 
     file = write_libsvm(folder / "train.libsvm", 900, classes=3)
-    words = ["--input", str(file), "--t", "13", "--psi", "16", "--shard-rows", "100"]
+    words = [
+        "--input",
+        str(file),
+        "--partitioner",
+        "anne",
+        "--learner",
+        "svm,ogd",
+        "--t",
+        "13",
+        "--psi",
+        "16",
+        "--shard-rows",
+        "100",
+    ]
     done = one.run(
         "flows.batch", *words, "--run-dir", "far", "--cluster", "file:scheduler.json", "--cluster-option", "tls=tls"
     )  # fmt: skip

@@ -133,7 +133,7 @@ def test_classes_are_found_and_come_back(labels: list[Any], asked: Asked, expect
         (
             (np.arange(30) + 0.5).tolist(),
             "auto",
-            r"found 30 different labels such as 0.5, expected classes; --task regression predicts them as numb",
+            r"found 30 different labels such as 0.5, expected classes; --task regression --learner ridge pred",
         ),
     ],
 )
@@ -379,7 +379,9 @@ def test_a_learner_that_does_not_serve_the_task(tmp_path: Path) -> None:
     with pytest.raises(
         InputError, match=r"^--learner svm,ogd: do not learn numbers \(--task numbers\); expected --lea"
     ):
-        asked_task(Params(task="numbers"), data)
+        asked_task(Params(task="numbers", learners=("svm", "ogd")), data)
+    with pytest.raises(InputError, match=r"^--learner auto: found task numbers, which has no usual learner, expected"):
+        Params(task="numbers")
     with pytest.raises(InputError, match=r"^--learner by-counts: does not learn classification \(--task binary\)"):
         asked_task(Params(task="binary", learners=("by-counts",)), data)
     # A data set's description says it too.

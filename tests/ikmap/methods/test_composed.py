@@ -187,7 +187,10 @@ def test_options_are_those_of_the_maps() -> None:
         ("--partitioner iforest,", r"--partitioner: found '', expected one of"),
         ("--partitioner iforest,anne --t 1", r"--t 1: found 2 maps, expected at least one partitioning for each"),
         ("--partitioner iforest,anne --iforest.t 30", r"--iforest.t 30: found --partitioner iforest,anne, .* --t$"),
-        ("--partitioner iforest,anne --inne.psi 4", r"--inne.psi 4: found iforest anne svm ogd chosen; add --part"),
+        (
+            "--partitioner iforest,anne --inne.psi 4",
+            r"--inne.psi 4: found iforest anne logistic ridge iforest-score chosen; add --part",
+        ),
         ("--partitioner inne,anne --max-depth log2", r"found --partitioner inne,anne, expected iforest"),
     ],
 )
@@ -211,7 +214,7 @@ def test_names_that_are_no_maps_are_refused() -> None:
     with pytest.raises(OptionError, match=r"method 'nothing' is not known on"):
         method("anne,nothing")
     with pytest.raises(InputError, match=r"--partitioner anne,anne: found anne twice, expected different maps"):
-        Params(partitioner="anne,anne")
+        Params(partitioner="anne,anne", learners=("svm",))
 
 
 def test_words_of_a_command_line_and_a_file_give_the_same() -> None:

@@ -9,7 +9,8 @@ import sys
 import pytest
 
 from ikmap.methods import KERNELS, LEARNERS, MAPS
-from ikmap.methods.sharing import map_for
+from ikmap.methods.sharing import chosen, map_for, usual_learner
+from ikmap.tasks import TASKS
 from tests import ROOT
 
 
@@ -75,18 +76,32 @@ def test_the_checker_sees_every_form_of_comparison(source: str) -> None:
 @pytest.mark.parametrize(
     ("learners", "expected"),
     [
-        (["svm"], "anne"),
+        (["svm"], "iforest"),
         (["idk"], "inne"),
         (["idk", "iforest-score"], "iforest"),
         (["iforest-score", "idk"], "iforest"),
-        (["nogd"], "anne"),
+        (["nogd"], "iforest"),
     ],
 )
 def test_the_map_of_a_run_that_names_none_tells_every_learner_enough(learners: list[str], expected: str) -> None:
     assert map_for(learners) == expected
 
 
-@pytest.mark.parametrize(("task", "expected"), [("novelty", "iforest"), ("regression", "anne"), ("auto", "anne")])
-def test_the_usual_map_may_depend_on_the_task(task: str, expected: str) -> None:
-    assert map_for(["norma"], task) == expected
-    assert map_for(["svm"], task) == "anne"
+@pytest.mark.parametrize(
+    ("task", "expected"),
+    [
+        ("auto", {"iforest", "logistic", "ridge", "iforest-score"}),
+        ("multiclass", {"iforest", "logistic"}),
+        ("regression", {"iforest", "ridge"}),
+        ("novelty", {"iforest", "iforest-score"}),
+    ],
+)
+def test_the_learner_auto_stands_for_the_usual_one_of_each_possible_task(task: str, expected: set[str]) -> None:
+    assert set(chosen("auto", ("auto",), task=task)) == expected
+    assert set(chosen("anne", ("auto",), task=task)) == (expected - {"iforest"}) | {"anne"}
+
+
+def test_every_task_of_ours_has_a_usual_learner_that_serves_it() -> None:
+    for task in TASKS.values():
+        assert task.name in LEARNERS[usual_learner(task)].tasks
+        assert task.usual_criterion in ("", *task.criteria)

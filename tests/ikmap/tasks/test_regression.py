@@ -144,13 +144,35 @@ def test_what_auto_means() -> None:
     # Found in all rows, however they are cut: a block of whole numbers says nothing.
     assert isinstance(find(ByLabels, np.arange(2.0), halves), Regression)
     assert isinstance(find(ByLabels, np.arange(2000.0), halves), Regression)
-    assert isinstance(find(ByLabels, np.arange(30.0)), Classification)
-    assert isinstance(find(ByLabels, halves[:20]), Classification)
-    assert isinstance(find(ByLabels, np.array(["a", "b"], dtype=object)), Classification)
-    with pytest.raises(
-        ValueError, match="found 1001 different labels such as 0, expected classes; --task regression p"
-    ):
-        find(ByLabels, np.arange(2000.0))
+    assert isinstance(find(ByLabels, np.arange(100.0)), Classification)
+    assert isinstance(find(ByLabels, np.arange(101.0)), Regression)
+    assert isinstance(find(ByLabels, np.arange(60.0), np.arange(50.0, 110.0)), Regression)
+    assert isinstance(find(ByLabels, np.arange(2000.0)), Regression)
+    assert isinstance(find(ByLabels, np.array([0.5, 1.0])), Regression)
+    assert isinstance(find(ByLabels, np.array([f"a{k}" for k in range(200)], dtype=object)), Classification)
+
+
+@pytest.mark.parametrize(
+    ("labels", "said"),
+    [
+        (
+            np.arange(3.0),
+            "labels: 3 different numbers, all whole, taken as classes; to predict them as numbers, give --",
+        ),
+        (
+            np.array([0.5, 1.0]),
+            "labels: 2 different numbers, not all whole, taken as numbers to predict; if they are c",
+        ),
+        (
+            np.arange(5000.0),
+            "labels: more than 1,000 different numbers, all whole, taken as numbers to predict; if the",
+        ),
+        (np.array(["a", "b"], dtype=object), "labels: 2 different words, taken as classes"),
+    ],
+)
+def test_what_is_said_of_labels_that_tell_the_task(labels: np.ndarray, said: str) -> None:
+    _, found = ByLabels.store(labels, labels.size)
+    assert ByLabels.reason([found], ByLabels.find([found], Asked())).startswith(said)
 
 
 def test_text_after_numbers_is_no_target() -> None:

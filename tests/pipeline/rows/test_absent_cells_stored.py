@@ -103,7 +103,7 @@ def _known(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def params(**options: Any) -> Params:
-    return Params.given(partitioner=GAPPED.name, **{"t": T, "psi": 8, **options})
+    return Params.given(partitioner=GAPPED.name, **{"learners": ("svm", "ogd"), "t": T, "psi": 8, **options})
 
 
 def gapped_run(path: Path, params: Params, psi: int, classes: int = 2) -> tuple[Any, Fitted]:

@@ -16,10 +16,12 @@ from cluster import ClusterHandle, connect
 from flows.options.batch import BatchOptions
 from flows.options.online import OnlineOptions
 from flows.options.score import ScoreOptions
+from flows.runs.batch import batch_params
 from flows.runs.batch import run as run_batch
 from flows.runs.online import run as run_online
 from flows.runs.score import run as run_score
 from ikmap._compiled import LOOPS, parsed
+from ikmap.tasks import Classification
 from pipeline.running import compile as command
 from pipeline.running import compiling
 from pipeline.running.compiling import Job, Progress, missing, needed, prepare, words_of
@@ -208,7 +210,7 @@ def compiled_late(folder: Path) -> list[str]:
 
 RUNS: dict[str, dict[str, Any]] = {
     "default": {},
-    "iforest": {"partitioner": "iforest", "psi": 16},
+    "anne": {"partitioner": "anne", "learner": ("svm", "ogd"), "psi": 16},
     "given psi": {"psi": 16},
     "scaled": {"psi": 16, "scale": "minmax"},
 }
@@ -258,7 +260,7 @@ def test_the_installation_compiles_what_the_default_run_needs() -> None:
     assert words <= compiling.everything()
     asked = {(job.name, job.signatures) for job in needed(words)}
     default = words_of(
-        params_for(C="auto", learners=BatchOptions(dataset="usps").learner), dense=True, task={"multiclass"}
+        batch_params(BatchOptions(dataset="usps")).settled(Classification), dense=True, task={"multiclass"}
     )
     assert {(job.name, job.signatures) for job in needed(default)} <= asked
 
