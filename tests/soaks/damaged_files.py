@@ -15,7 +15,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from tests.support.mutants import FILES, SECONDS, Outcome, outcomes, write_mutant
+from tests.support.damaged_files import FILES, SECONDS, Outcome, outcomes, write_mutant
 
 
 def whole_command(kind: str, number: int, seed: int) -> Outcome:

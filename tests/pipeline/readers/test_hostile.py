@@ -23,7 +23,7 @@ import scipy.sparse as sp
 
 from pipeline.errors import InputError
 from pipeline.readers import Sizes, Source, csv_text, delimited, limits, open_source, parquet
-from tests.support.mutants import mutated
+from tests.support.damaged_files import mutated
 
 pytestmark = pytest.mark.slow
 

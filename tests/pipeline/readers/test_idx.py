@@ -18,7 +18,7 @@ from flows.options.score import ScoreOptions
 from pipeline.errors import InputError
 from pipeline.readers import Sizes, Source, open_source
 from pipeline.readers.idx import IdxSource, label_urls
-from tests.support.mutants import idx
+from tests.support.damaged_files import idx
 from tests.support.one_process import Command, one_process, results, score_file
 
 RNG = np.random.default_rng(0)
