@@ -20,7 +20,7 @@ from ikmap.tasks.threshold import Threshold
 from pipeline.errors import InputError
 from pipeline.rows.divided_by import Division
 
-FORMATS = Choice(("auto", "libsvm", "csv", "parquet", "npy", "arrow"))
+FORMATS = Choice(("auto", "libsvm", "csv", "parquet", "npy", "arrow", "idx"))
 NAMES = tuple(LEARNERS)
 LEARNER = Choice(NAMES)
 

@@ -29,6 +29,10 @@ def column_of(X: Any, name: str) -> np.ndarray:
     """A column of a table: numbers, datetime64, or objects of which None and NaN are missing."""
     if hasattr(X, "column_names"):  # Arrow
         column = X.column(name)
+        try:
+            column.validate(full=True)  # what was read from a damaged file may point anywhere
+        except ValueError as error:
+            raise ValueError(f"column {name!r}: damaged: {error}") from None
         type_of = str(column.type)
         if type_of.startswith("timestamp") and "tz=" in type_of:  # the date and the time of its own clock
             days, within = _array(column.cast("date32")), _array(column.cast("time64[ns]").cast("int64"))

@@ -403,4 +403,4 @@ def _of_labels(part: Found) -> Found:
         return part
     if any(isinstance(label, str) for label in part["labels"]):
         raise ValueError(f"found target {next(x for x in part['labels'] if isinstance(x, str))!r}, expected numbers")
-    return _found(np.array(part["labels"], dtype=np.float64), np.array(part["label_counts"], dtype=np.int64))
+    return _found(_numbers(np.array(part["labels"], dtype=np.float64)), np.array(part["label_counts"], dtype=np.int64))

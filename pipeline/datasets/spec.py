@@ -184,7 +184,10 @@ _KEYS: dict[str, tuple[Callable[[Any], bool], str]] = {
         _is_one_of("auto", "binary", "multiclass", "regression", "novelty"),
         "auto, binary, multiclass, ...",
     ),
-    "format": (_is_one_of("auto", "libsvm", "csv", "parquet", "npy"), "auto, libsvm, csv, parquet or npy"),
+    "format": (
+        _is_one_of("auto", "libsvm", "csv", "parquet", "npy", "idx"),
+        "auto, libsvm, csv, parquet, npy or idx",
+    ),
     "package": _TEXT,
     "resource": _TEXT,
     "n_columns": _COUNT,

@@ -1,4 +1,4 @@
-"""Streaming readers: LIBSVM text, CSV, Parquet and NumPy files, local or on any fsspec URL.
+"""Streaming readers: LIBSVM text, CSV, Parquet, NumPy and idx files, local or on any fsspec URL.
 
     source = open_source("s3://bucket/train.csv.gz", label="clicked")
     for piece in source.pieces():        # independent: any process may read any piece

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.csv
 
 from pipeline.errors import InputError
+from pipeline.readers.arrow_checks import ARROW_FAILURES
 from pipeline.readers.base import WIDE, Piece, RawRows, Source, check_columns, shown
 from pipeline.readers.csv_text import (
     NOT_FINITE,
@@ -94,7 +95,7 @@ class DelimitedSource(Source):
                 parse_options=pa.csv.ParseOptions(delimiter=self.delimiter, newlines_in_values=True),
                 convert_options=pa.csv.ConvertOptions(column_types=types, null_values=[], strings_can_be_null=False),
             )
-        except pa.ArrowInvalid:
+        except ARROW_FAILURES:
             return None
         columns = [column.to_numpy() for column in table.columns]
         if self.label is not None and self.text_labels:

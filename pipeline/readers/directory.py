@@ -13,6 +13,7 @@ from pipeline.errors import InputError
 from pipeline.readers.base import BLOCK_BYTES, PIECE_BYTES, other_columns
 from pipeline.readers.feed import TICK_SECONDS, Arrival
 from pipeline.readers.files import find_file
+from pipeline.readers.lakehouse import refuse_inside
 from pipeline.readers.parquet import ParquetSource, has_rows, open_parquet
 
 IDLE_SECONDS = 60.0
@@ -57,6 +58,7 @@ class DirectoryFeed:
 
     def arrivals(self, taken: Mapping[str, int]) -> Iterator[Arrival | None]:
         """As :meth:`Feed.arrivals`; after the last row that was taken in before."""
+        refuse_inside([self._folder])
         seen = set(taken)
         last = list(taken)[-1] if taken else None
         if last is not None:

@@ -11,12 +11,13 @@ from pipeline.readers.base import BLOCK_BYTES, PIECE_BYTES, Source, shown
 from pipeline.readers.csv_text import CsvFormat
 from pipeline.readers.delimited import open_delimited
 from pipeline.readers.files import File, find_file
+from pipeline.readers.idx import TYPES, open_idx
 from pipeline.readers.libsvm import first_row, looks_like_libsvm, open_libsvm
 from pipeline.readers.npy import open_npy
 from pipeline.readers.npz import open_npz
 from pipeline.readers.parquet import open_parquet
 
-FORMATS = ("auto", "libsvm", "csv", "parquet", "npy", "arrow")
+FORMATS = ("auto", "libsvm", "csv", "parquet", "npy", "arrow", "idx")
 
 _BY_NAME = {
     "libsvm": "libsvm", "svm": "libsvm", "svmlight": "libsvm",
@@ -25,13 +26,16 @@ _BY_NAME = {
     "npy": "npy", "npz": "npz",
     "arrow": "arrow", "feather": "arrow", "ipc": "arrow",
 }  # fmt: skip
+_IDX = re.compile(r"[-._]idx\d?(-u?byte|-short|-int|-float|-double)?$", re.IGNORECASE)
 _OTHER = re.compile(
     r"\.(xlsx?|xlsm|ods|json|jsonl|ndjson|xml|html?|sqlite3?|db|orc|avro|h5|hdf5?|pkl|pickle|zip|dta|sav|sas7bdat|rds|rda)$",
     re.IGNORECASE,
 )
 """Files of other programs."""
 _BY_CONTENT = {b"PAR1": "parquet", b"\x93NUMPY": "npy", b"PK\x03\x04": "npz", b"ARROW1": "arrow"}
-_OPEN_TABLE = {"parquet": open_parquet, "npy": open_npy, "npz": open_npz}
+_BY_CONTENT |= {bytes([0, 0, code]): "idx" for code in TYPES}
+_OPEN_TABLE = {"parquet": open_parquet, "npy": open_npy, "npz": open_npz, "idx": open_idx}
+_MAY_BE_COMPRESSED = ("libsvm", "csv", "idx")
 
 
 class Sizes(NamedTuple):
@@ -65,14 +69,14 @@ def open_source(
     Parameters
     ----------
     url : str
-        Path or fsspec URL. Text may be compressed (.bz2, .gz, .xz, .zst).
-    format : {"auto", "libsvm", "csv", "parquet", "npy"}
+        Path or fsspec URL. Text and idx files may be compressed (.bz2, .gz, .xz, .zst).
+    format : {"auto", "libsvm", "csv", "parquet", "npy", "idx"}
         "auto" goes by the ending of the name, then by the content. "csv" finds its delimiter (comma, tab,
         semicolon); "npy" covers .npz.
     label : str or int, optional
         Label column of a table by name or position (negative ones count from the end); for .npz the member
         with the labels (default "y"). Without it: the column named label, target, class or y, else - in a
-        table without names - the last. LIBSVM text has its label in front.
+        table without names - the last. LIBSVM text has its label in front, idx files in a file beside them.
     n_columns : int, optional
         Feature columns that there must be (LIBSVM and sparse .npz: at most).
     zero_based : bool
@@ -93,10 +97,10 @@ def open_source(
         raise InputError(f"{url}: unknown format {format!r}, expected one of {', '.join(FORMATS)}")
     file = find_file(str(url))
     kind = format_of(file, format)
-    if file.compression and kind not in ("libsvm", "csv"):
+    if file.compression and kind not in _MAY_BE_COMPRESSED:
         raise InputError(f"{url}: found a compressed .{kind} file, expected it uncompressed; decompress it first")
     if kind == "arrow":
-        raise InputError(f"{url}: found an Arrow file, expected Parquet, CSV, LIBSVM text or NumPy here")
+        raise InputError(f"{url}: found an Arrow file, expected Parquet, CSV, LIBSVM text, NumPy or idx here")
     piece_bytes, block_bytes = sizes.piece or PIECE_BYTES, sizes.block
     if kind == "libsvm":
         size = block_bytes or libsvm.TEXT_BLOCK_BYTES
@@ -120,15 +124,15 @@ def format_of(file: File, asked: str = "auto") -> str:
         return asked
     if (found := _by_name(file)) is None and (other := _OTHER.search(file.url)):
         raise InputError(
-            f"{file.url}: found a .{other[1].lower()} file by its name, expected CSV, Parquet, Arrow, LIBSVM text or "
-            "NumPy; save it as CSV or Parquet (or name its format: --format csv)"
+            f"{file.url}: found a .{other[1].lower()} file by its name, expected CSV, Parquet, Arrow, LIBSVM text, "
+            "NumPy or idx; save it as CSV or Parquet (or name its format: --format csv)"
         )
     return found or by_content or _text_format(file)
 
 
 def _by_name(file: File) -> str | None:
     name = re.sub(r"\.(bz2|gz|xz|zst)$", "", file.url, flags=re.IGNORECASE)
-    return _BY_NAME.get(name.rpartition(".")[2].lower())
+    return "idx" if _IDX.search(name) else _BY_NAME.get(name.rpartition(".")[2].lower())
 
 
 def format_asked(file: File, asked: str, csv: CsvFormat) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -11,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipeline.errors import InputError
+from pipeline.readers.arrow_checks import ARROW_FAILURES, arrow_failures, checked_batch, reason_of
 from pipeline.readers.base import Piece, RawRows, Source, check_columns, shown
 from pipeline.readers.files import MEBIBYTE, File
 from pipeline.readers.groups import CELL_BYTES, from_row, in_blocks, pieces_of, refuse_fewer
@@ -19,7 +21,6 @@ from pipeline.readers.limits import check_row
 
 MOST_COLUMNS = 100_000
 """Arrow holds about 10 kB for each column of a Parquet file, however few the rows."""
-_ARROW_FAILURES = (pa.ArrowException, OSError, UnicodeDecodeError)
 
 
 @dataclass(frozen=True)
@@ -81,10 +82,10 @@ class ParquetSource(Source):
             if pa.types.is_string(kind):
                 found.validate(full=True)
             return found
-        except (pa.ArrowException, UnicodeDecodeError) as error:
+        except ARROW_FAILURES as error:
             raise InputError(
                 f"{self.url}: column {shown(self.names[j])}: found values of type {column.type} that cannot be read as "
-                f"{'text' if pa.types.is_string(kind) else 'numbers'}: {_line(error)}"
+                f"{'text' if pa.types.is_string(kind) else 'numbers'}: {reason_of(error)}"
             ) from error
 
     def _where(self, row: int, j: int) -> str:
@@ -160,20 +161,22 @@ def opened(file: File, stream: object, words: Sequence[str] = ()) -> pq.ParquetF
     """
     # Without pre_buffer and with a buffer (one for each column), memory does not grow with the row groups.
     buffer_size = MEBIBYTE // 16 if file.local else MEBIBYTE
-    try:
-        return pq.ParquetFile(stream, pre_buffer=False, buffer_size=buffer_size, read_dictionary=list(words) or None)
-    except _ARROW_FAILURES as error:
-        raise InputError(f"{file.url}: not a Parquet file, or a truncated one: {_line(error)}") from error
+    with arrow_failures(file.url, "not a Parquet file, or a truncated one", ""):
+        return pq.ParquetFile(
+            stream,
+            pre_buffer=False,
+            buffer_size=buffer_size,
+            read_dictionary=list(words) or None,
+            page_checksum_verification=True,
+        )
 
 
 def schema_of(url: str, parquet: pq.ParquetFile) -> tuple[tuple[str, ...], list[pa.DataType], tuple[int, ...]]:
     """Names and types of the columns, and the rows of the row groups."""
-    try:
+    with arrow_failures(url):
         schema, metadata = parquet.schema_arrow, parquet.metadata
         group_rows = tuple(metadata.row_group(i).num_rows for i in range(metadata.num_row_groups))
         names, types = tuple(schema.names), schema.types
-    except _ARROW_FAILURES as error:
-        raise InputError(f"{url}: damaged: {_line(error)}; copy or download it again") from error
     if min(group_rows, default=0) < 0:
         raise InputError(f"{url}: damaged: found a row group of {min(group_rows)} rows; copy or download it again")
     return names, types, group_rows
@@ -197,10 +200,11 @@ def read_batches(
     ------
     InputError
     """
-    try:
-        yield from file.iter_batches(batch_size=rows, row_groups=groups, columns=list(names), use_threads=False)
-    except _ARROW_FAILURES as error:
-        raise InputError(f"{url}: damaged: {_line(error)}; copy or download it again") from error
+    for group in groups:
+        batches = file.iter_batches(rows, row_groups=[group], columns=list(names), use_threads=False)
+        read = partial(next, batches, None)
+        while (batch := checked_batch(f"{url}: row group {group + 1}", read)) is not None:
+            yield batch
 
 
 def _is_number(kind: pa.DataType) -> bool:
@@ -216,7 +220,3 @@ def _is_text(kind: pa.DataType) -> bool:
     if pa.types.is_dictionary(kind):
         kind = kind.value_type
     return pa.types.is_string(kind) or pa.types.is_large_string(kind)
-
-
-def _line(error: BaseException) -> str:
-    return " ".join(str(error).split())[:200]

@@ -10,6 +10,7 @@ from urllib.parse import unquote
 
 from pipeline.errors import InputError
 from pipeline.readers.files import _answers, _failures
+from pipeline.readers.lakehouse import LOGS, refuse_inside, refuse_listed
 from pipeline.readers.remote import filesystem
 
 UNFINISHED = ".tmp"
@@ -37,11 +38,17 @@ def named_files(given: str) -> list[Named]:
     Raises
     ------
     InputError
-        There is none, or the folder or glob cannot be listed.
+        There is none, the folder or glob cannot be listed, or it is a table of Delta, Iceberg or Hudi.
     """
+    found = _named(given)
+    refuse_inside({_local_path(file.url).parent for file in found if _local(file.url)})
+    return found
+
+
+def _named(given: str) -> list[Named]:
     if _exists(given) is None and "," in given:
         parts = [part.strip() for part in given.split(",") if part.strip()]
-        return [file for part in parts for file in named_files(part)]
+        return [file for part in parts for file in _named(part)]
     if _exists(given) == "file":
         return [Named(given)]
     with _failures(given), _answers(given):
@@ -62,10 +69,14 @@ def _local(url: str) -> bool:
     return url.startswith("file://") or ("://" not in url and "::" not in url)
 
 
+def _local_path(url: str) -> Path:
+    return Path(url.removeprefix("file://")).expanduser()
+
+
 def _exists(url: str) -> str | None:
     """ "file", "directory" or None; of a remote address only what looks like a folder is asked for."""
     if _local(url):
-        path = Path(url.removeprefix("file://")).expanduser()
+        path = _local_path(url)
         return "directory" if path.is_dir() else "file" if path.exists() else None
     if os.path.exists(url):
         return "file"
@@ -81,8 +92,9 @@ def _below(folder: str) -> list[Named]:
     root = folder.removeprefix("file://").rstrip("/") or "/"
     fs, top = filesystem(str(Path(root).expanduser()) if _local(folder) else folder)
     names = []
-    for path in fs.find(top):
-        within = path[len(top.rstrip("/")) + 1 :]
+    listed = [path[len(top.rstrip("/")) + 1 :] for path in fs.find(top)]
+    refuse_listed(root if _local(folder) else folder, listed)
+    for within in listed:
         words = within.split("/")
         if any(word.startswith((".", "_")) for word in words) or within.endswith(UNFINISHED):
             continue
@@ -96,7 +108,7 @@ def _below(folder: str) -> list[Named]:
 
 def _globbed(pattern: str) -> list[Named]:
     if _local(pattern):
-        path = Path(pattern.removeprefix("file://")).expanduser()
+        path = _local_path(pattern)
         fs, _ = filesystem("/")
         start = "" if path.is_absolute() else str(Path.cwd()) + "/"
         found = [name.removeprefix(start) if start else name for name in fs.glob(start + str(path))]
@@ -104,8 +116,15 @@ def _globbed(pattern: str) -> list[Named]:
     else:
         fs, inside = filesystem(pattern)
         files = [str(fs.unstrip_protocol(name)) for name in sorted(fs.glob(inside)) if not fs.isdir(name)]
-    fixed = re.split(r"[*?\[]", pattern)[0].rpartition("/")[0]
+        top = _fixed(inside)
+        refuse_listed(_fixed(pattern), [name[len(top) + 1 :] for log in LOGS for name in fs.glob(f"{top}/{log}")])
+    fixed = _fixed(pattern)
     return [Named(name, _partition(name[len(fixed) :])) for name in files]
+
+
+def _fixed(pattern: str) -> str:
+    """Return the folder of a glob below which names differ."""
+    return re.split(r"[*?\[]", pattern)[0].rpartition("/")[0]
 
 
 def _partition(name: str) -> tuple[tuple[str, str | None], ...]:

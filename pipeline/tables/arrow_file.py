@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import pyarrow as pa
 
-from pipeline.errors import InputError
+from pipeline.readers.arrow_checks import arrow_failures, checked_batch
 from pipeline.readers.files import File
 from pipeline.tables.typed_file import TypedTable, checked_fields, kept_of
 
@@ -34,22 +35,15 @@ class ArrowTable(TypedTable):
 
 
 def _reader(file: File, stream: Any, columns: Sequence[int] | None = None) -> Any:
-    """Of the columns of these numbers, so that the others are not read; None: of all."""
+    """Open the file for the columns of these numbers, so that the others are not read; None: for all."""
     options = None if columns is None else pa.ipc.IpcReadOptions(included_fields=list(columns))
-    try:
+    hint = " (Arrow streams have to be written as files)"
+    with arrow_failures(file.url, "not an Arrow file, or a truncated one", hint):
         return pa.ipc.open_file(pa.PythonFile(stream, mode="r"), options=options)
-    except (pa.ArrowException, OSError) as error:
-        raise InputError(
-            f"{file.url}: not an Arrow file, or a truncated one: {' '.join(str(error).split())[:200]} (Arrow "
-            "streams have to be written as files)"
-        ) from error
 
 
 def _batch(url: str, reader: Any, k: int) -> pa.RecordBatch:
-    try:
-        return reader.get_batch(k)
-    except (pa.ArrowException, OSError) as error:
-        raise InputError(f"{url}: damaged: {' '.join(str(error).split())[:200]}; copy or download it again") from error
+    return checked_batch(f"{url}: record batch {k + 1}", partial(reader.get_batch, k))
 
 
 def open_arrow_table(file: File, partition: tuple[tuple[str, str | None], ...]) -> ArrowTable:
@@ -60,11 +54,13 @@ def open_arrow_table(file: File, partition: tuple[tuple[str, str | None], ...]) 
     InputError
     """
     with file.open(scattered=True) as stream:
-        schema = _reader(file, stream).schema
+        with arrow_failures(file.url):
+            schema = _reader(file, stream).schema
+            names, types = schema.names, schema.types
         # Only who reads a batch learns how many rows it has: one column, the narrowest, is enough.
-        widths = [getattr(kind, "bit_width", 64) if pa.types.is_primitive(kind) else 1 << 16 for kind in schema.types]
+        widths = [getattr(kind, "bit_width", 64) if pa.types.is_primitive(kind) else 1 << 16 for kind in types]
         narrowest = [widths.index(min(widths))] if widths else None
         reader = _reader(file, stream, narrowest)
         rows = tuple(_batch(file.url, reader, k).num_rows for k in range(reader.num_record_batches))
-    fields = checked_fields(file, schema.names, schema.types, sum(rows))
-    return ArrowTable(file, kept_of(partition, schema.names), fields, rows)
+    fields = checked_fields(file, names, types, sum(rows))
+    return ArrowTable(file, kept_of(partition, names), fields, rows)

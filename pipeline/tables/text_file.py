@@ -12,6 +12,7 @@ import pyarrow.csv
 
 from ikmap.tables import NUMBER, ColumnPlan
 from pipeline.errors import InputError
+from pipeline.readers.arrow_checks import ARROW_FAILURES
 from pipeline.readers.base import Piece, shown
 from pipeline.readers.csv_text import (
     SAMPLE_BYTES,
@@ -133,7 +134,7 @@ class TextTable(TableFile):
                     strings_can_be_null=False,
                 ),
             )
-        except (pa.ArrowInvalid, UnicodeDecodeError):
+        except ARROW_FAILURES:
             return self._careful(text, line, at, kinds, missing)
         return table.columns
 

@@ -175,6 +175,11 @@ def test_what_is_said_of_labels_that_tell_the_task(labels: np.ndarray, said: str
     assert ByLabels.reason([found], ByLabels.find([found], Asked())).startswith(said)
 
 
+def test_targets_too_large_to_square_are_refused_where_labels_tell_the_task() -> None:
+    with pytest.raises(ValueError, match=r"found target 5e\+180, expected a number of at most 1e\+150"):
+        find(ByLabels, np.r_[np.arange(40) + 0.5, 5e180])
+
+
 def test_text_after_numbers_is_no_target() -> None:
     task = find(Regression, numbers())
     _, found = ByLabels.store(np.array(["a", "b"], dtype=object), 2)

@@ -23,6 +23,7 @@ import scipy.sparse as sp
 
 from pipeline.errors import InputError
 from pipeline.readers import Sizes, Source, csv_text, delimited, limits, open_source, parquet
+from tests.support.damaged_files import mutated
 
 pytestmark = pytest.mark.slow
 
@@ -114,35 +115,6 @@ VALID = {
     "libsvm": LIBSVM,
     "csv": CSV,
 }
-BYTES = (0, 255, 127, 128, 10, 13, 34, 44, 45, 48, 57, 32)
-WORDS = (b"nan", b"1e999", b"\xff\xfe", b"\0", b"True", b"-1", b"2**62", b"9" * 20, b'"', b"\xe2\x80\xae", b"(((((")
-RUNS = (b"\xff", b"\0", b"\x7f")
-
-
-def mutated(content: bytes, draw: random.Random) -> bytes:
-    """The same with a few flipped bits, other bytes, and pieces that are missing, doubled or new."""
-    found = bytearray(content)
-    for _ in range(draw.choice([1, 1, 2, 4])):
-        if not found:
-            break
-        at, n = draw.randrange(len(found)), draw.choice([2, 4, 8])
-        match draw.randrange(7):
-            case 0:
-                found[at] ^= 1 << draw.randrange(8)
-            case 1:
-                found[at] = draw.choice(BYTES)
-            case 2:
-                del found[at : at + n]
-            case 3:
-                begin = draw.randrange(len(found))
-                found[at:at] = found[begin : begin + n]
-            case 4:
-                del found[at:]
-            case 5:
-                found[at : at + n] = draw.choice(RUNS) * n
-            case 6:
-                found[at:at] = draw.choice(WORDS)
-    return bytes(found)
 
 
 @pytest.mark.parametrize("name", VALID)

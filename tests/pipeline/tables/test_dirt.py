@@ -169,5 +169,5 @@ def test_folders_with_other_files_and_with_files_without_rows(tmp_path: Path) ->
 def test_files_of_other_programs(ending: str, tmp_path: Path) -> None:
     (tmp_path / f"t.{ending}").write_bytes(b"PK\x03\x04whatever")
     assert refused(tmp_path / f"t.{ending}", tmp_path).startswith(
-        f"t.{ending}: found a .{ending} file by its name, expected CSV, Parquet, Arrow, LIBSVM text or NumPy; save it"
+        f"t.{ending}: found a .{ending} file by its name, expected CSV, Parquet, Arrow, LIBSVM text, NumPy or idx; "
     )

@@ -1,0 +1,64 @@
+"""Check what Arrow has read: a batch from outside is validated in full before anything looks into it.
+
+Arrow takes lengths, offsets and codes of a file on trust, and reads memory that is not there where they are wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pyarrow as pa
+
+from pipeline.errors import InputError
+
+ARROW_FAILURES = (
+    pa.ArrowException, OSError, MemoryError, UnicodeDecodeError, NotImplementedError, LookupError, ValueError,
+    OverflowError,
+)  # fmt: skip
+"""What Arrow raises about damaged files, beside its own exceptions."""
+
+
+@contextmanager
+def arrow_failures(where: str, what: str = "damaged", hint: str = "; copy or download it again") -> Iterator[None]:
+    """Turn what Arrow raises about a file into one line: where, what it is, Arrow's words, and what to do.
+
+    Raises
+    ------
+    InputError
+    """
+    try:
+        yield
+    except MemoryError as error:
+        raise InputError(
+            f"{where}: {what}: it asks for more memory than there is ({reason_of(error)}){hint}"
+        ) from error
+    except ARROW_FAILURES as error:
+        raise InputError(f"{where}: {what}: {reason_of(error)}{hint}") from error
+
+
+def checked_batch(where: str, read: Callable[[], pa.RecordBatch | None]) -> pa.RecordBatch | None:
+    """Read a record batch, and validate all of its lengths, offsets, codes and text.
+
+    Parameters
+    ----------
+    where : str
+        The file and the batch or row group, for messages.
+    read : callable
+        Returns the batch, or None after the last one.
+
+    Raises
+    ------
+    InputError
+        The batch cannot be read, or does not hold what it says.
+    """
+    with arrow_failures(where):
+        batch = read()
+        if batch is not None:
+            batch.validate(full=True)
+        return batch
+
+
+def reason_of(error: BaseException) -> str:
+    """Return what an exception says, in one line that is not too long."""
+    return " ".join(str(error).split())[:200] or type(error).__name__
