@@ -133,10 +133,10 @@ class CellNormaClassifier(CellClassifier, CellNormaOfTargets):
 
     Parameters
     ----------
-    loss : {"hinge", "nu", "perceptron"}, default="hinge"
-        Soft margin; the same with a margin that is learned; kernel perceptron.
+    loss : {"hinge", "nu", "perceptron", "logistic"}, default="hinge"
+        Soft margin; the same with a margin that is learned; kernel perceptron; logistic loss.
     nu : float or None, default=None
-        Share of rows within the margin, in (0, 1], for the loss "nu"; None: 0.1.
+        Share of rows within the margin, in [0, 1], for the loss "nu"; None: 0.1.
     eta : float or None, default=None
         Step size, > 0.
     decreasing : bool or None, default=None
@@ -144,7 +144,7 @@ class CellNormaClassifier(CellClassifier, CellNormaOfTargets):
     regularization : float or None, default=None
         lambda >= 0: weights shrink by ``1 - eta lambda`` with each row.
     offset : bool or None, default=None
-        Whether decisions have an offset.
+        Whether decisions have an offset; None: with every loss but "nu".
     threshold : float or None, default=None
         Margin of "hinge"; of "nu", what it is at first.
     clip_rho : bool, default=False
@@ -227,15 +227,16 @@ class CellNormaRegressor(RegressorMixin, CellNormaOfTargets):
 
     Parameters
     ----------
-    loss : {"squared", "epsilon", "huber", "trimmed"}, default="squared"
-        Squared errors; epsilon-insensitive, with the epsilon beyond which a share nu of the errors is; Huber's; Huber's
-        with the sigma beyond which a share nu is, an adaptive trimmed mean.
+    loss : {"squared", "epsilon", "insensitive", "huber", "trimmed"}, default="squared"
+        Squared errors; epsilon-insensitive, with the epsilon beyond which a share nu of the errors is; the same with a
+        fixed epsilon; Huber's; Huber's with the sigma beyond which a share nu is, an adaptive trimmed mean.
     nu : float or None, default=None
-        In (0, 1]; None: 0.5 for "epsilon", 0.2 for "trimmed".
+        In [0, 1]; None: 0.5 for "epsilon", 0.2 for "trimmed".
     eta, decreasing, regularization, offset, average, n_epochs, shuffle, random_state
         As of :class:`CellNormaClassifier`. With squared errors eta times k(x, x) + lambda has to stay below 2.
     threshold : float or None, default=None
-        sigma of "huber"; what epsilon or sigma is at first, where it is learned. In units of `unit`.
+        epsilon of "insensitive" (None: 0.1), sigma of "huber"; what epsilon or sigma is at first, where it is learned.
+        In units of `unit`.
     clip_rho : bool, default=False
         Changes nothing here.
     center, unit : float or None, default=None

@@ -68,17 +68,17 @@ def normals(n: int, n_columns: int, seed: int, *path: int) -> np.ndarray:
     return generator(seed, *path).standard_normal((n, n_columns))
 
 
-def orthogonal_normals(n: int, n_columns: int, seed: int, *path: int) -> np.ndarray:
+def orthogonal_normals(n: int, n_columns: int, seed: int, *path: int, degrees: int | None = None) -> np.ndarray:
     """n vectors of the same law, orthogonal to each other within blocks of d: float64, shape (n, d).
 
     Each block is the Q of a normal matrix of only as many columns as are needed; lengths are drawn from the chi
-    distribution of d degrees of freedom.
+    distribution of d degrees of freedom, or of so many as are given.
     """
-    blocks = []
+    blocks, degrees = [], degrees or n_columns
     with single_threaded_blas:  # whose last bits depend on the number of threads
         for block, start in enumerate(range(0, n, n_columns)):
             rng, rows = generator(seed, *path, block), min(n_columns, n - start)
             Q, R = np.linalg.qr(rng.standard_normal((n_columns, rows)))
             Q *= np.sign(np.diagonal(R))  # uniform over all directions, which QR alone is not
-            blocks.append(Q.T * np.sqrt(rng.chisquare(n_columns, rows))[:, None])
+            blocks.append(Q.T * np.sqrt(rng.chisquare(degrees, rows))[:, None])
     return np.concatenate(blocks) if blocks else np.zeros((0, n_columns))

@@ -72,7 +72,9 @@ class _Raker(StreamLearner):
     def start(self, options: Any, value: float | None, sample: Sample, n_threads: int = 1) -> Any:
         from ikmap.learners.online.adaraker import SIGMAS, AdaRakerState, adaraker_map
 
-        frequencies = adaraker_map(sample.n_columns, sample.seed, options.features, sigma_is=options.sigma_is)
+        frequencies = adaraker_map(
+            sample.n_columns, sample.seed, options.features, sigma_is=options.sigma_is, flavour=options.flavour
+        )
         asked: Any = {
             "loss": None if options.online_loss == "auto" else options.online_loss,
             "flavour": options.flavour,

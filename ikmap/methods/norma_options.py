@@ -17,9 +17,11 @@ TASK_OF = {
     "hinge": "classification",
     "nu": "classification",
     "perceptron": "classification",
+    "logistic": "classification",
     "novelty": "novelty",
     "squared": "regression",
     "epsilon": "regression",
+    "insensitive": "regression",
     "huber": "regression",
     "trimmed": "regression",
 }
@@ -33,12 +35,13 @@ class NormaOptions(MethodOptions):
     loss: str = option(
         "auto",
         Choice(("auto", *TASK_OF)),
-        help="what to minimise: of classes hinge, nu (the margin is learned) or perceptron; novelty; of numbers "
-        "squared, epsilon (its width is learned), huber or trimmed (width learned); auto: hinge, novelty or squared",
+        help="what to minimise: of classes hinge, nu (the margin is learned), perceptron or logistic; novelty; of "
+        "numbers squared, epsilon (its width is learned), insensitive (its width is --threshold), huber or trimmed "
+        "(width learned); auto: hinge, novelty or squared",
     )
     nu: float | str = option(
         "auto",
-        Real(0, 1, words=("auto",), with_high=True),
+        Real(0, 1, words=("auto",), with_low=True, with_high=True),
         help="share of rows beyond the margin, alerts, or large errors, by which losses with nu learn a threshold; "
         "auto: 0.1, of epsilon 0.5, of trimmed 0.2",
         setting=Setting(
@@ -70,13 +73,13 @@ class NormaOptions(MethodOptions):
     offset: str = option(
         "auto",
         Choice(("auto", "yes", "no")),
-        help="whether predictions have an offset; auto: of classes",
+        help="whether predictions have an offset; auto: of hinge, perceptron and logistic",
     )
     threshold: float | str = option(
         "auto",
         Real(0, words=("auto",), with_low=True),
-        help="margin of hinge, or width of huber in standard deviations of the target; of losses that learn it, at "
-        "first; auto: 1 for hinge, huber and trimmed, else 0",
+        help="margin of hinge, or width of huber or insensitive in standard deviations of the target; of losses that "
+        "learn it, at first; auto: 1 for hinge, huber and trimmed, 0.1 for insensitive, else 0",
     )
     clip_rho: bool = option(
         False, Flag(), help="a margin that is learned stays at 0 or above; the share of alerts is then another than nu"
@@ -104,9 +107,9 @@ class NormaOptions(MethodOptions):
 
 UNUSED = {
     loss: frozenset(
-        ({"nu"} if loss in ("hinge", "perceptron", "squared", "huber") else set())
+        ({"nu"} if loss not in ("nu", "novelty", "epsilon", "trimmed") else set())
         | ({"clip_rho"} if loss not in ("nu", "novelty") else set())
-        | ({"threshold"} if loss in ("perceptron", "squared") else set())
+        | ({"threshold"} if loss in ("perceptron", "logistic", "squared") else set())
         | ({"offset"} if loss == "novelty" else set())
     )
     for loss in TASK_OF

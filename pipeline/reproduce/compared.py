@@ -10,7 +10,7 @@ from pipeline.report.rendering import Cell
 from pipeline.report.scores import confusion_of, majority_baseline
 from pipeline.report.text import MISSING
 from pipeline.reproduce.form import Form, Made, Outcome, Row, link
-from pipeline.reproduce.paper import Asked, Entry, Experiment, Paper, System, shown
+from pipeline.reproduce.paper import WITHIN, Asked, Entry, Experiment, Paper, System, shown
 from pipeline.reproduce.rendering import render
 from pipeline.reproduce.text import difference, how, measured, number, seconds
 
@@ -60,8 +60,8 @@ class Compared(Form):
             f"published_{key}": was,
             "published_seconds": was_seconds,
             "difference": None if apart is None else round(apart, 6),
-            "within": None if apart is None else abs(apart) <= system.within,
-            "tolerance": system.within,
+            "within": None if apart is None else abs(apart) <= WITHIN,
+            "tolerance": WITHIN,
             **outcome.told(),
             "message": remark(of_run, outcome),
         }

@@ -5,14 +5,13 @@ from __future__ import annotations
 import base64
 from collections.abc import Mapping
 from pathlib import Path
-from statistics import mode
 from typing import Any
 
 from pipeline.report.page import write_whole
 from pipeline.report.rendering import page_parts
 from pipeline.report.text import duration, nbytes, plural, setting
 from pipeline.reproduce.compared import form_of
-from pipeline.reproduce.paper import Paper
+from pipeline.reproduce.paper import WITHIN, Paper
 from pipeline.reproduce.rendering import render
 
 
@@ -52,7 +51,7 @@ def write_page(paper: Paper, results: Mapping[str, Any], path: Path) -> None:
         within=sum(differences),
         compared=plural(len(differences), measure.key, measure.many) if differences else "",
         measure=measure.key,
-        tolerances=_tolerances(paper),
+        tolerances=f"within {WITHIN:g}",
         skipped=list(results["skipped"].values()),
         experiments=[_experiment(paper, experiment, path.parent) for experiment in results["experiments"]],
         readings=results["readings"],
@@ -61,13 +60,6 @@ def write_page(paper: Paper, results: Mapping[str, Any], path: Path) -> None:
         **page_parts(),
     )
     write_whole(path, html)
-
-
-def _tolerances(paper: Paper) -> str:
-    """How near is near: what holds for most systems, and for which it does not."""
-    usual = mode(system.within for system in paper.systems.values())
-    others = [f", {s.title} within {s.within:g}" for s in paper.systems.values() if s.within != usual]
-    return f"within {usual:g}{''.join(others)}"
 
 
 def _experiment(paper: Paper, experiment: Mapping[str, Any], folder: Path) -> dict[str, Any]:

@@ -21,6 +21,10 @@ READINGS = "Readings"
 """Group of the options that say how to read a paper."""
 
 
+WITHIN = 0.02
+"""Difference from a printed number, of two digits, that counts as the same: for every system alike."""
+
+
 @dataclass(frozen=True)
 class System:
     """A column of the tables.
@@ -32,8 +36,6 @@ class System:
         Of ``flows.batch``.
     negative : mapping or None
         In their place where the data has negative values, and `why`.
-    within : float
-        Difference from a printed number that counts as the same.
     """
 
     name: str
@@ -41,7 +43,6 @@ class System:
     options: Mapping[str, Any]
     negative: Mapping[str, Any] | None = None
     why: str = ""
-    within: float = 0.02
 
 
 @dataclass(frozen=True)

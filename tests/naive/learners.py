@@ -356,19 +356,16 @@ def intervals(t):
 
 def adaraker(z, c, eta, decay, loss="hinge", adaptive=True, flavour="published"):
     """Decisions and support set of the listing in 7.2 and 7.3; z: features, shape (n, P, 2 D)."""
+    if flavour == "script" and adaptive:
+        return adaraker_script(z, c, eta, decay, loss)
     learners, decisions, support = {}, [], []
+    n_frequencies = z.shape[2] // 2
     for i in range(len(c)):
         active = intervals(i + 1) if adaptive else [(1, 0)]
         for start, length in active:
             if start == i + 1:
-                step = min(0.5, eta / np.sqrt(length)) if adaptive else eta
-                old = next((key for key in learners if key[1] == length), None)
-                if flavour == "script" and old:
-                    learner = learners.pop(old)
-                    learner.h = step
-                else:
-                    learner = Raker(*z[i].shape, step)
-                learners[start, length] = learner
+                step = min(0.5, n_frequencies * np.sqrt(eta / length)) if adaptive else eta
+                learners[start, length] = Raker(*z[i].shape, step)
         alive = [learners[key] for key in active]
         h = np.array([learner.h for learner in alive])
         f = (h @ [learner.decide(z[i]) for learner in alive]) / h.sum()
@@ -379,20 +376,49 @@ def adaraker(z, c, eta, decay, loss="hinge", adaptive=True, flavour="published")
                 lost, slope = raker_losses(value, c[i], loss)
                 stepped |= slope != 0
                 learner.theta[p] = (1 - learner.step * decay) * learner.theta[p] - learner.step * slope * z[i, p]
-                wrong = (value >= 0) != (c[i] > 0)
+                wrong = c[i] * value < 0
                 learner.u[p] *= 0.5**wrong if flavour == "script" else np.exp(-learner.step * lost)
             if flavour == "script":
-                learner.u = np.maximum(learner.u, 1e-4)
+                learner.u = learner.u + 1e-4
             learner.u /= learner.u.sum()
-            if flavour == "script":
-                wrong = (learner.f >= 0) != (c[i] > 0)
-                learner.h *= 0.5 ** (1 if wrong else -1)
-            elif adaptive:
+            if adaptive:
                 learner.h *= np.exp(learner.step * (own - raker_losses(learner.f, c[i], loss)[0]))
-        if flavour == "script":
-            most = max(learner.h for learner in alive)
-            for learner in alive:
-                learner.h = max(learner.h / most, 1e-10)
         if stepped:
             support.append(i)
+    return np.array(decisions), support
+
+
+def adaraker_script(z, c, eta, decay, loss="logistic"):
+    """Decisions and support set of the authors' script, line by line; only intervals that have begun are weighed.
+
+    There the base S of intervals is 1 / eta = 2, so that interval k = 1, 2, ... has the step min(1/S, 1/sqrt(S^k)).
+    """
+    n, n_kernels, width = z.shape
+    most = int(np.floor(np.log2(max(1, n)))) + 1
+    theta, w = np.full((most, n_kernels), 1 / n_kernels), np.zeros((most, n_kernels, width))
+    act, n_act, decisions, support = np.zeros(most), 1, [], []
+    for t in range(1, n + 1):
+        y, f_hat, errors, stepped = c[t - 1], np.zeros(most), [], False
+        steps = [min(0.5, np.sqrt(eta / 2**k)) for k in range(n_act)]
+        for k in range(n_act):
+            if (t - 1) % 2**k == 0:
+                act[k] = steps[k]
+            f = np.array([w[k, p] @ z[t - 1, p] for p in range(n_kernels)])
+            wrong = np.maximum(0, np.sign(-y * f))
+            for p in range(n_kernels):
+                slope = raker_losses(f[p], y, loss)[1]
+                stepped |= slope != 0
+                w[k, p] = (1 - steps[k] * decay) * w[k, p] - steps[k] * slope * z[t - 1, p]
+            theta[k] /= theta[k].sum()
+            f_hat[k] = f @ theta[k]
+            theta[k] = theta[k] * 0.5**wrong + 1e-4
+            errors.append(max(0, np.sign(-y * f_hat[k])))
+        decisions.append(act @ f_hat / act.sum())
+        middle, half = (max(errors) + min(errors)) / 2, (max(errors) - min(errors)) / 2
+        ratio = (np.array(errors) - middle + 1e-10) / (half + 1e-10)
+        act[:n_act] = act[:n_act] * steps[-1] ** ratio + 1e-10
+        act /= act.sum()
+        if stepped:
+            support.append(t - 1)
+        n_act = int(np.floor(np.log2(t))) + 1
     return np.array(decisions), support

@@ -59,6 +59,9 @@ class NaiveNorma:
         elif self.loss == "perceptron":
             beyond = y * g <= 0
             alpha = eta * y if beyond else 0.0
+        elif self.loss == "logistic":
+            beyond = y * g <= 0
+            alpha = eta * y * math.exp(-math.log1p(math.exp(y * g)))
         else:
             r = y - g
             if self.loss == "squared":
@@ -67,6 +70,9 @@ class NaiveNorma:
                 beyond = abs(r) > self.threshold
                 alpha = eta * math.copysign(1, r) if beyond else 0.0
                 self.threshold = max(0.0, self.threshold + (eta * (1 - self.nu) if beyond else -eta * self.nu))
+            elif self.loss == "insensitive":
+                beyond = abs(r) > self.threshold
+                alpha = eta * math.copysign(1, r) if beyond else 0.0
             else:
                 beyond = abs(r) > self.threshold
                 alpha = eta * math.copysign(1, r) if beyond else eta * r / self.threshold
@@ -106,6 +112,10 @@ def loss_value(loss: str, y: float, g: float, threshold: float, nu: float) -> fl
             return max(0.0, -y * g)
         case "squared":
             return r * r / 2
+        case "logistic":
+            return math.log1p(math.exp(-y * g))
+        case "insensitive":
+            return max(0.0, abs(r) - threshold)
         case "epsilon":
             return max(0.0, abs(r) - threshold) + nu * threshold
         case _:

@@ -13,7 +13,8 @@ HINGE, LOGISTIC = 0, 1
 SMALLEST = 1e-300
 """No weight of a kernel or interval falls below this: all stay positive."""
 BETA, KERNEL_FLOOR, INTERVAL_FLOOR = 0.5, 1e-4, 1e-10
-"""What the reference script multiplies weights by on a mistake, and the least that it leaves of them."""
+"""What the reference script multiplies a kernel's weight by on a mistake, and what it adds to weights after each round:
+before they are scaled to sum 1, those of kernels; after, those of intervals."""
 
 
 class Rules(NamedTuple):
@@ -24,7 +25,8 @@ class Rules(NamedTuple):
     adaptive : bool
         Intervals start and end; else there is one without end, of step `eta`.
     eta, decay : float
-        Step of an interval of length 1, and the factor lambda of the penalty.
+        Step of an interval of length 1, before the cap of 1/2; without intervals the step. The factor lambda of the
+        penalty.
     loss : {HINGE, LOGISTIC}
     script : bool
         Weights of kernels and intervals by the rules of the reference script.
@@ -35,6 +37,12 @@ class Rules(NamedTuple):
     decay: float
     loss: int
     script: bool
+
+
+@compiled
+def round_of(t, script):
+    """Round by which intervals are counted: the script begins with two rounds of one."""
+    return max(1, t - 1) if script else t
 
 
 @compiled
@@ -64,11 +72,11 @@ def _bounded(f, c, loss):
 
 
 @compiled
-def _normalise(weights, floor):
+def _normalise(weights):
     """Scale the weights of one interval's kernels to sum 1."""
     total = 0.0
     for p in range(weights.size):
-        weights[p] = max(weights[p], floor)
+        weights[p] = max(weights[p], SMALLEST)
         total += weights[p]
     for p in range(weights.size):
         weights[p] = max(weights[p] / total, SMALLEST)
@@ -104,6 +112,26 @@ def step_size(eta, level):
 
 
 @compiled
+def _weigh_as_script(log_h, of_interval, levels, c, step):
+    """Multiply the weights of intervals that err by the longest one's step, and divide the others; if some of both.
+
+    If all of them err, or none, all weights are multiplied by it, which leaves their shares alone but for the floor.
+    """
+    wrong = 0
+    for j in range(levels):
+        wrong += c * of_interval[j] < 0.0
+    total = 0.0
+    for j in range(levels):
+        errs = wrong in (0, levels) or c * of_interval[j] < 0.0
+        log_h[j] += math.log(step) if errs else -math.log(step)
+    for j in range(levels):
+        log_h[j] = math.exp(log_h[j]) + INTERVAL_FLOOR
+        total += log_h[j]
+    for j in range(levels):
+        log_h[j] = math.log(log_h[j] / total)
+
+
+@compiled
 def adaraker_pass(z, y, t, theta, u, log_h, rules, decisions, stepped):
     """Predict each row, then learn from it.
 
@@ -126,9 +154,10 @@ def adaraker_pass(z, y, t, theta, u, log_h, rules, decisions, stepped):
     n, n_kernels = z.shape[0], z.shape[1]
     of_kernel, of_interval = np.empty((log_h.size, n_kernels)), np.empty(log_h.size)
     for i in range(n):
-        levels = active_levels(t + i) if adaptive else 1
+        now = round_of(t + i, script)
+        levels = active_levels(now) if adaptive else 1
         for j in range(levels if adaptive else 0):
-            if (t + i) % (1 << j) == 0:
+            if now % (1 << j) == 0:
                 log_h[j] = math.log(step_size(eta, j))
                 if not script:
                     theta[j] = 0.0
@@ -136,7 +165,7 @@ def adaraker_pass(z, y, t, theta, u, log_h, rules, decisions, stepped):
         c = float(y[i])
         f = decide(z[i], theta, u, log_h, levels, of_kernel, of_interval)
         decisions[i] = f
-        own, largest = _bounded(f, c, loss), -np.inf
+        own = _bounded(f, c, loss)
         for j in range(levels):
             step = step_size(eta, j) if adaptive else eta
             keep = 1.0 - step * decay
@@ -149,15 +178,10 @@ def adaraker_pass(z, y, t, theta, u, log_h, rules, decisions, stepped):
                     theta[j, p, k] = keep * theta[j, p, k] - step * slope * z[i, p, k]
                 if not script:
                     u[j, p] *= math.exp(-step * _bounded(value, c, loss))
-                elif (value >= 0.0) != (c > 0.0):
-                    u[j, p] *= BETA
-            _normalise(u[j], KERNEL_FLOOR if script else SMALLEST)
-            if script:
-                right = (of_interval[j] >= 0.0) == (c > 0.0)
-                log_h[j] += -math.log(BETA) if right else math.log(BETA)
-            elif adaptive:
+                else:
+                    u[j, p] = u[j, p] * (BETA if c * value < 0.0 else 1.0) + KERNEL_FLOOR
+            _normalise(u[j])
+            if adaptive and not script:
                 log_h[j] += step * (own - _bounded(of_interval[j], c, loss))
-            largest = max(largest, log_h[j])
-        if script:
-            for j in range(levels):
-                log_h[j] = max(log_h[j] - largest, math.log(INTERVAL_FLOOR))
+        if adaptive and script:
+            _weigh_as_script(log_h, of_interval, levels, c, step_size(eta, levels - 1))

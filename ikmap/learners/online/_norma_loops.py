@@ -5,13 +5,24 @@ from numba import njit
 
 from ikmap._compiled import compiled
 from ikmap.learners._scores_loops import add_outer, scores
-from ikmap.learners.online.norma_rule import EPSILON, HUBER, NU, PERCEPTRON, SMALLEST_SIGMA, SQUARED
+from ikmap.learners.online.norma_rule import (
+    EPSILON,
+    HUBER,
+    INSENSITIVE,
+    LOGISTIC,
+    NU,
+    PERCEPTRON,
+    SMALLEST_SIGMA,
+    SQUARED,
+)
 
 FOLD, FOLD_AVERAGED = 1e-100, 1e-3
 """Scales below which weights are multiplied out: with a mean of all weights, whose sums lose digits as scales shrink,
 earlier."""
 RECENT = 1000
 """About so many rows make the recent share of errors, and the recent scores."""
+LARGEST_EXPONENT = 700.0
+"""Margins beyond which the slope of the logistic loss is that of this one, 1e-304: exp has no larger number."""
 SLOWEST, SMOOTHED = 0.03, 300
 """Steps of the level of alerts, in parts of the deviation of scores, fall to this; alerts go by the mean of that level
 over about so many rows."""
@@ -56,6 +67,9 @@ def step(loss, target, g, threshold, nu, eta, clip):
             if clip and threshold < 0.0:
                 threshold = 0.0
         return eta * target if beyond else 0.0, threshold, beyond
+    if loss == LOGISTIC:
+        margin = target * g
+        return eta * target / (1.0 + np.exp(min(margin, LARGEST_EXPONENT))), threshold, margin <= 0.0
     residual = target - g
     if loss == SQUARED:
         return eta * residual, threshold, residual != 0.0
@@ -63,8 +77,8 @@ def step(loss, target, g, threshold, nu, eta, clip):
     sign = 1.0 if residual > 0.0 else -1.0
     alpha = eta * sign
     if not beyond:
-        alpha = 0.0 if loss == EPSILON else eta * residual / threshold
-    if loss != HUBER:
+        alpha = 0.0 if loss in (EPSILON, INSENSITIVE) else eta * residual / threshold
+    if loss not in (HUBER, INSENSITIVE):
         threshold += eta * (1.0 - nu) if beyond else -eta * nu
         threshold = max(threshold, 0.0 if loss == EPSILON else SMALLEST_SIGMA)
     return alpha, threshold, beyond

@@ -13,7 +13,15 @@ import numpy as np
 
 from ikmap.learners.linear_model import LinearModel, decision_to_index
 from ikmap.learners.mapped_model import MappedModel
-from ikmap.learners.online._adaraker_loops import HINGE, LOGISTIC, Rules, active_levels, adaraker_pass, step_size
+from ikmap.learners.online._adaraker_loops import (
+    HINGE,
+    LOGISTIC,
+    Rules,
+    active_levels,
+    adaraker_pass,
+    round_of,
+    step_size,
+)
 from ikmap.learners.online.ogd import OGDProgress
 from ikmap.learners.rows import check_classes, check_rows, n_rows
 from ikmap.maps.fourier import FourierMap, normals, orthogonal_normals
@@ -33,6 +41,7 @@ def adaraker_map(
     sigma_is: Literal["frequency", "width"] = "frequency",
     *,
     orthogonal: bool = True,
+    flavour: Literal["published", "script"] = "published",
 ) -> FourierMap:
     """Random frequencies of all kernels, `n_frequencies` each, kernel after kernel.
 
@@ -40,10 +49,18 @@ def adaraker_map(
     ----------
     sigma_is : {"frequency", "width"}
         Kernel exp(-sigma^2 |x - y|^2 / 2), as the reference script has it, or exp(-|x - y|^2 / (2 sigma^2)).
+    flavour : {"published", "script"}
+        In the script orthogonal frequencies have the lengths of normal vectors of one column, not of d.
     """
-    draw = orthogonal_normals if orthogonal else normals
     scales = sigmas if sigma_is == "frequency" else [1.0 / sigma for sigma in sigmas]
-    parts = [scale * draw(n_frequencies, n_columns, seed, p) for p, scale in enumerate(scales)]
+    degrees = 1 if flavour == "script" else None
+
+    def drawn(p: int) -> np.ndarray:
+        if orthogonal:
+            return orthogonal_normals(n_frequencies, n_columns, seed, p, degrees=degrees)
+        return normals(n_frequencies, n_columns, seed, p)
+
+    parts = [scale * drawn(p) for p, scale in enumerate(scales)]
     return FourierMap(np.concatenate(parts))
 
 
@@ -60,7 +77,8 @@ class AdaRakerState:
     n_classes : int
         Two: one ensemble; more: one for each class, against the rest.
     eta : float
-        Step of an interval of length 1; intervals of length l have ``min(1/2, eta / sqrt(l))``. Of Raker: the step.
+        Intervals of length l take steps of ``min(1/2, sqrt(eta / l))`` in the script, where features have squares of D,
+        and of ``min(1/2, D sqrt(eta / l))`` as published, where they have squares of 1. Of Raker: the step.
     decay : float
         Factor lambda >= 0 of the penalty.
     adaptive : bool
@@ -68,8 +86,9 @@ class AdaRakerState:
     loss : {"hinge", "logistic"}, optional
         Default: hinge, as for the other online learners; for the script's flavour logistic, as there.
     flavour : {"published", "script"}
-        "script": a new interval keeps the weights of the last one of its length, and weights of kernels and intervals
-        are halved on mistakes, as in the authors' reference script.
+        "script": as in the authors' reference script, a new interval keeps the weights of the last one of its length,
+        features are not divided by sqrt(D), weights of kernels are halved on mistakes, and those of intervals divided
+        and multiplied by the step of the longest one. Its map is that of :func:`adaraker_map` with the same flavour.
     """
 
     map: FourierMap
@@ -101,11 +120,28 @@ class AdaRakerState:
         width, levels = self.map.n_features // self.n_kernels, 1
         self._theta = np.zeros((outputs, levels, self.n_kernels, width))
         self._u = np.full((outputs, levels, self.n_kernels), 1.0 / self.n_kernels)
-        self._log_h = np.full((outputs, levels), np.log(step_size(self.eta, 0)))
+        self._log_h = np.full((outputs, levels), np.log(step_size(self.first_step, 0)))
+
+    @property
+    def first_step(self) -> float:
+        """Step of an interval of length 1, before the cap; of Raker the step."""
+        if not self.adaptive:
+            return self.eta
+        per_kernel = self.map.frequencies.shape[0] // self.n_kernels
+        return float(np.sqrt(self.eta)) * (1 if self.flavour == "script" else per_kernel)
+
+    def _levels(self, rounds: int) -> int:
+        """Intervals in the last of so many rounds."""
+        return int(active_levels(round_of(rounds, self.flavour == "script"))) if self.adaptive and rounds else 1
+
+    @property
+    def _scale(self) -> float:
+        """What the map's features are multiplied by."""
+        return float(np.sqrt(self.map.frequencies.shape[0] if self.flavour == "script" else self.n_kernels))
 
     def _grow(self, rounds: int) -> None:
         """Make room for the intervals that `rounds` rounds have."""
-        more = (active_levels(rounds) if self.adaptive else 1) - self._u.shape[1]
+        more = self._levels(rounds) - self._u.shape[1]
         if more > 0:
             outputs, _, kernels, width = self._theta.shape
             self._theta = np.concatenate([self._theta, np.zeros((outputs, more, kernels, width))], axis=1)
@@ -113,8 +149,11 @@ class AdaRakerState:
             self._log_h = np.concatenate([self._log_h, np.zeros((outputs, more))], axis=1)
 
     def features(self, rows: Rows) -> np.ndarray:
-        """Random features of rows, kernel by kernel: float64, shape (n, P, 2 D), those of a kernel of unit length."""
-        z = self.map.transform(rows, self.n_threads) * np.sqrt(self.n_kernels)
+        """Random features of rows, kernel by kernel: float64, shape (n, P, 2 D).
+
+        Those of a kernel have unit length, in the script the square D.
+        """
+        z = self.map.transform(rows, self.n_threads) * self._scale
         z = z.reshape(z.shape[0], 2, self.n_kernels, -1).transpose(0, 2, 1, 3)
         return np.ascontiguousarray(z).reshape(z.shape[0], self.n_kernels, -1)
 
@@ -139,7 +178,7 @@ class AdaRakerState:
         decisions, before = np.empty((self._u.shape[0], n)), self.n_support
         stepped = np.zeros(n, dtype=np.bool_)
         loss = HINGE if self.loss == "hinge" else LOGISTIC
-        rules = Rules(self.adaptive, self.eta, self.decay, loss, self.flavour == "script")
+        rules = Rules(self.adaptive, self.first_step, self.decay, loss, self.flavour == "script")
         for start in range(0, n, BLOCK):
             inside = slice(start, start + BLOCK)
             z = self.features(rows[inside])
@@ -154,7 +193,7 @@ class AdaRakerState:
 
     def weights(self) -> np.ndarray:
         """The ensemble as one linear function of the features: float64, shape (P, 2 D, K)."""
-        levels = (active_levels(self.n_seen) if self.adaptive else 1) if self.n_seen else 1
+        levels = self._levels(self.n_seen)
         h = np.exp(self._log_h[:, :levels] - self._log_h[:, :levels].max(axis=1, keepdims=True))
         share = h / h.sum(axis=1, keepdims=True)
         u = self._u[:, :levels]
@@ -167,7 +206,7 @@ class AdaRakerState:
 
     def model(self, classes: list[Any], params: dict[str, Any] | None = None) -> MappedModel:
         """The classifier with the weights as they are now: no interval starts and nothing is learned in it."""
-        weights = self.weights() * np.sqrt(self.n_kernels)
+        weights = self.weights() * self._scale
         kernels, width, outputs = weights.shape
         # The map has the sines of all kernels before the cosines.
         coef = weights.reshape(kernels, 2, width // 2, outputs).transpose(1, 0, 2, 3).reshape(-1, outputs)

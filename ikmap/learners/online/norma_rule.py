@@ -11,7 +11,7 @@ from ikmap.step_size import StepTooLarge
 if TYPE_CHECKING:
     import numpy as np
 
-HINGE, NU, PERCEPTRON, SQUARED, EPSILON, HUBER, TRIMMED = range(7)
+HINGE, NU, PERCEPTRON, SQUARED, EPSILON, HUBER, TRIMMED, LOGISTIC, INSENSITIVE = range(9)
 """Losses by number, in compiled loops. Novelty detection is NU with the target 1 for all rows."""
 SMALLEST_SIGMA = 1e-6
 LATE = 8
@@ -22,14 +22,16 @@ CODES: dict[str, int] = {
     "hinge": HINGE,
     "nu": NU,
     "perceptron": PERCEPTRON,
+    "logistic": LOGISTIC,
     "novelty": NU,
     "squared": SQUARED,
     "epsilon": EPSILON,
+    "insensitive": INSENSITIVE,
     "huber": HUBER,
     "trimmed": TRIMMED,
 }
-OF_CLASSES = ("hinge", "nu", "perceptron")
-OF_NUMBERS = ("squared", "epsilon", "huber", "trimmed")
+OF_CLASSES = ("hinge", "nu", "perceptron", "logistic")
+OF_NUMBERS = ("squared", "epsilon", "insensitive", "huber", "trimmed")
 LEARNS_THRESHOLD = ("nu", "novelty", "epsilon", "trimmed")
 """Losses with nu: the share of rows beyond a threshold that is learned."""
 
@@ -41,10 +43,12 @@ class NormaRule:
     Parameters
     ----------
     loss : str
-        Of classes: "hinge" (soft margin), "nu" (the margin is learned), "perceptron"; "novelty"; of numbers: "squared",
-        "epsilon" (epsilon-insensitive, epsilon is learned), "huber", "trimmed" (Huber's loss, sigma is learned).
+        Of classes: "hinge" (soft margin), "nu" (the margin is learned), "perceptron", "logistic"; "novelty"; of
+        numbers: "squared", "epsilon" (epsilon-insensitive, epsilon is learned), "insensitive" (the same, epsilon is
+        fixed), "huber", "trimmed" (Huber's loss, sigma is learned).
     nu : float
-        Share of rows beyond the threshold, in (0, 1], for losses that learn one.
+        Share of rows beyond the threshold, in [0, 1], for losses that learn one. With 0 a threshold only moves one way:
+        a margin falls, epsilon and sigma rise, until no row lies beyond.
     eta : float
         Step size, > 0.
     decreasing : bool
@@ -54,7 +58,8 @@ class NormaRule:
     offset : bool
         Predictions have an offset, which is learned and does not shrink.
     threshold : float
-        rho of "hinge", sigma of "huber"; of losses that learn it, what it is before the first row.
+        rho of "hinge", epsilon of "insensitive", sigma of "huber"; of losses that learn it, what it is before the first
+        row.
     clip_rho : bool
         A learned rho stays at 0 or above. The share of rows beyond it then does not come near nu.
     average : bool
@@ -84,8 +89,13 @@ class NormaRule:
     def __post_init__(self) -> None:
         if self.loss not in CODES:
             raise ValueError(f"loss: found {self.loss!r}, expected one of {', '.join(CODES)}")
-        if not 0 < self.nu <= 1:
-            raise ValueError(f"nu: found {self.nu:g}, expected a number > 0 and <= 1, the share of rows beyond rho")
+        if not 0 <= self.nu <= 1:
+            raise ValueError(f"nu: found {self.nu:g}, expected a number from 0 to 1, the share of rows beyond rho")
+        if self.code == NU and self.nu == 0 and self.threshold == 0:
+            instead = "a number > 0" if self.loss == "novelty" else "a number > 0, or a threshold > 0"
+            raise ValueError(
+                f"nu: found 0 and rho 0 at first: nothing is ever below rho, and nothing is learned; expected {instead}"
+            )
         if not 0 < self.eta < math.inf:
             raise ValueError(f"eta: found {self.eta:g}, expected a finite number > 0")
         if not 0 <= self.regularization < math.inf:
@@ -212,11 +222,13 @@ _WITH_RHO = {"eta": 1.0, "regularization": 1.0, "decreasing": True, "nu": 0.1}
 _STEADY = {"eta": 0.5, "regularization": 1e-5, "decreasing": False}
 USUAL: dict[str, dict[str, Any]] = {
     "hinge": {**_STEADY, "threshold": 1.0, "offset": True},
-    "nu": {**_WITH_RHO, "offset": True, "average": True},
+    "nu": {**_WITH_RHO, "average": True},  # without an offset, which rho would drive off: docs/norma.md
     "perceptron": {**_STEADY, "regularization": 0.0, "offset": True},
+    "logistic": {**_STEADY, "offset": True},
     "novelty": {**_WITH_RHO, "average": True},
     "squared": _STEADY,
     "epsilon": {**_STEADY, "nu": 0.5},
+    "insensitive": {**_STEADY, "threshold": 0.1},
     "huber": {**_STEADY, "threshold": 1.0},
     "trimmed": {**_STEADY, "threshold": 1.0, "nu": 0.2},
 }

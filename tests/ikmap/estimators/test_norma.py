@@ -81,7 +81,10 @@ def test_what_is_novel() -> None:
         (CellNormaRegressor(eta=2.0), "eta: found 2 with the squared loss, expected a number below 1.99998"),
         (CellNormaRegressor(unit=0.0), "unit must be a positive number"),
         (CellNormaRegressor(n_epochs=0), "n_epochs must be a whole number of at least 1"),
-        (CellNormaDetector(nu=0.0), "nu: found 0, expected a number > 0 and <= 1"),
+        (
+            CellNormaDetector(nu=0.0),
+            "nu: found 0 and rho 0 at first: nothing is ever below rho, and nothing is learned",
+        ),
     ],
 )
 def test_parameters_out_of_range(model: Any, said: str) -> None:

@@ -81,7 +81,8 @@ def test_a_search_has_nothing_to_go_by_without_labels() -> None:
     [
         ({"loss": "novelty", "eta": 2.0}, "--loss novelty, eta: found 2 with regularization 1, expected a product"),
         ({"horizon": 5}, "--horizon 5: found --schedule auto, expected --schedule horizon"),
-        ({"nu": 0.0}, "--nu: found 0.0, expected a number > 0 and <= 1, or 'auto'"),
+        ({"nu": -0.5}, "--nu: found -0.5, expected a number >= 0 and <= 1, or 'auto'"),
+        ({"loss": "nu", "nu": 0.0}, "--loss nu, nu: found 0 and rho 0 at first: nothing is ever below rho"),
     ],
 )
 def test_options_that_cannot_be(given: dict[str, Any], said: str) -> None:

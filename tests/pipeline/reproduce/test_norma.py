@@ -31,7 +31,9 @@ def found_of() -> dict[str, Any]:
 def test_the_pass_is_that_of_the_rule_written_out() -> None:
     X, y = digits()
     found, K = found_of(), GaussianKernel(1 / 8.0).matrix(X)
-    naive = NaiveNorma(lambda i, j: float(K[i, j]), "novelty", 0.1)
+    slower = NaiveNorma(lambda i, j: float(K[i, j]), "novelty", 0.1)
+    assert found["decreasing"] == sum(slower.learn(i, 1.0)[1] for i in range(60)) > 0
+    naive = NaiveNorma(lambda i, j: float(K[i, j]), "novelty", 0.1, 60**-0.5, False)
     beyond = [naive.learn(i, 1.0)[1] for i in range(60)]
     assert found["margin_errors"] == sum(beyond) > 0
     assert [digit[0] for digit in found["errors"]] == np.flatnonzero(beyond)[:7].tolist()

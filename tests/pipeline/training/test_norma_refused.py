@@ -37,7 +37,7 @@ KEEPS = {"truncation": 0.01, "regularization": 0.0, "schedule": "constant"}
 @pytest.mark.parametrize(
     ("file", "asked", "said"),
     [
-        ("classes", {**CELLS, "nu": 1.5, "loss": "nu"}, "--nu: found 1.5, expected a number > 0 and <= 1"),
+        ("classes", {**CELLS, "nu": 1.5, "loss": "nu"}, "--nu: found 1.5, expected a number >= 0 and <= 1"),
         ("classes", {**CELLS, "eta": 2.0, "regularization": 0.9}, f"--loss hinge, {LARGE}"),
         ("classes", {**CELLS, "eta": 2.0, "regularization": 0.9, "task": "binary"}, f"--loss hinge, {LARGE}"),
         ("classes", {**ROWS, "eta": 2.0, "regularization": 0.9}, f"--loss hinge, {LARGE}"),

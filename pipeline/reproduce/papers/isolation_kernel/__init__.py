@@ -42,7 +42,7 @@ class Readings(MethodOptions):
         "weights of the last step or (library) averaged",
     )
     adaraker: str = option(
-        "all", Choice(("all", "published", "script")), group=READINGS, help="AdaRaker as published or as in its script"
+        "all", Choice(("all", "script", "published")), group=READINGS, help="AdaRaker as in its script or as published"
     )
 
 

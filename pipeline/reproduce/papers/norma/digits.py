@@ -30,7 +30,8 @@ def novel_digits(rows: Any, target: np.ndarray, options: Mapping[str, Any]) -> d
     Returns
     -------
     dict
-        ``margin_errors``: how many there were, ``rate``, their share in each fifth of the pass, and ``rho`` at its end;
+        ``margin_errors``: how many there were with steps of 1 / sqrt(train), ``rate``, their share in each fifth of the
+        pass, and ``rho`` at its end; ``decreasing``: how many there are with steps of 1 / sqrt(row number);
         ``errors``, the first of them, and ``train`` and ``test``, the worst by the last function, and ``mean_train``
         and ``mean_test`` by the mean of all: each a list of row number, digit, score (None for the errors) and
         pixels, 0 to 255.
@@ -39,9 +40,10 @@ def novel_digits(rows: Any, target: np.ndarray, options: Mapping[str, Any]) -> d
     begin = min(options["after"], len(target) - m)
     train, test = (_dense(rows[start:stop]) for start, stop in ((0, n), (begin, begin + m)))
     kernel = GaussianKernel(1.0 / options["two_sigma_squared"])
-    mean_rule = usual_rule("novelty", nu=options["nu"], average=True)
+    mean_rule = usual_rule("novelty", nu=options["nu"], eta=n**-0.5, decreasing=False, average=True)
     rules = {"": replace(mean_rule, average=False), "mean_": mean_rule}
-    found: dict[str, Any] = {}
+    decreasing = NormaDualState(usual_rule("novelty", nu=options["nu"], average=False), kernel)
+    found: dict[str, Any] = {"decreasing": int(decreasing.partial_fit(train).beyond.sum())}
     for prefix, rule in rules.items():
         state = NormaDualState(rule, kernel)
         beyond = state.partial_fit(train).beyond

@@ -15,10 +15,12 @@ if TYPE_CHECKING:
 
 SYSTEM = "norma-dual"
 NOTE = (
-    "One pass over the training digits in the order of the file, without labels: Gaussian kernel, steps of "
-    "1 / sqrt(t), rho not clipped. Margin errors: digits with f(x) < rho as they came. Worst: the lowest f(x) - rho, "
-    "by the mean of all functions on the way; and, in the second picture, by the function after the pass, which rests "
-    "on the few digits that were margin errors: what is unlike these is first there, odd or not."
+    "One pass over the training digits in the order of the file, without labels: Gaussian kernel, rho not clipped, "
+    "steps of 1 / sqrt(m) for m training digits, as in the caption. Margin errors: digits with f(x) < rho. "
+    "With steps that decrease with the row's number the first are so large that rho is low for a quarter of the pass, "
+    "and there are fewer. Worst: the lowest f(x) - rho, by the mean of all functions on the way; and, in the second "
+    "picture, by the function after the pass, which rests on the few digits that were margin errors: what is unlike "
+    "these is first there, odd or not."
 )
 GRIDS = {
     "figure1": ("mean of all functions", "mean_", ("errors", "train", "test")),
@@ -58,13 +60,17 @@ class Digits(Form):
 
     def printed_out(self, rows: Sequence[Row]) -> tuple[Sequence[str], list[Sequence[str]]]:
         """How many margin errors there were, and when."""
-        head = ("data set", "training rows", "nu", "margin errors", "share, by fifths of the pass", "rho at the end")
+        head = (
+            "data set", "training rows", "nu", "margin errors", "with decreasing steps", "share, by fifths of the pass",
+            "rho at the end",
+        )  # fmt: skip
         lines: list[Sequence[str]] = [
             (
                 row["dataset"],
                 f"{row['options']['train']:,}",
                 f"{row['options']['nu']:g}",
                 str(row["found"]["margin_errors"]),
+                str(row["found"]["decreasing"]),
                 ", ".join(f"{share:.4f}" for share in row["found"]["rate"]),
                 f"{row['found']['rho']:.4g}",
             )
