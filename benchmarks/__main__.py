@@ -59,7 +59,7 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"unset for this command, so that OpenBLAS chooses its own kernel: {', '.join(unset)}")
     from benchmarks import runner
     from benchmarks.harness import Options
-    from pipeline.datasets.registry import default_data_dir
+    from pipeline.datasets.known import default_data_dir
     from pipeline.errors import InputError
 
     folder = Path(asked.output) / "quick" if asked.quick else Path(asked.output)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,6 +22,7 @@ from pipeline.datasets.spec import CSV_KEYS
 from pipeline.errors import Damaged, InputError
 from pipeline.rows.prepared import DATA, READ_BYTES, STREAM_DATA, Preparation, load_scaling
 from pipeline.rows.values import check_values, kernel_in
+from pipeline.runs.folder import folder_of_run
 from pipeline.stages.calibrate import READINGS
 from pipeline.storage.fitted import Fitted
 from pipeline.storage.models import MODELS, load_model
@@ -131,10 +131,7 @@ def open_run(folder: str, learner: str | None = None) -> TrainedModel:
     InputError
         There is no run, it is unfinished or damaged, or it has no such learner.
     """
-    path = Path(folder).expanduser().absolute()
-    if not path.is_dir():
-        said = "found a file, expected the directory" if path.exists() else "no such directory, expected that"
-        raise InputError(f"--model {folder}: {said} of a finished run")
+    path = folder_of_run(folder)
     manifest, _ = read_manifest_or_copy(path)
     online = "online" in manifest["identity"]
     again = f"python -m flows.{'online' if online else 'batch'} --config {path / 'run.toml'} --run-dir {path}"

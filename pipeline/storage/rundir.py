@@ -12,7 +12,8 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import Lock
-from typing import IO, Any
+from types import TracebackType
+from typing import IO, Any, Self
 from uuid import uuid4
 
 from pipeline.errors import Damaged, InputError
@@ -43,6 +44,8 @@ class RunDirectory:
         refused with the differences named.
     fresh : bool
         Discard the run that is there.
+    begin : bool
+        Begin at once; else nothing is written or discarded until :meth:`begin`.
 
     Raises
     ------
@@ -50,15 +53,20 @@ class RunDirectory:
         The directory cannot be written, belongs to something else, to another run, or is in use.
     """
 
-    def __init__(self, path: Path, identity: Mapping[str, Any], *, fresh: bool = False) -> None:
+    def __init__(self, path: Path, identity: Mapping[str, Any], *, fresh: bool = False, begin: bool = True) -> None:
         self.path = path
         self.resumed = False
         self.repaired = ""
+        self._begun = False
+        self._discarded: list[str] | None = None  # entries of an older run, once it is known that there is one
         self._saving = Lock()  # stages may end at the same time
-        self._lock = hold(self.path)
+        self._hold = Hold(self.path)
         try:
             self._open(json.loads(json.dumps(identity)), fresh)
+            if begin:
+                self.begin()
         except BaseException:
+            self.withdraw()
             self.close()
             raise
 
@@ -74,14 +82,7 @@ class RunDirectory:
             )
         there = manifest.exists() or copy.exists()
         if there and (fresh or read_manifest_or_copy(self.path)[0]["status"] == DISCARDED):
-            # Said first and taken back last: whoever finds a half-removed run goes on removing it.
-            _mark_discarded(manifest)
-            for name in others:
-                entry = self.path / name
-                shutil.rmtree(entry) if entry.is_dir() and not entry.is_symlink() else entry.unlink()
-            # On the disk before the next run begins: its records must not be taken for those of this one.
-            written(self.path)
-            manifest.unlink()
+            self._discarded = others
             there = False
         if there:
             self.manifest, self.repaired = read_manifest_or_copy(self.path)
@@ -110,10 +111,44 @@ class RunDirectory:
                 "identity": identity,
                 "stages": {},
             }
+
+    def begin(self) -> None:
+        """Write down that the run has begun, having removed one that is to be discarded."""
+        if self._begun:
+            return
+        if self._discarded is not None:
+            # Said first and taken back last: whoever finds a half-removed run goes on removing it.
+            _mark_discarded(self.path / MANIFEST)
+            for name in self._discarded:
+                _remove(self.path / name)
+            # On the disk before the next run begins: its records must not be taken for those of this one.
+            written(self.path)
+            (self.path / MANIFEST).unlink()
+        self._begun = True
+        if not self.resumed:
             self.save()
             above = self.path.absolute().parent
             written(above, above.parent)
         self.store.create()
+
+    def withdraw(self, *, keep_tasks: bool = False) -> None:
+        """Remove what was made of a run that was refused, if no stage of it is done; leave a run from before as it was.
+
+        Parameters
+        ----------
+        keep_tasks : bool
+            Leave it too if a task of a stage is done: it may be possible to go on.
+        """
+        if self._begun and not self.resumed:
+            if self.manifest["stages"] or (keep_tasks and any((self.path / RECORDS).rglob("*.json"))):
+                return
+            # The manifest last: what a worker of others is still writing leaves the directory that of a run.
+            entries = sorted(self.path.iterdir(), key=lambda entry: entry.name in (MANIFEST, MANIFEST_COPY))
+            with suppress(OSError):
+                for entry in entries:
+                    if entry.name != LOCK:
+                        _remove(entry)
+        self._hold.undo()
 
     @property
     def store(self) -> Store:
@@ -231,8 +266,15 @@ class RunDirectory:
         return self.path / RECORDS / stage.replace(":", "-") / f"{task}.json"
 
     def close(self) -> None:
-        """Let other processes have the directory."""
-        self._lock.close()
+        """Let other processes have the directory, which is as it was where the run has not begun."""
+        if self._begun:
+            self._hold.close()
+        else:
+            self._hold.undo()
+
+
+def _remove(entry: Path) -> None:
+    shutil.rmtree(entry) if entry.is_dir() and not entry.is_symlink() else entry.unlink()
 
 
 def discard(path: Path) -> None:
@@ -244,7 +286,7 @@ def discard(path: Path) -> None:
         A process is working on it.
     """
     if (path / MANIFEST).exists() or (path / MANIFEST_COPY).exists():
-        with hold(path):
+        with Hold(path):
             _mark_discarded(path / MANIFEST)
 
 
@@ -253,16 +295,58 @@ def _mark_discarded(manifest: Path) -> None:
     (manifest.parent / MANIFEST_COPY).unlink(missing_ok=True)  # which says something else
 
 
-def hold(path: Path) -> IO[str]:
-    """Lock a directory, making it if need be, until the returned file is closed; other processes are kept out.
+class Hold:
+    """A directory that other processes are kept out of until it is closed.
 
-    A directory made here is readable by its user alone, as it will hold rows; an existing one keeps its mode.
+    Parameters
+    ----------
+    path : Path
+        Made where it is not there, readable by its user alone, as it will hold rows; an existing one keeps its mode.
 
     Raises
     ------
     InputError
         Another one holds it, or it cannot be written.
     """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._made = [folder for folder in (path, *path.parents) if not folder.exists()]
+        self._lock_made = not (path / LOCK).exists()
+        try:
+            self._lock = _locked(path)
+        except BaseException:
+            self._remove_folders()
+            raise
+
+    def undo(self) -> None:
+        """Remove the directory and those above it, as far as they were made here and are empty, and close."""
+        if self._lock_made and not self._lock.closed:
+            with suppress(OSError):
+                (self.path / LOCK).unlink(missing_ok=True)
+        self.close()
+        self._remove_folders()
+
+    def _remove_folders(self) -> None:
+        with suppress(OSError):  # somebody else has put something there
+            for folder in self._made:
+                folder.rmdir()
+
+    def close(self) -> None:
+        """Let other processes have the directory."""
+        self._lock.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _locked(path: Path) -> IO[str]:
+    """Open and lock the lock file of a directory, which is made if need be."""
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         lock = open(path / LOCK, "a")  # noqa: SIM115 - held until closed
@@ -272,7 +356,10 @@ def hold(path: Path) -> IO[str]:
         raise InputError(f"{path}: cannot write the run directory: {error.strerror}") from None
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+        # One that was refused may just have removed its lock file, which others do not see then.
+        if not os.path.samestat(os.fstat(lock.fileno()), os.stat(path / LOCK)):
+            raise BlockingIOError
+    except (BlockingIOError, FileNotFoundError):
         lock.close()
         raise InputError(f"{path}: another process is working on this run") from None
     except OSError as error:
