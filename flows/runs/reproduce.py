@@ -55,7 +55,7 @@ def run(
     from pipeline.reproduce.results import collect
     from pipeline.runs.batch import call_directly
     from pipeline.storage.durable import write_json
-    from pipeline.storage.rundir import Hold
+    from pipeline.storage.hold import Hold
 
     began = time.perf_counter()
     path = Path(options.directory)
