@@ -62,7 +62,7 @@ def main(arguments: list[str] | None = None) -> int:
     from benchmarks import runner
     from benchmarks.harness import Options
     from benchmarks.records import write_pages
-    from pipeline.datasets.registry import default_data_dir
+    from pipeline.datasets.known import default_data_dir
     from pipeline.errors import InputError
 
     folder = Path(asked.output) / "quick" if asked.quick else Path(asked.output)

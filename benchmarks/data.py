@@ -13,7 +13,8 @@ import scipy.sparse as sp
 from benchmarks.harness import Options
 from ikmap.rows import Rows, as_dense
 from ikmap.tasks import plain_label
-from pipeline.datasets.registry import ResolvedDataset, load_registry, resolve
+from pipeline.datasets.known import load_registry
+from pipeline.datasets.registry import ResolvedDataset, resolve
 from pipeline.readers import open_source, without
 from pipeline.rows.density import DENSE_COLUMNS, DENSE_SHARE
 from pipeline.rows.prepared import Side

@@ -174,11 +174,13 @@ def _bare_work(path: str, run: str, parts: Sequence[str], k: int, of: int, start
 def main(path: str, folder: str, workers: str) -> int:
     """Ingest a file, then read some of its training rows encoded; print the figures as JSON."""
     from flows.options.batch import BatchOptions
-    from flows.runs.batch import run_pipeline, starting
+    from flows.runs.batch import listening, run_pipeline, starting
 
     words = ["--input", path, "--run-dir", folder, "--workers", workers, "--quiet", "--no-dask-report", *WORDS]
     options = BatchOptions.parse(words)
-    print(json.dumps(run_pipeline(options, _only_ingest, {}, events=starting(options))))
+    events = listening(options, None)
+    starting(options, events)
+    print(json.dumps(run_pipeline(options, _only_ingest, {}, events=events)))
     return 0
 
 

@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import dask
 from distributed import Client, Security, rpc
@@ -19,6 +18,7 @@ from cluster._starting import starting
 from cluster.certificates import OFF, from_folder, warning
 from cluster.handle import ClusterHandle
 from pipeline.errors import InputError
+from pipeline.urls import apart
 
 #: Seconds a scheduler has to answer, and then to have at least one worker.
 ANSWER_SECONDS = 5.0
@@ -50,12 +50,8 @@ def attach(
     wait = float(values.get("wait", WORKER_SECONDS))
     security = None if values.get("tls", OFF) == OFF else from_folder(Path(values["tls"]).expanduser())
     address = _address_in(Path(name.removeprefix("file:")).expanduser(), wait) if name.startswith("file:") else name
-    parts = urlsplit(address)
-    try:
-        complete = bool(parts.hostname) and bool(parts.port)
-    except ValueError:
-        complete = False
-    if not complete:
+    parts = apart(address)
+    if not parts.host or not parts.port or parts.user:
         raise InputError(f"--cluster: found {address!r}, expected an address such as tcp://host:8786")
     if parts.scheme == "tls" and not (security or Security()).get_tls_config_for_role("client")["cert"]:
         raise InputError(

@@ -16,7 +16,6 @@ from collections.abc import Callable, Mapping
 from hmac import compare_digest
 from importlib import import_module
 from typing import Any
-from urllib.parse import urlsplit
 
 from distributed import Nanny, Scheduler, Worker
 from distributed.deploy.spec import SpecCluster
@@ -24,6 +23,8 @@ from distributed.http.utils import get_handlers
 from tornado.httputil import HTTPMessageDelegate, HTTPServerRequest
 from tornado.routing import Router
 from tornado.web import Application, RequestHandler
+
+from pipeline.urls import apart
 
 PAGES, METRICS = "ikmap_pages", "ikmap_metrics"
 """Where, in what a scheduler says of itself and of its workers, stand the paths of their pages and of their figures."""
@@ -167,5 +168,5 @@ def link_to_pages(link: str | None, known: Mapping[str, Any]) -> str | None:
     """The address of a dashboard, with the path of its pages where a scheduler (``known``) tells one."""
     if link is None or PAGES not in known:
         return link
-    parts = urlsplit(link)
-    return parts._replace(path=known[PAGES] + parts.path).geturl()
+    parts = apart(link)
+    return str(parts._replace(path=known[PAGES] + parts.path))

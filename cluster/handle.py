@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
-from urllib.parse import urlsplit
 
 import psutil
 from dask.utils import format_bytes
@@ -18,6 +17,7 @@ from distributed import Client
 
 from cluster._quiet import interrupts_held
 from cluster.closed import link_to_pages
+from pipeline.urls import apart
 
 LOOPBACK = "127.0.0.1"
 LOCAL_PORT = 8787
@@ -38,19 +38,19 @@ def nearest(host: str, port: int) -> str:
 
 
 def _nearest_link(link: str | None) -> str | None:
-    parts = urlsplit(link or "")
-    if not link or not parts.hostname or not parts.port:
+    parts = apart(link or "")
+    if not link or not parts.host or not parts.port:
         return link or None
-    return link.replace(parts.hostname, nearest(parts.hostname, parts.port), 1)
+    return str(parts._replace(host=nearest(parts.host, parts.port)))
 
 
 def _tunnel(link: str | None) -> str | None:
     """The ssh command for a dashboard: on this host when it listens on loopback, else on its own."""
-    parts = urlsplit(link or "")
-    if not parts.hostname or not parts.port:
+    parts = apart(link or "")
+    if not parts.host or not parts.port:
         return None
-    here = parts.hostname in ("localhost", LOOPBACK, "::1")
-    return f"ssh -L {LOCAL_PORT}:{LOOPBACK}:{parts.port} {socket.gethostname() if here else parts.hostname}"
+    here = parts.host in ("localhost", LOOPBACK, "::1")
+    return f"ssh -L {LOCAL_PORT}:{LOOPBACK}:{parts.port} {socket.gethostname() if here else parts.host}"
 
 
 @dataclass
@@ -115,8 +115,8 @@ class ClusterHandle:
     @property
     def dashboard_server(self) -> str | None:
         """`dashboard_link` without its path, which others may know."""
-        parts = urlsplit(self.dashboard_link or "")
-        return f"{parts.scheme}://{parts.netloc}" if parts.netloc else None
+        parts = apart(self.dashboard_link or "")
+        return parts.server if parts.host else None
 
     def describe(self) -> str:
         """One line for a person: how much of what, and where the dashboard is.

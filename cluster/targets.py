@@ -10,12 +10,12 @@ import socket
 import sys
 from collections import defaultdict
 from typing import Any
-from urllib.parse import urlsplit
 
 from cluster import ClusterHandle, connect
 from cluster.closed import METRICS
 from cluster.handle import nearest
 from pipeline.errors import InputError
+from pipeline.urls import apart
 
 ANSWER_SECONDS = 2.0
 
@@ -32,7 +32,7 @@ def targets(cluster: ClusterHandle) -> tuple[list[dict[str, Any]], int]:
         How many are not: they listen on the loopback interface of another machine, perhaps.
     """
     info = cluster.client.scheduler_info(n_workers=-1)
-    processes = [("scheduler", urlsplit(info["address"]).hostname, info)]
+    processes = [("scheduler", apart(info["address"]).host, info)]
     processes += [("worker", worker["host"], worker) for worker in info["workers"].values()]
     found: dict[tuple[str, str], list[str]] = defaultdict(list)
     hidden = 0

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Self
 
 from flows.options.common import CLUSTER, DATA, OUTPUT, RUN, CommonOptions
+from flows.options.kinds import Place
 from flows.options.methods import with_options_of
 from flows.options.table import TableOptions
 from ikmap.methods import LEARNERS, MAPS, OptionError, methods, option
@@ -43,20 +44,20 @@ class BatchOptions(TableOptions, CommonOptions):
         "Without --dataset or --input, a small real data set that ships with a dependency is used."
     )
 
-    dataset: str | None = option(None, Text("NAME"), group=DATA, common=True, help="a known data set, such as a9a")
+    dataset: str | None = option(None, Place("NAME"), group=DATA, common=True, help="a known data set, such as a9a")
     dataset_file: str | None = option(
-        None, Text("FILE"), group=DATA, help="TOML file that declares more data sets for --dataset"
+        None, Place("FILE", here=True), group=DATA, help="TOML file that declares more data sets for --dataset"
     )
     input: str | None = option(
         None,
-        Text("PATH|URL"),
+        Place("PATH|URL"),
         group=DATA,
         common=True,
         help="training data: a file, or a URL that fsspec can open; of tables also a folder, a glob in quotes, or "
         "files with commas between",
     )
     test_input: str | None = option(
-        None, Text("PATH|URL"), group=DATA, common=True, help="test data for --input (default: split --input)"
+        None, Place("PATH|URL"), group=DATA, common=True, help="test data for --input (default: split --input)"
     )
     test_size: float = option(
         0.2, Real(0, 1), group=DATA, common=True, help="share of the rows held out, where there is no test set"
@@ -109,7 +110,7 @@ class BatchOptions(TableOptions, CommonOptions):
     )
     data_dir: str | None = option(
         None,
-        Text("DIR"),
+        Place("DIR", here=True),
         group=DATA,
         help="where data sets lie or are downloaded to (default: $IKMAP_DATA_DIR, else the user cache)",
     )
@@ -195,7 +196,7 @@ class BatchOptions(TableOptions, CommonOptions):
     seed: int = option(0, Integer(0, 2**63 - 1), group=RUN, common=True, help="seed of every random choice")
     run_dir: str | None = option(
         None,
-        Text("DIR"),
+        Place("DIR", here=True),
         group=RUN,
         common=True,
         session=True,

@@ -22,6 +22,7 @@ from flows.options.kinds import Pairs
 from ikmap.methods.kinds import Flag
 from ikmap.methods.options import Spec, specs_of
 from pipeline.errors import InputError
+from pipeline.urls import Location, refuse_credentials
 from pipeline.watching.plain_text import not_utf8
 
 
@@ -37,6 +38,22 @@ class _HelpAll(argparse.Action):
         assert callable(self.const)
         self.const().print_help()
         parser.exit()
+
+
+def refuse_credentials_in(value: Any) -> None:
+    """Refuse a value of an option that has a password or token in an address: options are written down.
+
+    Raises
+    ------
+    ValueError
+    """
+    if isinstance(value, Mapping):
+        value = list(value.values())
+    for item in value if isinstance(value, list | tuple) else [value]:
+        if isinstance(item, str):
+            refuse_credentials(item)
+        elif isinstance(item, list | tuple | Mapping):
+            refuse_credentials_in(item)
 
 
 _WHERE_LISTED = "--help lists the common options, --help-all every one"
@@ -65,6 +82,7 @@ class Options:
     def __post_init__(self) -> None:
         for spec in self.specs().values():
             try:
+                refuse_credentials_in(getattr(self, spec.name))
                 object.__setattr__(self, spec.name, spec.check(getattr(self, spec.name)))
             except ValueError as error:
                 raise InputError(f"{spec.flag}: {error}") from None
@@ -151,7 +169,14 @@ class Options:
         InputError
             In one line: the option, what was found, what was expected.
         """
-        argv, scoped = cls._take_scoped(sys.argv[1:] if argv is None else argv)
+        argv = sys.argv[1:] if argv is None else argv
+        for word, before in zip(argv, ["", *argv], strict=False):
+            try:
+                refuse_credentials(word)
+            except ValueError as error:
+                flag = next((text.partition("=")[0] for text in (word, before) if text.startswith("--")), "")
+                raise InputError(f"{flag}: {error}" if flag else str(error)) from None
+        argv, scoped = cls._take_scoped(argv)
         namespace, unknown = cls.parser().parse_known_args(argv)
         if unknown:
             cls._refuse_words(unknown)
@@ -214,6 +239,7 @@ class Options:
             for key, value in table.items():
                 spec = cls._scoped_spec(name, key.replace("-", "_"), shown.format(name, key))
                 try:
+                    refuse_credentials_in(value)
                     checked.setdefault(name, {})[spec.name] = spec.check(value)
                 except ValueError as error:
                     raise InputError(f"{shown.format(name, key)}: {error}") from None
@@ -237,7 +263,10 @@ class Options:
     def to_dict(self) -> dict[str, Any]:
         """Every option as plain JSON types."""
         values = {name: getattr(self, name) for name in self.specs()}
-        plain = {name: list(v) if isinstance(v, tuple) else v for name, v in values.items()}
+        plain = {
+            name: list(v) if isinstance(v, tuple) else str(v) if isinstance(v, Location) else v
+            for name, v in values.items()
+        }
         return {**plain, **({"scoped": {name: dict(of) for name, of in self.scoped.items()}} if self.scoped else {})}
 
     def to_json(self) -> str:
@@ -253,7 +282,18 @@ class Options:
         tables = values.pop("scoped", {})
         kept = {name: value for name, value in values.items() if value is not None and name not in left_out} | tables
         header = f"# python -m {self.PROGRAM} --config run.toml\n"
-        return header + tomli_w.dumps(kept)
+        note = f"# {self.left_out}\n" if self.left_out else ""
+        return header + note + tomli_w.dumps(kept)
+
+    @property
+    def left_out(self) -> str:
+        """What has to be given again, with its query, wherever these options are read or typed; empty: nothing."""
+        flags = [
+            spec.flag
+            for name, spec in self.specs().items()
+            if isinstance(value := getattr(self, name), Location) and value.place != value.whole
+        ]
+        return f"with the whole address for {' and '.join(flags)}: queries are not stored" if flags else ""
 
     @property
     def unused(self) -> frozenset[str]:
@@ -278,6 +318,11 @@ class Options:
                 words += [f"{flag}={str(value).lower()}"] if isinstance(value, bool) else spec.kind.written(flag, value)
         return shlex.join(words)
 
+    @property
+    def again(self) -> str:
+        """What to do in order to go on after an interruption."""
+        return f"run {self.command()}{f' ({self.left_out})' if self.left_out else ''}"
+
     @classmethod
     def _build(cls, values: Mapping[str, Any]) -> Self:
         missing = [spec.flag for spec in cls.specs().values() if spec.required and spec.name not in values]
@@ -292,6 +337,7 @@ class Options:
             text = os.environ.get(spec.environment) if spec.environment else None
             if text:
                 try:
+                    refuse_credentials(text)
                     values[spec.name] = spec.kind.parse(text)
                 except ValueError as error:
                     raise InputError(f"{spec.environment}: {error}") from None
@@ -335,6 +381,7 @@ class Options:
             if name in values:
                 raise InputError(f"{where}: {key}: given twice")
             try:
+                refuse_credentials_in(value)
                 values[name] = spec.check(value)
             except ValueError as error:
                 raise InputError(f"{where}: {key}: {error}") from None

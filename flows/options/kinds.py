@@ -5,9 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlsplit
 
-from ikmap.methods.kinds import Choice, Kind, refuse
+from ikmap.methods.kinds import Choice, Kind, Text, refuse
+from pipeline.urls import Location, apart, without_secrets
+
+
+@dataclass(frozen=True)
+class Place(Text):
+    """A path or, unless `here`, a URL: a `Location`, so that its query is never written."""
+
+    here: bool = False
+
+    def check(self, value: Any) -> Location:
+        place = Location(super().check(value))
+        if self.here and "://" in place:
+            refuse(str(place), "a path of this machine")
+        return place
 
 
 @dataclass(frozen=True)
@@ -26,6 +39,8 @@ class Pairs(Kind):
         for word in value:
             if not isinstance(word, str) or not all(part.strip() for part in word.partition("=")):
                 refuse(word, "KEY=VALUE")
+            if without_secrets(word) != word:
+                refuse(without_secrets(word), "no address with a query")
         return tuple(value)
 
     def written(self, flag: str, value: Any) -> list[str]:
@@ -52,13 +67,9 @@ class ClusterName(Kind):
 
     def check(self, value: Any) -> str:
         if isinstance(value, str) and "://" in value:
-            try:
-                parts = urlsplit(value)
-                valid = parts.scheme in ("tcp", "tls") and bool(parts.hostname) and bool(parts.port)
-            except ValueError:
-                valid = False
-            if not valid:
-                refuse(value, "an address such as tcp://host:8786")
+            parts = apart(value)
+            if parts.scheme not in ("tcp", "tls") or not parts.host or not parts.port or str(parts) != parts.server:
+                refuse(without_secrets(value), "an address such as tcp://host:8786")
             return value
         if isinstance(value, str) and value.startswith("file:"):
             if not value.removeprefix("file:").strip():

@@ -8,8 +8,9 @@ from typing import ClassVar
 
 from flows.options.batch import BatchOptions
 from flows.options.common import CLUSTER, DATA, OUTPUT, RUN, STREAM
+from flows.options.kinds import Place
 from ikmap.methods import LEARNERS, OptionError, option
-from ikmap.methods.kinds import Choice, Integer, Real, Several, Text
+from ikmap.methods.kinds import Choice, Integer, Real, Several
 from ikmap.methods.options import BASELINES, FEATURES, LEARNING
 from ikmap.methods.sharing import chosen, refuse_growth, refuse_redraw
 from ikmap.tasks import TASKS
@@ -53,7 +54,7 @@ class OnlineOptions(BatchOptions):
     )
     input: str | None = option(
         None,
-        Text("PATH|URL|-"),
+        Place("PATH|URL|-"),
         group=DATA,
         common=True,
         help="a file or URL, - (standard input), or a folder to which Parquet comes",
@@ -75,7 +76,7 @@ class OnlineOptions(BatchOptions):
     )
     alerts: str | None = option(
         None,
-        Text("FILE|-"),
+        Place("FILE|-", here=True),
         group=STREAM,
         help="where alerts go while the stream runs, a line of JSON for each row found novel: a new file, or - for "
         "standard output",
@@ -83,7 +84,7 @@ class OnlineOptions(BatchOptions):
     warm_up: int = option(0, Integer(0), group=STREAM, help="rows after the initial ones of which no alert is sent")
     labels_input: str | None = option(
         None,
-        Text("FILE"),
+        Place("FILE", here=True),
         group=STREAM,
         help="labels that come after their rows, where these have none: a file of lines ROW,LABEL that grows; rows are "
         "counted from 0 as they come",

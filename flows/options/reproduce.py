@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 from flows.options.batch import CLUSTER, DATA, OUTPUT, RUN, CommonOptions
+from flows.options.kinds import Place
 from flows.options.methods import with_options_of
 from flows.options.online import STREAM
 from ikmap.methods import option
-from ikmap.methods.kinds import Choice, Flag, Integer, Names, Real, Text
+from ikmap.methods.kinds import Choice, Flag, Integer, Names, Real
 from ikmap.methods.options import OptionError
 from pipeline.errors import InputError
 from pipeline.reproduce.paper import KINDS, READINGS, Experiment, Paper
@@ -70,13 +71,13 @@ class ReproduceOptions(CommonOptions):
 
     data_dir: str | None = option(
         None,
-        Text("DIR"),
+        Place("DIR", here=True),
         group=DATA,
         common=True,
         help="where the data sets lie (default: $IKMAP_DATA_DIR, else the user cache); nothing is downloaded",
     )
     dataset_file: str | None = option(
-        None, Text("FILE"), group=DATA, help="TOML file that declares more data sets for --datasets"
+        None, Place("FILE", here=True), group=DATA, help="TOML file that declares more data sets for --datasets"
     )
     order: str = option(
         "shuffled",
@@ -98,7 +99,7 @@ class ReproduceOptions(CommonOptions):
     )
     run_dir: str | None = option(
         None,
-        Text("DIR"),
+        Place("DIR", here=True),
         group=RUN,
         common=True,
         session=True,

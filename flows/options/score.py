@@ -6,6 +6,7 @@ from dataclasses import MISSING, dataclass
 from typing import ClassVar
 
 from flows.options.batch import CLUSTER, DATA, FORMATS, LEARNER, OUTPUT, RUN, CommonOptions
+from flows.options.kinds import Place
 from ikmap.methods import option
 from ikmap.methods.kinds import Text
 from pipeline.errors import InputError
@@ -48,7 +49,7 @@ class ScoreOptions(CommonOptions):
     DESCRIPTION: ClassVar[str] = "Apply the model of a finished run to new data of any size."
     GROUPS: ClassVar[tuple[str, ...]] = (DATA, RUN, CLUSTER, OUTPUT)
 
-    model: str = option(MISSING, Text("RUN"), group=RUN, common=True, help="directory of a finished run")
+    model: str = option(MISSING, Place("RUN", here=True), group=RUN, common=True, help="directory of a finished run")
     learner: str | None = option(
         None,
         LEARNER,
@@ -58,7 +59,7 @@ class ScoreOptions(CommonOptions):
     )
     input: str = option(
         MISSING,
-        Text("PATH|URL"),
+        Place("PATH|URL"),
         group=DATA,
         common=True,
         help="data to score: a file, or a URL that fsspec can open; of tables also a folder, a glob or a list",
@@ -73,7 +74,7 @@ class ScoreOptions(CommonOptions):
     )
     output: str = option(
         "predictions.parquet",
-        Text("PATH|URL"),
+        Place("PATH|URL"),
         group=OUTPUT,
         common=True,
         help="Parquet file to write, with prediction and score; CSV if it ends in .csv, a folder of parts if it ends "

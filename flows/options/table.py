@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from flows.options.command_line import Options
+from flows.options.kinds import Place
 from ikmap.methods import option
 from ikmap.methods.kinds import Choice, Names, Text
 from ikmap.tables.words import CATEGORIES, NUMBERS, TIMES
@@ -63,7 +64,7 @@ class TableOptions(Options):
     )
     columns_plan: str | None = option(
         None,
-        Text("FILE"),
+        Place("FILE", here=True),
         group=DATA,
         help="TOML file with the kind and encoding of columns, for those that are not to be as they are inferred; "
         "every run on a table writes its own",

@@ -54,6 +54,7 @@ class _Terminal:
     """Of a command: its progress, and how its work has ended, whatever becomes of the API. A deployment has none."""
 
     events: Events | None = None
+    options: Options | None = None  # with what is not for Prefect's database, such as the signature of a URL
     outcome: Result | BaseException | None = None
 
     def say(self, text: str) -> None:
@@ -142,11 +143,12 @@ def command(flow: Flow[..., Any], options: Options) -> Result:
     """
     _check_api()
     values = options.to_dict()
-    terminal = _Terminal(choose_progress(values["quiet"]))
+    terminal = _Terminal(choose_progress(values["quiet"]), options)
     token = _terminal.set(terminal)
     try:
         with _quiet_console(errors=values["debug"]):
-            result: Result = flow(**values)
+            # The options have been checked.
+            result: Result = flow.with_options(validate_parameters=False)(**values)
             return result
     except CancelledRun as stop:
         raise KeyboardInterrupt(str(stop)) from None
@@ -211,7 +213,7 @@ def _in_flow[O: CommonOptions](work: Callable[[O, Events], Result], kind: type[O
     try:
         # SIGTERM, which is also how a Prefect worker cancels, ends a run as Ctrl-C does: Dask's work is stopped first.
         with terminated_as_interrupted(), nullcontext() if terminal.events else _main_hidden():
-            options = kind(**values)
+            options = terminal.options if isinstance(terminal.options, kind) else kind(**values)
             with place_on(options.cluster, events.message, log.stop_if_cancelled):
                 result = work(options, events)
         terminal.outcome = result

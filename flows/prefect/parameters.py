@@ -10,12 +10,19 @@ from typing import Annotated, Any, Literal, Union
 from pydantic import Field
 
 from flows.options.command_line import Options
-from flows.options.kinds import ClusterName, Pairs
+from flows.options.kinds import ClusterName, Pairs, Place
 from ikmap.methods.kinds import AnyOf, Choice, Flag, Integer, Kind, Levels, Names, OneOrMore, Real, Several
 from ikmap.methods.options import Spec
 
 Result = dict[str, Any]
 NOT_EMPTY = r"\S"
+NO_SECRETS = (
+    r"^(?:[^:]*[^:\s][^:]*|(?:[^?#@]|[?#]\.\.\.)*[^?#@\s](?:[^?#@]|[?#]\.\.\.)*"
+    r"|[\w+.-]+://[^/:?#@]+@[^:?#@]+|s3a?://[^/:?#@]+/[^?#]+)$"
+)
+"""A place without a password or a query, which Prefect would store: checked before a run of a deployment is."""
+NO_URL = r"^[^:]*[^:\s][^:]*(?::/?(?:[^:/][^:]*)?)*$"
+"""A place that is no URL."""
 
 
 def takes[F: Callable[..., Any]](options: type[Options]) -> Callable[[F], F]:
@@ -66,13 +73,15 @@ def _type(kind: Kind, *, several: bool = False) -> Any:
         case Choice(known=names):
             return Literal[names]
         case ClusterName(choice=choice):
-            return Annotated[str, Field(pattern=rf"^({'|'.join(choice.known)}|(tcp|tls)://.+:\d+|file:.*\S.*)$")]
+            return Annotated[str, Field(pattern=rf"^({'|'.join(choice.known)}|(tcp|tls)://[^@/?#]+:\d+|file:.*\S.*)$")]
         case Several(choice=choice):
             return Annotated[list[Literal[choice.known]], Field(min_length=1)]  # type: ignore[name-defined]
         case Names():
             return Annotated[list[text], Field(min_length=1)]
         case Pairs():
             return list[Annotated[str, Field(pattern=r"^\s*[^=\s].*=.*\S")]]
+        case Place(here=here):
+            return Annotated[str, Field(pattern=NO_URL if here else NO_SECRETS)]
         case Flag():
             return bool
         case Integer(low=low, high=high, words=words):

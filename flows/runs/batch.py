@@ -16,7 +16,10 @@ from typing import TYPE_CHECKING, Any
 from cluster import connect, prepare
 from flows.options.batch import BatchOptions, CommonOptions
 from flows.options.table import csv_asked
+from flows.runs.look_first import data_folder, known_data, look_at_data
 from ikmap.methods.registry import FAULTS
+from pipeline.datasets.known import EMBEDDED
+from pipeline.urls import Location
 
 # Workers import this module when they start, and --help needs none of the rest: heavy imports stand in functions.
 if TYPE_CHECKING:
@@ -39,7 +42,10 @@ def run(options: BatchOptions, **how: Any) -> dict[str, Any]:
 
         return run_batch(*given, **more)
 
-    return run_pipeline(options, pipeline, {}, **{**how, "events": starting(options, how.get("events"))})
+    how["events"] = events = listening(options, how.get("events"))
+    options = look_at_data(options, events.message)
+    starting(options, events)
+    return run_pipeline(options, pipeline, {}, **how)
 
 
 def run_pipeline(
@@ -82,7 +88,7 @@ def run_pipeline(
     began = time.time() if began is None else began
     from datetime import datetime
 
-    from pipeline.errors import OnlyPlanned, writing
+    from pipeline.errors import InputError, OnlyPlanned, writing
     from pipeline.running.compiling import words_of
     from pipeline.running.healing import check_models
     from pipeline.running.monitoring import told_to_scheduler
@@ -102,7 +108,8 @@ def run_pipeline(
             else default_run_directory(data.name, f"{datetime.now():%Y%m%d-%H%M%S}")
         )
         with writing(path):
-            directory = RunDirectory(path, {**identity(params, data, sources), **more}, fresh=options.fresh)
+            now = {**identity(params, data, sources), **more}
+            directory = RunDirectory(path, now, fresh=options.fresh, begin=False)
         try:
             for fault in FAULTS:
                 events.message(f"warning: {fault}")
@@ -125,16 +132,22 @@ def run_pipeline(
                     invocation(options, sources, cluster), start_seconds=time.time() - began, stop=cluster.close
                 )
                 with told_to_scheduler(cluster.client, events) as told:
+                    with writing(path):
+                        directory.begin()
                     context = Context(cluster.client, directory, params, told, device=options.device)
                     with writing(path):
                         metrics = pipeline(context, data, asked, call=call or call_directly)
             events.message(f"report: {path / 'report.html'}")
             return metrics
         except KeyboardInterrupt:
-            raise KeyboardInterrupt(f"run {resuming(options, path).command()}") from None
+            raise KeyboardInterrupt(resuming(options, path).again) from None
         except OnlyPlanned:
             again = replace(resuming(options, path), dry_run=False).command()
             raise OnlyPlanned(f"--dry-run: nothing was trained; to go on from here: {again}") from None
+        except InputError:
+            # The same data are refused again, and others are another run; a server may answer next time.
+            directory.withdraw(keep_tasks=not all(Location(source["url"]).is_local for source in sources))
+            raise
         finally:
             directory.close()
 
@@ -144,29 +157,22 @@ def resuming(options: BatchOptions, path: Path) -> BatchOptions:
     return replace(options, run_dir=str(path), fresh=False)
 
 
-def starting(options: CommonOptions, events: Events | None = None) -> Events:
+def listening(options: CommonOptions, events: Events | None) -> Events:
+    """Return where progress goes: what is given, else bars on a terminal, log lines elsewhere."""
+    from pipeline.watching.progress import choose_progress
+
+    return events or choose_progress(options.quiet)
+
+
+def starting(options: CommonOptions, events: Events) -> None:
     """Begin what a cluster needs, and tell that a command has begun; to be called before the imports that take long.
 
     They, the processes and the data take seconds, on a busy machine half a minute, and there is nothing yet to count.
-
-    Parameters
-    ----------
-    events : Events, optional
-        Where progress goes; default: bars on a terminal, log lines elsewhere.
-
-    Returns
-    -------
-    Events
-        Those given, or the default.
     """
     prepare(options.cluster)
-    from pipeline.watching.progress import choose_progress
-
-    events = events or choose_progress(options.quiet)
     events.message(
         f"starting: loads the code, looks at the data, starts or finds workers (--cluster {options.cluster})"
     )
-    return events
 
 
 def imported_meanwhile(module: str) -> Thread:
@@ -253,10 +259,10 @@ def find_data(options: BatchOptions, events: Events) -> ResolvedDataset:
         The data set is unknown or not to be had.
     """
     from pipeline.datasets.download import readable
-    from pipeline.datasets.registry import EMBEDDED, ResolvedDataset, default_data_dir, load_registry, resolve
+    from pipeline.datasets.registry import ResolvedDataset, resolve
     from pipeline.datasets.spec import Split
 
-    folder = Path(options.data_dir).expanduser() if options.data_dir else default_data_dir()
+    folder = data_folder(options.data_dir)
     if options.input is not None:
         read = partial(readable, data_dir=folder, say=events.message, progress=downloading(events))
         return ResolvedDataset(
@@ -272,8 +278,7 @@ def find_data(options: BatchOptions, events: Events) -> ResolvedDataset:
             split=Split(fraction=1 - options.test_size),
             inliers=options.inliers,
         )
-    extra = Path(options.dataset_file) if options.dataset_file else None
-    spec = load_registry(extra, folder).find(options.dataset or EMBEDDED)
+    spec = known_data(options.dataset_file, folder).find(options.dataset or EMBEDDED)
     data = resolve(spec, folder, progress=downloading(events))
     changes: dict[str, Any] = csv_asked(options)
     if options.task != "auto":
@@ -293,8 +298,8 @@ def find_data(options: BatchOptions, events: Events) -> ResolvedDataset:
 
 def name_of(given: str) -> str:
     """What a run on this input is called."""
-    first = given.split(",")[0] if not Path(given).exists() else given
-    name = Path(re.split(r"[*?\[]", first)[0].rstrip("/") or "data").name.partition(".")[0]
+    first = Location(given) if Path(given).exists() else Location(given).several()[0]
+    name = Path(re.split(r"[*?\[]", first.place)[0].rstrip("/") or "data").name.partition(".")[0]
     return "stdin" if given == "-" else name or "data"
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from pathlib import Path
 
 from flows.options.reproduce import ReproduceOptions
-from pipeline.datasets.registry import ResolvedDataset, default_data_dir, load_registry, missing_files, resolve
+from flows.runs.look_first import data_folder, known_data
+from pipeline.datasets.known import missing_files
+from pipeline.datasets.registry import ResolvedDataset, resolve
 
 
 class LocalData:
@@ -22,9 +23,8 @@ class LocalData:
     """
 
     def __init__(self, options: ReproduceOptions) -> None:
-        extra = Path(options.dataset_file) if options.dataset_file else None
-        self.folder = Path(options.data_dir).expanduser() if options.data_dir else default_data_dir()
-        self.registry = load_registry(extra, self.folder)
+        self.folder = data_folder(options.data_dir)
+        self.registry = known_data(options.dataset_file, self.folder)
         self.there: dict[str, ResolvedDataset] = {}
         self.skipped: dict[str, str] = {}
 

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from flows.options.online import OnlineOptions
 from flows.options.table import TableOptions
-from flows.runs.batch import run_pipeline, starting
+from flows.runs.batch import listening, run_pipeline, starting
+from flows.runs.look_first import STANDARD_INPUT, look_at_data
 from ikmap.methods.options import specs_of
 from ikmap.tasks import task_named
 from pipeline.errors import InputError
@@ -20,22 +21,22 @@ if TYPE_CHECKING:
     from pipeline.readers.feed import Feed
     from pipeline.runs.online import OnlineParams
 
-STANDARD_INPUT = "-"
-
 
 def run(options: OnlineOptions, **how: Any) -> dict[str, Any]:
     """Do what the options ask for and return the contents of ``metrics.json``.
 
     Parameters and exceptions are those of :func:`~flows.runs.batch.run_pipeline`.
     """
-    how["events"] = starting(options, how.get("events"))
+    how["events"] = events = listening(options, how.get("events"))
+    options = look_at_data(options, events.message)
+    check_source(options)
+    starting(options, events)
     from pipeline.runs.online import run_online
 
     asked = online_params(options)
     pipeline: Any = partial(run_online, online=asked, alerts=options.alerts)
     sources = None
     if is_unbounded(options):
-        check_unbounded(options)
         options = replace(options, order="file")
         sources = [source_of(options)]
 
@@ -44,15 +45,6 @@ def run(options: OnlineOptions, **how: Any) -> dict[str, Any]:
             to, labels = options.alerts, options.labels_input
             return run_online(context, data, invocation, asked, feed=feed, alerts=to, labels=labels, call=call)
 
-    elif options.idle_seconds is not None:
-        where = f"--input {options.input}" if options.input else "a data set"
-        raise InputError(f"--idle-seconds {options.idle_seconds:g}: found {where}, expected a directory for --input")
-    if options.labels_input is not None and not is_unbounded(options):
-        where = f"--input {options.input}" if options.input else "a data set"
-        raise InputError(
-            f"--labels-input {options.labels_input}: found {where}, whose rows are all there, expected --input - or a "
-            "directory"
-        )
     more = online_identity(options)
     return run_pipeline(options, pipeline, more, sources=sources, **how)
 
@@ -86,6 +78,26 @@ def is_unbounded(options: OnlineOptions) -> bool:
     """Whether rows may go on arriving: standard input, or a directory to which files are added."""
     name = options.input
     return name is not None and (name == STANDARD_INPUT or Path(name).expanduser().is_dir())
+
+
+def check_source(options: OnlineOptions) -> None:
+    """Refuse options that the source, whose rows are there or go on arriving, cannot have.
+
+    Raises
+    ------
+    InputError
+    """
+    if is_unbounded(options):
+        check_unbounded(options)
+        return
+    where = f"--input {options.input}" if options.input else "a data set"
+    if options.idle_seconds is not None:
+        raise InputError(f"--idle-seconds {options.idle_seconds:g}: found {where}, expected a directory for --input")
+    if options.labels_input is not None:
+        raise InputError(
+            f"--labels-input {options.labels_input}: found {where}, whose rows are all there, expected --input - or a "
+            "directory"
+        )
 
 
 def check_unbounded(options: OnlineOptions) -> None:

@@ -45,6 +45,7 @@ from pipeline.storage.durable import read_json, write_json
 from pipeline.storage.rundir import RunDirectory, discard
 from pipeline.storage.whole import stage_is_whole
 from pipeline.watching.events import Events, QuietProgress
+from pipeline.watching.plain_text import printable
 
 STOPPED = "stopped.json"
 """Left in the directory of a run that has reached its time limit."""
@@ -111,12 +112,12 @@ class Runs:
         if not todo and not sized:
             return
         options, too_large = self.options, deque[Entry]()
-        if options.fresh:  # all at once: if this command is interrupted, the one that goes on must not keep some
-            for entry in todo:
-                for way, _ in _ways(entry, self.options.the_paper):
-                    discard(self.path / way.key)
         self.events.stage_started("runs", len(todo) or None)
         with connect(options.cluster, **cluster_arguments(options, self.events)) as cluster:
+            if options.fresh:  # all at once: if this command is interrupted, the one that goes on must not keep some
+                for entry in todo:
+                    for way, _ in _ways(entry, self.options.the_paper):
+                        discard(self.path / way.key)
             self._cluster = cluster.record()
             self._begin(cluster)
             for name in sized:
@@ -179,12 +180,12 @@ class Runs:
             except InputError as error:
                 return self._ended(way, "failed", str(error))
             except (KilledWorker, MemoryError) as error:
-                return self._ended(way, "memory", f"workers died of it: {error}")
+                return self._ended(way, "memory", printable(f"workers died of it: {error}"))
             except Exception as error:
                 if self.options.debug:
                     raise
                 # A defect of ours in one run is no reason to lose the others.
-                return self._ended(way, "defect", f"internal error: {type(error).__name__}: {error}")
+                return self._ended(way, "defect", printable(f"internal error: {type(error).__name__}: {error}"))
         return self._ended(entry, "failed", refused)
 
     def _run(self, entry: Entry, cluster: ClusterHandle, share: int) -> Outcome:

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from flows.options.reproduce import ReproduceOptions
-from flows.runs.batch import starting
+from flows.runs.batch import listening, starting
+from flows.runs.look_first import look_at_paper
 
 # --help needs none of the rest: heavy imports stand in functions.
 if TYPE_CHECKING:
@@ -42,28 +43,31 @@ def run(
     KeyboardInterrupt
         With the command that goes on.
     """
-    events = starting(options, events)
+    events = listening(options, events)
+    check_systems(options)
+    look_at_paper(options)
+    starting(options, events)
     from flows.runs.local_data import LocalData
     from flows.runs.paper_runs import Runs
+    from pipeline.errors import InputError
     from pipeline.reproduce.compared import form_of
     from pipeline.reproduce.page import write_page
     from pipeline.reproduce.results import collect
     from pipeline.runs.batch import call_directly
     from pipeline.storage.durable import write_json
-    from pipeline.storage.rundir import hold
+    from pipeline.storage.hold import Hold
 
     began = time.perf_counter()
     path = Path(options.directory)
     with events:
         paper, experiments = options.the_paper, options.experiments
-        check_systems(options)
         data = LocalData(options)
         for experiment in experiments:
             for name in options.datasets or paper.datasets_of(experiment):
                 data.look_for(name)
         for reason in data.skipped.values():
             events.message(f"skipped: {reason}")
-        lock = hold(path)
+        lock = Hold(path)
         try:
             entries = {e.label: entries_for(e, options, data) for e in experiments}
             runs = Runs(options, path, data, call or call_directly, events, on_cluster)
@@ -77,8 +81,10 @@ def run(
             events.message(f"report: {path / 'report.html'}")
             return results
         except KeyboardInterrupt:
-            again = replace(options, run_dir=str(path), fresh=False).command()
-            raise KeyboardInterrupt(f"run {again}") from None
+            raise KeyboardInterrupt(replace(options, run_dir=str(path), fresh=False).again) from None
+        except InputError:
+            lock.undo()
+            raise
         finally:
             lock.close()
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from cluster import connect
 from flows.options.score import ScoreOptions
-from flows.runs.batch import cluster_arguments, downloading, starting
+from flows.runs.batch import cluster_arguments, downloading, listening, starting
+from flows.runs.look_first import look_at_model
 
 # Workers import this module when they start, and --help needs none of the rest: heavy imports stand in functions.
 if TYPE_CHECKING:
@@ -45,9 +46,11 @@ def run(
     KeyboardInterrupt
         With the command that does it again.
     """
-    events = starting(options, events)
+    events = listening(options, events)
+    look_at_model(options)
+    starting(options, events)
     from pipeline.datasets.download import readable
-    from pipeline.datasets.registry import default_data_dir
+    from pipeline.datasets.known import default_data_dir
     from pipeline.running.monitoring import told_to_scheduler
     from pipeline.running.warm import WarmUp
     from pipeline.runs.batch import call_directly
@@ -74,4 +77,4 @@ def run(
                 with told_to_scheduler(cluster.client, events) as told:
                     return (call or call_directly)("score", lambda: score(cluster.client, model, data, output, told))
         except KeyboardInterrupt:
-            raise KeyboardInterrupt(f"run {options.command()}") from None
+            raise KeyboardInterrupt(options.again) from None

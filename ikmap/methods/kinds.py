@@ -6,7 +6,6 @@ Only the standard library is imported here, so that ``--help`` and a mistyped op
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
@@ -14,7 +13,6 @@ from difflib import get_close_matches
 from itertools import pairwise
 from typing import Any, ClassVar, NoReturn
 
-_PASSWORD = re.compile(r"^[A-Za-z][\w+.-]*://[^/?#]*:[^/?#]*@")
 LONGEST = 60
 """Characters of a list of choices that still stands beside its option."""
 
@@ -305,7 +303,7 @@ class Several(Names):
 
 @dataclass(frozen=True)
 class Text(Kind):
-    """Any text but the empty one, and no address with a password in it: options are written down."""
+    """Any text but the empty one."""
 
     shown: str
 
@@ -320,11 +318,6 @@ class Text(Kind):
     def check(self, value: Any) -> str:
         if not isinstance(value, str) or not value.strip():
             refuse(value, "a text that is not empty")
-        if _PASSWORD.match(value):
-            raise ValueError(
-                "found a password in an address, expected it in the environment (AWS_SECRET_ACCESS_KEY, or "
-                "FSSPEC_SFTP_PASSWORD and the like): options are written into run.toml, reports and logs"
-            )
         return value
 
 

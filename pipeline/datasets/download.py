@@ -10,18 +10,18 @@ import http.client
 import os
 import re
 import urllib.error
-import urllib.parse
 import urllib.request
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
-from pipeline.datasets.spec import is_web
 from pipeline.errors import InputError
 from pipeline.readers.files import find_file
+from pipeline.readers.remote import check_proxies, headers_for, refuse_without_query
 from pipeline.storage.durable import flush
+from pipeline.urls import Location
 
 #: Called as ``progress(bytes_so_far, bytes_in_all)``; the second is None where the server does not say.
 Progress = Callable[[int, int | None], None]
@@ -114,7 +114,7 @@ def readable(
     say: Callable[[str], None],
     progress: Callable[[str, int, int | None], None] | None = None,
     timeout: float = 60.0,
-) -> str:
+) -> Location:
     """Return where the readers can read a file: where it is, or in a copy.
 
     Parameters
@@ -134,36 +134,50 @@ def readable(
     InputError
         The server does not answer, has no such file, or stops in the middle; or there is no room.
     """
-    if not is_web(url):
-        return url
-    if len(several := re.split(r",(?=https?://)", url)) > 1:
-        return ",".join(readable(one, data_dir, say=say, progress=progress, timeout=timeout) for one in several)
-    if url.endswith("/") or re.search(r"[*\[]", url):
+    place = Location(url)
+    if len(several := place.several()) > 1 and any(one.is_web for one in several):
+        found = [readable(one, data_dir, say=say, progress=progress, timeout=timeout) for one in several]
+        return Location(",".join(one.whole for one in found))
+    if not place.is_web:
+        return place
+    refuse_without_query(place)
+    if place.place.endswith("/") or re.search(r"[*\[]", place.place):
         raise InputError(
-            f"{url}: found a folder or a glob, which no web server lists; name its files, with commas between"
+            f"{place}: found a folder or a glob, which no web server lists; name its files, with commas between"
         )
-    version = _version_of_whole(url, timeout)
+    version = _version_of_whole(place, timeout)
     if version is None:
-        return url
-    key = hashlib.sha256("\n".join((url, *version)).encode()).hexdigest()[:16]
-    name = urllib.parse.urlsplit(url).path.rpartition("/")[2][:100]
+        return place
+    key = hashlib.sha256("\n".join((place.whole, *version)).encode()).hexdigest()[:16]
+    name = place.name[:100]
     target = data_dir / COPIES / key / (name if name.strip(".") else "data")
     if any(version[1:]) and target.exists():
-        say(f"{url}: reading the copy {target}")
-        return str(target)
-    say(f"{url}: its server does not serve parts of files; downloading it to {target}")
+        say(f"{place}: reading the copy {target}")
+        return Location(str(target))
+    say(f"{place}: its server does not serve parts of files; downloading it to {target}")
     try:
-        download(url, target, progress=None if progress is None else partial(progress, target.name), timeout=timeout)
+        download(place, target, progress=None if progress is None else partial(progress, target.name), timeout=timeout)
     except DownloadError as error:
-        raise InputError(f"{url}: download failed: {error}") from error
-    return str(target)
+        raise InputError(f"{place}: download failed: {error}") from error
+    return Location(str(target))
+
+
+def _request(url: str, headers: Mapping[str, str]) -> urllib.request.Request:
+    """A request as the readers make it: with what the environment says for servers of this kind (``FSSPEC_HTTPS``)."""
+    check_proxies()
+    place = Location(url)
+    request = urllib.request.Request(
+        place.whole, headers={"User-Agent": "ikmap", "Accept-Encoding": "identity", **headers}
+    )
+    for key, value in headers_for(place).items():
+        request.add_unredirected_header(key, value)
+    return request
 
 
 def _version_of_whole(url: str, timeout: float) -> tuple[str, ...] | None:
     """None of a file of which the server serves parts; else its length, tag and date, as far as the server tells."""
-    headers = {"User-Agent": "ikmap", "Accept-Encoding": "identity", "Range": "bytes=0-0"}
     try:
-        with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=timeout) as response:
+        with urllib.request.urlopen(_request(url, {"Range": "bytes=0-0"}), timeout=timeout) as response:
             if response.status == 206:
                 return None
             return tuple(response.headers.get(key, "") for key in ("Content-Length", "ETag", "Last-Modified"))
@@ -180,10 +194,9 @@ def _version_of_whole(url: str, timeout: float) -> tuple[str, ...] | None:
 
 def _blocks(url: str, timeout: float) -> Iterator[tuple[bytes, int, int | None]]:
     """Yield an empty block, then those of the body, each with the bytes so far and the bytes announced."""
-    request = urllib.request.Request(url, headers={"User-Agent": "ikmap", "Accept-Encoding": "identity"})
     done = 0
     try:
-        with urllib.request.urlopen(request, timeout=timeout) as response:
+        with urllib.request.urlopen(_request(url, {}), timeout=timeout) as response:
             announced = response.headers.get("Content-Length", "")
             total = int(announced) if announced.isdecimal() else None
             yield b"", 0, total

@@ -1,27 +1,21 @@
-"""The registry of known data sets: what they are called, where their files are and how to prepare them.
+"""Data sets whose files are there to be read: those of the registry, downloaded if need be, and those that users name.
 
-All of it is data (``datasets.toml``, where the keys are explained); users add their own files of the
-same form. Nothing here reads a row: `resolve` ends with the addresses of files that exist, and opening them reads
-what tells their format.
+Nothing here reads a row: `resolve` ends with the addresses of files that exist, and opening them reads what tells their
+format.
 """
 
 from __future__ import annotations
 
-import difflib
-import os
-import sys
-import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from importlib import resources
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from ikmap.tasks import task_named
 from pipeline.datasets.download import DownloadError, download
-from pipeline.datasets.spec import COMPRESSION_SUFFIXES, CSV_KEYS, DatasetSpec, Files, Label, Split, is_web, parse_spec
+from pipeline.datasets.known import files_of, local_file, refuse_lacking
+from pipeline.datasets.spec import CSV_KEYS, DatasetSpec, Files, Label, Split, name_here
 from pipeline.errors import InputError
 from pipeline.readers import CsvFormat, Source, open_source, without
 from pipeline.readers.base import WIDE, check_columns
@@ -30,10 +24,7 @@ from pipeline.readers.open import format_asked, format_of
 from pipeline.readers.several import named_files
 from pipeline.tables import TableAsked, TableSource, open_table
 from pipeline.tables.opened import TABLES
-from pipeline.watching.plain_text import not_utf8
-
-#: Used when the user names neither a data set nor an input: it ships inside a dependency.
-EMBEDDED = "digits"
+from pipeline.urls import Location
 
 #: Called as ``progress(file_name, bytes_so_far, bytes_in_all or None)`` while a file is downloaded.
 FileProgress = Callable[[str, int, int | None], None]
@@ -167,88 +158,6 @@ class ResolvedDataset:
             )
 
 
-@dataclass(frozen=True)
-class Registry:
-    """The data sets by name, built-in ones first."""
-
-    specs: Mapping[str, DatasetSpec]
-
-    def __iter__(self) -> Iterator[DatasetSpec]:
-        return iter(self.specs.values())
-
-    def find(self, name: str) -> DatasetSpec:
-        """Return the data set called `name`, or with that alias; upper and lower case do not matter.
-
-        Raises
-        ------
-        InputError
-            There is none; the nearest names are suggested.
-        """
-        known = {alias.lower(): spec for spec in self for alias in (spec.name, *spec.aliases)}
-        if spec := known.get(name.lower()):
-            return spec
-        near = difflib.get_close_matches(name.lower(), known, n=6, cutoff=0.6)
-        suggested = list(dict.fromkeys(known[alias].name for alias in near))[:3]
-        hint = f"did you mean {' or '.join(suggested)}?" if suggested else f"known: {', '.join(self.specs)}"
-        raise InputError(f"unknown data set '{name}': {hint}")
-
-
-def default_data_dir() -> Path:
-    """Return where data sets live: IKMAP_DATA_DIR, else `ikmap` in the user's cache directory."""
-    if chosen := os.environ.get("IKMAP_DATA_DIR"):
-        return Path(chosen).expanduser()
-    if cache := os.environ.get("XDG_CACHE_HOME"):
-        return Path(cache) / "ikmap"
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches" / "ikmap"
-    if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA") or Path.home()) / "ikmap"
-    return Path.home() / ".cache" / "ikmap"
-
-
-def load_registry(extra: Path | None = None, data_dir: Path | None = None) -> Registry:
-    """Read the built-in data sets and the user's.
-
-    Parameters
-    ----------
-    extra : Path, optional
-        TOML file of the user (``--dataset-file``).
-    data_dir : Path, optional
-        Its ``*.toml`` files are read too, where they define data sets.
-
-    Raises
-    ------
-    InputError
-        A file cannot be read, is not TOML, has an unknown or ill-typed key, or a name that is taken.
-    """
-    with resources.as_file(resources.files("pipeline.datasets") / "datasets.toml") as path:
-        sources: list[tuple[Path, Path | None]] = [(path, None)]
-        if extra is not None:
-            sources.append((extra, extra.parent))
-        for found in sorted(data_dir.glob("*.toml")) if data_dir else []:
-            if extra is None or found.resolve() != extra.resolve():
-                sources.append((found, found.parent))
-
-        specs: dict[str, DatasetSpec] = {}
-        owners: dict[str, tuple[Path, str]] = {}
-        for path, folder in sources:
-            tables = _read_toml(path).get("dataset")
-            if tables is None and path != extra:
-                continue  # some other TOML file that happens to lie in the data directory
-            if not isinstance(tables, dict):
-                raise InputError(f"{path}: found no data set, expected a table [dataset.NAME]")
-            for name, table in tables.items():
-                spec = parse_spec(path, folder, name, table)
-                for alias in (name, *spec.aliases):
-                    owner = owners.setdefault(alias.lower(), (path, name))
-                    if owner != (path, name):
-                        raise InputError(
-                            f"{path}: data set '{name}': {alias} is taken by {owner[1]} of {owner[0].name}"
-                        )
-                specs[name] = spec
-    return Registry(specs)
-
-
 def resolve(
     spec: DatasetSpec,
     data_dir: Path,
@@ -265,10 +174,11 @@ def resolve(
     InputError
         A file is neither there nor to be had; one line names it, its address and where to put it.
     """
-    files, missing = _look(spec, data_dir)
+    files, missing = files_of(spec, data_dir)
     if missing:
+        refuse_lacking(spec, data_dir)
         _fetch(spec, files, missing, data_dir, progress, timeout)
-    found = [_local(name, spec, data_dir) for name in files.names]
+    found = [local_file(name, spec, data_dir) for name in files.names]
     assert found[0] is not None
     return ResolvedDataset(
         name=spec.name,
@@ -291,78 +201,19 @@ def resolve(
     )
 
 
-def missing_files(spec: DatasetSpec, data_dir: Path) -> list[str]:
-    """Names of the files of a data set that :func:`resolve` would have to download."""
-    return _look(spec, data_dir)[1]
-
-
-def _look(spec: DatasetSpec, data_dir: Path) -> tuple[Files, list[str]]:
-    """The files of a data set, and the names of those that are not there."""
-    if spec.package is not None:
-        files = Files(train=_packaged(spec), divide=spec.divide)
-    else:
-        # The variant of which most is there; the first of them where several are.
-        files = min(spec.files, key=lambda files: sum(_local(n, spec, data_dir) is None for n in files.names))
-    return files, [name for name in files.names if _local(name, spec, data_dir) is None]
-
-
-def _packaged(spec: DatasetSpec) -> str:
-    """Path of a file that ships inside an installed package."""
-    assert spec.package is not None
-    assert spec.resource is not None
-    try:
-        found = find_spec(spec.package)  # does not import it, which may take seconds
-    except ModuleNotFoundError:  # nor is there what it would be a part of
-        found = None
-    if found is None or found.origin is None:
-        raise InputError(f"{spec.name}: comes with the Python package {spec.package}, not installed here")
-    path = Path(found.origin).parent / spec.resource
-    if not path.is_file():
-        raise InputError(f"{path}: no such file, expected it inside the Python package {spec.package}")
-    return str(path)
-
-
-def _stem(name: str) -> str:
-    """File name without its compression suffix."""
-    for suffix in COMPRESSION_SUFFIXES[1:]:
-        name = name.removesuffix(suffix)
-    return name
-
-
-def _local(name: str, spec: DatasetSpec, data_dir: Path) -> str | None:
-    """Path of the file if it exists. An address that a reader opens is returned unchecked."""
-    if is_web(name):
-        name = name.rsplit("/", 1)[-1]
-    elif "://" in name:
-        return name
-    for folder in (spec.folder, data_dir):
-        for suffix in COMPRESSION_SUFFIXES if folder else ():
-            path = os.path.join(folder or "", _stem(name) + suffix)
-            if os.path.isfile(path):
-                return os.path.abspath(path)
-    return None
-
-
 def _fetch(
     spec: DatasetSpec,
     files: Files,
-    missing: list[str],
+    missing: list[Location],
     data_dir: Path,
     progress: FileProgress | None,
     timeout: float,
 ) -> None:
     """Download the missing files, or say what to fetch by hand."""
-    lacking = [name for name in missing if not files.addresses(name)]
-    if lacking:
-        folders = data_dir if spec.folder in (None, data_dir) else f"{spec.folder} or {data_dir}"
-        raise InputError(
-            f"{spec.name}: {' and '.join(lacking)} (or with .bz2, .xz, .gz) not found in {folders}, "
-            "and no address to download from is known: put it there, or name its directory with --data-dir"
-        )
     for done, name in enumerate(missing):
         reason: DownloadError | None = None
         for address in files.addresses(name):
-            file = address.rsplit("/", 1)[-1]
+            file = name_here(address)
             tell = None if progress is None else partial(progress, file)
             try:
                 download(address, data_dir / file, sha256=files.sha256.get(file), progress=tell, timeout=timeout)
@@ -374,18 +225,12 @@ def _fetch(
                 reason = None
             break
         if reason is not None:
-            wanted = " and ".join(files.addresses(name)[0] for name in missing[done:])
+            wanted = " and ".join(_by_hand(files.addresses(name)[0]) for name in missing[done:])
             raise InputError(
                 f"{spec.name}: download failed ({reason}): fetch {wanted} by hand into {data_dir}"
             ) from reason
 
 
-def _read_toml(path: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"{path}: cannot read the data set file ({error.strerror})") from error
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path}: {not_utf8('TOML')}") from error
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(f"{path}: not a TOML file: {error}") from error
+def _by_hand(address: Location) -> str:
+    name = name_here(address)
+    return address if name == address.name else f"{address} (as {name})"

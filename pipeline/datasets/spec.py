@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import hashlib
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.errors import InputError
+from pipeline.urls import Location, refuse_credentials
 
 COMPRESSION_SUFFIXES = ("", ".bz2", ".xz", ".gz")
 
@@ -56,26 +58,37 @@ class Split:
         return n_train
 
 
+def name_here(place: Location) -> str:
+    """Return the name under which a file of the web is kept; what differs by the query alone has another one."""
+    query = place.whole.removeprefix(place.place)
+    return f"{hashlib.sha256(query.encode()).hexdigest()[:8]}-{place.name}" if query else place.name
+
+
 @dataclass(frozen=True)
 class Files:
     """One set of files that hold a data set: names without compression suffix, and where to get them."""
 
-    train: str
-    test: str | None = None
+    train: Location
+    test: Location | None = None
     site: str | None = None
     suffixes: tuple[str, ...] = ("",)
     divide: float = 1.0
     sha256: Mapping[str, str] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        for key in ("train", "test"):
+            if (name := getattr(self, key)) is not None:
+                object.__setattr__(self, key, Location(name))
+
     @property
-    def names(self) -> tuple[str, ...]:
+    def names(self) -> tuple[Location, ...]:
         return (self.train,) if self.test is None else (self.train, self.test)
 
-    def addresses(self, name: str) -> list[str]:
+    def addresses(self, name: Location) -> list[Location]:
         """Return where file `name` can be downloaded, best first; empty where nothing is known."""
-        if is_web(name):
+        if name.is_web:
             return [name]
-        return [f"{self.site.rstrip('/')}/{name}{suffix}" for suffix in self.suffixes] if self.site else []
+        return [Location(f"{self.site.rstrip('/')}/{name}{suffix}") for suffix in self.suffixes] if self.site else []
 
 
 @dataclass(frozen=True)
@@ -107,11 +120,6 @@ class DatasetSpec:
     split: Split = Split()
     source: str | None = None
     licence: str | None = None
-
-
-def is_web(name: str) -> bool:
-    """Tell whether a file is named by an address to download from."""
-    return name.startswith(("http://", "https://"))
 
 
 def _is_names(value: Any) -> bool:
@@ -168,7 +176,10 @@ _COUNT = (_is_count, "a positive integer")
 _FILE_KEYS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "train": _TEXT,
     "test": _TEXT,
-    "site": (lambda v: isinstance(v, str) and is_web(v), "an http or https address"),
+    "site": (
+        lambda v: isinstance(v, str) and Location(v).is_web and Location(v).place == v,
+        "an http or https address without a query",
+    ),
     "suffixes": (
         lambda v: _is_names(v) and set(v) <= set(COMPRESSION_SUFFIXES),
         'a list of "", ".bz2", ".xz", ".gz"',
@@ -219,6 +230,11 @@ def _check(where: str, table: Any, keys: Mapping[str, tuple[Callable[[Any], bool
             raise InputError(
                 f"{where}: unknown key '{key}', expected {near[0] if near else 'one of ' + ', '.join(keys)}"
             )
+        try:
+            for text in [value] if isinstance(value, str) else value if _is_names(value) else []:
+                refuse_credentials(text)
+        except ValueError as error:
+            raise InputError(f"{where}: {key}: {error}") from None
         fits, expected = keys[key]
         if not fits(value):
             raise InputError(f"{where}: {key} = {value!r}, expected {expected}")

@@ -15,6 +15,7 @@ from pipeline.readers.feed import TICK_SECONDS, Arrival
 from pipeline.readers.files import find_file
 from pipeline.readers.lakehouse import refuse_inside
 from pipeline.readers.parquet import ParquetSource, has_rows, open_parquet
+from pipeline.urls import Location
 
 IDLE_SECONDS = 60.0
 END = "_SUCCESS"
@@ -106,7 +107,7 @@ class DirectoryFeed:
 
     def _open(self, name: str) -> ParquetSource | None:
         """A file, which must have the columns of those before; None where it has no row."""
-        file = replace(find_file(str(self._folder / name)), url=f"{self.url}/{name}")
+        file = replace(find_file(str(self._folder / name)), url=Location(f"{self.url}/{name}"))
         try:
             if not has_rows(file):
                 return None

@@ -19,6 +19,7 @@ from pipeline.errors import InputError
 from pipeline.readers.limits import MEBIBYTE, longest_row, reason
 from pipeline.readers.recoded import as_utf8
 from pipeline.readers.remote import filesystem
+from pipeline.urls import Location
 
 MAGIC = {"bz2": b"BZh", "gz": b"\x1f\x8b", "xz": b"\xfd7zXZ\x00", "zst": b"\x28\xb5\x2f\xfd"}
 
@@ -41,7 +42,7 @@ _DECOMPRESS: dict[str, Callable[[Any], Any]] = {
 class File:
     """A file that exists, and how it is compressed (``bz2``, ``gz``, ``xz``, ``zst`` or None)."""
 
-    url: str
+    url: Location
     path: str  # absolute where local: workers may run in another directory
     local: bool
     size: int
@@ -77,7 +78,12 @@ class File:
                 fs, path = filesystem(self.path)
                 info = fs.info(path)
                 tag = info.get("ETag") or info.get("etag")
-                return {"size": self.size} | ({"etag": str(tag)} if tag else {"ukey": str(fs.ukey(path))})
+                if tag:
+                    return {"size": self.size, "etag": str(tag)}
+                # A signed URL is another one tomorrow, of the same file.
+                signed = self.url.place != self.url.whole
+                key = hashlib.sha256(self.url.place.encode()).hexdigest() if signed else str(fs.ukey(path))
+                return {"size": self.size, "ukey": key}
         digest = hashlib.sha256()
         with _failures(self.url), _open_raw(self.path, True) as raw:
             while chunk := raw.read(MEBIBYTE):
@@ -92,15 +98,16 @@ def find_file(url: str) -> File:
     ------
     InputError
     """
-    local = url.startswith("file://") or ("://" not in url and "::" not in url) or os.path.exists(url)
-    path = str(Path(url.removeprefix("file://")).expanduser().absolute()) if local else url
+    url = Location(url)
+    local = url.is_local or os.path.exists(url.whole)
+    path = str(Path(url.whole.removeprefix("file://")).expanduser().absolute()) if local else url
     with _failures(url):
         size = _local_size(url, path) if local else _remote_size(url)
         if size == 0:
             raise InputError(f"{url}: the file is empty (0 bytes), expected rows of data")
         with _open_raw(path, local) as raw:
             start = raw.read(8)
-    ending = url.rpartition(".")[2].lower()
+    ending = url.name.rpartition(".")[2].lower()
     by_content = next((name for name, magic in MAGIC.items() if start.startswith(magic)), None)
     if ending in MAGIC and by_content != ending:
         raise InputError(f"{url}: not a .{ending} file: it starts with {start[:6]!r}, expected {MAGIC[ending]!r}")

@@ -100,7 +100,7 @@ def open_idx(
     InputError
         If one is no idx file or has other bytes than its header says, or if labels are missing or do not fit.
     """
-    url, names = file.url, label_urls(file.url)
+    url, names = file.url, label_urls(file.url.place)
     shape, layout = _open_layout(file)
     if len(shape) == 1:
         raise InputError(

@@ -95,7 +95,7 @@ def open_source(
     """
     if format not in FORMATS:
         raise InputError(f"{url}: unknown format {format!r}, expected one of {', '.join(FORMATS)}")
-    file = find_file(str(url))
+    file = find_file(url)
     kind = format_of(file, format)
     if file.compression and kind not in _MAY_BE_COMPRESSED:
         raise InputError(f"{url}: found a compressed .{kind} file, expected it uncompressed; decompress it first")
@@ -122,7 +122,7 @@ def format_of(file: File, asked: str = "auto") -> str:
         return "npz" if by_content == "npz" else "npy"
     if asked != "auto":
         return asked
-    if (found := _by_name(file)) is None and (other := _OTHER.search(file.url)):
+    if (found := _by_name(file)) is None and (other := _OTHER.search(file.url.name)):
         raise InputError(
             f"{file.url}: found a .{other[1].lower()} file by its name, expected CSV, Parquet, Arrow, LIBSVM text, "
             "NumPy or idx; save it as CSV or Parquet (or name its format: --format csv)"
@@ -131,7 +131,7 @@ def format_of(file: File, asked: str = "auto") -> str:
 
 
 def _by_name(file: File) -> str | None:
-    name = re.sub(r"\.(bz2|gz|xz|zst)$", "", file.url, flags=re.IGNORECASE)
+    name = re.sub(r"\.(bz2|gz|xz|zst)$", "", file.url.name, flags=re.IGNORECASE)
     return "idx" if _IDX.search(name) else _BY_NAME.get(name.rpartition(".")[2].lower())
 
 

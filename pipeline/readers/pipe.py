@@ -20,6 +20,7 @@ from pipeline.readers.files import MAGIC, MEBIBYTE, File, LongLine
 from pipeline.readers.libsvm import LibsvmSource, open_libsvm
 from pipeline.readers.limits import longest_row
 from pipeline.readers.open import format_of
+from pipeline.urls import Location
 
 STANDARD_INPUT = "standard input"
 TEXT_BYTES = MEBIBYTE
@@ -100,7 +101,7 @@ class PipeFeed:
 
     def _open(self, head: bytes) -> tuple[DelimitedSource | LibsvmSource, int, int]:
         """What the text holds, and offset and line of its first row."""
-        file = Head(self.url, "", True, len(head), None, text=head)
+        file = Head(Location(self.url), "", True, len(head), None, text=head)
         packed = next((name for name, magic in MAGIC.items() if head.startswith(magic)), None)
         kind = packed or format_of(file, self._format)
         self._quotes = kind == "csv"

@@ -12,6 +12,7 @@ from pipeline.errors import InputError
 from pipeline.readers.files import _answers, _failures
 from pipeline.readers.lakehouse import LOGS, refuse_inside, refuse_listed
 from pipeline.readers.remote import filesystem
+from pipeline.urls import Location
 
 UNFINISHED = ".tmp"
 _TABLE = re.compile(r"\.(csv|tsv|parquet|pq|arrow|feather|ipc)(\.(bz2|gz|xz|zst))?$", re.IGNORECASE)
@@ -40,15 +41,14 @@ def named_files(given: str) -> list[Named]:
     InputError
         There is none, the folder or glob cannot be listed, or it is a table of Delta, Iceberg or Hudi.
     """
-    found = _named(given)
-    refuse_inside({_local_path(file.url).parent for file in found if _local(file.url)})
+    found = _named(Location(given))
+    refuse_inside({_local_path(Location(file.url)).parent for file in found if Location(file.url).is_local})
     return found
 
 
-def _named(given: str) -> list[Named]:
-    if _exists(given) is None and "," in given:
-        parts = [part.strip() for part in given.split(",") if part.strip()]
-        return [file for part in parts for file in _named(part)]
+def _named(given: Location) -> list[Named]:
+    if _exists(given) is None and len(several := given.several()) > 1:
+        return [file for part in several for file in _named(part)]
     if _exists(given) == "file":
         return [Named(given)]
     with _failures(given), _answers(given):
@@ -57,7 +57,7 @@ def _named(given: str) -> list[Named]:
             if not found:
                 raise InputError(f"{given}: found no data file in this folder, expected Parquet, CSV or Arrow files")
             return found
-        if re.search(r"[*?\[]", given) and not given.startswith(("http://", "https://")):
+        if re.search(r"[*?\[]", given.place) and not given.is_web:
             found = _globbed(given)
             if not found:
                 raise InputError(f"{given}: found no file of such a name")
@@ -65,35 +65,31 @@ def _named(given: str) -> list[Named]:
     return [Named(given)]  # what is wrong with it is said when it is opened
 
 
-def _local(url: str) -> bool:
-    return url.startswith("file://") or ("://" not in url and "::" not in url)
+def _local_path(url: Location) -> Path:
+    return Path(url.whole.removeprefix("file://")).expanduser()
 
 
-def _local_path(url: str) -> Path:
-    return Path(url.removeprefix("file://")).expanduser()
-
-
-def _exists(url: str) -> str | None:
+def _exists(url: Location) -> str | None:
     """ "file", "directory" or None; of a remote address only what looks like a folder is asked for."""
-    if _local(url):
+    if url.is_local:
         path = _local_path(url)
         return "directory" if path.is_dir() else "file" if path.exists() else None
-    if os.path.exists(url):
+    if os.path.exists(url.whole):
         return "file"
-    if url.startswith(("http://", "https://")) or re.search(r"[*?\[,]", url):
+    if url.is_web or re.search(r"[*?\[,]", url.place):
         return None
     with _failures(url), _answers(url):
         fs, inside = filesystem(url)
         return "directory" if fs.isdir(inside) else "file" if fs.exists(inside) else None
 
 
-def _below(folder: str) -> list[Named]:
+def _below(folder: Location) -> list[Named]:
     """The files in a folder and its folders."""
     root = folder.removeprefix("file://").rstrip("/") or "/"
-    fs, top = filesystem(str(Path(root).expanduser()) if _local(folder) else folder)
+    fs, top = filesystem(str(Path(root).expanduser()) if folder.is_local else folder)
     names = []
     listed = [path[len(top.rstrip("/")) + 1 :] for path in fs.find(top)]
-    refuse_listed(root if _local(folder) else folder, listed)
+    refuse_listed(root if folder.is_local else folder, listed)
     for within in listed:
         words = within.split("/")
         if any(word.startswith((".", "_")) for word in words) or within.endswith(UNFINISHED):
@@ -102,12 +98,12 @@ def _below(folder: str) -> list[Named]:
     # Where some files have an ending of tables, what has none is no data, such as README.md.
     names = [name for name in names if _TABLE.search(name)] or names
     return [
-        Named(f"{root if _local(folder) else folder.rstrip('/')}/{name}", _partition(name)) for name in sorted(names)
+        Named(f"{root if folder.is_local else folder.rstrip('/')}/{name}", _partition(name)) for name in sorted(names)
     ]
 
 
-def _globbed(pattern: str) -> list[Named]:
-    if _local(pattern):
+def _globbed(pattern: Location) -> list[Named]:
+    if pattern.is_local:
         path = _local_path(pattern)
         fs, _ = filesystem("/")
         start = "" if path.is_absolute() else str(Path.cwd()) + "/"

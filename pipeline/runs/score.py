@@ -13,12 +13,12 @@ from uuid import uuid4
 import numpy as np
 import pyarrow as pa
 from distributed import Client
-from fsspec.core import url_to_fs
 
 from ikmap.tasks import BadLabel, LearningTask
 from pipeline.errors import InputError, writing
 from pipeline.readers import Piece, Source
 from pipeline.readers.base import is_wide
+from pipeline.readers.remote import filesystem
 from pipeline.running.compiling import prepare
 from pipeline.running.dispatch import Task, run_tasks
 from pipeline.running.measured import summarise
@@ -119,7 +119,7 @@ def score_piece(model: TrainedModel, data: NewData, piece: Piece, url: str) -> R
     task = model.task()
     tally, schema = task.tally_from(None), _schema(task, ids=ids_of(data.source))
     counts = dict.fromkeys(("rows", "bytes_read", "rows_labelled"), 0)
-    fs, path = url_to_fs(url)
+    fs, path = filesystem(url)
     # A task that Dask does twice must not write to a file that the other attempt is writing.
     attempt = f"{path}.{uuid4().hex[:8]}"
     with writing(url), fs.open(attempt, "wb") as stream, parquet_writer(stream, schema) as writer:

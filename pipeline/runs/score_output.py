@@ -15,9 +15,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
-from fsspec.core import url_to_fs
 
 from pipeline.errors import InputError
+from pipeline.readers.remote import filesystem
 from pipeline.running.healing import ATTEMPTS
 from pipeline.storage.durable import flush
 
@@ -48,7 +48,7 @@ class Output:
 
     def __enter__(self) -> Self:
         with _writing(self.url):
-            self._fs, self.path = url_to_fs(self.url)
+            self._fs, self.path = filesystem(self.url)
             self.path = self.path.rstrip("/")
             parent, _, name = self.path.rpartition("/")
             if self.in_parts and self._fs.exists(self.path) and not self._is_empty():

@@ -24,6 +24,7 @@ from pipeline.errors import Damaged, InputError
 from pipeline.readers import Source
 from pipeline.rows.prepared import DATA, READ_BYTES, STREAM_DATA, Preparation, load_scaling
 from pipeline.rows.values import check_values, kernel_in
+from pipeline.runs.folder import folder_of_run
 from pipeline.stages.calibrate import READINGS
 from pipeline.storage.fitted import Fitted
 from pipeline.storage.models import MODELS, load_model
@@ -146,10 +147,7 @@ def open_run(folder: str, learner: str | None = None) -> TrainedModel:
     InputError
         There is no run, it is unfinished or damaged, or it has no such learner.
     """
-    path = Path(folder).expanduser().absolute()
-    if not path.is_dir():
-        said = "found a file, expected the directory" if path.exists() else "no such directory, expected that"
-        raise InputError(f"--model {folder}: {said} of a finished run")
+    path = folder_of_run(folder)
     manifest, _ = read_manifest_or_copy(path)
     online = "online" in manifest["identity"]
     again = f"python -m flows.{'online' if online else 'batch'} --config {path / 'run.toml'} --run-dir {path}"

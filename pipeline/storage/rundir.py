@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import shutil
@@ -12,12 +11,13 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import Lock
-from typing import IO, Any
+from typing import Any
 from uuid import uuid4
 
 from pipeline.errors import Damaged, InputError
 from pipeline.params import with_options_known_since
 from pipeline.storage.durable import UNFINISHED, parsed, read_json, unsealed, write_json, written
+from pipeline.storage.hold import LOCK, Hold
 from pipeline.storage.store import Store
 
 MANIFEST = "manifest.json"
@@ -27,7 +27,6 @@ RECORDS = "records"
 BEGUN = "begun"
 """Beside the records of a stage: when it was begun, and what processes have spent on it."""
 METRICS = "metrics.json"
-LOCK = ".lock"
 SCHEMA_VERSION = 2
 DISCARDED = "discarded"
 """Status of a run that is being removed."""
@@ -45,6 +44,8 @@ class RunDirectory:
         refused with the differences named.
     fresh : bool
         Discard the run that is there.
+    begin : bool
+        Begin at once; else nothing is written or discarded until :meth:`begin`.
 
     Raises
     ------
@@ -52,15 +53,20 @@ class RunDirectory:
         The directory cannot be written, belongs to something else, to another run, or is in use.
     """
 
-    def __init__(self, path: Path, identity: Mapping[str, Any], *, fresh: bool = False) -> None:
+    def __init__(self, path: Path, identity: Mapping[str, Any], *, fresh: bool = False, begin: bool = True) -> None:
         self.path = path
         self.resumed = False
         self.repaired = ""
+        self._begun = False
+        self._discarded: list[str] | None = None  # entries of an older run, once it is known that there is one
         self._saving = Lock()  # stages may end at the same time
-        self._lock = hold(self.path)
+        self._hold = Hold(self.path)
         try:
             self._open(json.loads(json.dumps(identity)), fresh)
+            if begin:
+                self.begin()
         except BaseException:
+            self.withdraw()
             self.close()
             raise
 
@@ -76,14 +82,7 @@ class RunDirectory:
             )
         there = manifest.exists() or copy.exists()
         if there and (fresh or read_manifest_or_copy(self.path)[0]["status"] == DISCARDED):
-            # Said first and taken back last: whoever finds a half-removed run goes on removing it.
-            _mark_discarded(manifest)
-            for name in others:
-                entry = self.path / name
-                shutil.rmtree(entry) if entry.is_dir() and not entry.is_symlink() else entry.unlink()
-            # On the disk before the next run begins: its records must not be taken for those of this one.
-            written(self.path)
-            manifest.unlink()
+            self._discarded = others
             there = False
         if there:
             self.manifest, self.repaired = read_manifest_or_copy(self.path)
@@ -112,10 +111,44 @@ class RunDirectory:
                 "identity": identity,
                 "stages": {},
             }
+
+    def begin(self) -> None:
+        """Write down that the run has begun, having removed one that is to be discarded."""
+        if self._begun:
+            return
+        if self._discarded is not None:
+            # Said first and taken back last: whoever finds a half-removed run goes on removing it.
+            _mark_discarded(self.path / MANIFEST)
+            for name in self._discarded:
+                _remove(self.path / name)
+            # On the disk before the next run begins: its records must not be taken for those of this one.
+            written(self.path)
+            (self.path / MANIFEST).unlink()
+        self._begun = True
+        if not self.resumed:
             self.save()
             above = self.path.absolute().parent
             written(above, above.parent)
         self.store.create()
+
+    def withdraw(self, *, keep_tasks: bool = False) -> None:
+        """Remove what was made of a run that was refused, if no stage of it is done; leave a run from before as it was.
+
+        Parameters
+        ----------
+        keep_tasks : bool
+            Leave it too if a task of a stage is done: it may be possible to go on.
+        """
+        if self._begun and not self.resumed:
+            if self.manifest["stages"] or (keep_tasks and any((self.path / RECORDS).rglob("*.json"))):
+                return
+            # The manifest last: what a worker of others is still writing leaves the directory that of a run.
+            entries = sorted(self.path.iterdir(), key=lambda entry: entry.name in (MANIFEST, MANIFEST_COPY))
+            with suppress(OSError):
+                for entry in entries:
+                    if entry.name != LOCK:
+                        _remove(entry)
+        self._hold.undo()
 
     @property
     def store(self) -> Store:
@@ -202,7 +235,7 @@ class RunDirectory:
             Seconds of the run when the first process began the stage, and what the processes before this one have
             spent on it.
         """
-        file = self._begun(name)
+        file = self._begun_file(name)
         known: dict[str, Any] = {"started": started, "seconds": 0.0}
         with suppress(FileNotFoundError, Damaged):
             known = read_json(file)
@@ -211,7 +244,7 @@ class RunDirectory:
         write_json(file, now, content=False, entry=False)
         return known["started"], seconds
 
-    def _begun(self, stage: str) -> Path:
+    def _begun_file(self, stage: str) -> Path:
         return self.task_record(stage, BEGUN).with_suffix("")
 
     def finish_stage(
@@ -229,7 +262,7 @@ class RunDirectory:
         folder = self.task_record(name, "any").parent
         before = {*records, str(folder), str(folder.parent), str(self.path)}
         about = {key: record.get(key, 0.0) for key in ("started", "seconds")}
-        write_json(self._begun(name), about, content=False, entry=False)
+        write_json(self._begun_file(name), about, content=False, entry=False)
         with self._saving:
             more = {"outputs": list(outputs)} if outputs else {}
             self.manifest["stages"][name] = {"record": dict(record), "result": dict(result), **more}
@@ -251,8 +284,15 @@ class RunDirectory:
         return self.path / RECORDS / stage.replace(":", "-") / f"{task}.json"
 
     def close(self) -> None:
-        """Let other processes have the directory."""
-        self._lock.close()
+        """Let other processes have the directory, which is as it was where the run has not begun."""
+        if self._begun:
+            self._hold.close()
+        else:
+            self._hold.undo()
+
+
+def _remove(entry: Path) -> None:
+    shutil.rmtree(entry) if entry.is_dir() and not entry.is_symlink() else entry.unlink()
 
 
 def _spent(session: Mapping[str, Any], files: Iterable[Path]) -> float:
@@ -285,44 +325,13 @@ def discard(path: Path) -> None:
         A process is working on it.
     """
     if (path / MANIFEST).exists() or (path / MANIFEST_COPY).exists():
-        with hold(path):
+        with Hold(path):
             _mark_discarded(path / MANIFEST)
 
 
 def _mark_discarded(manifest: Path) -> None:
     write_json(manifest, {"schema_version": SCHEMA_VERSION, "status": DISCARDED})
     (manifest.parent / MANIFEST_COPY).unlink(missing_ok=True)  # which says something else
-
-
-def hold(path: Path) -> IO[str]:
-    """Lock a directory, making it if need be, until the returned file is closed; other processes are kept out.
-
-    A directory made here is readable by its user alone, as it will hold rows; an existing one keeps its mode.
-
-    Raises
-    ------
-    InputError
-        Another one holds it, or it cannot be written.
-    """
-    try:
-        path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        lock = open(path / LOCK, "a")  # noqa: SIM115 - held until closed
-    except (FileExistsError, NotADirectoryError):
-        raise InputError(f"{path}: found a file, expected a directory for the run") from None
-    except OSError as error:
-        raise InputError(f"{path}: cannot write the run directory: {error.strerror}") from None
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        lock.close()
-        raise InputError(f"{path}: another process is working on this run") from None
-    except OSError as error:
-        lock.close()
-        raise InputError(
-            f"{path}: this file system cannot lock files ({error.strerror}), so two processes could write there "
-            "at once; give a --run-dir on another one, or have it mounted with locks (Lustre: -o flock)"
-        ) from None
-    return lock
 
 
 def read_manifest(path: Path) -> dict[str, Any]:

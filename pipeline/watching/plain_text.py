@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import re
 
+from pipeline.urls import without_secrets
+
 # C0 and C1 controls and DEL; marks that turn the direction of what follows; separators of lines and paragraphs; halves
 # of surrogate pairs, which no encoding takes.
 _UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 def printable(text: str, keep: str = "") -> str:
-    r"""Return `text` with every character that a terminal or a browser would obey written out, as in ``\x1b[31m``.
+    r"""Return `text` as anybody may see it.
+
+    Every character that a terminal or a browser would obey is written out, as in ``\x1b[31m``, and URLs lose their
+    credentials and queries.
 
     Parameters
     ----------
     keep : str
         Control characters that may stay, such as the line ends of a text of several lines.
     """
-    return _UNSAFE.sub(lambda found: found[0] if found[0] in keep else _written(found[0]), text)
+    return _UNSAFE.sub(lambda found: found[0] if found[0] in keep else _written(found[0]), without_secrets(text))
 
 
 def not_utf8(expected: str) -> str:

@@ -21,7 +21,7 @@ FORBIDDEN = {
 
 ROOMS = {
     "pipeline": [
-        "watching", "errors", "params", "storage", "running", "readers", "tables", "datasets", "rows",
+        "urls", "watching", "errors", "params", "storage", "running", "readers", "tables", "datasets", "rows",
         "training", "stages", "streams", "report", "reproduce", "runs",
     ],
     "flows": ["cli", "options", "runs", "prefect", "batch", "online", "score", "reproduce"],
@@ -31,7 +31,7 @@ ROOMS = {
     ],
 }  # fmt: skip
 """Folders and files of a package: each imports what stands before it, and nothing that stands after it."""
-MOST_ARROWS = {"pipeline": 67, "flows": 20, "ikmap/learners": 28}
+MOST_ARROWS = {"pipeline": 70, "flows": 20, "ikmap/learners": 28}
 
 
 def imports(source: str) -> Iterator[tuple[int, str]]:

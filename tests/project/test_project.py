@@ -124,6 +124,16 @@ def test_every_module_says_what_it_is() -> None:
     assert silent == []
 
 
+def test_urls_are_taken_apart_in_one_place() -> None:
+    """What takes them apart may also write them, with what is secret in them."""
+    others = [
+        str(path.relative_to(ROOT))
+        for path in modules()
+        if re.search(r"\burl(split|parse|unsplit|unparse)\b|://.*rpartition", path.read_text(encoding="utf-8"))
+    ]
+    assert others == []
+
+
 def test_modules_are_short() -> None:
     lengths = {str(path.relative_to(ROOT)): len(path.read_text(encoding="utf-8").splitlines()) for path in modules()}
     assert {name: length for name, length in lengths.items() if length > MAX_LINES} == {}

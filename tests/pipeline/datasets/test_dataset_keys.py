@@ -17,7 +17,8 @@ from flows.options.batch import BatchOptions
 from flows.options.reproduce import ReproduceOptions
 from flows.runs.batch import find_data
 from flows.runs.local_data import LocalData
-from pipeline.datasets.registry import ResolvedDataset, load_registry, resolve
+from pipeline.datasets.known import load_registry
+from pipeline.datasets.registry import ResolvedDataset, resolve
 from pipeline.datasets.task import asked_word
 from pipeline.errors import InputError
 from pipeline.readers import CsvFormat, open_source

@@ -16,7 +16,8 @@ from pathlib import Path
 import pytest
 
 from pipeline.datasets.download import DownloadError, download
-from pipeline.datasets.registry import load_registry, resolve
+from pipeline.datasets.known import load_registry
+from pipeline.datasets.registry import resolve
 from pipeline.datasets.spec import DatasetSpec, Files
 from pipeline.errors import InputError
 from tests.pipeline.datasets.test_registry import COMPRESS, LINE, one_line

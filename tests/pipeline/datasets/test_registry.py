@@ -13,7 +13,8 @@ import pytest
 
 from flows.options.batch import BatchOptions
 from flows.runs.batch import find_data
-from pipeline.datasets.registry import EMBEDDED, default_data_dir, load_registry, resolve
+from pipeline.datasets.known import EMBEDDED, default_data_dir, load_registry
+from pipeline.datasets.registry import resolve
 from pipeline.datasets.spec import DatasetSpec, Files, Split
 from pipeline.errors import InputError
 from pipeline.watching.events import QuietProgress

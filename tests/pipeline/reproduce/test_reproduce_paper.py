@@ -9,7 +9,7 @@ import pytest
 from flows.options.batch import BatchOptions
 from flows.options.online import OnlineOptions
 from flows.options.reproduce import ReproduceOptions
-from pipeline.datasets.registry import load_registry
+from pipeline.datasets.known import load_registry
 from pipeline.errors import InputError
 from pipeline.reproduce.compared import Compared, form_of
 from pipeline.reproduce.paper import READINGS, Asked, Entry, Experiment, Paper, shown

@@ -317,3 +317,59 @@ def test_files_are_as_readable_as_the_users_others(tmp_path: Path) -> None:
     finally:
         os.umask(before)
     assert stat.S_IMODE((tmp_path / "x.json").stat().st_mode) == 0o640
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_a_run_that_is_refused_is_withdrawn_with_the_folders_that_were_made_for_it(tmp_path: Path) -> None:
+    run = RunDirectory(tmp_path / "runs" / "one", {})
+    run.withdraw()
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "runs").mkdir()
+    run = RunDirectory(tmp_path / "runs" / "one", {})
+    run.withdraw()
+    assert [*tmp_path.rglob("*")] == [tmp_path / "runs"]
+
+
+def test_what_can_be_resumed_is_not_withdrawn(tmp_path: Path) -> None:
+    """A stage that is done, a task where asked for, or a run from before."""
+    for name, stages, kept, keep_tasks in (
+        ("a", True, True, False),
+        ("b", False, True, True),
+        ("c", False, False, False),
+    ):
+        run = RunDirectory(tmp_path / name, {})
+        record = run.task_record("ingest", "0")
+        record.parent.mkdir(parents=True)
+        record.write_text("{}")
+        if stages:
+            run.manifest["stages"]["ingest"] = {}
+        run.withdraw(keep_tasks=keep_tasks)
+        run.close()
+        assert (tmp_path / name / "manifest.json").exists() == kept
+    before = contents(tmp_path / "b")
+    again = RunDirectory(tmp_path / "b", {})
+    again.withdraw()
+    assert contents(tmp_path / "b") == before
+
+
+def test_nothing_is_discarded_before_the_run_begins(tmp_path: Path) -> None:
+    RunDirectory(tmp_path / "run", {"seed": 1}).close()
+    before = contents(tmp_path)
+    run = RunDirectory(tmp_path / "run", {"seed": 2}, fresh=True, begin=False)
+    assert run.manifest["identity"] == {"seed": 2}
+    run.close()
+    assert contents(tmp_path) == before
+    run = RunDirectory(tmp_path / "run", {"seed": 2}, fresh=True, begin=False)
+    run.begin()
+    run.close()
+    assert read_manifest(tmp_path / "run")["identity"] == {"seed": 2}
+
+
+def test_a_directory_of_something_else_stays_as_it_was(tmp_path: Path) -> None:
+    (tmp_path / "letter").write_text("Dear")
+    with pytest.raises(InputError, match="not the directory of a run"):
+        RunDirectory(tmp_path, {})
+    assert contents(tmp_path) == {"letter": b"Dear"}

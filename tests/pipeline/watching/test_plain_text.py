@@ -121,9 +121,7 @@ def test_a_run_on_hostile_names_and_labels(tmp_path: Path) -> None:
     for result in (done, told, *refused):
         assert UNSAFE.findall(result.stdout + result.stderr) == []
     for result in refused:
-        starting, error = result.stderr.splitlines()
-        assert "starting: " in starting
-        assert error.startswith("error: ")
+        assert result.stderr.splitlines()[-1].startswith("error: ")
     for page in run.glob("*.html"):
         assert UNSAFE.findall(page.read_text()) == []
     assert "\\x1b[31m" in (run / "report.html").read_text()

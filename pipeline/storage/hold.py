@@ -1,0 +1,90 @@
+"""A directory that one process works in at a time."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Self
+
+from pipeline.errors import InputError
+
+LOCK = ".lock"
+
+
+class Hold:
+    """A directory that other processes are kept out of until it is closed.
+
+    Parameters
+    ----------
+    path : Path
+        Made where it is not there, readable by its user alone, as it will hold rows; an existing one keeps its mode.
+
+    Raises
+    ------
+    InputError
+        Another one holds it, or it cannot be written.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._made = [folder for folder in (path, *path.parents) if not folder.exists()]
+        self._lock_made = not (path / LOCK).exists()
+        try:
+            self._lock = _locked(path)
+        except BaseException:
+            self._remove_folders()
+            raise
+
+    def undo(self) -> None:
+        """Remove the directory and those above it, as far as they were made here and are empty, and close."""
+        if self._lock_made and not self._lock.closed:
+            with suppress(OSError):
+                (self.path / LOCK).unlink(missing_ok=True)
+        self.close()
+        self._remove_folders()
+
+    def _remove_folders(self) -> None:
+        with suppress(OSError):  # somebody else has put something there
+            for folder in self._made:
+                folder.rmdir()
+
+    def close(self) -> None:
+        """Let other processes have the directory."""
+        self._lock.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _locked(path: Path) -> IO[str]:
+    """Open and lock the lock file of a directory, which is made if need be."""
+    try:
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        lock = open(path / LOCK, "a")  # noqa: SIM115 - held until closed
+    except (FileExistsError, NotADirectoryError):
+        raise InputError(f"{path}: found a file, expected a directory for the run") from None
+    except OSError as error:
+        raise InputError(f"{path}: cannot write the run directory: {error.strerror}") from None
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        # One that was refused may just have removed its lock file, which others do not see then.
+        if not os.path.samestat(os.fstat(lock.fileno()), os.stat(path / LOCK)):
+            raise BlockingIOError
+    except (BlockingIOError, FileNotFoundError):
+        lock.close()
+        raise InputError(f"{path}: another process is working on this run") from None
+    except OSError as error:
+        lock.close()
+        raise InputError(
+            f"{path}: this file system cannot lock files ({error.strerror}), so two processes could write there "
+            "at once; give a --run-dir on another one, or have it mounted with locks (Lustre: -o flock)"
+        ) from None
+    return lock
