@@ -94,9 +94,9 @@ def raised() -> Iterator[Interrupts]:
         else:
             hook(what)
 
-    handlers: dict[int, Any] = {number: interrupts.raise_it for number in SIGNALS}
-    handlers = {k: handler for k, handler in handlers.items() if signal.getsignal(k) is not signal.SIG_IGN}
-    before = {k: signal.signal(k, handler) for k, handler in {**handlers, signal.SIGALRM: interrupts.send}.items()}
+    heeded = [number for number in SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
+    before: dict[int, Any] = {number: signal.signal(number, interrupts.raise_it) for number in heeded}
+    before[signal.SIGALRM] = signal.signal(signal.SIGALRM, interrupts.send)
     sys.unraisablehook = ignored
     try:
         yield interrupts

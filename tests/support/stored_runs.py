@@ -81,12 +81,15 @@ class Stored:
         By name: read the copy at a path.
     expected : dict
         What each way gives of the undamaged run.
+    made : dict
+        What a finished run has made (:func:`kept`).
     """
 
     name: str
     folder: Path
     ways: Mapping[str, Read]
     expected: dict[str, Any] = field(default_factory=dict)
+    made: Any = None
 
     def files(self) -> Iterator[tuple[str, Path]]:
         """Yield the kind and the place within the run of every file that is read again."""
@@ -130,7 +133,7 @@ def damage(rng: np.random.Generator, path: Path, how: str) -> None:
             zero_page(path, int(rng.integers(-(-size // PAGE))))
 
 
-PRINTED = "printed"
+PRINTED, MADE = "printed", "made"
 DAMAGE = ("flip", "cut", "empty", "delete", "zero")
 
 
@@ -144,9 +147,9 @@ def verdict(stored: Stored, way: str, place: Path, copy: Path) -> tuple[str, str
             return TRACEBACK, failed.line
         named = any(str(copy / above) in failed.line for above in (place, *place.parents) if above != Path())
         return (DETECTED if named else TRACEBACK), failed.line
-    expected = stored.expected[way]
-    if result.repaired and isinstance(expected, dict):  # it took other seconds
-        expected = {key: value for key, value in expected.items() if key != PRINTED}
+    # A finished run of which something is made again ends as one that was stopped: it is not only reported.
+    made_again = isinstance(result.value, dict) and MADE in result.value and MADE not in stored.expected[way]
+    expected = stored.made if made_again else stored.expected[way]
     if not _same(result.value, expected):
         return SILENT, _differences(result.value, expected)
     return (REPAIRED if result.repaired else HARMLESS), ""
@@ -176,7 +179,7 @@ def readings(stored: Sequence[Stored], work: Path, seed: int, flips: int, others
     for one in stored:
         for kind, place in one.files():
             objects.setdefault(kind, []).append((one, place))
-    rng, copy, pristine = np.random.default_rng(seed), work / "run", work / "whole"
+    rng, copy = np.random.default_rng(seed), work / "run"
     kinds = sorted(objects)
     order = np.concatenate([rng.permutation(len(kinds)) for _ in range(-(-(flips + others) // len(kinds)))])
     with commands_in_this_process(), _small_chunks():
@@ -185,11 +188,11 @@ def readings(stored: Sequence[Stored], work: Path, seed: int, flips: int, others
             one, place = of[int(rng.integers(len(of)))]
             how = "flip" if k < flips else DAMAGE[1 + int(rng.integers(len(DAMAGE) - 1))]
             shutil.rmtree(work, ignore_errors=True)
-            shutil.copytree(one.folder, pristine, symlinks=True)
-            damage(rng, pristine / place, how)
-            for way in one.ways:
-                shutil.rmtree(copy, ignore_errors=True)
-                shutil.copytree(pristine, copy, symlinks=True)
+            shutil.copytree(one.folder, copy, symlinks=True)
+            damage(rng, copy / place, how)
+            # What is read without being changed comes first; then the command, by its options or by its run.toml.
+            last = "again" if place.name == "run.toml" else "config"
+            for way in (way for way in one.ways if way != last):
                 yield Reading(f"{how} of {one.name}: {place}", way, *verdict(one, way, place, copy))
 
 
@@ -248,8 +251,8 @@ REPAIRS = re.compile(r"made again|done again|its copy|from the beginning")
 
 def kept(folder: Path) -> dict[str, Any]:
     """Everything of a run that is to have the same bits, however it came about; what is noticed as damaged is so."""
-    found: dict[str, Any] = {}
-    for top in sorted({path.parent for path in folder.rglob("manifest.json")}):
+    found: dict[str, Any] = {MADE: True}
+    for top in sorted({path.parent for path in folder.rglob("store.zarr")}):
         at, store = top.relative_to(folder), Store(top / "store.zarr")
         for document in sorted(Path(store.path).rglob("zarr.json")):
             group = str(document.parent.relative_to(store.path))
@@ -290,12 +293,12 @@ def command_again(name: str, *words: str) -> Read:
 
     def again(folder: Path) -> Result:
         printed, said = run(name, *words, "--run-dir", str(folder))
-        results, repaired = kept(folder), bool(REPAIRS.search(said))
+        repaired = bool(REPAIRS.search(said))
         if name == "reproduce":
             _refused_rows(folder)
-        elif "is finished" in said and not repaired:
-            results[PRINTED] = printed
-        return Result(results, repaired)
+        elif "is finished" in said:
+            return Result({PRINTED: printed}, repaired)
+        return Result(kept(folder), repaired)
 
     return again
 
@@ -415,6 +418,7 @@ def make(folder: Path) -> list[Stored]:
         found.append(_parts_of_scores(folder / "scores", folder / "classes", few["libsvm"]))
         for stored in found:
             copy = folder / "work" / "run"
+            stored.made = kept(stored.folder)
             for way, read_it in stored.ways.items():
                 shutil.copytree(stored.folder, copy, symlinks=True)
                 forget()
@@ -429,13 +433,14 @@ def _runs_of(folder: Path, name: str, command: str, words: tuple[str, ...], new:
     with _copied_after_each_stage(folder, stopped):
         run(command, *words, "--run-dir", str(folder))
     again = command_again(command, *words)
-    ways: dict[str, Read] = {"again": again, "config": _by_config(command)}
+    ways: dict[str, Read] = {}
     learners = read_json(folder / "metrics.json")["learners"]
     for k, learner in enumerate(learners):
         ways |= {f"score {learner}": scored(learner, new, (".parquet", ".csv")[k % 2])}
         ways |= {f"load {learner}": loaded((ikmap.load, load_run)[k % 2], learner, X)}
         if command == "online":
             ways |= {f"predictions {learner}": predictions_of(learner)}
+    ways |= {"config": _by_config(command), "again": again}
     found = [Stored(name, folder, ways)]
     for when, copy in stopped.items():
         found.append(Stored(f"{name} after {when}", copy, {"resumed": again}))
