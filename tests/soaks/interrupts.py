@@ -78,9 +78,11 @@ def left_behind(session: int) -> list[str]:
 def interrupted(words: list[str], delay: float, number: int, *, from_start: bool) -> tuple[int, str, list[str]]:
     """Start a command, send it a signal, and return its status, what it said last, and the processes that it left."""
     with tempfile.TemporaryFile() as said:
+        # A process that a shell has started in the background ignores Ctrl-C; its children would too.
+        ours = signal.signal(signal.SIGINT, signal.default_int_handler)
         process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=said, start_new_session=True)
-        handled = signal.SIGTERM
-        while not from_start and not handles(process, handled):
+        signal.signal(signal.SIGINT, ours)
+        while not from_start and not handles(process, signal.SIGTERM):
             time.sleep(0.002)
         time.sleep(delay)
         process.send_signal(number)

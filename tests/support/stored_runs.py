@@ -6,7 +6,7 @@ import io
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -370,8 +370,8 @@ def predictions_of(learner: str) -> Read:
 # --- runs
 
 
-def make(folder: Path) -> list[Stored]:
-    """Small runs of every command, finished and stopped on their way."""
+def make(folder: Path, only: Collection[str] = ()) -> list[Stored]:
+    """Make small runs of every command, finished and stopped on their way; or some of them, by name."""
     folder.mkdir(parents=True, exist_ok=True)
     rows, table, mixed, odd, clouds = _data(folder)
     few = {"libsvm": folder / "new.libsvm", "csv": folder / "new.csv", "mixed": folder / "new-mixed.csv"}
@@ -409,13 +409,18 @@ def make(folder: Path) -> list[Stored]:
     found = []
     with commands_in_this_process(), _small_chunks():
         for name, command, given, new, X in runs:
+            if only and name not in only:
+                continue
             given = (*given, "--no-dask-report")
             found += _runs_of(folder / name, name, command, given, few[new], X)
-        words_ = ("--table", "5,8", "--datasets", "clouds", "--systems", "ik_a_ogd,ik_i_ogd", "--dataset-file",
+        paper = ("--table", "5,8", "--datasets", "clouds", "--systems", "ik_a_ogd,ik_i_ogd", "--dataset-file",
                   str(clouds), "--data-dir", str(clouds.parent), "--score-scale", "raw")  # fmt: skip
-        run("reproduce", *words_, "--run-dir", str(folder / "reproduce"))
-        found.append(Stored("reproduce", folder / "reproduce", {"again": command_again("reproduce", *words_)}))
-        found.append(_parts_of_scores(folder / "scores", folder / "classes", few["libsvm"]))
+        if not only or "reproduce" in only:
+            run("reproduce", *paper, "--run-dir", str(folder / "reproduce"))
+            found.append(Stored("reproduce", folder / "reproduce", {"again": command_again("reproduce", *paper)}))
+        if not only or "scores" in only:
+            found.append(_parts_of_scores(folder / "scores", folder / "classes", few["libsvm"]))
+        found = [one for one in found if not only or one.name in only]
         for stored in found:
             copy = folder / "work" / "run"
             stored.made = kept(stored.folder)
