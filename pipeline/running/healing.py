@@ -46,15 +46,12 @@ def check_models(run: RunDirectory, say: Callable[[str], None]) -> None:
     if "online" in run.manifest["identity"]:
         if run.finished:
             with needing_all_of("the same command with --fresh"):
-                _check_stream(run)
+                for output in _needed_to_score(run):
+                    run.store.read_group(output)
+                for promise in run.manifest["stages"]["stream"]["result"].get("predicted", {}).values():
+                    read_predictions(run.path, promise)
         return
-    stages = [name for name in run.manifest["stages"] if name == "partition" or name.startswith("train:")]
-    read = [name for name in run.manifest["stages"] if name.startswith("calibrate:")]
-    prepared = [output for name in ("ingest", *read) for output in (run.stage(name) or {}).get("outputs", ())]
-    records = [record for name in stages for record in run.records(name).values()]
-    kept = [record for record in records if record is not None and not record.get("temporary")]
-    models = [output for record in kept for output in record.get("outputs", ()) if "/c/" not in output]
-    for output in (*prepared, *models):
+    for output in _needed_to_score(run):
         try:
             run.store.read_group(output)
         except Damaged as damaged:
@@ -65,18 +62,17 @@ def check_models(run: RunDirectory, say: Callable[[str], None]) -> None:
                 run.manifest["status"] = "unfinished"
 
 
-def _check_stream(run: RunDirectory) -> None:
-    """Read what a finished stream has left: partitionings, models, and predictions if their digest was kept.
-
-    Raises
-    ------
-    Damaged
-    """
-    models = [record for record in run.records("stream").values() if record is not None and "content_hash" in record]
-    for output in (output for record in models for output in record["outputs"]):
-        run.store.read_group(output)
-    for promise in run.manifest["stages"]["stream"]["result"].get("predicted", {}).values():
-        read_predictions(run.path, promise)
+def _needed_to_score(run: RunDirectory) -> list[str]:
+    """Return the groups of the store that somebody who scores with the run reads."""
+    stages = run.manifest["stages"]
+    prepare = [name for name in stages if name in ("ingest", "shuffle") or name.startswith("calibrate:")]
+    train = [name for name in stages if name == "partition" or name.startswith("train:")]
+    records = [record for name in train for record in run.records(name).values()]
+    # Of a stream, the others are of chunks.
+    records += [record for record in run.records("stream").values() if record is not None and "content_hash" in record]
+    kept = [record for record in records if record is not None and not record.get("temporary")]
+    prepared = [output for name in prepare for output in (run.stage(name) or {}).get("outputs", ())]
+    return prepared + [output for record in kept for output in record.get("outputs", ()) if "/c/" not in output]
 
 
 @contextmanager
