@@ -7,21 +7,19 @@ import gc
 import os
 import re
 import select
-import signal
 import sys
-import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
-from types import FrameType
 from typing import NoReturn
 
+from flows.interrupts import LINE, STATUS, Interrupts, raised
 from pipeline.errors import InputError, OnlyPlanned
 from pipeline.watching.plain_text import printable
 
-DONE, DEFECT, INPUT, INTERRUPTED = 0, 1, 2, 130
+DONE, DEFECT, INPUT, INTERRUPTED = 0, 1, 2, STATUS
 
 #: System errors that come from the machine and its settings; any other one is a defect of ours.
 _ENVIRONMENT = {
@@ -46,10 +44,11 @@ def run_command(main: Callable[[Sequence[str]], int | None], argv: Sequence[str]
     """
     words = sys.argv[1:] if argv is None else argv
     _open_closed_streams()
+    interrupts = Interrupts()
     try:
-        with terminated_as_interrupted():
+        with raised() as interrupts:
             status = main(words)
-        sys.stdout.flush()
+            sys.stdout.flush()
     except SystemExit as stop:  # --help
         if isinstance(stop.__context__, BrokenPipeError):  # in this way Rich says so
             return DONE
@@ -65,6 +64,8 @@ def run_command(main: Callable[[Sequence[str]], int | None], argv: Sequence[str]
         if "--debug" in words:
             with suppress(OSError):
                 print(printable(traceback.format_exc(), keep="\n"), file=sys.stderr, flush=True)
+        if interrupts.received and not isinstance(error, KeyboardInterrupt):
+            error = KeyboardInterrupt()
         return _fail(*_explain(error))
     return status or DONE
 
@@ -94,7 +95,7 @@ def _explain(error: BaseException) -> tuple[str, int]:
     if isinstance(error, InputError):
         return f"error: {error}", INPUT
     if isinstance(error, KeyboardInterrupt):
-        return f"interrupted; {str(error) or 'run the same command again'} to resume", INTERRUPTED
+        return f"interrupted; {error} to resume" if str(error) else LINE, INTERRUPTED
     if isinstance(error, MemoryError):
         detail = f" ({error})" if str(error) else ""
         return f"error: out of memory{detail}; give fewer --workers or a smaller --shard-rows", INPUT
@@ -146,20 +147,3 @@ def _stdout_is_broken() -> bool:
         return False
     os.dup2(os.open(os.devnull, os.O_WRONLY), number)
     return True
-
-
-@contextmanager
-def terminated_as_interrupted() -> Iterator[None]:
-    """SIGTERM stops a run as Ctrl-C does, so that workers are stopped and the run stays resumable."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def interrupt(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)

@@ -14,6 +14,11 @@ import scipy.sparse as sp
 
 from ikmap.cells import Cells
 
+
+class UnknownModel(ValueError):
+    """A stored model that this software cannot read: of a kind that it does not know, or of another version."""
+
+
 KINDS: dict[str, type[Model]] = {}
 _CSR_PARTS = ("data", "indices", "indptr")
 _CELLS_PARTS = ("codes", "offsets")
@@ -96,15 +101,15 @@ def from_parts(metadata: dict[str, Any], arrays: dict[str, np.ndarray]) -> Model
 
     Raises
     ------
-    ValueError
+    UnknownModel
         If the kind is unknown or was written by another version.
     """
     values = dict(metadata)
     kind, version = values.pop("kind", None), values.pop("version", None)
     if kind not in KINDS:
-        raise ValueError(f"unknown kind of model {kind!r}; known are {', '.join(sorted(KINDS))}")
+        raise UnknownModel(f"unknown kind of model {kind!r}; known are {', '.join(sorted(KINDS))}")
     if version != KINDS[kind].version:
-        raise ValueError(f"model {kind!r} has version {version}, this software reads {KINDS[kind].version}")
+        raise UnknownModel(f"model {kind!r} has version {version}, this software reads {KINDS[kind].version}")
     for name, value in values.items():
         match value:
             case {"csr_shape": [_, columns]}:

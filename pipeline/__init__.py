@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pipeline.runs.trained import RunModel, load_run
+    from pipeline.runs.trained import RunModel, load_predictions, load_run
 
-__all__ = ["RunModel", "load_run"]
+__all__ = ["RunModel", "load_predictions", "load_run"]
 
 
 def __dir__() -> list[str]:

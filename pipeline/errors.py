@@ -48,15 +48,26 @@ class Damaged(InputError):
         What was found, in a few words.
     *withdrawn : str
         Files and directories that are worth nothing without it; default: the object alone.
+
+    Attributes
+    ----------
+    remedy : str
+        What the user can do about it; empty where that is not known yet.
     """
 
     def __init__(self, path: str, why: str, *withdrawn: str) -> None:
         super().__init__(path, why, *withdrawn)  # the arguments, so that it can be pickled
-        self.path, self.why = path, why
+        self.path, self.why, self.remedy = path, why, ""
         self.withdrawn = withdrawn or (path,)
 
     def __str__(self) -> str:
-        return f"{self.path} is damaged ({self.why})"
+        return printable(f"{self.path} is damaged ({self.why}){'; ' * bool(self.remedy)}{self.remedy}")
+
+    def with_remedy(self, remedy: str) -> Damaged:
+        """Return the same error, which also tells the user what to do."""
+        told = Damaged(self.path, self.why, *self.withdrawn)
+        told.remedy = remedy
+        return told
 
 
 _NO_ROOM = {getattr(errno, name) for name in ("EDQUOT", "EFBIG", "EIO", "ENOSPC", "EROFS") if hasattr(errno, name)}

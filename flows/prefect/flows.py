@@ -27,7 +27,7 @@ from prefect.settings import get_current_settings
 from prefect.states import Cancelled, Completed, Failed, State
 
 from cluster import ClusterHandle
-from flows.cli import terminated_as_interrupted
+from flows.interrupts import raised
 from flows.options.batch import BatchOptions, CommonOptions
 from flows.options.command_line import Options
 from flows.options.online import OnlineOptions
@@ -212,7 +212,7 @@ def _in_flow[O: CommonOptions](work: Callable[[O, Events], Result], kind: type[O
         terminal.say(f"Prefect flow run {flow_run.get_name()}: {address}")
     try:
         # SIGTERM, which is also how a Prefect worker cancels, ends a run as Ctrl-C does: Dask's work is stopped first.
-        with terminated_as_interrupted(), nullcontext() if terminal.events else _main_hidden():
+        with raised(), nullcontext() if terminal.events else _main_hidden():
             options = terminal.options if isinstance(terminal.options, kind) else kind(**values)
             with place_on(options.cluster, events.message, log.stop_if_cancelled):
                 result = work(options, events)

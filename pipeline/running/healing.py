@@ -6,12 +6,13 @@ import json
 import shutil
 import time
 from collections import Counter
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipeline.errors import Damaged, InputError
+from pipeline.storage.predictions import read_predictions
 from pipeline.storage.store import DOCUMENT
 
 if TYPE_CHECKING:
@@ -25,9 +26,9 @@ STORE = "store.zarr"
 
 
 def check_models(run: RunDirectory, say: Callable[[str], None]) -> None:
-    """Read all models of a batch run that is taken up again; a damaged one counts as not done.
+    """Read all models of a run that is taken up again; a damaged one of a batch run counts as not done.
 
-    That is models, partitionings, and what the columns and classes are.
+    That is models, partitionings, and what the columns and classes are; of a finished stream, models and predictions.
 
     No stage reads a model again once it is evaluated. So damage would show only to those who score with it, and they
     could but name it.
@@ -36,16 +37,21 @@ def check_models(run: RunDirectory, say: Callable[[str], None]) -> None:
     ----------
     say : callable
         Told of what is made again.
+
+    Raises
+    ------
+    Damaged
+        A model or the predictions of a finished stream: they came from rows that may be gone.
     """
-    if "online" in run.manifest["identity"]:  # those of a stream are learned from rows that may be gone
+    if "online" in run.manifest["identity"]:
+        if run.finished:
+            with needing_all_of("the same command with --fresh"):
+                for output in _needed_to_score(run):
+                    run.store.read_group(output)
+                for promise in run.manifest["stages"]["stream"]["result"].get("predicted", {}).values():
+                    read_predictions(run.path, promise)
         return
-    stages = [name for name in run.manifest["stages"] if name == "partition" or name.startswith("train:")]
-    read = [name for name in run.manifest["stages"] if name.startswith("calibrate:")]
-    prepared = [output for name in ("ingest", *read) for output in (run.stage(name) or {}).get("outputs", ())]
-    records = [record for name in stages for record in run.records(name).values()]
-    kept = [record for record in records if record is not None and not record.get("temporary")]
-    models = [output for record in kept for output in record.get("outputs", ()) if "/c/" not in output]
-    for output in (*prepared, *models):
+    for output in _needed_to_score(run):
         try:
             run.store.read_group(output)
         except Damaged as damaged:
@@ -54,6 +60,39 @@ def check_models(run: RunDirectory, say: Callable[[str], None]) -> None:
                 say(f"{damaged}; it is made again")
                 _remove(place)
                 run.manifest["status"] = "unfinished"
+
+
+def _needed_to_score(run: RunDirectory) -> list[str]:
+    """Return the groups of the store that somebody who scores with the run reads."""
+    stages = run.manifest["stages"]
+    prepare = [name for name in stages if name in ("ingest", "shuffle") or name.startswith("calibrate:")]
+    train = [name for name in stages if name == "partition" or name.startswith("train:")]
+    records = [record for name in train for record in run.records(name).values()]
+    # Of a stream, the others are of chunks.
+    records += [record for record in run.records("stream").values() if record is not None and "content_hash" in record]
+    kept = [record for record in records if record is not None and not record.get("temporary")]
+    prepared = [output for name in prepare for output in (run.stage(name) or {}).get("outputs", ())]
+    return prepared + [output for record in kept for output in record.get("outputs", ()) if "/c/" not in output]
+
+
+@contextmanager
+def needing_all_of(again: str) -> Iterator[None]:
+    """Tell the user what to do where something of a finished run is damaged.
+
+    Parameters
+    ----------
+    again : str
+        The command that makes the run again.
+
+    Raises
+    ------
+    Damaged
+        With that remedy.
+    """
+    try:
+        yield
+    except Damaged as damaged:
+        raise damaged.with_remedy(f"restore it from a copy, or make the run again: {again}") from None
 
 
 def _anything_can(within: str) -> str | None:  # noqa: ARG001
@@ -86,19 +125,19 @@ def until_whole[T](context: Context, work: Callable[[], T], cannot: Callable[[st
             times = Counter({found.path: times[found.path] + 1})  # of others in between it would be another matter
             if times[found.path] == ATTEMPTS:
                 again = f"{ATTEMPTS} times in a row; check the disk and the memory of this machine"
-                raise InputError(f"{found}, {again}") from found
+                raise InputError(f"{found}, {again}") from None
             within = _within(context, found)
             if within is None:
                 settle(context)
                 raise
             if (why := cannot(within)) is not None:
-                raise InputError(f"{found} and cannot be made again: {why}") from found
+                raise InputError(f"{found} and cannot be made again: {why}") from None
             withdraw(context, found)
             context.events.message(f"{found}; it is made again")
             damaged = found if within.startswith(STORE) else None  # other things come and go
         except InputError as error:
             if damaged is not None and _is_gone(Path(damaged.path)):
-                raise InputError(f"{damaged} and cannot be made again: {error}") from error
+                raise InputError(f"{damaged} and cannot be made again: {error}") from None
             raise
 
 

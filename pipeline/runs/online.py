@@ -346,6 +346,7 @@ def _stream(
         nnz=arrivals.nnz,
         **schedule.grown(),
         **schedule.redrawn(),
+        **schedule.predicted(),
         **of_alerts,
         **arrivals.about(),
         learners={participant.learner: schedule.result(participant) for participant in participants},

@@ -25,7 +25,7 @@ from pipeline.running.measured import summarise
 from pipeline.running.stage import Record
 from pipeline.runs.new_data import NewData
 from pipeline.runs.score_output import Output, parquet_writer, sha256_of
-from pipeline.runs.trained_model import TrainedModel, decisions, needing_all_of
+from pipeline.runs.trained_model import TrainedModel, decisions
 from pipeline.stages.ingest import place
 from pipeline.tables import TableSource
 from pipeline.watching.events import Events
@@ -78,18 +78,16 @@ def score(client: Client, model: TrainedModel, data: NewData, output: Output, ev
         return str(record["sha256"])
 
     events.stage_started(STAGE, len(tasks))
-    with needing_all_of(model.again):
-        for task, record in run_tasks(client, key, score_piece, tasks):
-            records[task.name] = record
-            events.task_done(STAGE, record)
+    for task, record in run_tasks(client, key, score_piece, tasks):
+        records[task.name] = record
+        events.task_done(STAGE, record)
     ordered = [records[task.name] for task in tasks]
     learned = model.task()
     figure, tally = learned.figure, learned.total([record["tally"] for record in ordered])
     value = learned.figures(tally)[figure.key] if tally.rows else None
     labelled = sum(record["rows_labelled"] for record in ordered)
     parts = [(task.args[-1], record["sha256"]) for task, record in zip(tasks, ordered, strict=True)]
-    with needing_all_of(model.again):
-        written = output.join(parts, _schema(learned, row=True, label=labelled > 0, ids=ids_of(data.source)), again)
+    written = output.join(parts, _schema(learned, row=True, label=labelled > 0, ids=ids_of(data.source)), again)
     seconds, late = time.perf_counter() - started, Counter[str]()
     for record in ordered:
         late[record["worker"]] += record.get("compile_seconds", 0.0)

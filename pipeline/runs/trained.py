@@ -10,7 +10,7 @@ import numpy as np
 from ikmap.rows import Rows, as_rows, check_finite
 from ikmap.tables.frames import is_frame, table_by_name, table_of_columns
 from ikmap.tables.raw import Levels
-from pipeline.errors import InputError
+from pipeline.errors import Damaged, InputError
 from pipeline.runs.trained_model import TrainedModel, decisions, open_run
 
 
@@ -116,6 +116,8 @@ class RunModel:
         rows, levels = self._rows(X)
         try:
             features = self._model.features(rows, levels, "row {}".format)
+        except Damaged:
+            raise
         except InputError as error:
             raise ValueError(str(error)) from None
         found = np.empty((features.shape[0], self.task.outputs))
@@ -172,8 +174,39 @@ def load_run(path: str | os.PathLike[str], learner: str | None = None) -> RunMod
     InputError
         There is no run, it is unfinished or damaged, or it has no such learner.
     """
+    return RunModel(_opened(path, learner))
+
+
+def load_predictions(path: str | os.PathLike[str], learner: str | None = None) -> np.ndarray:
+    """Load what a learner of a finished run of ``flows.online`` predicted of each row, before it learned from it.
+
+    Parameters
+    ----------
+    path : path
+        Directory of the run.
+    learner : str, optional
+        Which of the run's learners; default: the first one.
+
+    Returns
+    -------
+    ndarray
+        Labels, as they stood in the data, in the order of the stream.
+
+    Raises
+    ------
+    InputError
+        There is no run, it is unfinished or damaged, it has no such learner, or it was not on a stream.
+    """
+    model = _opened(path, learner)
+    return model.task().decode(model.predictions())
+
+
+def _opened(path: str | os.PathLike[str], learner: str | None) -> TrainedModel:
+    """Find the model of a run."""
     try:
-        return RunModel(open_run(os.fspath(path), learner))
+        return open_run(os.fspath(path), learner)
+    except Damaged:
+        raise
     except InputError as error:
         # The line begins with the option of a command that nobody has typed here.
         raise InputError(str(error).removeprefix("--model ").removeprefix("--learner ")) from None

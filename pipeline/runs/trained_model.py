@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -20,18 +20,21 @@ from ikmap.tables.raw import Levels
 from ikmap.tasks import LearningTask
 from ikmap.tasks.reading import LOG_ODDS, Reading, read_as
 from pipeline.datasets.spec import CSV_KEYS
-from pipeline.errors import Damaged, InputError
+from pipeline.errors import InputError
 from pipeline.readers import Source
 from pipeline.rows.prepared import DATA, READ_BYTES, STREAM_DATA, Preparation, load_scaling
 from pipeline.rows.values import check_values, kernel_in
+from pipeline.running.healing import needing_all_of
 from pipeline.runs.folder import folder_of_run
 from pipeline.stages.calibrate import READINGS
+from pipeline.storage.durable import reading
 from pipeline.storage.fitted import Fitted
 from pipeline.storage.models import MODELS, load_model
-from pipeline.storage.rundir import read_manifest_or_copy
+from pipeline.storage.predictions import PredictionFile, read_predictions
+from pipeline.storage.rundir import MANIFEST, read_manifest_or_copy
 from pipeline.storage.store import Store
 from pipeline.tables import TableAsked
-from pipeline.tables.encoding import ENCODING, load_encoder
+from pipeline.tables.encoding import ENCODING, StoredEncoder, load_encoder
 
 
 @dataclass(frozen=True)
@@ -64,6 +67,9 @@ class TrainedModel:
         How decisions become probabilities, and by which threshold classes.
     trained_on : mapping
         Size and checksum of the file with the training rows; empty where it is not known.
+    predicted : mapping or None
+        What the run promises of the learner's predictions of its stream; empty if it ended before such promises were
+        kept, None if there is no stream.
     """
 
     store: Store
@@ -79,6 +85,7 @@ class TrainedModel:
     table: TableAsked = field(default_factory=TableAsked)
     reading: Reading | None = None
     trained_on: Mapping[str, Any] = field(default_factory=dict)
+    predicted: Mapping[str, Any] | None = None
 
     @property
     def report(self) -> str:
@@ -87,17 +94,19 @@ class TrainedModel:
 
     def preparation(self) -> Preparation:
         """How values and labels become features and targets, and how decisions are read."""
-        attributes = self.store.need(DATA)
-        # A stream is stored as prepared, but for the scale: that is found last, by its initial rows.
-        scale = (self.store.attributes(STREAM_DATA) or attributes)["preparation"]["scale"]
-        found = Preparation.from_json({**attributes["preparation"], "scale": scale})
+        with self._whole():
+            attributes = self.store.need(DATA)
+            # A stream is stored as prepared, but for the scale: that is found last, by its initial rows.
+            scale = (self.store.attributes(STREAM_DATA) or attributes)["preparation"]["scale"]
+            with reading(f"{self.store.path}/{DATA}"):
+                found = Preparation.from_json({**attributes["preparation"], "scale": scale})
         return replace(found, task=found.task.read_by(self.reading))
 
     def columns(self) -> list[ColumnPlan] | None:
         """The columns of the training data, before they were encoded; None where they have no names and are numbers."""
         about = self.preparation()
         if about.encoded:
-            return list(load_encoder(self.store).encoder.columns)
+            return list(self._encoder().encoder.columns)
         return None if about.column_names is None else [ColumnPlan(name, NUMBER) for name in about.column_names]
 
     def features(self, X: Rows, levels: Levels | None, where: Callable[[int], str]) -> Rows:
@@ -110,12 +119,27 @@ class TrainedModel:
         """
         about = self.preparation()
         if about.encoded:
-            X = load_encoder(self.store).features(RawTable(np.asarray(X), levels or (None,) * X.shape[1]))
+            X = self._encoder().features(RawTable(np.asarray(X), levels or (None,) * X.shape[1]))
         elif levels is not None:
             row, column = np.argwhere(np.isnan(np.asarray(X)))[0].tolist()
             name = repr(about.column_names[column]) if about.column_names else str(column + 1)
             raise InputError(f"{where(row)}, column {name}: found a missing value, of which the training data had none")
-        return about.features(X, load_scaling(self.store) if about.scale == "minmax" else None)
+        with self._whole():
+            scaling = load_scaling(self.store) if about.scale == "minmax" else None
+        return about.features(X, scaling)
+
+    def _encoder(self) -> StoredEncoder:
+        with self._whole():
+            return load_encoder(self.store)
+
+    def _whole(self) -> AbstractContextManager[None]:
+        """Everything of the run is read inside such a ``with`` block: where it is damaged, the user is told what to do.
+
+        Raises
+        ------
+        Damaged
+        """
+        return needing_all_of(self.again)
 
     def task(self) -> LearningTask:
         """What it predicts, as its decisions are to be read."""
@@ -130,8 +154,30 @@ class TrainedModel:
 
     def load(self) -> tuple[Partitions | None, Any]:
         """The models, from this process's cache or the store."""
-        model = load_model(self.store, f"{MODELS}/{self.learner}", Model, self.content_hash)
-        return None if self.fitted is None else self.fitted.load(self.store), model
+        with self._whole():
+            model = load_model(self.store, f"{MODELS}/{self.learner}", Model, self.content_hash)
+            return None if self.fitted is None else self.fitted.load(self.store), model
+
+    def predictions(self) -> np.ndarray:
+        """What the learner predicted of each row of its stream.
+
+        Raises
+        ------
+        Damaged
+        InputError
+            The run was not on a stream.
+        """
+        folder = Path(self.store.path).parent
+        if self.predicted is None:
+            raise InputError(
+                f"{folder}: found a run of flows.batch, expected one of flows.online, which predicts a stream"
+            )
+        if "sha256" in self.predicted:
+            with self._whole():
+                return read_predictions(folder, self.predicted)
+        # Runs that ended before there were digests of whole files.
+        dtype = self.task().predicted
+        return PredictionFile(str(folder / f"predictions/{self.learner}.{dtype}"), dtype).read()
 
 
 def open_run(folder: str, learner: str | None = None) -> TrainedModel:
@@ -149,6 +195,12 @@ def open_run(folder: str, learner: str | None = None) -> TrainedModel:
     """
     path = folder_of_run(folder)
     manifest, _ = read_manifest_or_copy(path)
+    with reading(path / MANIFEST):
+        return _open(folder, path, manifest, learner)
+
+
+def _open(folder: str, path: Path, manifest: Mapping[str, Any], learner: str | None) -> TrainedModel:
+    """Find the model in the manifest of a run."""
     online = "online" in manifest["identity"]
     again = f"python -m flows.{'online' if online else 'batch'} --config {path / 'run.toml'} --run-dir {path}"
     if manifest["status"] != "finished":
@@ -181,6 +233,7 @@ def open_run(folder: str, learner: str | None = None) -> TrainedModel:
         _loops(params, learner, fitted), params.get("methods", {}).get(learner, {}),
         TableAsked.from_json(data.get("table", {})), _reading(store, params, stages, learner, again),
         next(iter(data.get("sources", ())), {}),
+        stages["stream"]["result"].get("predicted", {}).get(learner, {}) if online else None,
     )  # fmt: skip
 
 
@@ -207,15 +260,6 @@ def _loops(params: Mapping[str, Any], learner: str, fitted: Fitted | None) -> fr
     words = of.compiled(options(of), scoring=True) if of else frozenset[str]()
     mapping = known(fitted.map) if fitted else None
     return words | (mapping.compiled(options(mapping)) if isinstance(mapping, Map) else frozenset())
-
-
-@contextmanager
-def needing_all_of(again: str) -> Iterator[None]:
-    """Say what to do where something of a finished run is damaged."""
-    try:
-        yield
-    except Damaged as damaged:
-        raise InputError(f"{damaged}; restore it from a copy, or make the run again: {again}") from damaged
 
 
 def decisions(

@@ -11,6 +11,7 @@ from zarr.abc.codec import BytesBytesCodec
 from zarr.codecs import BloscCodec, Crc32cCodec
 
 from pipeline.errors import Damaged
+from pipeline.storage.durable import reading
 
 ABSENT = int(np.iinfo(np.int32).min)
 """Fill value of sharded arrays of whole numbers: no cell and no class has this number."""
@@ -33,16 +34,13 @@ def read(array: zarr.Array, rows: slice) -> np.ndarray:
         Naming the shard of a sharded array, else the group that the array is in.
     """
     try:
-        return _decoded(array, rows)
-    except Exception as error:
-        if isinstance(error, MemoryError):
-            raise
+        with reading(_place(array).rpartition("/")[0]):
+            return _decoded(array, rows)
+    except Damaged:
         for part, key in shards_of(array, rows):
-            try:
+            with reading(f"{_place(array)}/{key}"):
                 _decoded(array, part)
-            except Exception as damage:
-                raise Damaged(f"{_place(array)}/{key}", _reason(damage)) from damage
-        raise Damaged(_place(array).rpartition("/")[0], _reason(error)) from error
+        raise
 
 
 def _decoded(array: zarr.Array, rows: slice) -> np.ndarray:
@@ -67,15 +65,3 @@ def shards_of(array: zarr.Array, rows: slice) -> Iterator[tuple[slice, str]]:
 
 def _place(array: zarr.Array) -> str:
     return str(array.store_path).removeprefix("file://")
-
-
-def _reason(error: Exception) -> str:
-    """Why something cannot be read, in a few words."""
-    text = str(error)
-    if "checksum" in text:
-        return "its checksum is wrong"
-    if "too short" in text:  # for the index of a shard
-        return "it is cut short"
-    if isinstance(error, zarr.errors.ChunkNotFoundError) or text == "found none":
-        return "some of it is missing"
-    return " ".join(text.split())[:100] or type(error).__name__

@@ -8,8 +8,7 @@ import json
 import os
 import tempfile
 import time
-import zipfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -236,7 +235,8 @@ def read_json(path: Path) -> dict[str, Any]:
     FileNotFoundError
         There is none.
     """
-    return unsealed(path, parsed(path, reading(path, path.read_bytes)))
+    with reading(path):
+        return unsealed(path, parsed(path, path.read_bytes()))
 
 
 def parsed(path: str | Path, text: bytes) -> Any:
@@ -252,20 +252,52 @@ def parsed(path: str | Path, text: bytes) -> Any:
         raise Damaged(str(path), "is empty" if not text else "it is not JSON") from None
 
 
-def reading[T](path: str | Path, read: Callable[[], T]) -> T:
-    """Return what `read` reads.
+@contextmanager
+def reading(path: str | Path) -> Iterator[None]:
+    """Raise :class:`~pipeline.errors.Damaged` for whatever goes wrong while a stored object is read.
+
+    Everything that is read from a run directory is read inside such a ``with`` block: where the bytes are not those
+    that were written, decoders raise errors of any type.
+
+    Parameters
+    ----------
+    path : str or Path
+        The object, as the user is told of it.
 
     Raises
     ------
     Damaged
-        The disk cannot give it back.
+        The object is not what was written, or the disk cannot give it back. It has no cause, so that nothing else is
+        shown.
+    FileNotFoundError, InputError, MemoryError, OSError
+        As they are: there is no such object, it has been named already, or the machine is at fault.
     """
     try:
-        return read()
+        yield
+    except (FileNotFoundError, InputError, MemoryError):
+        raise
     except OSError as error:
-        if error.errno not in (errno.EIO, errno.EISDIR, errno.ENOTDIR):
+        if error.errno not in _UNREADABLE:
             raise
-        raise Damaged(str(path), f"cannot be read: {error.strerror}") from error
+        raise Damaged(str(path), f"cannot be read: {error.strerror or error}") from None
+    except Exception as error:
+        raise Damaged(str(path), _why(error)) from None
+
+
+_UNREADABLE = (None, errno.EIO, errno.EISDIR, errno.ENOTDIR, errno.EINVAL)
+
+
+def _why(error: Exception) -> str:
+    """Say in a few words why something cannot be read."""
+    text = " ".join(str(error).split())
+    if "checksum" in text:
+        return "its checksum is wrong"
+    if "too short" in text:  # for the index of a shard
+        return "it is cut short"
+    if type(error).__name__ == "ChunkNotFoundError" or text == "found none":  # Zarr is not imported here
+        return "some of it is missing"
+    kind = "" if isinstance(error, ValueError) and text else type(error).__name__
+    return ": ".join(word for word in (kind, text[:100]) if word)
 
 
 # --- arrays that a task goes on from
@@ -292,19 +324,13 @@ def read_arrays(path: str | Path) -> dict[str, np.ndarray]:
         There is none.
     """
 
-    def read() -> dict[str, np.ndarray]:
-        with open(path, "rb") as file:
-            size = file.seek(0, os.SEEK_END) - _SHA256_BYTES
-            if size < 0 or _sum(file, size) != file.read(_SHA256_BYTES):
-                raise Damaged(str(path), "its SHA-256 is wrong")
-            file.seek(0)
-            with np.load(file, allow_pickle=False) as arrays:
-                return dict(arrays)
-
-    try:
-        return reading(path, read)
-    except (ValueError, KeyError, zipfile.BadZipFile) as error:
-        raise Damaged(str(path), f"cannot be read: {error}") from error
+    with reading(path), open(path, "rb") as file:
+        size = file.seek(0, os.SEEK_END) - _SHA256_BYTES
+        if size < 0 or _sum(file, size) != file.read(_SHA256_BYTES):
+            raise Damaged(str(path), "its SHA-256 is wrong")
+        file.seek(0)
+        with np.load(file, allow_pickle=False) as arrays:
+            return dict(arrays)
 
 
 def _sum(file: IO[bytes], size: int) -> bytes:

@@ -11,6 +11,7 @@ import numpy as np
 from ikmap.methods.map import Value
 from ikmap.methods.search import named
 from ikmap.partitioners import Partitions
+from pipeline.errors import Damaged
 from pipeline.storage.models import load_model
 from pipeline.storage.store import Store
 
@@ -86,12 +87,12 @@ class Fitted:
 
         Raises
         ------
-        ValueError
-            If the stored model is another one.
+        Damaged
+            Also if the stored model is another one.
         """
         attributes = store.need(self.name)
         if attributes.get("content_hash") != self.content_hash:
-            raise ValueError(f"{store.path}/{self.name}: not the model {self.content_hash}")
+            raise Damaged(f"{store.path}/{self.name}", f"it is not the model {self.content_hash}")
         return np.array(attributes["offsets"], dtype=np.int64)
 
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from ikmap.methods import import_models
-from ikmap.model import Model, from_parts
-from pipeline.errors import Damaged
+from ikmap.model import Model, UnknownModel, from_parts
+from pipeline.errors import Damaged, InputError
+from pipeline.storage.durable import reading
 from pipeline.storage.kept import PROCESS, Kept
 from pipeline.storage.store import Store
 from pipeline.watching.figures import MODELS_READ
@@ -28,6 +31,29 @@ def save_model(store: Store, name: str, model: Model, **about: Any) -> str:
     return model.content_hash
 
 
+def model_of(place: str, metadata: dict[str, Any], arrays: dict[str, np.ndarray]) -> Model:
+    """Return the model that was taken apart into these values and arrays.
+
+    Parameters
+    ----------
+    place : str
+        Where they are stored, as the user is told.
+
+    Raises
+    ------
+    Damaged
+        They are not those of a model.
+    InputError
+        No package that is installed has models of its kind.
+    """
+    import_models()
+    with reading(place):
+        try:
+            return from_parts(metadata, arrays)
+        except UnknownModel as error:
+            raise InputError(f"{place}: {error}") from None
+
+
 def load_model[M: Model](store: Store, name: str, kind: type[M], content_hash: str | None = None) -> M:
     """Read a model, unless this process has kept it.
 
@@ -36,24 +62,25 @@ def load_model[M: Model](store: Store, name: str, kind: type[M], content_hash: s
     Raises
     ------
     Damaged
-        If there is none of that name, or what was read does not have the hash stored with it.
-    ValueError
-        If the model is not the one with that hash.
+        If there is none of that name, or what was read does not have the hash stored with it, or is not the model with
+        that hash.
+    InputError
+        If no package that is installed has models of its kind.
     TypeError
         If it is a model of another kind.
     """
+    place = f"{store.path}/{name}"
     with _kept.lock:  # threads that want the same model read it once
         model = _kept.get(content_hash) if content_hash else None
         if model is None:
             attributes, arrays = store.read_group(name)
-            import_models()
-            model = from_parts(attributes["model"], arrays)
+            model = model_of(place, attributes["model"], arrays)
             if attributes["content_hash"] != model.content_hash:
-                raise Damaged(f"{store.path}/{name}", "its content hash is wrong")
+                raise Damaged(place, "its content hash is wrong")
             if content_hash not in (None, model.content_hash):
-                raise ValueError(f"{store.path}/{name}: content hash {model.content_hash}, not {content_hash}")
+                raise Damaged(place, f"its content hash is {model.content_hash}, not {content_hash}")
             MODELS_READ.add(name, read=1, read_bytes=model.nbytes)
         _kept.put(model.content_hash, model)
     if not isinstance(model, kind):
-        raise TypeError(f"{store.path}/{name}: found a {model.kind} model, expected {kind.__name__}")
+        raise TypeError(f"{place}: found a {model.kind} model, expected {kind.__name__}")
     return model

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from pipeline.errors import InputError
-from pipeline.storage.durable import written
+from pipeline.errors import Damaged, InputError
+from pipeline.storage.durable import reading, written
+
+WRONG = "its SHA-256 is wrong"
 
 
 class PredictionFile:
@@ -57,6 +59,40 @@ def promise_of_predictions(path: str, dtype: str, first: int, n: int) -> dict[st
     file = Path(path)
     promise = {"file": f"{file.parent.name}/{file.name}", "dtype": dtype, "first": first, "rows": n}
     return {**promise, "sha256": digest_of_predictions(file.parent.parent, promise)}
+
+
+def promise_of_stream(path: str, dtype: str, chunks: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """Sum up in one promise what the records of all chunks say of a learner's predictions.
+
+    Raises
+    ------
+    Damaged
+        The file is no longer what the records say.
+    """
+    file, whole, rows = PredictionFile(path, dtype), hashlib.sha256(), 0
+    for promise in chunks:
+        found = file.read(rows, promise["rows"]).tobytes()
+        if hashlib.sha256(found).hexdigest() != promise["sha256"]:
+            raise Damaged(path, WRONG)
+        whole.update(found)
+        rows += promise["rows"]
+    name = f"{Path(path).parent.name}/{Path(path).name}"
+    return {"file": name, "dtype": dtype, "first": 0, "rows": rows, "sha256": whole.hexdigest()}
+
+
+def read_predictions(run: Path, promise: Mapping[str, Any]) -> np.ndarray:
+    """Read predictions, which must be those that were promised.
+
+    Raises
+    ------
+    Damaged
+    """
+    path = run / promise["file"]
+    with reading(path):
+        found = PredictionFile(str(path), promise["dtype"]).read(promise["first"], promise["rows"])
+        if hashlib.sha256(found.tobytes()).hexdigest() != promise["sha256"]:
+            raise Damaged(str(path), WRONG)
+        return found
 
 
 def digest_of_predictions(run: Path, promise: Mapping[str, Any]) -> str:

@@ -16,7 +16,7 @@ from uuid import uuid4
 
 from pipeline.errors import Damaged, InputError
 from pipeline.params import with_options_known_since
-from pipeline.storage.durable import UNFINISHED, parsed, read_json, unsealed, write_json, written
+from pipeline.storage.durable import UNFINISHED, parsed, read_json, reading, unsealed, write_json, written
 from pipeline.storage.hold import LOCK, Hold
 from pipeline.storage.store import Store
 
@@ -345,7 +345,8 @@ def read_manifest(path: Path) -> dict[str, Any]:
     """
     name = path / MANIFEST
     try:
-        manifest = parsed(name, name.read_bytes())
+        with reading(name):
+            manifest = parsed(name, name.read_bytes())
     except FileNotFoundError:
         if (path / MANIFEST_COPY).exists():
             raise Damaged(str(name), "it is missing") from None

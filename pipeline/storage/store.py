@@ -12,7 +12,7 @@ import shutil
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import wraps
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, Concatenate
 
 import numpy as np
@@ -96,12 +96,7 @@ class Store:
     @_names_it
     def create(self) -> None:
         """Make the root group, where there is none yet."""
-        try:
-            whole = self._document("").get("node_type") == "group"
-        except (FileNotFoundError, Damaged):
-            whole = False
-        if not whole:
-            self._describe("", {})
+        self._make_group("")
         if self.local:
             durable.written(self.path, Path(self.path).parent)
 
@@ -110,13 +105,11 @@ class Store:
         """Write a group of arrays whole, replacing one of that name. Returns the bytes of the arrays."""
         self.delete(name)
         members: dict[str, str] = {}
-        if not arrays:  # with arrays, Zarr makes the groups above them
-            zarr.create_group(self.path, path=name)
+        self._make_groups_above(name)
         for key, array in arrays.items():
             rows = max(1, CHUNK_BYTES // max(1, array.nbytes // max(1, len(array))))
             zarr.create_array(
-                self.path,
-                name=f"{name}/{key}",
+                self._at(f"{name}/{key}"),
                 shape=array.shape,
                 dtype=array.dtype,
                 chunks=(min(rows, max(1, len(array))), *(max(1, s) for s in array.shape[1:])),
@@ -198,16 +191,33 @@ class Store:
             There is none.
         Damaged
         """
-        if self.local:
-            path = Path(self.path, name, DOCUMENT)
-            text = durable.reading(self._at(name), path.read_bytes)
-        else:
-            files, path = url_to_fs(f"{self._at(name)}/{DOCUMENT}")
-            text = files.cat_file(path)
-        found = durable.parsed(self._at(name), text)
-        if not isinstance(found, dict):
-            raise Damaged(self._at(name), f"found a JSON {type(found).__name__}, expected an object")
-        return found
+        with durable.reading(self._at(name)):
+            if self.local:
+                text = Path(self.path, name, DOCUMENT).read_bytes()
+            else:
+                files, path = url_to_fs(f"{self._at(name)}/{DOCUMENT}")
+                text = files.cat_file(path)
+            found = durable.parsed(self._at(name), text)
+            if not isinstance(found, dict):
+                raise Damaged(self._at(name), f"found a JSON {type(found).__name__}, expected an object")
+            return found
+
+    def _make_groups_above(self, name: str) -> None:
+        """Make the groups that a group or array is in.
+
+        Zarr would do so too, but it ends in errors of many types where it cannot read the documents that are there.
+        """
+        for parent in PurePosixPath(name).parents:
+            self._make_group("" if parent == PurePosixPath() else str(parent))
+
+    def _make_group(self, name: str) -> None:
+        """Make a group without attributes, unless there is a group; one that is damaged becomes one without."""
+        try:
+            document = self._document(name)
+        except (FileNotFoundError, Damaged):
+            document = {}
+        if (document.get("zarr_format"), document.get("node_type")) != (3, "group"):
+            self._describe(name, {})
 
     def _describe(self, name: str, attributes: Mapping[str, Any]) -> None:
         """Write the document of a group in one step."""
@@ -286,7 +296,8 @@ class Store:
             try:
                 if durable.digest_of(self._document(within)) != digest:
                     raise Damaged(self._at(within), "the digest of its metadata is wrong")
-                arrays[key] = zarr.open_array(self.path, path=within, mode=mode, config=AS_WRITTEN)
+                with durable.reading(self._at(within)):
+                    arrays[key] = zarr.open_array(self.path, path=within, mode=mode, config=AS_WRITTEN)
             except FileNotFoundError:
                 raise Damaged(self._at(name), f"found no array {key}") from None
             except Damaged as error:
@@ -324,9 +335,9 @@ class Store:
             ):  # fmt: skip
                 self._written(name)  # a process that was stopped may have made it and flushed nothing
                 return
+        self._make_groups_above(name)
         zarr.create_array(
-            self.path,
-            name=name,
+            self._at(name),
             shape=shape,
             dtype=dtype,
             shards=(shard_rows, *rest),

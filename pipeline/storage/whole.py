@@ -11,9 +11,9 @@ from pipeline.storage.rundir import RunDirectory
 
 def is_whole(run: RunDirectory, record: Mapping[str, Any]) -> bool:
     """Whether the files that a record promises are there. Damage inside them is noticed when they are read."""
-    predicted = record.get("predicted")
-    return all(map(run.store.holds, record.get("outputs", ()))) and (
-        predicted is None or digest_of_predictions(run.path, predicted) == predicted["sha256"]
+    promises = [record[what] for what in ("predicted", "decided") if what in record]
+    return all(map(run.store.holds, record.get("outputs", ()))) and all(
+        digest_of_predictions(run.path, promise) == promise["sha256"] for promise in promises
     )
 
 

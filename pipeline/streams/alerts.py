@@ -20,7 +20,7 @@ from typing import Any, Self
 import numpy as np
 
 from ikmap.tasks import LearningTask
-from pipeline.errors import InputError, writing
+from pipeline.errors import Damaged, InputError, writing
 from pipeline.storage.durable import read_json, write_json
 from pipeline.storage.rundir import RunDirectory
 
@@ -83,8 +83,16 @@ class Alerts:
 
     def _take_up(self, mark: Path) -> deque[tuple[str, Any]]:
         """Learner and row of each whole line of the file; what comes after the last of them is cut off."""
-        ours = mark.exists() and read_json(mark)["file"] == str(self.path)
         found = self.path.read_bytes() if self.path.exists() else b""
+        try:
+            ours = mark.exists() and read_json(mark)["file"] == str(self.path)
+        except Damaged as damaged:
+            ours = False
+            if found:
+                raise InputError(
+                    f"{damaged}, which says that {self.path} is of this run; move that file away, and give the same "
+                    "command again: all alerts are written anew"
+                ) from None
         if found and not ours:
             raise InputError(f"--alerts {self.said}: found a file that is not empty, expected a new one for a new run")
         with writing(self.path):

@@ -14,18 +14,16 @@ from typing import Any
 
 import numpy as np
 
-from ikmap.methods import import_models
-from ikmap.model import from_parts
 from ikmap.rows import nbytes_of
 from pipeline.params import Params
 from pipeline.rows.stream_data import Stream
 from pipeline.running.foreign import checked, checked_growth
 from pipeline.running.stage import Record
 from pipeline.running.working_clock import working_clock
-from pipeline.storage.durable import read_arrays, write_arrays
+from pipeline.storage.durable import read_arrays, reading, write_arrays
 from pipeline.storage.fitted import Fitted
 from pipeline.storage.kept import PROCESS, Kept
-from pipeline.storage.models import save_model
+from pipeline.storage.models import model_of, save_model
 
 CHECKPOINT_SHARE = 0.05
 """Share of its time that growing may spend on checkpoints."""
@@ -151,9 +149,9 @@ def _read(checkpoint: str) -> tuple[int, Any]:
     if not Path(checkpoint).exists():
         return 0, None
     arrays = read_arrays(checkpoint)
-    next_chunk, about = int(arrays.pop("next_chunk")), bytes(arrays.pop("metadata"))
-    import_models()
-    return next_chunk, from_parts(json.loads(about), {name.removeprefix("of."): a for name, a in arrays.items()})
+    with reading(checkpoint):
+        next_chunk, about = int(arrays.pop("next_chunk")), json.loads(bytes(arrays.pop("metadata")))
+        return next_chunk, model_of(checkpoint, about, {name.removeprefix("of."): a for name, a in arrays.items()})
 
 
 def _save_if_due(growing: Growing, fitted: Fitted, next_chunk: int, model: Any, saved: _Saved) -> _Saved:

@@ -13,7 +13,7 @@ from ikmap.cells import Cells
 from ikmap.tasks import LearningTask
 from pipeline.errors import Damaged
 from pipeline.rows.stream_data import LateBatch, Stream
-from pipeline.storage.predictions import PredictionFile
+from pipeline.storage.predictions import PredictionFile, promise_of_predictions
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +55,11 @@ class Predicted:
         PredictionFile(self.path, self.task.predicted).write(first, predicted)
         if self.task.tallies_streams:
             self._decisions.write(first * decision.shape[1], decision.ravel())
+
+    def promise(self, first: int, n: int) -> dict[str, Any]:
+        """Return what the record of a chunk says of the decisions of its rows."""
+        width = self.task.outputs
+        return promise_of_predictions(self._decisions.path, self._decisions.dtype.name, first * width, n * width)
 
     @property
     def _decisions(self) -> PredictionFile:

@@ -11,10 +11,12 @@ from typing import Any, Protocol, Self
 import numpy as np
 
 from ikmap.methods import LEARNERS, stream_learner
+from pipeline.errors import Damaged
 from pipeline.rows.stream_data import Stream
 from pipeline.running.dispatch import Task
 from pipeline.running.stage import Context, Record
 from pipeline.storage.fitted import Fitted
+from pipeline.storage.predictions import promise_of_stream
 from pipeline.storage.whole import is_whole
 from pipeline.streams.alerts import Alerts
 from pipeline.streams.grow import Growing, map_and_grow, save_grown
@@ -158,7 +160,9 @@ class Schedule:
         n_chunks = self.arrivals.chunks
         racing = [c for c in self.participants if c.learner not in self.stopped]
         at = [self.next(c.learner) for c in racing if c.shared is not None and self.next(c.learner) < n_chunks]
-        for k in range(min(n_chunks, max(0, min(at)) + AHEAD) if at else 0):
+        # Behind the learners too: the cells of a chunk that was damaged since are to be made again.
+        behind = max((self.next(c.learner) for c in self.participants if c.shared is not None), default=0)
+        for k in range(min(n_chunks, max(0, min(at)) + AHEAD) if at else max(0, behind)):
             if k not in self._mapped and self._may_map(k) and self._begin(_map_name(k)):
                 yield self._mapping(k)
         yield from self._save_grown(ended, n_chunks)
@@ -220,6 +224,23 @@ class Schedule:
             return {}
         cells = {fitted.label: self._grown[fitted.label]["cells"] for fitted in self.fitted}
         return {"grown": [asdict(self.grown_of(fitted)) for fitted in self.fitted], "cells_grown": cells}
+
+    def predicted(self) -> dict[str, Any]:
+        """What the manifest promises of each learner's predictions: one SHA-256 over all of them.
+
+        Raises
+        ------
+        Damaged
+            They are not what the records of the chunks say.
+        """
+        found = {}
+        for one in self.participants:
+            chunks = [record["predicted"] for record in self._learned[one.learner] if "predicted" in record]
+            try:
+                found[one.learner] = promise_of_stream(one.predictions, self.task.predicted, chunks)
+            except Damaged as damaged:  # then the learner starts again
+                raise Damaged(damaged.path, damaged.why, damaged.path, one.checkpoint) from None
+        return {"predicted": found}
 
     def redrawn(self) -> dict[str, Any]:
         """The maps that learners have of their own, by learner: nothing where none has."""

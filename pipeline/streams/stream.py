@@ -21,7 +21,7 @@ from pipeline.rows.values import refusing_steps
 from pipeline.running.device import DeviceMap, record_of
 from pipeline.running.stage import Record
 from pipeline.running.working_clock import working_clock
-from pipeline.storage.durable import read_arrays, write_arrays
+from pipeline.storage.durable import read_arrays, reading, write_arrays
 from pipeline.storage.fitted import Fitted
 from pipeline.storage.kept import PROCESS, Kept
 from pipeline.storage.models import MODELS, save_model
@@ -235,6 +235,8 @@ def _record(stream: Stream, participant: Participant, k: int, told: dict[str, An
     n = sum(block[0] for block in told["blocks"])
     predicted = stream.promise(k, participant.predictions)
     written = n * np.dtype(predicted["dtype"]).itemsize
+    if stream.late and (task := stream.task()).tallies_streams:
+        told = {**told, "decided": Predicted(participant.predictions, task).promise(predicted["first"], n)}
     return {"rows": n, "bytes_read": 0, "bytes_written": written, "predicted": predicted, **told}
 
 
@@ -306,12 +308,13 @@ def _state_before(
     offsets = None if participant.fitted is None else participant.fitted.offsets(stream.store)
     state = _begin(params, participant, PreparedRows(stream.store, "train"), offsets, n_threads)
     kept = read_arrays(participant.checkpoint)
-    first, told = int(kept.pop("next_chunk")), kept.pop("told").tobytes()
-    state = state.restore(kept)
+    with reading(participant.checkpoint):
+        first, told = int(kept.pop("next_chunk")), json.loads(kept.pop("told").tobytes())
+        state = state.restore(kept)
     if first > k + 1:
         raise Damaged(participant.checkpoint, "it is ahead of the records of the run")
     if first == k + 1:
-        return state, _Saved(), json.loads(told)
+        return state, _Saved(), dict(told)
     task = stream.task()
     judged = params.judged(participant.learner, task)
     for done in range(first, k):

@@ -10,6 +10,7 @@ import numpy as np
 from ikmap.rows import Rows
 from ikmap.tables import Encoder, RawTable
 from ikmap.tables.statistics import unpacked
+from pipeline.storage.durable import reading
 from pipeline.storage.kept import PROCESS, Kept
 from pipeline.storage.store import Store
 
@@ -65,8 +66,9 @@ def load_encoder(store: Store) -> StoredEncoder:
     if kept is not None and kept[0] == about:
         return kept[1]
     _, arrays = store.read_group(ENCODING)
-    encoder = Encoder.from_parts(about["encoder"], arrays)
-    found = StoredEncoder(encoder, about["seed"], about.get("sparse", False), about.get("split_by"))
+    with reading(f"{store.path}/{ENCODING}"):
+        encoder = Encoder.from_parts(about["encoder"], arrays)
+        found = StoredEncoder(encoder, about["seed"], about.get("sparse", False), about.get("split_by"))
     _kept.put(store.path, (about, found))
     return found
 

@@ -7,13 +7,16 @@ import os
 import signal
 import subprocess
 import sys
+import time
 
 import pytest
 
 from flows.cli import run_command
+from flows.interrupts import LINE
 from flows.options.batch import BatchOptions
 from pipeline.errors import InputError
 from tests import ROOT
+from tests.soaks.interrupts import interrupted
 
 
 def outcome(error: BaseException | None, *argv: str) -> int:
@@ -73,6 +76,68 @@ def test_sigterm_counts_as_interrupted(capsys):
     assert run_command(lambda _: signal.raise_signal(signal.SIGTERM), []) == 130
     assert signal.getsignal(signal.SIGTERM) is before
     assert capsys.readouterr().err.startswith("interrupted")
+
+
+def wait_for(seconds=5.0):
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        time.sleep(0.01)
+    raise AssertionError("nothing has interrupted this")
+
+
+def test_a_signal_during_an_import_waits_for_its_end(capsys, tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "imports_slowly.py").write_text("import signal\nsignal.raise_signal(signal.SIGTERM)\nwhole = True\n")
+
+    def main(_):
+        import imports_slowly
+
+        assert imports_slowly.whole
+        wait_for()
+
+    assert run_command(main, []) == 130
+    assert capsys.readouterr().err == "interrupted; run the same command again to resume\n"
+    assert sys.modules.pop("imports_slowly").whole
+
+
+def test_what_an_interrupted_command_raises_is_no_defect(capsys):
+    def main(_):
+        try:
+            signal.raise_signal(signal.SIGTERM)
+        except KeyboardInterrupt:
+            raise ImportError("initialization failed") from None
+
+    assert run_command(main, []) == 130
+    assert capsys.readouterr().err == "interrupted; run the same command again to resume\n"
+
+
+def test_an_interrupt_that_python_ignores_comes_again(capsys):
+    class Ended:
+        def __del__(self):
+            signal.raise_signal(signal.SIGTERM)
+
+    def main(_):
+        Ended()
+        wait_for()
+
+    assert run_command(main, []) == 130
+    assert capsys.readouterr().err.startswith("interrupted")
+
+
+def test_an_ignored_signal_remains_ignored():
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        assert run_command(lambda _: signal.raise_signal(signal.SIGINT), []) == 0
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the system does not tell which signals are handled")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("name", ["batch", "online", "score", "reproduce"])
+def test_a_command_ends_with_130_from_its_first_line_on(name, number):
+    words = [sys.executable, "-m", f"flows.{name}", "--table", "5"]
+    assert interrupted(words, 0.0, number, from_start=False) == (130, LINE, [])
 
 
 @pytest.mark.parametrize("shown", ["print('x' * 100_000)", "print_result({'stages': [{'name': 'cells'}]})"])

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 import zarr
 
+from cluster import ClusterHandle
 from flows.options.batch import BatchOptions
 from flows.options.online import OnlineOptions
 from flows.options.score import ScoreOptions
@@ -41,6 +42,14 @@ from pipeline.watching.events import QuietProgress
 
 class NoWorkers:
     """In place of a Dask client."""
+
+    id = "here"
+
+    def register_plugin(self, *_: Any) -> None:
+        """There is no worker to tell."""
+
+    def log_event(self, *_: Any) -> None:
+        """There is no scheduler to tell."""
 
     def scheduler_info(self, **_: Any) -> dict[str, Any]:
         return {"workers": {"here": {"host": "here", "nthreads": 1}}}
@@ -95,6 +104,21 @@ def one_process() -> Iterator[None]:
         patch.setattr("pipeline.runs.score.run_tasks", _run_tasks)
         patch.setattr(stream, "CHECKPOINT_SHARE", float("inf"))  # a checkpoint after every chunk
         patch.setattr(grow, "CHECKPOINT_SHARE", float("inf"))
+        yield
+
+
+@contextmanager
+def commands_in_this_process() -> Iterator[None]:
+    """Run the commands themselves (``flows.batch.main`` and so on) here and now, from options to what they print."""
+
+    def connect(*_: Any, **__: Any) -> ClusterHandle:
+        client: Any = NoWorkers()
+        return ClusterHandle(client, "local", workers=1, threads=1, memory_limit=None, dashboard_link=None)
+
+    with one_process(), pytest.MonkeyPatch.context() as patch:
+        for command in ("batch", "score", "paper_runs"):
+            patch.setattr(f"flows.runs.{command}.connect", connect)
+        patch.setattr("flows.runs.batch.prepare", lambda _: None)  # there are no workers to fork
         yield
 
 

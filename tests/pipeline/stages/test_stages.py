@@ -16,7 +16,7 @@ from ikmap.learners.online.ogd import OGDState
 from ikmap.learners.rows import Block
 from ikmap.model_selection import CS, FOLDS
 from ikmap.seeds import generator
-from pipeline.errors import InputError
+from pipeline.errors import Damaged, InputError
 from pipeline.rows import block_sizes as layout
 from pipeline.rows.block_sizes import PIECE_ROWS, learning_blocks, packed_row_bytes
 from pipeline.rows.dealt_blocks import DealtBlocks
@@ -119,7 +119,7 @@ def test_learners_do_without_the_partitionings(
     """They may be a gigabyte, and the workers that learn and evaluate need to know how many cells there are, only."""
     ctx, fitted = mapped(tmp_path, 100, params_for(t=3, partitioner=partitioner, C=1.0))
     assert np.array_equal(fitted.offsets(ctx.store), fitted.load(ctx.store).offsets)
-    with pytest.raises(ValueError, match="not the model other"):
+    with pytest.raises(Damaged, match="not the model other"):
         replace(fitted, content_hash="other").offsets(ctx.store)
 
     def refuse(*_: Any) -> None:

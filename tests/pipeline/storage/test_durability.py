@@ -25,7 +25,7 @@ from pipeline.runs.new_data import open_data
 from pipeline.runs.online import OnlineParams, run_online
 from pipeline.runs.score import score as score_all
 from pipeline.runs.score_output import Output
-from pipeline.runs.trained_model import needing_all_of, open_run
+from pipeline.runs.trained_model import open_run
 from pipeline.storage import durable
 from pipeline.storage.arrays import ABSENT, read
 from pipeline.storage.durable import read_arrays, read_json, write_arrays, write_json
@@ -247,8 +247,7 @@ def test_a_finished_model_that_is_damaged_is_named_with_what_to_do(made: dict[st
 
 def score(options: ScoreOptions) -> None:
     model = open_run(options.model, options.learner)
-    with needing_all_of(model.again):
-        model.load()
+    model.load()
 
 
 def test_a_part_of_the_scores_that_is_damaged_is_made_again(
@@ -418,8 +417,5 @@ def test_json_and_arrays_that_are_cut_or_zeros_are_damaged(damage: Any, tmp_path
 
 
 def test_a_disk_that_cannot_read_is_damage() -> None:
-    def broken() -> bytes:
+    with pytest.raises(Damaged, match=r"x is damaged .cannot be read: Input/output error"), durable.reading("x"):
         raise OSError(errno.EIO, "Input/output error")
-
-    with pytest.raises(Damaged, match=r"x is damaged .cannot be read: Input/output error"):
-        durable.reading("x", broken)

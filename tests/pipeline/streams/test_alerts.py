@@ -13,8 +13,9 @@ from flows.options.online import OnlineOptions
 from flows.runs.online import online_identity
 from pipeline.errors import InputError
 from pipeline.rows.permutation import position_in_shuffle
+from pipeline.storage.durable import read_json
 from pipeline.storage.rundir import RunDirectory
-from pipeline.streams.alerts import OWN_FILE, Alerts
+from pipeline.streams.alerts import MARK, OWN_FILE, Alerts
 from pipeline.streams.schedule import Schedule
 from tests.support.metrics import check_metrics
 from tests.support.one_process import Command, one_process
@@ -117,6 +118,19 @@ def test_a_file_with_something_in_it_is_refused(file: Path, tmp_path: Path) -> N
     with one_process(), pytest.raises(InputError, match=r"a.jsonl: found a file that is not empty, expected a new one"):
         command(file, tmp_path / "a.jsonl").run(tmp_path / "run")
     assert (tmp_path / "a.jsonl").read_text() == "mine\n"
+
+
+def test_a_damaged_note_of_the_file_is_named_with_what_to_do(tmp_path: Path) -> None:
+    run = RunDirectory(tmp_path / "run", {})
+    (tmp_path / "run" / MARK).write_text("{")
+    file = tmp_path / "a.jsonl"
+    file.write_text('{"row": 1, "learner": "a"}\n')
+    with pytest.raises(InputError, match=r"alerts.json is damaged .it is not JSON., which says that .*a.jsonl .*move"):
+        Alerts(run, str(file), ["a"])
+    file.unlink()
+    with Alerts(run, str(file), ["a"]):
+        assert read_json(tmp_path / "run" / MARK) == {"file": str(file)}
+    run.close()
 
 
 def test_several_learners_wait_for_each_other(tmp_path: Path) -> None:

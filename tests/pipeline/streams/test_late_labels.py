@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -20,11 +21,14 @@ from pipeline.readers.feed import Arrival
 from pipeline.running.stage import Context as RunContext
 from pipeline.runs.metrics import Invocation
 from pipeline.runs.online import OnlineParams, run_online
+from pipeline.storage.durable import read_json
 from pipeline.storage.rundir import RunDirectory
+from pipeline.storage.whole import is_whole
 from pipeline.streams import intake as intake_module
 from pipeline.streams.late_labels import LateLabels
 from pipeline.streams.schedule import Schedule
 from pipeline.watching.events import QuietProgress
+from tests.support.damage import flip
 from tests.support.metrics import check_metrics
 from tests.support.one_process import NoWorkers, forget, one_process
 from tests.support.params_for import params_for
@@ -256,3 +260,14 @@ def test_novelty_has_no_use_for_them(tmp_path: Path) -> None:
     said = "--labels-input .*: found --task novelty, which learns without labels, .*; leave it out: labels"
     with pytest.raises(InputError, match=said):
         run(tmp_path / "run", params, Rows(), tmp_path / "labels.csv")
+
+
+def test_decisions_that_wait_for_their_labels_have_a_digest(tmp_path: Path) -> None:
+    write(tmp_path / "labels.csv", list(enumerate(CLASSES.tolist())))
+    run(tmp_path / "run", params_of("ogd", "multiclass"), Rows(), tmp_path / "labels.csv")
+    with closing(RunDirectory(tmp_path / "run", read_json(tmp_path / "run/manifest.json")["identity"])) as directory:
+        records = [record for name, record in directory.records("stream").items() if name.startswith("ogd-0")]
+        assert records
+        assert all(record is not None and is_whole(directory, record) for record in records)
+        flip(tmp_path / "run/predictions/ogd.int32.decisions", 8)
+        assert sum(record is not None and not is_whole(directory, record) for record in records) == 1
