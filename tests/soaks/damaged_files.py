@@ -26,10 +26,10 @@ def whole_command(kind: str, number: int, seed: int) -> Outcome:
         try:
             done = subprocess.run(
                 [sys.executable, "-m", "flows.batch", "--input", str(path), *words, "--run-dir", f"{folder}/run"],
-                capture_output=True, text=True, timeout=10 * SECONDS,
+                capture_output=True, text=True, timeout=5 * SECONDS,
             )  # fmt: skip
         except subprocess.TimeoutExpired:
-            return Outcome("hung", f"{10 * SECONDS:g} s")
+            return Outcome("hung", f"{5 * SECONDS:g} s")
     said = done.stderr.strip().splitlines()[-1] if done.stderr.strip() else ""
     if "Traceback" in done.stderr or "Traceback" in done.stdout or done.returncode not in (0, 2):
         return Outcome("exception", f"status {done.returncode}: {said}")

@@ -35,7 +35,7 @@ from pipeline.stages.ingest import find_task
 from tests.support.one_process import Command, one_process
 
 ROWS = 120
-SECONDS = 30.0
+SECONDS = 120.0
 """A reader that takes longer hangs."""
 STARTING_SECONDS = 600.0
 HUGE = 512 << 20
