@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 class _Anne(PsiMap):
     Options: ClassVar[type[MethodOptions]] = PsiOptions
+    by_size = True
 
     def partitions(self, options: Any, points: Rows, draws: Any, seed: int, n_threads: int) -> Partitions:
         from ikmap.partitioners import fit_voronoi

@@ -90,6 +90,7 @@ class Composed(Map):
             "loops": tuple(dict.fromkeys(loop for part in self.parts for loop in part.loops)),
             "tables": frozenset.intersection(*(part.tables for part in self.parts)),
             "reaches_all": any(part.reaches_all for part in self.parts),
+            "by_size": any(part.by_size for part in self.parts),
         }
         for name, value in of_all.items():
             object.__setattr__(self, name, value)

@@ -83,6 +83,7 @@ class GCWSOptions(MapOptions):
 
 class _GCWS(Map):
     Options: ClassVar[type[MethodOptions]] = GCWSOptions
+    by_size = True
     reaches_all = False  # a row of zeros has no hash
 
     def parameter(self, options: Any) -> str:

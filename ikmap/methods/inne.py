@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 class _INNE(PsiMap):
     Options: ClassVar[type[MethodOptions]] = PsiOptions
+    by_size = True
     reaches_all = False  # a row may lie outside all spheres
 
     def compiled(self, options: Any) -> frozenset[str]:

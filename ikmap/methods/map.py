@@ -91,6 +91,8 @@ class Map:
     reaches_all : bool
         Every row has a cell in some partitioning. Where rows may have none at all, linear classifiers on the cells
         learn an intercept, which is all that they can say of such a row.
+    by_size : bool
+        Its cells depend on how large the values of a column are beside those of others, as distances do.
     endless : bool
         Its cells go on splitting as its value grows, so a larger value than the last of a sweep is another map.
     """
@@ -107,6 +109,7 @@ class Map:
     in_units: ClassVar[bool] = False
     reaches_all: ClassVar[bool] = True
     endless: ClassVar[bool] = False
+    by_size: ClassVar[bool] = False
 
     def compiled(self, options: Any) -> frozenset[str]:
         """Words by which loops say who needs them (:mod:`ikmap._compiled`)."""

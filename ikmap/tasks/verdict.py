@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 NOTHING, BASELINE, UNFOUND, CALIBRATION = "nothing", "baseline", "unfound", "calibration"
-EDGE, ID = "edge", "id"
+EDGE, ID, SCALE = "edge", "id", "scale"
 MISLEADING = frozenset({NOTHING, BASELINE, UNFOUND})
 """Kinds without which the figure that comes first would be taken for more than it is."""
 Z = 1.96
@@ -22,7 +22,8 @@ class Verdict:
     kind : str
         What it is about. "nothing": the learner is no better than a constant in any respect; "baseline": its figure is
         not, though something was learned; "unfound": a class is hardly ever found; "calibration": probabilities are
-        off; "edge": a value was chosen at the edge of what was tried; "id": a column numbers the rows.
+        off; "edge": a value was chosen at the edge of what was tried; "id": a column numbers the rows;
+        "scale": columns have very different ranges under a map of distances.
     message : str
         What happened, where, and what to type.
     learner : str or None

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
+from ikmap.methods import Map
+from ikmap.methods.registry import known
 from ikmap.tasks import task_of
-from ikmap.tasks.verdict import EDGE, ID, Verdict
+from ikmap.tasks.verdict import EDGE, ID, SCALE, Verdict
+from pipeline.rows.ranges import MOST
 
 type Metrics = Mapping[str, Any]
 
@@ -49,9 +52,29 @@ def on_columns(metrics: Metrics) -> Iterator[Verdict]:
         )
 
 
+def on_scales(metrics: Metrics) -> Iterator[Verdict]:
+    """Yield a line if columns have very different ranges and the cells of the run depend on how large values are."""
+    ranges, params = metrics["data"].get("ranges"), metrics.get("params", {})
+    name = params.get("partitioner", "")
+    of_map = known(name) if name in params.get("methods", ()) else None
+    if (
+        ranges is None
+        or not isinstance(of_map, Map)
+        or not of_map.by_size
+        or ranges["range"] <= MOST * ranges["quarter"]
+    ):
+        return
+    yield Verdict(
+        SCALE,
+        f"--partitioner {name} compares columns by the size of their values: those of {ranges['widest']} lie up to "
+        f"{ranges['range']:.4g} apart, those of a quarter of the columns {ranges['quarter']:.4g} at most; "
+        "--scale minmax brings all columns to one range, --partitioner iforest needs none",
+    )
+
+
 def _shown(value: float) -> str:
     return str(value) if isinstance(value, int) else f"{value:g}"
 
 
-FINDERS: tuple[Callable[[Metrics], Iterable[Verdict]], ...] = (on_learners, on_edges, on_columns)
+FINDERS: tuple[Callable[[Metrics], Iterable[Verdict]], ...] = (on_learners, on_edges, on_columns, on_scales)
 """All that find verdicts, in the order in which they are shown."""

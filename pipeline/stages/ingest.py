@@ -25,6 +25,7 @@ from pipeline.rows.density import encodes_dense, is_dense
 from pipeline.rows.divided_by import Division
 from pipeline.rows.parts import WEIGHTS, learned_of, write_part
 from pipeline.rows.prepared import DATA, SCALE, Part, Preparation, PreparedRows, Side, refuse_strangers
+from pipeline.rows.ranges import ranges_of
 from pipeline.rows.row_weights import every_task, refuse_heedless
 from pipeline.running.dispatch import Task
 from pipeline.running.stage import Context, Record, Stage
@@ -177,6 +178,8 @@ def ingest(context: Context, data: ResolvedDataset, *, every: bool = False) -> d
         fit_scaling(stage, preparation)
         scaled = replace(preparation, scale="minmax")
         context.store.set_attributes(DATA, {**attributes, "preparation": scaled.as_json()})
+    if ranges := ranges_of(PreparedRows(context.store, "train", DATA)):
+        table["ranges"] = ranges
     return stage.finish(
         rows_train=sum(sides["train"]["counts"]),
         rows_test=sum(sides["test"]["counts"]),

@@ -15,7 +15,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
-from benchmarks import encodings, peers, table_peers, tables
+from benchmarks import defaults, encodings, peers, table_peers, tables
 from benchmarks.harness import Options
 from benchmarks.table_sets import SETS, TEST, TRAIN, read_table, write_sides
 from flows.options.batch import BatchOptions
@@ -117,3 +117,22 @@ def test_encodings_are_measured_once(options: Options, tmp_path: Path, monkeypat
     monkeypatch.setattr(encodings, "score", None)
     assert encodings.run(both, tmp_path, unset=[]) == 0
     assert "| adult | iforest |" in (tmp_path / "encodings.md").read_text(encoding="utf-8")
+
+
+def test_nothing_but_the_label(options: Options, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command of each set has no option beside; figures of both sides stand in one line of the table."""
+    words = {of.name: of.command(tmp_path, options) for of in defaults.ALL}
+    assert words["adult"][4:] == ["--label", "income"]
+    assert words["flights-3m-above-15"][4:] == ["--label", "delay", "--above", "15"]
+    assert words["sector"][:2] == ["--dataset", "sector"]
+    for of in words.values():
+        asked = BatchOptions.parse(of)
+        assert (asked.learner, asked.partitioner, asked.psi, asked.t) == (("auto",), "auto", "auto", None)
+    found = {"ours": {"r2": 0.5, "learner": "ridge", "psi": 8, "C": 1, "seconds": 2.0}, "LightGBM": {"r2": 0.25}}
+    monkeypatch.setattr(defaults, "ours", lambda *_: found["ours"])
+    monkeypatch.setattr(defaults, "theirs", lambda *_: {**found["LightGBM"], "seconds": 1.0})
+    folder = tmp_path / "measured"
+    folder.mkdir()
+    assert defaults.run(replace(options, datasets=("flights-3m",)), folder, unset=[]) == 0
+    line = "| flights-3m | R2 | 0.5000 | 0.2500 | +0.2500 | ridge, 8, 1 | 2 | 1 |"
+    assert line in (folder / "defaults.md").read_text().splitlines()

@@ -63,3 +63,27 @@ def test_what_lies_beyond_an_edge_can_be_typed() -> None:
         "--psi 1437 --C 0.0078125",
         "ogd: iforest.max_depth 64 is the largest that was tried; a better one may lie beyond: --iforest.max-depth 92",
     ]
+
+
+@pytest.mark.parametrize(
+    ("words", "warned"),
+    [
+        ("--partitioner anne", True),
+        ("--partitioner iforest,anne", True),
+        ("--partitioner anne --scale minmax", False),
+        ("--partitioner iforest", False),
+        ("--learner kernel-svm --kernel gaussian --gamma 1", False),
+    ],
+)
+def test_columns_of_very_different_ranges_under_a_map_of_distances(words: str, warned: bool, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    lines = [f"{x:.3f},{z * 500:.1f},{int(x > 0.5)}" for x, z in rng.random((120, 2))]
+    (tmp_path / "rows.csv").write_text("\n".join(["a,wide,late", *lines]) + "\n")
+    learner = "" if "--learner" in words else "--learner svm --t 4 --psi 4 --C 1"
+    asked = ["--input", str(tmp_path / "rows.csv"), "--label", "late", *words.split(), *learner.split()]
+    with one_process():
+        metrics = Command(BatchOptions.parse(asked)).run(tmp_path / "run")
+    said = [verdict["message"] for verdict in metrics["verdicts"] if verdict["kind"] == "scale"]
+    assert len(said) == warned
+    assert all("those of wide lie up to" in line and "--scale minmax" in line for line in said)
+    assert not list(Draft202012Validator(metrics_schema()).iter_errors(json.loads(json.dumps(metrics))))
