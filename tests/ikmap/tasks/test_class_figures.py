@@ -31,6 +31,15 @@ def rows(n: int = 4000, classes: int = 2, seed: int = 0) -> tuple[Classification
     return Classification([f"c{k}" for k in range(classes)]), target, decision
 
 
+def test_the_interval_of_an_accuracy() -> None:
+    """Half of 95 % of a normal one: of right and wrong rows by their share, of weighed ones by their deviation."""
+    task, _, _ = rows()
+    right = np.arange(100) < 80
+    assert task.spread(right) == pytest.approx(1.96 * 0.4 / 10)
+    assert task.spread(right * 1.0) == pytest.approx(1.96 * 0.4 / 10)
+    assert task.spread(np.array([0.0, 3.0, 3.0, 0.0])) == pytest.approx(1.96 * 1.5 / 2)
+
+
 def test_edges_of_bins() -> None:
     for value in (0.0, -0.0, 1e-310, 1.0, -1.0, 3.7, -3.7, 1e300, -1e300):
         number = int(bins_of(np.array([value]), 10)[0])

@@ -121,3 +121,16 @@ def test_bins_are_narrow_and_ascend() -> None:
     assert quantile_bin(np.array([3, 5, 9]), np.array([90, 6, 4]), 0.05) == 5
     assert quantile_bin(np.array([3, 5, 9]), np.array([90, 6, 4]), 0.1) == 3
     assert quantile_bin(np.array([7]), np.array([4]), 0.05) == 7
+
+
+def test_the_report_has_the_most_novel_rows_of_each_learner() -> None:
+    rows = [{"row": 7, "score": 0.5}, {"row": 2, "score": 0.25}]
+    (section,) = Novelty.sections({"learners": {"idk": {"most_novel": rows}, "norma": {"most_novel": []}}})
+    _, table = section.parts
+    assert (table.title, table.head) == ("By idk", ("row", "score above the threshold"))
+    assert [tuple(line) for line in table.rows] == [(7, 0.5), (2, 0.25)]
+    named = {"learners": {"idk": {"most_novel": [{**rows[0], "id": "x"}]}}, "data": {"id": "key"}}
+    _, table = Novelty.sections(named)[0].parts
+    assert (table.head[0], table.rows[0][0]) == ("key", "x")
+    for nothing in ({}, {"learners": None}, {"learners": {"idk": {"most_novel": []}}}, {"learners": {"idk": 3}}):
+        assert not Novelty.sections(nothing)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 SYSTEM = "norma-dual"
 NOTE = (
     "One pass over the training digits in the order of the file, without labels: Gaussian kernel, rho not clipped, "
-    "steps of 1 / sqrt(m) for m training digits, as in the caption. Margin errors: digits with f(x) < rho. "
+    "steps of 1 / sqrt(m) for m training digits, as in the caption. Margin errors: digits that came with f(x) < rho. "
     "With steps that decrease with the row's number the first are so large that rho is low for a quarter of the pass, "
     "and there are fewer. Worst: the lowest f(x) - rho, by the mean of all functions on the way; and, in the second "
     "picture, by the function after the pass, which rests on the few digits that were margin errors: what is unlike "

@@ -24,6 +24,13 @@ X[40:44] = X[40]
 NEW = np.round(2 * RNG.normal(size=(30, 3)), 1)
 
 
+def test_before_the_first_row_none_is_novel() -> None:
+    """Scores lie in [0, 1], and so does the threshold."""
+    state = FadingMasses.start(np.array([0, 3, 6]), 0.1, None, "idk")
+    assert state.threshold == 1.0
+    assert state.n_support == state.n_seen == 0
+
+
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
 @pytest.mark.parametrize("psi", [1, 7])
 def test_cells_of_spheres(form: Any, psi: int) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from ikmap.cells import Cells
 from ikmap.learners.online.averaged_ogd import DECAY, AveragedOGDState
@@ -90,3 +91,17 @@ def test_decisions_are_steadier_than_those_of_the_last_weights() -> None:
         last.append(averaged.decision_function(tested)[:, 0])
         mean.append(averaged.model([0, 1]).decision_function(tested)[:, 0])
     assert np.std(mean, axis=0).mean() < 0.5 * np.std(last, axis=0).mean()
+
+
+@pytest.mark.parametrize("constant", [False, True])
+def test_partitionings_drawn_anew_take_the_mean_along_and_its_constant(constant: bool) -> None:
+    cells, y = rows(100, 2)
+    averaged = AveragedOGDState(state(2, constant), EVERY)
+    averaged.partial_fit(cells, y)
+    before, n = averaged.mean.copy(), T * PSI
+    moved = np.roll(np.arange(n), PSI)
+    averaged.carry(sp.csr_array((np.full(n, 0.5), (np.arange(n), moved)), shape=(n, n)), PSI * np.arange(T + 1))
+    np.testing.assert_allclose(averaged.mean[:n], 0.5 * before[moved])
+    np.testing.assert_array_equal(averaged.mean[n:], before[n:])
+    assert len(averaged.mean) == n + constant
+    assert not constant or before[n].all()

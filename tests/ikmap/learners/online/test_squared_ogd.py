@@ -37,6 +37,8 @@ def test_the_rule(divisor: float) -> None:
 
 def test_steps_that_would_make_errors_larger() -> None:
     cells, _ = rows_of()
+    with pytest.raises(ValueError, match=r"^eta: found 0, expected a number between 0 and 2; larger steps on squared"):
+        SquaredOGDState.start(np.arange(5), 0.0, 4.0)
     with pytest.raises(ValueError, match=r"^eta: found 2, expected a number between 0 and 2; larger steps on squared"):
         SquaredOGDState.start(cells.offsets, 2.0, 7.0)
     with pytest.raises(ValueError, match=r"^eta: found 0.5, expected a number between 0 and 0.285714"):
