@@ -11,6 +11,7 @@ In the suite, ``tests/flows/test_secrets.py`` does a few of the cases.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import http.server
 import io
 import os
@@ -243,39 +244,19 @@ def whole_runs(folder: Path, host: str, secrets: list[str]) -> Iterator[tuple[st
     """Commands that succeed, with a secret each."""
     quick = ["--t", "5", "--psi", "4", "--learner", "ogd", "--partitioner", "anne"]
     s = iter(secrets)
-    one = str(folder / "one")
+    one, two, three = (str(folder / name) for name in ("one", "two", "three"))
     yield "batch", ["--input", f"http://{host}/x.csv?sig={next(s)}", *quick, "--run-dir", one]
     yield "batch", ["--input", f"http://{host}/x.csv?sig={next(s)}", *quick, "--run-dir", one]  # a fresh signature
-    two = f"http://{host}/x.csv?X-Amz-Signature={next(s)},http://{host}/w.csv?token={next(s)}"
-    yield "batch", ["--input", two, "--test-input", f"http://{host}/w.csv?sig={next(s)}", *quick, "--quiet"]
-    (folder / "sets.toml").write_text(f'[dataset.mine]\ntrain = "http://{host}/x.csv?sig={next(s)}"\n')
-    yield (
-        "online",
-        [
-            "--dataset-file",
-            "sets.toml",
-            "--dataset",
-            "mine",
-            "--data-dir",
-            str(folder / "data"),
-            *quick,
-            "--initial",
-            "50",
-        ],
-    )
-    yield (
-        "score",
-        [
-            "--model",
-            one,
-            "--input",
-            f"simplecache::http://{host}/x.csv?sig={next(s)}",
-            "--format",
-            "csv",
-            "--label",
-            "label",
-        ],
-    )
+    several = f"http://{host}/x.csv?X-Amz-Signature={next(s)},http://{host}/w.csv?token={next(s)}"
+    test = f"http://{host}/w.csv?sig={next(s)}"
+    yield "batch", ["--input", several, "--test-input", test, *quick, "--quiet", "--run-dir", two]
+    sets = folder / "sets.toml"
+    sets.write_text(f'[dataset.mine]\ntrain = "http://{host}/x.csv?sig={next(s)}"\n')
+    mine = ["--dataset-file", str(sets), "--dataset", "mine", "--data-dir", str(folder / "data")]
+    yield "online", [*mine, *quick, "--initial", "50", "--run-dir", three]
+    sets.unlink()  # what the user has written himself
+    rows = f"simplecache::http://{host}/x.csv?sig={next(s)}"
+    yield "score", ["--model", one, "--input", rows, "--format", "csv", "--label", "label"]
 
 
 WHOLE = 7
@@ -285,6 +266,7 @@ WHOLE = 7
 @contextlib.contextmanager
 def one_cluster(handle: Any) -> Iterator[None]:
     """Have commands find a cluster in place of starting one, which takes longer than what is done on it here."""
+    handle = dataclasses.replace(handle, _stack=contextlib.ExitStack())  # which a run stops before its end
     with (
         mock.patch("flows.runs.batch.connect", return_value=contextlib.nullcontext(handle)),
         mock.patch("flows.runs.score.connect", return_value=contextlib.nullcontext(handle)),
@@ -312,7 +294,7 @@ def main(count: int = 200, seed: int = 0) -> int:
     random_ = random.Random(f"whole {seed}")
     total = 0
     with tempfile.TemporaryDirectory() as top, contextlib.ExitStack() as stack:
-        os.environ.update(XDG_CACHE_HOME=f"{top}/cache", TMPDIR=f"{top}/tmp", PREFECT_HOME=f"{top}/prefect")
+        os.environ.update(IKMAP_DATA_DIR=f"{top}/data", TMPDIR=f"{top}/tmp", PREFECT_HOME=f"{top}/prefect")
         os.environ.update(PREFECT_SERVER_ANALYTICS_ENABLED="false", DO_NOT_TRACK="1", NO_PROXY="localhost")
         Path(top, "tmp").mkdir()
         tempfile.tempdir = None
@@ -338,6 +320,8 @@ def main(count: int = 200, seed: int = 0) -> int:
                     text = run_case(Call(command, words), where / f"run{k}", "")
                 printed[f"printed by whole run {k}"] = text.encode()
                 say(f"{way}: {command}: {text.splitlines()[-1]}")
+                if not text.endswith("status 0"):
+                    say(text)
             secrets |= {secret: f"whole run, {k}" for k, secret in enumerate(signed)}
             for k, (secret, form, place) in enumerate(cases(count, f"{way} {seed}")):
                 secrets[secret] = f"{place}: {form}"
