@@ -19,7 +19,7 @@ import random
 import re
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType
@@ -213,11 +213,6 @@ def run_case(call: Call, folder: Path, model: str) -> str:
     return f"{printed.getvalue()}\nstatus {status}"
 
 
-def pieces(secret: str) -> list[bytes]:
-    """What to look for: the secret, and its halves, which some forms part."""
-    return [secret.encode(), secret[:12].encode(), secret[12:].encode()]
-
-
 def everything(*roots: Path) -> dict[str, bytes]:
     """The contents of all files under some folders, and their names; compressed pages are searched as they are."""
     found = {}
@@ -228,16 +223,17 @@ def everything(*roots: Path) -> dict[str, bytes]:
     return found
 
 
-def leaks(secrets: dict[str, str], texts: dict[str, bytes]) -> list[str]:
-    """The secrets that are found, each with the place where it was put and the file that has it."""
-    found = []
-    decoded = {name: unquote(text.decode(errors="replace")).encode() for name, text in texts.items() if b"%" in text}
-    for secret, told in secrets.items():
-        for name, text in texts.items():
-            if any(piece in text or piece in decoded.get(name, b"") for piece in pieces(secret)):
-                found.append(f"{told}: {name}")
-                break
-    return found
+def leaks(secrets: Mapping[str, str], texts: Mapping[str, bytes]) -> list[str]:
+    """The secrets of which a half or more is found, each with the place where it was put and the text that has it."""
+    halves = {secret[k : k + HALF].encode(): secret for secret in secrets for k in (0, HALF)}
+    found: dict[str, str] = {}
+    for name, text in texts.items():
+        forms = [text, unquote(text.decode(errors="replace")).encode()] if b"%" in text else [text]
+        for run in (run for form in forms for run in re.findall(rb"[0-9a-f]{%d,}" % HALF, form)):
+            for k in range(len(run) - HALF + 1):
+                if secret := halves.get(run[k : k + HALF]):
+                    found.setdefault(secret, f"{secrets[secret]}: {name}")
+    return list(found.values())
 
 
 def whole_runs(folder: Path, host: str, secrets: list[str]) -> Iterator[tuple[str, list[str]]]:
@@ -259,6 +255,8 @@ def whole_runs(folder: Path, host: str, secrets: list[str]) -> Iterator[tuple[st
     yield "score", ["--model", one, "--input", rows, "--format", "csv", "--label", "label"]
 
 
+HALF = 12
+"""Characters of half a secret: some forms part them there."""
 WHOLE = 7
 """Secrets that the whole runs need."""
 
@@ -289,7 +287,7 @@ def diverted(path: Path) -> Iterator[Callable[[str], None]]:
                 os.close(old)
 
 
-def main(count: int = 200, seed: int = 0) -> int:
+def main(count: int = 200, seed: int = 0, ways: Sequence[str] = ("alone", "prefect")) -> int:
     """Run all cases; return the number of secrets that were found."""
     random_ = random.Random(f"whole {seed}")
     total = 0
@@ -300,7 +298,7 @@ def main(count: int = 200, seed: int = 0) -> int:
         tempfile.tempdir = None
         say = stack.enter_context(diverted(Path(top, "printed")))
         handle = stack.enter_context(connect("local", workers=1))
-        for way in ("alone", "prefect"):
+        for way in ways:
             where = Path(top, way)
             where.mkdir()
             signed = [f"{random_.getrandbits(96):024x}" for _ in range(WHOLE)]
