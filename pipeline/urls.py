@@ -158,6 +158,21 @@ def refuse_credentials(text: str) -> None:
         raise ValueError(REFUSED)
 
 
+def with_query_encoded(text: str) -> str:
+    """Return a word that somebody has typed so that its URLs end where it ends, or where the next one begins.
+
+    In a message, a space or a quote in a query would be taken for its end.
+    """
+    return "".join(map(_with_query_encoded, _links(text)))
+
+
+def _with_query_encoded(link: str) -> str:
+    begin = re.search(r"https?:/{1,2}[^?#]*[?#]", link, re.I)
+    return (
+        link if begin is None else link[: begin.end()] + _TO_QUOTE.sub(lambda sign: quote(sign[0]), link[begin.end() :])
+    )
+
+
 def _urls_in(text: str) -> Iterator[Url]:
     ends = [*(found.start() for found in _START.finditer(text)), len(text)]
     for start, end in pairwise(ends):

@@ -22,7 +22,7 @@ from flows.options.kinds import Pairs
 from ikmap.methods.kinds import Flag
 from ikmap.methods.options import Spec, specs_of
 from pipeline.errors import InputError
-from pipeline.urls import Location, refuse_credentials
+from pipeline.urls import Location, refuse_credentials, with_query_encoded
 from pipeline.watching.plain_text import not_utf8
 
 
@@ -176,7 +176,7 @@ class Options:
             except ValueError as error:
                 flag = next((text.partition("=")[0] for text in (word, before) if text.startswith("--")), "")
                 raise InputError(f"{flag}: {error}" if flag else str(error)) from None
-        argv, scoped = cls._take_scoped(argv)
+        argv, scoped = cls._take_scoped([with_query_encoded(word) for word in argv])
         namespace, unknown = cls.parser().parse_known_args(argv)
         if unknown:
             cls._refuse_words(unknown)
@@ -338,7 +338,7 @@ class Options:
             if text:
                 try:
                     refuse_credentials(text)
-                    values[spec.name] = spec.kind.parse(text)
+                    values[spec.name] = spec.kind.parse(with_query_encoded(text))
                 except ValueError as error:
                     raise InputError(f"{spec.environment}: {error}") from None
         return values

@@ -61,7 +61,7 @@ class Registry:
 def default_data_dir() -> Path:
     """Return where data sets live: IKMAP_DATA_DIR, else `ikmap` in the user's cache directory."""
     if chosen := os.environ.get("IKMAP_DATA_DIR"):
-        if "://" in chosen:
+        if "://" in Location(chosen):
             raise InputError("IKMAP_DATA_DIR: found an address, expected a path of this machine")
         return Path(chosen).expanduser()
     if cache := os.environ.get("XDG_CACHE_HOME"):

@@ -7,7 +7,7 @@ import pickle
 
 import pytest
 
-from pipeline.urls import Location, apart, refuse_credentials, without_secrets
+from pipeline.urls import Location, apart, refuse_credentials, with_query_encoded, without_secrets
 from tests.soaks.url_secrets import CREDENTIALS, SIGNED
 
 SECRET = "0123456789abcdef01234567"
@@ -80,6 +80,14 @@ def test_a_comma_in_a_query_parts_nothing() -> None:
     several = Location("a.csv, https://h/b.csv?cols=1,2,s3://bucket/c.csv").several()
     assert [one.whole for one in several] == ["a.csv", "https://h/b.csv?cols=1,2", "s3://bucket/c.csv"]
     assert [str(one) for one in several] == ["a.csv", "https://h/b.csv?...", "s3://bucket/c.csv"]
+
+
+def test_a_query_with_a_space_or_a_quote_ends_where_the_word_ends() -> None:
+    for word in ("https://h/x?sig=a b", "tls=https://h/x?sig=a'b", 'https://h/x?sig=a"b,https://h/y?c d'):
+        shown = without_secrets(f"found {with_query_encoded(word)!r}, expected none")
+        assert shown == f"found {str(Location(word))!r}, expected none"
+    for word in ("a b.csv", "s3://bucket/a b?.csv", "it's"):
+        assert with_query_encoded(word) == word
 
 
 def test_the_parts_of_a_url() -> None:
