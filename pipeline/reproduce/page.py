@@ -11,7 +11,7 @@ from pipeline.report.page import write_whole
 from pipeline.report.rendering import page_parts
 from pipeline.report.text import duration, nbytes, plural, setting
 from pipeline.reproduce.compared import form_of
-from pipeline.reproduce.paper import Paper
+from pipeline.reproduce.paper import WITHIN, Paper
 from pipeline.reproduce.rendering import render
 
 
@@ -29,7 +29,7 @@ def write_page(paper: Paper, results: Mapping[str, Any], path: Path) -> None:
     run = results["run"]
     machine = run["machine"]
     differences = [
-        (row["within"], row["tolerance"])
+        (row["within"], row.get("tolerance", WITHIN))
         for experiment in results["experiments"]
         for row in experiment["rows"]
         if row.get("shown") and row["within"] is not None  # some printed numbers are shown without a target
