@@ -29,7 +29,7 @@ def write_page(paper: Paper, results: Mapping[str, Any], path: Path) -> None:
     run = results["run"]
     machine = run["machine"]
     differences = [
-        row["within"]
+        (row["within"], row.get("tolerance", WITHIN))
         for experiment in results["experiments"]
         for row in experiment["rows"]
         if row.get("shown") and row["within"] is not None  # some printed numbers are shown without a target
@@ -48,10 +48,10 @@ def write_page(paper: Paper, results: Mapping[str, Any], path: Path) -> None:
         machine=f"{machine['processor']}, {plural(machine['cores'], 'core')}, {nbytes(machine['memory_bytes'])}, "
         f"{machine['system']}",
         seconds=duration(run["seconds"]),
-        within=sum(differences),
+        within=sum(within for within, _ in differences),
         compared=plural(len(differences), measure.key, measure.many) if differences else "",
         measure=measure.key,
-        tolerances=f"within {WITHIN:g}",
+        tolerances="within " + " or ".join(f"{one:g}" for one in sorted({near for _, near in differences})),
         skipped=list(results["skipped"].values()),
         experiments=[_experiment(paper, experiment, path.parent) for experiment in results["experiments"]],
         readings=results["readings"],

@@ -154,6 +154,25 @@ def test_runs_of_a_table_with_what_leaks_and_without() -> None:
     assert PAPERS["gmm"] is PAPER
 
 
+def test_every_printed_number_of_a_data_set_has_the_same_tolerance() -> None:
+    form = BestOnTest(PAPER, PAPER.find("table", "1"))
+    entries = list(form.entries(Asked(["spambase", "ctg"], {"repeats": 1})))
+    part = {"chosen": {}, "C": 1.0, "Cs": [1.0], "converged": [1.0], "least_eigenvalue": {}}
+    tolerances = {"spambase": 1.0, "ctg": 2.0}
+    for off, within in ((0.0, True), (0.99, True), (-1.01, False)):
+        for entry in entries:
+            name, _, way = entry.system.partition("|")
+            printed = PAPER.published["table1"][{"spambase": "SpamBase", "ctg": "CTG"}[entry.dataset]].get(name)
+            ours = (printed or 50.0) + off * tolerances[entry.dataset]
+            found = {"accuracy": ours, "grid": {"accuracy": [[ours]]}, "cv": {"accuracy": ours, "chosen": {}, "C": 1.0}}
+            outcome = Outcome("finished", "", {"parts": [part | found]})
+            (row,) = form.rows(Made([entry], lambda _, outcome=outcome: outcome, {}, {}))
+            compared = printed is not None and not way
+            assert row["within"] == (within if compared else None)
+            assert row["tolerance"] == (tolerances[entry.dataset] if compared else None)
+            assert compared == (not way and name not in ("linear_unit", "linear_raw"))
+
+
 def test_hashes_of_the_grid_are_those_of_each_setting_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hashed, "PARAMS", replace(hashed.PARAMS, tol=1e-6, max_iter=10**4))
     X, y = rows(120, 3)

@@ -92,7 +92,7 @@ class BestOnTest(Form):
             "shown": not way, "accuracy": None, "spread": None, "cv": None, "cv_spread": None, "chosen": "",
             "cv_chosen": "", "shuffles": 0, "converged": None, "Cs": [], "by_C": [], "converged_by_C": [],
             "least_eigenvalue": {}, "published_accuracy": None if way else self._printed(entry.dataset, name),
-            "difference": None, "within": None, **outcome.told(),
+            "difference": None, "within": None, "tolerance": None, **outcome.told(),
         }  # fmt: skip
         if outcome.metrics is None:
             return row
@@ -112,7 +112,8 @@ class BestOnTest(Form):
         }  # fmt: skip
         if row["published_accuracy"] is not None:
             row["difference"] = round(row["accuracy"] - row["published_accuracy"], 4)
-            row["within"] = abs(row["difference"]) <= self.of["within"][entry.dataset]
+            row["tolerance"] = self.of["within"][entry.dataset]
+            row["within"] = abs(row["difference"]) <= row["tolerance"]
         return row
 
     def _printed(self, dataset: str, system: str) -> float | None:
