@@ -162,6 +162,8 @@ def _writing(url: str) -> Iterator[None]:
         yield
     except InputError:
         raise
+    except NotImplementedError as error:  # of the web, for one
+        raise InputError(f"--output {url}: cannot be written: files can only be read there") from error
     except (OSError, ImportError, ValueError) as error:
         # fsspec says ValueError of an unknown protocol; one of ours is not to be dressed up as the user's.
         if isinstance(error, ValueError) and "protocol" not in str(error).lower():
