@@ -20,6 +20,7 @@ from pipeline.errors import InputError
 from pipeline.readers.remote import filesystem
 from pipeline.running.healing import ATTEMPTS
 from pipeline.storage.durable import flush
+from pipeline.urls import Location
 
 ROW_GROUP = 1 << 17
 """Rows of a row group of the output."""
@@ -170,6 +171,11 @@ def _writing(url: str) -> Iterator[None]:
             raise
         reason = getattr(error, "strerror", None) or " ".join(str(error).split())
         raise InputError(f"--output {url}: cannot be written: {reason}") from error
+    except Exception as error:
+        if Location(url).is_local:
+            raise
+        # Clients of remote file systems have errors of their own.
+        raise InputError(f"--output {url}: cannot be written: {' '.join(str(error).split())}") from error
 
 
 def _in_row_groups(tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
