@@ -22,7 +22,7 @@ from flows.options.kinds import Pairs
 from ikmap.methods.kinds import Flag
 from ikmap.methods.options import Spec, specs_of
 from pipeline.errors import InputError
-from pipeline.urls import Location, refuse_credentials, with_query_encoded
+from pipeline.urls import Location, refuse_credentials, with_query_encoded, without_secrets
 from pipeline.watching.plain_text import not_utf8
 
 
@@ -264,7 +264,7 @@ class Options:
         """Every option as plain JSON types."""
         values = {name: getattr(self, name) for name in self.specs()}
         plain = {
-            name: list(v) if isinstance(v, tuple) else str(v) if isinstance(v, Location) else v
+            name: list(v) if isinstance(v, tuple) else without_secrets(str(v)) if isinstance(v, str) else v
             for name, v in values.items()
         }
         return {**plain, **({"scoped": {name: dict(of) for name, of in self.scoped.items()}} if self.scoped else {})}
@@ -316,7 +316,7 @@ class Options:
                 spec = self.SCOPES[name][key]
                 flag = f"--{name}.{key}"
                 words += [f"{flag}={str(value).lower()}"] if isinstance(value, bool) else spec.kind.written(flag, value)
-        return shlex.join(words)
+        return without_secrets(shlex.join(words))
 
     @property
     def again(self) -> str:

@@ -20,6 +20,7 @@ from pipeline.errors import InputError
 from pipeline.readers.remote import filesystem
 from pipeline.running.healing import ATTEMPTS
 from pipeline.storage.durable import flush
+from pipeline.urls import Location
 
 ROW_GROUP = 1 << 17
 """Rows of a row group of the output."""
@@ -162,12 +163,19 @@ def _writing(url: str) -> Iterator[None]:
         yield
     except InputError:
         raise
+    except NotImplementedError as error:  # of the web, for one
+        raise InputError(f"--output {url}: cannot be written: files can only be read there") from error
     except (OSError, ImportError, ValueError) as error:
         # fsspec says ValueError of an unknown protocol; one of ours is not to be dressed up as the user's.
         if isinstance(error, ValueError) and "protocol" not in str(error).lower():
             raise
         reason = getattr(error, "strerror", None) or " ".join(str(error).split())
         raise InputError(f"--output {url}: cannot be written: {reason}") from error
+    except Exception as error:
+        if Location(url).is_local:
+            raise
+        # Clients of remote file systems have errors of their own.
+        raise InputError(f"--output {url}: cannot be written: {' '.join(str(error).split())}") from error
 
 
 def _in_row_groups(tables: Iterator[pa.Table]) -> Iterator[pa.Table]:

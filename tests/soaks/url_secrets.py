@@ -264,6 +264,8 @@ WHOLE = 7
 @contextlib.contextmanager
 def one_cluster(handle: Any) -> Iterator[None]:
     """Have commands find a cluster in place of starting one, which takes longer than what is done on it here."""
+    for name in ("batch", "score"):
+        import_module(f"flows.runs.{name}")
     handle = dataclasses.replace(handle, _stack=contextlib.ExitStack())  # which a run stops before its end
     with (
         mock.patch("flows.runs.batch.connect", return_value=contextlib.nullcontext(handle)),
