@@ -62,8 +62,8 @@ def _run(name: str, method: str, seed: int, search: str, options: Options) -> di
     """What ``metrics.json`` says, and the records of the search."""
     scale = "minmax" if name in UNSCALED else "none"
     rows = 1500 if options.quick else Params.cv_rows
-    of = {"partitioner": method, "learners": ("svm", "ogd"), "t": 100, "C": "auto", "select_by": "accuracy"}
-    params = Params.given(seed=seed, search=search, cv_rows=rows, scale=scale, **of)
+    of: dict[str, Any] = {"partitioner": method, "learners": ("svm", "ogd"), "t": 100, "C": "auto"}
+    params = Params.given(seed=seed, search=search, cv_rows=rows, scale=scale, select_by="accuracy", **of)
     alone = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": "127.0.0.1:0", "set_as_default": False}
     with tempfile.TemporaryDirectory(prefix="ikmap-benchmarks-") as folder, Client(processes=False, **alone) as client:
         run = RunDirectory(Path(folder), {})
