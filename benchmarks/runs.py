@@ -25,14 +25,20 @@ PRICES = (
     "flows.online --dataset electricity --order file --initial 2000 --block-rows 50 --partitioner iforest --psi 128"
 )
 
+PAPER = "--t 100 --select-by accuracy"
+NORMA = "--partitioner anne --t 100 --psi 64 --scale minmax"
+OFFSETS = ("", " --offset yes")
+SMALL = ("usps", "spambase")
+NOVELTY = ("iforest-score", "idk", "idk --scale minmax", "norma")
+
 COMMANDS = (
     "flows.batch",
-    "flows.batch --dataset a9a --partitioner anne --learner svm,ogd",
-    "flows.batch --dataset a9a --partitioner iforest --learner svm,ogd",
-    "flows.batch --dataset covtype-93k --psi 4096 --partitioner anne --learner svm,ogd",
-    "flows.batch --dataset covtype-93k --psi 4096 --partitioner iforest --learner svm,ogd",
-    "flows.batch --dataset usps --psi 256 --partitioner anne --learner svm",
-    "flows.batch --dataset sector --partitioner anne --learner svm,ogd",
+    f"flows.batch --dataset a9a --partitioner anne --learner svm,ogd {PAPER}",
+    f"flows.batch --dataset a9a --partitioner iforest --learner svm,ogd {PAPER}",
+    "flows.batch --dataset covtype-93k --psi 4096 --partitioner anne --learner svm,ogd --t 100",
+    "flows.batch --dataset covtype-93k --psi 4096 --partitioner iforest --learner svm,ogd --t 100",
+    "flows.batch --dataset usps --psi 256 --partitioner anne --learner svm --t 100",
+    f"flows.batch --dataset sector --partitioner anne --learner svm,ogd {PAPER}",
     f"{ADULT} --learner logistic",
     f"{ADULT} --learner logistic --psi 1024 --max-depth 5 --t 1000 --C 8",
     f"{ADULT} --learner logistic --psi 1024 --max-depth 5 --t 1000 --C 8 --calibration isotonic",
@@ -49,6 +55,12 @@ COMMANDS = (
     "flows.batch --dataset cpu_act --learner quantile --psi 128 --scale minmax",
     f"{PRICES} --learner ogd,norma",
     f"{PRICES} --learner ogd,norma --drift adwin --on-drift redraw",
+    *(
+        f"flows.batch --dataset {name} --learner norma --loss nu --nu 0.1 {NORMA}{offset}"
+        for name in SMALL
+        for offset in OFFSETS
+    ),
+    *(f"flows.batch --dataset kddcup99 --task novelty --inliers 11 --learner {name}" for name in NOVELTY),
 )
 """What stands after ``python -m``. But for the first, every method is named, so that a default may change."""
 
