@@ -150,9 +150,10 @@ def vectorised(options: Options) -> Comparison:
             for i in generator(asked.seed, epoch).permutation(len(y)):
                 step = eta / (1.0 + eta * alpha * k)
                 k += 1
-                scale *= 1.0 - step * alpha
                 own = rows[i]
-                v[own] += value * step / scale * 2.0 * (y[i] - value * scale * v[own].sum())
+                error = y[i] - value * scale * v[own].sum()  # at the weights before they shrink
+                scale *= 1.0 - step * alpha
+                v[own] += value * step / scale * 2.0 * error
         found: np.ndarray = scale * v
         return found
 

@@ -33,4 +33,8 @@ def ranges_of(rows: PreparedRows) -> dict[str, Any]:
         return {}
     widest = int(ranges.argmax())
     name = str(widest + 1) if about.column_names is None else about.column_names[widest]
-    return {"widest": name, "range": float(ranges[widest]), "quarter": float(np.quantile(varying, 0.25))}
+    return {
+        "widest": name,
+        "range": float(ranges[widest]),
+        "quarter": float(np.quantile(varying, 0.25, method="lower")),
+    }

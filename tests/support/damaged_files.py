@@ -224,7 +224,7 @@ def _rows(path: Path) -> None:
     source.identity()
     source.least_rows()
     found = [kind.store(block.y, block.X.shape[0])[1] for piece in source.pieces() for block in source.read(piece)]
-    find_task(source.url, [{"found": part} for part in found], data, _PARAMS)
+    find_task(source.url, [{"found": part} for part in found], data, _PARAMS, lambda _: None)
 
 
 def _store(path: Path) -> None:

@@ -85,7 +85,7 @@ def test_psi_is_chosen_for_each_map_and_each_learner(searched: tuple[Path, Snaps
         of = metrics["learners"][name]
         assert (of["parameter"], of["value"]) == ("iforest.psi, anne.psi", list(best))
         assert "psi" not in of
-    assert len(tried) == len(set(tried)) == len(selection["accuracy"]["svm"]) == len(selection["folds_tried"]["ogd"])
+    assert len(tried) == len(set(tried)) == len(selection["log_loss"]["svm"]) == len(selection["folds_tried"]["ogd"])
     assert metrics["params"]["t"] == 7
     report = (folder / "run" / "report.html").read_text()
     assert "Choice of ψ of iforest" in report

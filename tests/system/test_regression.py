@@ -230,6 +230,6 @@ def test_what_auto_finds(tmp_path: Path) -> None:
         classes = command(tmp_path / "whole.csv", **auto).run(tmp_path / "b")["data"]["task"]
         # Ridge learns nothing but numbers.
         numbers = command(tmp_path / "whole.csv", task="auto", psi=4).run(tmp_path / "c")["data"]["task"]
-        with pytest.raises(InputError, match=r"--task regression predicts them as numbers"):
+        with pytest.raises(InputError, match=r"--task regression --learner ridge predicts them as numbers"):
             command(tmp_path / "rows.csv", task="auto", learner=("svm", "ogd")).run(tmp_path / "d")
     assert (found, classes, numbers) == ("regression", "classification", "regression")

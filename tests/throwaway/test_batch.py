@@ -43,7 +43,7 @@ def _known(monkeypatch: pytest.MonkeyPatch) -> None:
 def run(path: Path, file: Path, shard_rows: int = 64, psi: Any = 8) -> dict[str, Any]:
     """A run in this process; the command line knows only what is installed when it starts."""
     forget()
-    params = Params.given(learners=NAMES, t=7, psi=psi, shard_rows=shard_rows, cv_rows=150)
+    params = Params.given(learners=NAMES, t=7, psi=psi, shard_rows=shard_rows, cv_rows=150, select_by="accuracy")
     data = ResolvedDataset("rows", str(file), None, split=Split(fraction=0.75))
     with closing(RunDirectory(path, run_identity(params.as_json(), data, []))) as held:
         context: Any = Context(NoWorkers(), held, params, Heard())  # type: ignore[arg-type]

@@ -46,7 +46,7 @@ def power() -> Iterator[None]:
 
 
 def params(**values: Any) -> Params:
-    return Params.given(**{"learners": LEARNT, "kernel": POWER.name} | values)
+    return Params.given(**{"learners": LEARNT, "kernel": POWER.name, "select_by": "accuracy"} | values)
 
 
 def found_by(path: Path, **values: Any) -> dict[str, Any]:

@@ -47,7 +47,9 @@ def _known(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def asked(learners: tuple[str, ...], **options: Any) -> Params:
-    return Params.given(**{"partitioner": CUTS.name, "learners": learners, "t": 5, "cv_rows": 150, **options})
+    return Params.given(
+        **{"partitioner": CUTS.name, "learners": learners, "t": 5, "cv_rows": 150, "select_by": "accuracy", **options}
+    )
 
 
 def run(path: Path, file: Path, *learners: str, heard: Heard | None = None, **options: Any) -> dict[str, Any]:

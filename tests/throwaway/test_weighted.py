@@ -173,7 +173,7 @@ def test_a_row_of_weight_two_is_two_rows_for_every_solver(
 def test_cross_validation_weighs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where rows weigh nothing, the search sees nothing of them."""
     file, name = write_rows(tmp_path), HEAVY_SVM.name
-    options: dict[str, Any] = {"psi": "auto", "cv_rows": 150}
+    options: dict[str, Any] = {"psi": "auto", "cv_rows": 150, "select_by": "accuracy"}
     with one_process():
         for C in (1.0, "auto"):
             monkeypatch.setattr(Heavy, "weights", lambda _, y: y + 1.0)

@@ -87,7 +87,7 @@ def test_the_other_readings_differ_in_one_point_and_a_chosen_one_stands_alone() 
     table = PAPER.find("table", "5")
     entries = list(entries_of(PAPER, table, ["a9a"], {}, {}))
     forest = {entry.reading: entry.options for entry in entries if entry.system == "ik_i_ogd"}
-    base = {"learner": ["ogd"], "partitioner": "iforest"}
+    base = {"learner": ["ogd"], "partitioner": "iforest", "t": 100, "select_by": "accuracy"}
     assert forest == {
         None: base,
         ("depth", "log2"): {**base, "max_depth": "log2"},

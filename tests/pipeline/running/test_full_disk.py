@@ -120,7 +120,8 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 def test_the_same_command_goes_on_when_there_is_room(small_disk: Path, tmp_path: Path) -> None:
     file = write_libsvm(tmp_path / "train.libsvm", 3000)
-    options = ["--input", str(file), "--t", "40", "--psi", "8", "--workers", "1", "--run-dir"]
+    options = ["--input", str(file), "--t", "40", "--psi", "8", "--workers", "1"]
+    options += ["--partitioner", "anne", "--learner", "svm,ogd", "--run-dir"]
 
     def again(folder: Path) -> subprocess.CompletedProcess[str]:
         return subprocess.run(command(*options, str(folder)), env=environment(), capture_output=True, text=True)
@@ -137,5 +138,5 @@ def test_the_same_command_goes_on_when_there_is_room(small_disk: Path, tmp_path:
     done = again(run_directory)
     assert done.returncode == 0, done.stderr
     with connect("local", workers=1) as cluster:
-        run(cluster, tmp_path / "other", input=str(file), t=40, psi=8)
+        run(cluster, tmp_path / "other", input=str(file), t=40, psi=8, partitioner="anne", learner=("svm", "ogd"))
     assert results(run_directory) == results(tmp_path / "other")

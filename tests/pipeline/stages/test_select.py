@@ -277,24 +277,21 @@ def test_a_budget_too_small_for_anything_is_exceeded_and_this_is_said(tmp_path: 
 
 
 @pytest.mark.usefixtures("without_cluster")
-def test_a_learner_that_gives_probabilities_is_chosen_by_log_loss(tmp_path: Path) -> None:
-    """Each learner of a run by its own figure, unless --select-by says one for all."""
-    asked = {"psi": 16, "learners": ("svm", "logistic")}
+def test_classifiers_are_chosen_by_log_loss_unless_asked_otherwise(tmp_path: Path) -> None:
+    asked = {"psi": 16, "learners": ("svm", "logistic"), "select_by": "auto"}
     ctx = ready(tmp_path / "auto", changed(**asked))
     found = select(ctx)
     check(found)
-    assert found["by"] == {"logistic": "log_loss"}
-    assert (list(found["accuracy_by_C"]), list(found["log_loss_by_C"])) == (["svm"], ["logistic"])
+    assert found["by"] == {"svm": "log_loss", "logistic": "log_loss"}
+    assert list(found["log_loss_by_C"]) == ["svm", "logistic"]
     at_ends = {name: C for name, C in found["chosen_C"].items() if C in (found["C"][0], found["C"][-1])}
     assert {name: edge["value"] for name, (edge,) in found.get("edges", {}).items()} == at_ends
     ((by_C,), Cs) = found["log_loss_by_C"]["logistic"], found["C"]
-    assert found["chosen_C"]["logistic"] == Cs[int(np.argmin(by_C))]
-    assert any("for svm; psi 16 and C" in line and "for logistic by log loss" in line for line in ctx.events.lines)  # type: ignore[attr-defined]
-    one_for_all = select(ready(tmp_path / "all", changed(**asked, select_by="accuracy")))
+    assert found["chosen_C"]["logistic"] == Cs[int(np.nanargmin(by_C))]
+    assert any("for logistic by log loss" in line for line in ctx.events.lines)  # type: ignore[attr-defined]
+    one_for_all = select(ready(tmp_path / "all", changed(**{**asked, "select_by": "accuracy"})))
     assert one_for_all["by"] == "accuracy"
     assert list(one_for_all["accuracy_by_C"]) == ["svm", "logistic"]
-    balanced = select(ready(tmp_path / "balanced", changed(**asked, class_weight="balanced")))
-    assert "by" not in balanced  # such decisions are no log odds
 
 
 def sleepy(seconds: float) -> Record:
@@ -324,7 +321,7 @@ def test_what_is_tried_and_the_best_so_far_are_said_from_the_first_task_on(
     found = select(ctx)
     heard: Heard = ctx.events  # type: ignore[assignment]
     assert heard.lines[0].startswith(
-        "select: tries psi 4 to 256 and C 0.03125 to 32 for svm; psi 4 to 256 for ogd on 400 rows in 5 folds"
+        "select: tries psi 4 to 256 and C 0.03125 to 2048 for svm; psi 4 to 256 for ogd on 400 rows in 5 folds"
     )
     first = heard.tasks[0]
     assert first["note"].startswith("psi 4 on fold 1 of 5 done; best so far psi 4, C ")

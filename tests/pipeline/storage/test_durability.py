@@ -267,7 +267,7 @@ def test_a_part_of_the_scores_that_is_damaged_is_made_again(
         found.append((tmp_path / f"{k}.parquet").read_bytes())
         monkeypatch.setattr(Output, "join", torn)
     assert found[0] == found[1]
-    assert [line.rpartition("parquet")[2] for line in heard.lines] == [
+    assert [line.rpartition("parquet")[2] for line in heard.lines if "is damaged" in line] == [
         " is damaged (its SHA-256 is wrong); it is made again"
     ]
 

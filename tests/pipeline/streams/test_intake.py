@@ -423,7 +423,20 @@ def test_options_that_a_stream_without_an_end_cannot_have(options: dict[str, Any
 
 def test_the_command_reads_standard_input(from_file: Callable[..., Path], tmp_path: Path) -> None:
     words = ["--input", "-", "--format", "csv", "--label", "y", "--initial", str(INITIAL), "--block-rows", str(BLOCK)]
-    words += ["--t", "10", "--psi", "8", "--learner", "ogd,nogd", "--workers", "1", "--memory-limit", "1GB"]
+    words += [
+        "--partitioner",
+        "anne",
+        "--t",
+        "10",
+        "--psi",
+        "8",
+        "--learner",
+        "ogd,nogd",
+        "--workers",
+        "1",
+        "--memory-limit",
+        "1GB",
+    ]
     environment = {k: v for k, v in os.environ.items() if not k.startswith("PREFECT_")}
     environment |= {"PREFECT_HOME": "/nonexistent", "PYTHONPATH": str(ROOT)}
     done = subprocess.run(

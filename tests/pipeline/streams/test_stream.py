@@ -389,6 +389,8 @@ def test_killed_and_given_again_the_stream_ends_with_the_same_bits(two_workers: 
     learners = "ogd,kernel-ogd,nogd"
     base = ["--input", str(tmp_path / "rows.npy"), "--label", "0", "--learner", learners, "--t", "20", "--psi", "16"]
     base += [
+        "--partitioner",
+        "anne",
         "--initial",
         "1000",
         "--block-rows",

@@ -171,7 +171,9 @@ def test_searches_and_calibration_heed_weights(tmp_path: Path) -> None:
     for name in ("svm", "ogd"):
         figures = metrics["learners"][name]
         assert figures["weighted"]["accuracy"] > 0.9 > figures["accuracy"] + 0.05
-    by_accuracy = BatchOptions(input=str(file), learner=("svm",), **{**more, "calibration": "none"})
+    by_accuracy = BatchOptions(
+        input=str(file), learner=("svm",), select_by="accuracy", **{**more, "calibration": "none"}
+    )
     metrics = Command(by_accuracy).run(tmp_path / "again")
     assert max(metrics["selection"]["accuracy"]["svm"]) > 0.9
 
