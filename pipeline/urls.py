@@ -2,7 +2,8 @@
 
 A URL may carry secrets: a password or token before its host, or a signature in its query. The first are refused. The
 query is kept in memory, for whoever opens the URL, and is never written: `Location` is a text that may be shown and
-stored, with an attribute that opens what it names. `without_secrets` is the net below all that is shown or logged.
+stored, with an attribute that opens what it names. `without_secrets` is the net below all that is shown or logged: it
+finds the URLs in a text, and the queries of this process's locations without their URLs.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from urllib.parse import quote, unquote
 
 LEFT_OUT = "..."
 """What stands where something of a URL is not written."""
+_STORED = f"?{LEFT_OUT}"
+"""What is stored of a query; one that is no longer hides nothing."""
 WEB = ("http", "https")
 _WITHOUT_HOST = ("file", "local", "memory", "zip", "tar", "libarchive")
 """Schemes after which a path follows."""
@@ -35,6 +38,8 @@ _OTHER_QUERY = re.compile(rf"{_MARK}(?=[\w.~%-]+(?:=|%(?:25)*3D))", re.I)
 """Elsewhere than on the web ? stands for any character, in globs, and # is a character of names."""
 _IN_TEXT = re.compile(rf"{_SCHEME}{_COLON}{_SLASH}[^\s\"'<>]*", re.I)
 _AFTER_IN_TEXT = re.compile(r"(?<![?#])(?<![?#]\.)(?<![?#]\.\.)[.,;:)\]]+$")
+_queries: set[str] = set()
+"""The queries of this process's locations: clients repeat them without the URL, as that of S3 does in its keys."""
 _TO_QUOTE = re.compile(r"[\x00-\x20\x7f\"'<>\\^`{|}]")
 
 REFUSED = (
@@ -94,13 +99,14 @@ class Url(NamedTuple):
         """Return the URL for people: without credentials and without the query."""
         if self.odd:
             return f"{self.scheme}://{LEFT_OUT}"
-        sign = unquote(self.query[:1]) if self.query[:1] in "?#" else "?"
         return str(
-            self._replace(
-                user=LEFT_OUT if self.has_credentials else self.user,
-                query=sign + LEFT_OUT if self.query else "",
-            )
+            self._replace(user=LEFT_OUT if self.has_credentials else self.user, query=_query_written(self.query))
         )
+
+
+def _query_written(query: str) -> str:
+    """The mark of a query alone."""
+    return (query[0] if query[0] in "?#" else "?") + LEFT_OUT if query else ""
 
 
 def apart(url: str) -> Url:
@@ -190,6 +196,8 @@ def _decoded(text: str) -> str:
 
 def without_secrets(text: str) -> str:
     """Return a text of others, such as an error of a library, with the URLs in it written for people."""
+    for query in sorted(_queries, key=len, reverse=True):  # one may begin as another does
+        text = text.replace(query, _query_written(query))
     if ":/" not in text and "%" not in text:
         return text
     return _IN_TEXT.sub(lambda found: _written_in_text(found[0]), text)
@@ -245,6 +253,8 @@ class Location(str):
             text = "".join(_tidy(part) for part in _links(text.strip()))
         self = super().__new__(cls, "".join(map(_written, _links(text))))
         self.whole = text
+        queries = (url.query for link in _links(text) for url in _urls_in(link))
+        _queries.update(form for query in queries for form in (query, unquote(query)) if len(form) > len(_STORED))
         return self
 
     def __reduce__(self) -> Any:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import re
 import sys
+import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
@@ -60,6 +61,24 @@ class _Terminal:
     def say(self, text: str) -> None:
         if self.events is not None:
             self.events.message(text)
+
+
+class Failure(Exception):
+    """What Prefect is told of an error that is a defect, and may store: its name and text without secrets of URLs.
+
+    Prefect would log the error itself with its traceback, keep its text with the state, and write it to a file.
+    """
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(_in_a_line(error))
+        self.error = error
+
+    def __reduce__(self) -> Any:
+        return Exception, self.args
+
+
+def _in_a_line(error: Exception) -> str:
+    return printable(str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}")
 
 
 _terminal: ContextVar[_Terminal | None] = ContextVar("terminal", default=None)
@@ -147,9 +166,7 @@ def command(flow: Flow[..., Any], options: Options) -> Result:
     token = _terminal.set(terminal)
     try:
         with _quiet_console(errors=values["debug"]):
-            # The options have been checked.
-            result: Result = flow.with_options(validate_parameters=False)(**values)
-            return result
+            return _result_of(flow, values)
     except CancelledRun as stop:
         raise KeyboardInterrupt(str(stop)) from None
     except httpx.HTTPError as error:
@@ -161,6 +178,16 @@ def command(flow: Flow[..., Any], options: Options) -> Result:
         return terminal.outcome
     finally:
         _terminal.reset(token)
+
+
+def _result_of(flow: Flow[..., Any], values: Mapping[str, Any]) -> Result:
+    """Call a flow with options that have been checked."""
+    try:
+        result: Result = flow.with_options(validate_parameters=False)(**values)
+        return result
+    except Failure as failure:
+        error = failure.error
+    raise error  # with the causes that it had
 
 
 def as_task(name: str, work: Callable[[], Result], retries: int | None = None) -> Result:
@@ -178,8 +205,8 @@ def as_task(name: str, work: Callable[[], Result], retries: int | None = None) -
     def stage() -> Any:
         try:
             return work()
-        except InputError as error:  # as a state, so that one line tells it and not a traceback
-            return Failed(message=str(error), data=error)
+        except Exception as error:  # as a state, so that one line tells it and not a traceback
+            return Failed(message=_in_a_line(error), data=error)
 
     task = Task(
         stage,
@@ -232,11 +259,14 @@ def _in_flow[O: CommonOptions](work: Callable[[O, Events], Result], kind: type[O
         if is_cancelled():
             return Cancelled(message=f"cancelled{again}", data=str(stop))
         raise
+    except Exception as error:
+        logger.error(printable(traceback.format_exc(), keep="\n"))
+        raise Failure(error) from None
 
 
 def _is_news(record: logging.LogRecord) -> bool:
     """Drop the traceback with which Prefect's engine repeats what the log already says in one line."""
-    return not (record.exc_info and isinstance(record.exc_info[1], InputError | CancelledRun))
+    return not (record.exc_info and isinstance(record.exc_info[1], InputError | CancelledRun | Failure))
 
 
 _FLOW_LOGGER = logging.getLogger("prefect.flow_runs")
@@ -266,7 +296,14 @@ def _resumable(options: BatchOptions) -> BatchOptions:
 
 def _check_api() -> None:
     """Say in one line that nobody answers, before Prefect says it in many."""
-    with get_client(sync_client=True) as client:
+    try:
+        asked = get_client(sync_client=True)
+    except (httpx.InvalidURL, ImportError, ValueError) as error:  # whose text may repeat half a password
+        raise InputError(
+            f"{get_current_settings().api.url}: its client cannot be made ({type(error).__name__}), expected addresses "
+            "in PREFECT_API_URL, and in http_proxy, https_proxy and all_proxy those of proxies of the web"
+        ) from None
+    with asked as client:
         failure = client.api_healthcheck()
     if failure is not None:
         raise InputError(

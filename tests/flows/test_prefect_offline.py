@@ -151,3 +151,36 @@ def test_prefect_takes_the_figures_of_every_task(task: type[LearningTask], monke
     assert artifact.key == task.figure.key.replace("_", "-")
     assert artifact.table == [{"learner": "one", task.figure.words: 0.1235, "train s": 1.0}]
     assert artifacts.artifact_key("progress-train:OGD 2") == "progress-train-ogd-2"
+
+
+@prefect_test
+@pytest.mark.usefixtures("prefect_home")
+@pytest.mark.parametrize("proxy", ["https://ann:kept?secret@host/", "s3://host/x.csv?sig=secret"])
+def test_proxy_that_is_none(proxy: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One line, which repeats nothing of its address."""
+    from prefect.settings import PREFECT_API_URL, temporary_settings
+
+    from flows.prefect.flows import batch, command
+
+    monkeypatch.setenv("http_proxy", proxy)
+    with (
+        temporary_settings({PREFECT_API_URL: "http://127.0.0.1:9/api"}),
+        pytest.raises(InputError, match="its client cannot be made") as raised,
+    ):
+        command(batch, BatchOptions())
+    assert not re.search("kept|secret", str(raised.value))
+    assert raised.value.__suppress_context__
+
+
+@prefect_test
+@pytest.mark.usefixtures("prefect_home")
+def test_what_prefect_is_told_of_a_defect() -> None:
+    """Its text without secrets, also where Prefect stores the error."""
+    import pickle
+
+    from flows.prefect.flows import Failure
+
+    error = ValueError("https://host/x.csv?sig=secret: odd")
+    failure = Failure(error)
+    assert failure.error is error
+    assert str(failure) == str(pickle.loads(pickle.dumps(failure))) == "ValueError: https://host/x.csv?...: odd"

@@ -49,7 +49,23 @@ def test_queries_open_and_are_not_written(form: str) -> None:
     ] * 2
     assert without_secrets(str(place)) == str(place)
     if " " not in url.strip() and "'" not in url:
-        assert not any(half in without_secrets(f"403, url='{url.strip()}'") for half in HALVES)
+        unheard_of = SIGNED[form](SECRET[::-1], "host:8080").strip()
+        assert not any(half[::-1] in without_secrets(f"403, url='{unheard_of}'") for half in HALVES)
+
+
+@pytest.mark.parametrize(
+    ("given", "text", "shown"),
+    [
+        ("s3://b/x.csv?sig=kept'1 2", "for key 'x.csv?sig=kept'1 2' in bucket", "for key 'x.csv?...' in bucket"),
+        ("simplecache::s3://b/x.csv#sig=kept", "no x.csv#sig=kept", "no x.csv#..."),
+        ("https://h/x.csv?sig=kept, https://h/y.csv?sig=kept2", "x.csv?sig=kept2", "x.csv?..."),
+        ("https://h/x.csv?sig=kept%2F3", "GET /x.csv?sig=kept/3", "GET /x.csv?..."),
+        ("https://h/x.csv?", "what?", "what?"),
+    ],
+)
+def test_the_query_of_a_location_is_found_without_its_url(given: str, text: str, shown: str) -> None:
+    Location(given)
+    assert without_secrets(text) == shown
 
 
 @pytest.mark.parametrize("text", HARMLESS)

@@ -1,9 +1,10 @@
-"""Look for secrets of URLs in all that commands write: ``python -m tests.soaks.url_secrets [CASES] [SEED]``.
+"""Look for secrets of URLs in all that commands write: ``python -m tests.soaks.url_secrets [CASES] [SEED] [CASE ...]``.
 
 Each case puts a secret of its own, in one of many forms, into one of the places where a URL can stand, and calls the
 command; most of these are refused. Some whole runs read signed URLs from a server that wants the signature. All is done
 without Prefect and with it. Then every file and every printed text is searched, for the secret and its halves, as they
-are and percent-decoded; also Prefect's database. The last line has the number of secrets that were found.
+are and percent-decoded; also Prefect's database. The last line has the number of secrets that were found. With numbers
+of cases, those alone are run, and what each of them printed is shown.
 
 In the suite, ``tests/flows/test_secrets.py`` does a few of the cases.
 """
@@ -17,10 +18,12 @@ import io
 import os
 import random
 import re
+import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
+from multiprocessing.util import Finalize
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -289,18 +292,21 @@ def diverted(path: Path) -> Iterator[Callable[[str], None]]:
                 os.close(old)
 
 
-def main(count: int = 200, seed: int = 0, ways: Sequence[str] = ("alone", "prefect")) -> int:
-    """Run all cases; return the number of secrets that were found."""
+def main(count: int = 200, seed: int = 0, *chosen: int) -> int:
+    """Run all cases, or the chosen ones; return the number of secrets that were found."""
     random_ = random.Random(f"whole {seed}")
     total = 0
-    with tempfile.TemporaryDirectory() as top, contextlib.ExitStack() as stack:
+    top = tempfile.mkdtemp()
+    # After the directories in it that Prefect and multiprocessing remove when Python ends.
+    Finalize(None, shutil.rmtree, [top], {"ignore_errors": True}, exitpriority=-1000)
+    with contextlib.ExitStack() as stack:
         os.environ.update(IKMAP_DATA_DIR=f"{top}/data", TMPDIR=f"{top}/tmp", PREFECT_HOME=f"{top}/prefect")
         os.environ.update(PREFECT_SERVER_ANALYTICS_ENABLED="false", DO_NOT_TRACK="1", NO_PROXY="localhost")
         Path(top, "tmp").mkdir()
         tempfile.tempdir = None
         say = stack.enter_context(diverted(Path(top, "printed")))
         handle = stack.enter_context(connect("local", workers=1))
-        for way in ways:
+        for way in ("alone", "prefect"):
             where = Path(top, way)
             where.mkdir()
             signed = [f"{random_.getrandbits(96):024x}" for _ in range(WHOLE)]
@@ -324,9 +330,14 @@ def main(count: int = 200, seed: int = 0, ways: Sequence[str] = ("alone", "prefe
                     say(text)
             secrets |= {secret: f"whole run, {k}" for k, secret in enumerate(signed)}
             for k, (secret, form, place) in enumerate(cases(count, f"{way} {seed}")):
+                if chosen and k not in chosen:
+                    continue
                 secrets[secret] = f"{place}: {form}"
                 call = PLACES[place](FORMS[form](secret, host))
-                printed[f"printed by case {k}"] = run_case(call, where / f"case{k}", str(where / "one")).encode()
+                text = run_case(call, where / f"case{k}", str(where / "one"))
+                printed[f"printed by case {k}"] = text.encode()
+                if chosen:
+                    say(f"{way}: case {k}, {place}: {form}: {text}")
             statuses = [text.rpartition(b" ")[2].decode() for name, text in printed.items() if "case" in name]
             found = leaks(secrets, everything(Path(top)) | printed)
             total += len(found)
