@@ -62,7 +62,7 @@ COMMANDS = (
     ),
     *(f"flows.batch --dataset kddcup99 --task novelty --inliers 11 --learner {name}" for name in NOVELTY),
 )
-"""What stands after ``python -m``. But for the first, every method is named, so that a default may change."""
+"""The commands, without ``python -m``. All but the first name every method, so that a default may change."""
 
 FIGURES = {
     "accuracy": "accuracy",

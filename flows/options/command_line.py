@@ -320,7 +320,7 @@ class Options:
 
     @property
     def again(self) -> str:
-        """What to do in order to go on after an interruption."""
+        """The line that says how to go on after an interruption."""
         return f"run {self.command()}{f' ({self.left_out})' if self.left_out else ''}"
 
     @classmethod

@@ -136,7 +136,7 @@ class AdaRakerState:
 
     @property
     def _scale(self) -> float:
-        """What the map's features are multiplied by."""
+        """Return the factor of the map's features."""
         return float(np.sqrt(self.map.frequencies.shape[0] if self.flavour == "script" else self.n_kernels))
 
     def _grow(self, rounds: int) -> None:
