@@ -54,7 +54,7 @@ class Table:
 
 @dataclass
 class Record:
-    """What a command measured.
+    """The figures that a command has measured.
 
     Attributes
     ----------

@@ -287,7 +287,7 @@ class Options:
 
     @property
     def left_out(self) -> str:
-        """What has to be given again, with its query, wherever these options are read or typed; empty: nothing."""
+        """A line that names the options to give again with their queries; empty if there are none."""
         flags = [
             spec.flag
             for name, spec in self.specs().items()

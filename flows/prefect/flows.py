@@ -64,7 +64,7 @@ class _Terminal:
 
 
 class Failure(Exception):
-    """What Prefect is told of an error that is a defect, and may store: its name and text without secrets of URLs.
+    """An error that Prefect may store in place of a defect: its name and text, without secrets of URLs.
 
     Prefect would log the error itself with its traceback, keep its text with the state, and write it to a file.
     """

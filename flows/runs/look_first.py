@@ -1,4 +1,4 @@
-"""What a command was given, looked at before anything is started: what is not there is said at once.
+"""Look at what a command was given before anything is started, and say at once what is missing.
 
 Only what answers in no time is asked here: this machine's files and the names of data sets. Servers are asked later.
 """

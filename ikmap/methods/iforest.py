@@ -24,7 +24,7 @@ DEPTHS = (2, 4, 6, 8, 11, 16, 22, 32, 45, 64)
 
 
 class IForestOptions(PsiOptions):
-    """Of isolation trees. A tree costs less than a partitioning of other maps, and a cell of it says less."""
+    """Options of isolation trees. A tree costs less than a partitioning of other maps, and each cell says less."""
 
     t: int = t_option(300)
     max_depth: int | str = option(

@@ -1,4 +1,4 @@
-"""What is wrong with a classifier: it is no better than a constant, misses a class, or its probabilities are poor."""
+"""Find classifiers that are no better than a constant, miss a class, or give poor probabilities."""
 
 from __future__ import annotations
 

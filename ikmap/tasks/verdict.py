@@ -1,4 +1,4 @@
-"""What a reader of a result has to be told first, as plain data, and the tests by which tasks find it."""
+"""Verdicts: what a reader of a result has to know first, as plain data, and the tests by which tasks find it."""
 
 from __future__ import annotations
 
