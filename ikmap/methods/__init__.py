@@ -1,72 +1,142 @@
-"""The methods that a run can name. Each says everything about itself, in one file of this folder.
+"""The methods that a run can name: maps to cells, learners and kernels. Each is a configured object, in one file here.
 
-What methods are made of is in ``map.py``, ``learner.py`` and ``learners.py`` (bases), ``kernel.py``, ``options.py``,
-``kinds.py`` and ``search.py``; ``registry.py`` knows them all, and ``sharing.py`` gives each its options. Open
-``linear_on_cells.py`` first, for a learner, or ``iforest.py``, for a map.
+What methods are made of is in ``fields.py`` (fields declare options), ``map.py``, ``learner.py`` and ``kernel.py``
+(bases), ``capabilities.py`` (what only some can do) and ``search.py`` (what cross-validation tries); ``registry.py``
+knows the classes by their names. Open ``linear_on_cells.py`` first, for a learner, or ``anne.py``, for a map.
 """
 
 from __future__ import annotations
 
-from ikmap.methods.kernel import KernelMethod
-from ikmap.methods.learner import Learner
-from ikmap.methods.learners import CountsLearner, DualLearner, StreamLearner, WholeLearner
-from ikmap.methods.map import Map, MapShape
-from ikmap.methods.options import MethodOptions, OptionError, option
+from ikmap.methods.about import About, KernelAbout, LearnerAbout, MapAbout
+from ikmap.methods.builtin import register_built_in
+from ikmap.methods.capabilities import (
+    CellTables,
+    DecidesOtherwise,
+    DoesNotFit,
+    FitsInParts,
+    FollowsSplits,
+    Growable,
+    Path,
+    Redrawable,
+    SharesWork,
+    Splitting,
+    Sweepable,
+    capability,
+)
+from ikmap.methods.composed import Composed
+from ikmap.methods.fields import (
+    AUTO,
+    Advice,
+    Before,
+    Configured,
+    Doc,
+    Field,
+    FieldError,
+    Searched,
+    Symbol,
+    fields_of,
+)
+from ikmap.methods.kernel import HasFourier, KernelMethod
+from ikmap.methods.kernel_on_rows import OnKernel
+from ikmap.methods.learner import (
+    CountsLearner,
+    DualLearner,
+    DualProblem,
+    Learner,
+    RoundsLearner,
+    StreamLearner,
+    WholeLearner,
+)
+from ikmap.methods.map import Map, MapMemory, PsiMap, RowsInfo, refused_on
+from ikmap.methods.method import Candidates, Method, SearchSpace
 from ikmap.methods.registry import (
     KERNELS,
     LEARNERS,
     MAPS,
-    Method,
-    counts_learner,
-    dual_learner,
+    PackageError,
+    UnknownMethod,
+    configured,
+    fields_by_name,
     import_models,
     load_packages,
-    map_of,
     method,
     methods,
-    plain_options,
-    rounds_learner,
-    stream_learner,
-    whole_learner,
+    name_of,
+    register,
 )
-from ikmap.methods.rounds import RoundsLearner
 from ikmap.methods.sample import Sample, Shape, Training
-from ikmap.methods.search import Search
+from ikmap.methods.search import Search, at_value, parameter_of, search_of, value_of
 from ikmap.splits import CellSplit, Swept
 
 __all__ = [
+    "AUTO",
     "KERNELS",
     "LEARNERS",
     "MAPS",
+    "About",
+    "Advice",
+    "Before",
+    "Candidates",
     "CellSplit",
+    "CellTables",
+    "Composed",
+    "Configured",
     "CountsLearner",
+    "DecidesOtherwise",
+    "Doc",
+    "DoesNotFit",
     "DualLearner",
+    "DualProblem",
+    "Field",
+    "FieldError",
+    "FitsInParts",
+    "FollowsSplits",
+    "Growable",
+    "HasFourier",
+    "KernelAbout",
     "KernelMethod",
     "Learner",
+    "LearnerAbout",
     "Map",
-    "MapShape",
+    "MapAbout",
+    "MapMemory",
     "Method",
-    "MethodOptions",
-    "OptionError",
+    "OnKernel",
+    "PackageError",
+    "Path",
+    "PsiMap",
+    "Redrawable",
     "RoundsLearner",
+    "RowsInfo",
     "Sample",
     "Search",
+    "SearchSpace",
+    "Searched",
     "Shape",
+    "SharesWork",
+    "Splitting",
     "StreamLearner",
+    "Sweepable",
     "Swept",
+    "Symbol",
     "Training",
+    "UnknownMethod",
     "WholeLearner",
-    "counts_learner",
-    "dual_learner",
+    "at_value",
+    "capability",
+    "configured",
+    "fields_by_name",
+    "fields_of",
     "import_models",
-    "map_of",
     "method",
     "methods",
-    "option",
-    "plain_options",
-    "rounds_learner",
-    "stream_learner",
-    "whole_learner",
+    "name_of",
+    "parameter_of",
+    "refused_on",
+    "register",
+    "search_of",
+    "value_of",
 ]
 
+register_built_in()
 load_packages()

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any, ClassVar
+from dataclasses import replace
+from typing import TYPE_CHECKING, ClassVar, Self
 
-from ikmap.methods.map import Map, MapOptions, MapShape, Value
-from ikmap.methods.options import OptionError, Spec
+from ikmap.methods.about import MapAbout
+from ikmap.methods.capabilities import CellTables, Growable, Offers, Path, Redrawable, capability
+from ikmap.methods.fields import Field, FieldError, Symbol, fields_of, within
+from ikmap.methods.map import Map, MapMemory, RowsInfo
+from ikmap.methods.method import Candidates, Number, SearchSpace
 from ikmap.methods.sample import Sample
-from ikmap.methods.search import JOINED, Search
 
 if TYPE_CHECKING:
     import numpy as np
+    from numpy.typing import NDArray
 
     from ikmap.cells import Cells
     from ikmap.partitioners import Partitions
@@ -21,311 +23,297 @@ if TYPE_CHECKING:
 
 AND = ","
 """Between the names of maps."""
-OF = "."
-"""Between the name of a map and that of one of its options, as on a command line."""
 TOTAL = "t"
-"""The option that is that of all maps together: the number of partitionings."""
+"""The field that belongs to all maps together: the number of partitionings."""
 
 
-@lru_cache(maxsize=64)
-def composed(parts: tuple[Map, ...]) -> Composed:
-    """The map that has the cells of all of these.
+def names_of(name: str) -> tuple[str, ...]:
+    """Return the names of the maps that one of that name is put together from; any other name alone."""
+    return tuple(name.split(AND))
+
+
+def fields_of_composed(kinds: Sequence[type[Map]]) -> dict[str, Field]:
+    """Return the fields of several maps together: t, and ``MAP.FIELD`` for each other field of each of them."""
+    total = fields_of(Map)[TOTAL]
+    found = {TOTAL: replace(total, doc="partitionings of all maps together, shared out evenly")}
+    for kind in kinds:
+        for name, field in fields_of(kind).items():
+            if name != TOTAL:
+                found[f"{kind.about.name}.{name}"] = _of_part(field, kind.about.name)
+    return found
+
+
+def shares(t: int, n: int) -> list[int]:
+    """Return how many of t partitionings each of n maps has: as even as can be, the first ones have one more."""
+    each, more = divmod(t, n)
+    return [each + (i < more) for i in range(n)]
+
+
+def _of_part(field: Field, part: str) -> Field:
+    symbol = field.symbol
+    if symbol is not None:
+        symbol = Symbol(
+            f"{symbol.sign} of {part}", f"{symbol.words} of {part}", symbol.meaning, f"{part}.{field.parameter}"
+        )
+    return replace(field, name=f"{part}.{field.name}", symbol=symbol)
+
+
+def composed_of_record(kinds: Sequence[type[Map]], record: Mapping[str, object]) -> tuple[Composed, frozenset[str]]:
+    """Return the map that a record describes, and the paths that are searched.
 
     Raises
     ------
-    OptionError
-        One of them is there twice.
+    FieldError
+        A map is there twice, there are more maps than partitionings, or a field cannot have its value.
     """
-    names = [part.name for part in parts]
+    names = [kind.about.name for kind in kinds]
     for name in names:
         if names.count(name) > 1:
-            raise OptionError(
-                f"--partitioner {AND.join(names)}: found {name} twice, expected different maps; for more partitionings "
-                "of one, give a larger --t"
-            )
-    return Composed(
-        name=AND.join(names),
-        title=" and ".join(part.title for part in parts),
-        about=f"for some of them {'; for others '.join(part.about for part in parts)}",
-        nested=any(part.nested for part in parts),
-        parts=parts,
-    )
+            raise FieldError(
+                "partitioner", f"{name} twice", "different maps", value=AND.join(names),
+                instead="for more partitionings of one, give a larger {t}",
+            )  # fmt: skip
+    total = fields_of(Map)[TOTAL].check(record.get(TOTAL, fields_of(Map)[TOTAL].default))
+    assert isinstance(total, int)
+    if total < len(kinds):
+        raise FieldError(TOTAL, f"{len(kinds)} maps", "at least one partitioning for each", value=total)
+    parts: list[Map] = []
+    searched: set[str] = set()
+    for kind, t in zip(kinds, shares(total, len(kinds)), strict=True):
+        name = kind.about.name
+        own = {key.removeprefix(f"{name}."): value for key, value in record.items() if key.startswith(f"{name}.")}
+        part, searched_here = kind.of_record({**own, TOTAL: t})
+        parts.append(part)
+        searched |= {f"{name}.{path}" for path in searched_here}
+    return Composed(t=total, parts=tuple(parts)), frozenset(searched)
 
 
-class ComposedOptions(MapOptions):
-    """Of several maps: how many partitionings they have in all, and ``MAP.OPTION`` for each option of each of them."""
-
-    n_parts: ClassVar[int]
-
-    def check_together(self) -> None:
-        if self.t < self.n_parts:
-            raise OptionError(f"--t {self.t}: found {self.n_parts} maps, expected at least one partitioning for each")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Composed(Map):
+class Composed(Map, Path, Growable, Redrawable, CellTables, Offers):
     """Several maps as one: the i-th draws from a seed of its own, and has its share of the t partitionings.
 
-    Its value is a tuple, the numbers of each map after those of the one before it: most have one. With every feature
-    1/sqrt(t), where t is that of all maps together, the inner product of two rows is the mean of the maps' kernels,
-    weighted by their numbers of partitionings.
+    Its fields are those of its maps, at the paths ``MAP.FIELD``. With every feature 1/sqrt(t), where t is that of all
+    maps together, the inner product of two rows is the mean of the maps' kernels, weighted by their numbers of
+    partitionings.
 
     Attributes
     ----------
     parts : tuple of Map
     """
 
+    about: ClassVar[MapAbout] = MapAbout(name="composed", title="several maps side by side")
     parts: tuple[Map, ...]
 
     def __post_init__(self) -> None:
-        own = MapOptions.specs()[TOTAL]
-        specs = {TOTAL: replace(own, help="partitionings of all maps together, shared out evenly")}
-        for part in self.parts:
-            specs |= {spec.name: spec for spec in _specs_of(part)}
-        options = type("OptionsOfComposed", (ComposedOptions,), {"n_parts": len(self.parts)})
-        options._specs = specs  # type: ignore[attr-defined]
-        of_all = {
-            "Options": options,
-            "models": tuple(dict.fromkeys(["ikmap.partitioners", *(m for part in self.parts for m in part.models)])),
-            "loops": tuple(dict.fromkeys(loop for part in self.parts for loop in part.loops)),
-            "tables": frozenset.intersection(*(part.tables for part in self.parts)),
-            "reaches_all": any(part.reaches_all for part in self.parts),
-            "by_size": any(part.by_size for part in self.parts),
-        }
-        for name, value in of_all.items():
-            object.__setattr__(self, name, value)
+        """Take the parts as they are: each has checked its values."""
 
-    def options_of(self, options: Any) -> list[Any]:
-        """The options of each map, with its share of the partitionings."""
-        from ikmap.partitioners.side_by_side import shares
-
-        given = vars(options)
-        return [
-            part.Options(
-                **{key: given[part.name + OF + key] for key in part.Options.specs() if key != TOTAL},
-                **({TOTAL: t} if TOTAL in part.Options.specs() else {}),
-            )
-            for part, t in zip(self.parts, shares(options.t, len(self.parts)), strict=True)
-        ]
-
-    def folded(self, given: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-        """Options of this map, from those that are given for each of its maps."""
-        found: dict[str, Any] = {}
-        for part in self.parts:
-            for key, value in given[part.name].items():
-                found[key if key == TOTAL else part.name + OF + key] = value
-        return found
-
-    def _each(self, options: Any) -> list[tuple[Map, Any]]:
-        return list(zip(self.parts, self.options_of(options), strict=True))
-
-    def _valued(self, options: Any, value: Any) -> list[tuple[Map, Any, Value]]:
-        return [
-            (part, own, of) for (part, own), of in zip(self._each(options), self._split(options, value), strict=True)
-        ]
-
-    def _split(self, options: Any, value: Any) -> list[Value]:
-        """The value of each map: a tuple where it has several numbers."""
-        numbers, found = iter(value), []
-        for part, own in self._each(options):
-            taken = tuple(next(numbers) for _ in part.parameter(own).split(JOINED))
-            found.append(taken if len(taken) > 1 else taken[0])
-        return found
-
-    def compiled(self, options: Any) -> frozenset[str]:
-        return frozenset().union(*(part.compiled(own) for part, own in self._each(options)))
-
-    def parameter(self, options: Any) -> str:
-        return JOINED.join(_names_of(part, part.parameter(own)) for part, own in self._each(options))
-
-    def partitionings(self, options: Any, value: Any) -> int:
-        return sum(part.partitionings(own, of) for part, own, of in self._valued(options, value))
-
-    # --- the value: one after the other
-
-    def search(self, options: Any, n_rows: int, sample: Sample | None = None) -> Search | None:
-        """First, all maps at once: the smallest value of each, and so on, to the largest of each."""
-        searches = [part.search(own, n_rows, sample) for part, own in self._each(options)]
-        if not any(searches):
-            return None
-        tried = [
-            search.values if search else (part.comparable(own, part.given(own), n_rows),)
-            for search, (part, own) in zip(searches, self._each(options), strict=True)
-        ]
-        last = max(map(len, tried)) - 1
-        values = [joined([of[round(k * (len(of) - 1) / max(1, last))] for of in tried]) for k in range(last + 1)]
-        return self._search(options, n_rows, values)
-
-    def refined(
-        self, options: Any, chosen: Sequence[Value], n_rows: int, number: int, sample: Sample | None = None
-    ) -> Search | None:
-        """Then one map after the other: its values, with those of the others as they were chosen last."""
-        searched = [
-            (i, search.values)
-            for i, (part, own) in enumerate(self._each(options))
-            if (search := part.search(own, n_rows, sample)) is not None
-        ]
-        if len(searched) < 2 or number >= len(searched):
-            return None
-        i, tried = searched[number]
-        ways = set()
-        for one in chosen:
-            of = self._split(options, one)
-            ways |= {joined([*of[:i], value, *of[i + 1 :]]) for value in (*tried, of[i])}
-        return self._search(options, n_rows, sorted(ways))
-
-    def _search(self, options: Any, n_rows: int, values: Sequence[Any]) -> Search:
-        own = [(part, part.parameter(of), part.search(of, n_rows)) for part, of in self._each(options)]
-        names = [_names_of(part, search.option if search else parameter) for part, parameter, search in own]
-        ends = {
-            _names_of(part, name): of
-            for part, _, search in own
-            if search is not None
-            for name, of in search.ends.items()
-        }
-        return Search(JOINED.join(names), self.parameter(options), tuple(values), ends)
-
-    def given(self, options: Any) -> Value | None:
-        found = [part.given(own) for part, own in self._each(options)]
-        return None if any(value is None for value in found) else joined(found)
-
-    def unsearched(self, options: Any, psi: int, n_rows: int) -> Value:
-        return joined([part.unsearched(own, psi, n_rows) for part, own in self._each(options)])
-
-    def comparable(self, options: Any, value: Value, n_rows: int) -> Value:
-        return joined([part.comparable(own, of, n_rows) for part, own, of in self._valued(options, value)])
-
-    def refused(self, options: Any, value: Value, n_rows: int) -> str | None:
-        return next(
-            filter(None, (part.refused(own, of, n_rows) for part, own, of in self._valued(options, value))), None
+    @property
+    def description(self) -> MapAbout:
+        abouts = [part.description for part in self.parts]
+        return MapAbout(
+            name=AND.join(about.name for about in abouts),
+            title=" and ".join(about.title for about in abouts),
+            summary=f"for some of them {'; for others '.join(about.summary for about in abouts)}",
+            models=tuple(dict.fromkeys(["ikmap.partitioners", *(one for about in abouts for one in about.models)])),
+            loops=tuple(dict.fromkeys(loop for about in abouts for loop in about.loops)),
+            tables=frozenset.intersection(*(about.tables for about in abouts)),
+            reaches_all=any(about.reaches_all for about in abouts),
+            by_size=any(about.by_size for about in abouts),
         )
 
-    def n_cells(self, options: Any, value: Value) -> int:
-        return max(part.n_cells(own, of) for part, own, of in self._valued(options, value))
+    def named_parts(self) -> list[tuple[str, Map]]:
+        """Return the maps with their names."""
+        return [(part.about.name, part) for part in self.parts]
 
-    # --- the cells
+    def searched_of_parts(self, searched: frozenset[str]) -> list[frozenset[str]]:
+        """Return, for each map, which of its fields are searched."""
+        return [within(searched, name) for name, _ in self.named_parts()]
 
-    def fit(self, options: Any, value: Value, sample: Sample, n_threads: int = 1) -> Partitions:
-        from ikmap.partitioners import SideBySide
+    # The fields, by paths
 
-        return SideBySide(
-            tuple(
-                part.fit(own, of, _sample_of(sample, i), n_threads)
-                for i, (part, own, of) in enumerate(self._valued(options, value))
-            )
+    def at(self, values: Mapping[str, object]) -> Self:
+        own = {key: value for key, value in values.items() if "." not in key}
+        parts = []
+        for name, part in self.named_parts():
+            inner = {key.removeprefix(f"{name}."): value for key, value in values.items() if key.startswith(f"{name}.")}
+            parts.append(part.at(inner) if inner else part)
+        return replace(self, parts=tuple(parts), **own)
+
+    def field_at(self, path: str) -> Field:
+        name, _, rest = path.partition(".")
+        return _of_part(self._part(name).field_at(rest), name) if rest else fields_of(Map)[path]
+
+    def value_at(self, path: str) -> object:
+        name, _, rest = path.partition(".")
+        return self._part(name).value_at(rest) if rest else getattr(self, path)
+
+    def _part(self, name: str) -> Map:
+        return next(part for part in self.parts if part.about.name == name)
+
+    def tunable(self, searched: frozenset[str]) -> tuple[str, ...]:
+        return tuple(
+            f"{name}.{path}" for name, part in self.named_parts() for path in part.tunable(within(searched, name))
         )
 
-    def cell_tables(self, options: Any, model: Any, sample: Sample) -> Mapping[str, np.ndarray]:
-        import numpy as np
+    def record(self, searched: frozenset[str] = frozenset()) -> dict[str, object]:
+        found: dict[str, object] = {TOTAL: self.t}
+        for name, part in self.named_parts():
+            own = part.record(within(searched, name))
+            found |= {f"{name}.{key}": value for key, value in own.items() if key != TOTAL}
+        return found
 
-        found = [
-            part.cell_tables(own, fitted, _sample_of(sample, i))
-            for i, ((part, own), fitted) in enumerate(zip(self._each(options), model.parts, strict=True))
+    def ignored(self, searched: frozenset[str]) -> frozenset[str]:
+        return frozenset(
+            f"{name}.{path}" for name, part in self.named_parts() for path in part.ignored(within(searched, name))
+        )
+
+    # The search
+
+    def search_space(self, searched: frozenset[str], n_rows: int, sample: Sample | None = None) -> SearchSpace:
+        found: dict[str, Candidates] = {}
+        for name, part in self.named_parts():
+            space = part.search_space(within(searched, name), n_rows, sample)
+            found |= {f"{name}.{path}": candidates for path, candidates in space.items()}
+        return found
+
+    def within(self, n_rows: int) -> Self:
+        return replace(self, parts=tuple(part.within(n_rows) for part in self.parts))
+
+    def unsearched(self, searched: frozenset[str], n_rows: int, psi: int) -> Self | None:
+        parts = [
+            part.unsearched(within(searched, name), n_rows, psi) if within(searched, name) else part
+            for name, part in self.named_parts()
         ]
-        return {name: np.concatenate([of[name] for of in found]) for name in sorted(self.tables)}
+        known = tuple(part for part in parts if part is not None)
+        return replace(self, parts=known) if len(known) == len(parts) else None
 
-    def grows(self, options: Any) -> bool:
-        return any(part.grows(own) for part, own in self._each(options))
+    # The cells
 
-    def extend(self, options: Any, model: Any, rows: Rows, n_threads: int = 1) -> tuple[Partitions, Cells]:
-        from ikmap.partitioners.side_by_side import SideBySide, side_by_side
+    @property
+    def n_partitions(self) -> int:
+        return sum(part.n_partitions for part in self.parts)
 
-        found = [
-            part.extend(own, fitted, rows, n_threads) if part.grows(own) else (fitted, fitted.cells(rows, n_threads))
-            for (part, own), fitted in zip(self._each(options), model.parts, strict=True)
-        ]
-        return SideBySide(tuple(larger for larger, _ in found)), side_by_side([cells for _, cells in found])
+    def n_cells(self) -> int:
+        return max(part.n_cells() for part in self.parts)
 
-    def redraws(self, options: Any) -> bool:
-        return all(part.redraws(own) for part, own in self._each(options))
-
-    def redrawn(
-        self, options: Any, value: Value, model: Any, sample: Sample, number: int, n_threads: int = 1
-    ) -> tuple[Partitions, np.ndarray]:
-        """Half of each map; of maps of one partitioning every second map."""
-        import numpy as np
-
+    def fit(self, sample: Sample, n_threads: int = 1) -> Partitions:
         from ikmap.partitioners import SideBySide
 
-        found: list[tuple[Any, Any]] = []
-        for i, ((part, own, of), fitted) in enumerate(zip(self._valued(options, value), model.parts, strict=True)):
-            if fitted.n_partitions == 1 and (number + i) % 2 == 0:
-                found.append((fitted, np.zeros(1, dtype=bool)))
-            else:
-                found.append(part.redrawn(own, of, fitted, _sample_of(sample, i), number, n_threads))
-        return SideBySide(tuple(of for of, _ in found)), np.concatenate([drawn for _, drawn in found])
+        return SideBySide(tuple(part.fit(_sample_of(sample, i), n_threads) for i, part in enumerate(self.parts)))
+
+    def memory(self, rows: RowsInfo) -> MapMemory:
+        memories = [part.memory(rows) for part in self.parts]
+        return MapMemory(sum(one.model for one in memories), max(one.scratch for one in memories))
+
+    def plan_words(self, rows: RowsInfo) -> str:
+        return "; ".join(f"{name}: t = {part.t}, {part.plan_words(rows)}" for name, part in self.named_parts())
+
+    # The capabilities: asked for by `capability`, which asks here
+
+    def offered[C](self, kind: type[C]) -> C | None:
+        if kind is Growable:
+            able = any(capability(part, kind) is not None for part in self.parts)
+        elif kind is CellTables:
+            able = bool(self.description.tables)
+        elif kind is Path:
+            able = any(capability(part, kind) is not None for part in self.parts)
+        elif kind is Redrawable:
+            able = all(capability(part, kind) is not None for part in self.parts)
+        else:
+            able = False
+        return self if able and isinstance(self, kind) else None
+
+    @property
+    def along(self) -> frozenset[str]:
+        """All fields of all maps: each map finds its cells once for each of its values."""
+        return frozenset(self.tunable(frozenset())) | frozenset(
+            f"{name}.{path}"
+            for name, part in self.named_parts()
+            if (able := capability(part, Path))
+            for path in able.along
+        )
+
+    @property
+    def small_first(self) -> bool:
+        return any(able.small_first for part in self.parts if (able := capability(part, Path)))
 
     def path(
-        self,
-        options: Any,
-        values: Sequence[Value],
-        seed: int,
-        fit_rows: Rows,
-        map_rows: Sequence[Rows],
-        n_threads: int = 1,
-    ) -> Iterator[tuple[Value, list[Cells]]]:
-        from ikmap.partitioners.side_by_side import seed_of_part, side_by_side
+        self, values: Sequence[Mapping[str, Number]], sample: Sample, map_rows: Sequence[Rows], n_threads: int = 1
+    ) -> Iterator[list[Cells]]:
+        """Find the cells of each map once for each of its values, however many ways they are put together."""
+        from ikmap.methods.search import at_value, cells_of_values, packed, value_of
+        from ikmap.partitioners.side_by_side import side_by_side
 
-        several: list[Any] = sorted(values)
-        splits = [self._split(options, value) for value in several]
-        # Each map makes its cells once for each of its values, however many ways they are put together.
-        of_parts = [
-            dict(part.path(own, sorted({of[i] for of in splits}), seed_of_part(seed, i), fit_rows, map_rows, n_threads))
-            for i, (part, own) in enumerate(self._each(options))
-        ]
-        for value, split in zip(several, splits, strict=True):
-            found = [cells[of] for cells, of in zip(of_parts, split, strict=True)]
-            yield value, [side_by_side(sides) for sides in zip(*found, strict=True)]
-
-    def needed_bytes(self, options: Any, value: Value, shape: MapShape) -> tuple[float, float]:
-        found = [part.needed_bytes(own, of, shape) for part, own, of in self._valued(options, value)]
-        return sum(model for model, _ in found), max(search for _, search in found)
-
-    def planned(self, options: Any, value: Value, shape: MapShape) -> str:
-        return "; ".join(
-            f"{part.name}: t = {own.t}, {part.planned(own, of, shape)}"
-            for part, own, of in self._valued(options, value)
-        )
-
-
-def joined(values: Sequence[Value]) -> tuple[Any, ...]:
-    """The numbers of several maps' values, one after the other."""
-    return tuple(number for value in values for number in (value if isinstance(value, tuple) else (value,)))
-
-
-def _names_of(part: Map, names: str) -> str:
-    """The names of a map's numbers, each after that of the map."""
-    return JOINED.join(part.name + OF + name for name in names.split(JOINED))
-
-
-def _specs_of(part: Map) -> Iterator[Spec]:
-    """The options of a map, named after it, but for the number of partitionings."""
-    for spec in part.Options.specs().values():
-        if spec.name == TOTAL:
-            continue
-        told = spec.setting
-        if told is not None:
-            told = replace(
-                told,
-                sign=f"{told.sign} of {part.name}",
-                words=f"{told.words} of {part.name}",
-                parameter=_name(part, spec),
+        choices = [self.at(one) for one in values]
+        asked = frozenset(values[0])
+        sides: list[list[list[Cells]]] = []
+        for i, (name, part) in enumerate(self.named_parts()):
+            names = part.tunable(within(asked, name))
+            numbers = [packed([_number(one.parts[i].value_at(path)) for path in names]) for one in choices]
+            by_value = dict(
+                cells_of_values(
+                    part, frozenset(names), sorted(set(numbers)), _sample_of(sample, i), map_rows, n_threads
+                )
             )
-        yield replace(spec, name=part.name + OF + spec.name, setting=told)
+            sides.append([by_value[number] for number in numbers])
+        for parts in zip(*sides, strict=True):
+            yield [side_by_side(cells) for cells in zip(*parts, strict=True)]
 
+    def extend(self, model: Partitions, rows: Rows, n_threads: int = 1) -> tuple[Partitions, Cells]:
+        from ikmap.partitioners.side_by_side import SideBySide, side_by_side
 
-def _name(part: Map, spec: Spec) -> str:
-    """How papers call an option, with the name of the map."""
-    return part.name + OF + (spec.setting.parameter if spec.setting and spec.setting.parameter else spec.name)
+        assert isinstance(model, SideBySide)
+        larger: list[Partitions] = []
+        cells: list[Cells] = []
+        for part, fitted in zip(self.parts, model.parts, strict=True):
+            growing = capability(part, Growable)
+            new = growing.extend(fitted, rows, n_threads) if growing else (fitted, fitted.cells(rows, n_threads))
+            larger.append(new[0])
+            cells.append(new[1])
+        return SideBySide(tuple(larger)), side_by_side(cells)
+
+    def redrawn(
+        self, model: Partitions, sample: Sample, number: int, n_threads: int = 1
+    ) -> tuple[Partitions, NDArray[np.bool_]]:
+        """Redraw half of the partitionings of each map; of maps with a single partitioning, redraw every second map."""
+        import numpy as np
+
+        from ikmap.partitioners import SideBySide
+
+        assert isinstance(model, SideBySide)
+        parts: list[Partitions] = []
+        drawn: list[NDArray[np.bool_]] = []
+        for i, (part, fitted) in enumerate(zip(self.parts, model.parts, strict=True)):
+            redrawable = capability(part, Redrawable)
+            assert redrawable is not None
+            if fitted.n_partitions == 1 and (number + i) % 2 == 0:
+                new = fitted, np.zeros(1, dtype=np.bool_)
+            else:
+                new = redrawable.redrawn(fitted, _sample_of(sample, i), number, n_threads)
+            parts.append(new[0])
+            drawn.append(new[1])
+        return SideBySide(tuple(parts)), np.concatenate(drawn)
+
+    def cell_tables(self, model: Partitions, sample: Sample) -> Mapping[str, NDArray[np.float64]]:
+        import numpy as np
+
+        from ikmap.partitioners import SideBySide
+
+        assert isinstance(model, SideBySide)
+        tables: list[Mapping[str, NDArray[np.float64]]] = []
+        for i, (part, fitted) in enumerate(zip(self.parts, model.parts, strict=True)):
+            knows = capability(part, CellTables)
+            assert knows is not None
+            tables.append(knows.cell_tables(fitted, _sample_of(sample, i)))
+        return {name: np.concatenate([one[name] for one in tables]) for name in sorted(self.description.tables)}
 
 
 def _sample_of(sample: Sample, i: int) -> Sample:
-    """What the i-th map looks at: the same rows, with a seed of its own."""
+    """Return what the i-th map looks at: the same rows, with a seed of its own."""
     from ikmap.partitioners.side_by_side import seed_of_part
 
     return replace(sample, seed=seed_of_part(sample.seed, i))
 
 
-def names_of(name: str) -> tuple[str, ...]:
-    """The maps that one of that name is put together from; any other name alone."""
-    return tuple(name.split(AND))
+def _number(value: object) -> Number:
+    assert isinstance(value, int | float), value
+    return value

@@ -2,52 +2,47 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
-from ikmap.methods.kernel import Chosen, KernelMethod
-from ikmap.methods.kinds import Real
-from ikmap.methods.options import BASELINES, MethodOptions, option
-from ikmap.methods.search import Search
+from annotated_types import Gt
+
+from ikmap.methods.about import KernelAbout
+from ikmap.methods.fields import Doc, Searched
+from ikmap.methods.kernel import HasFourier, KernelMethod
+from ikmap.methods.method import Candidates, SearchSpace
+from ikmap.methods.sample import Sample
 from ikmap.methods.width import GAMMAS, WIDTH
 
 if TYPE_CHECKING:
-    from ikmap.kernels import Kernel
+    from ikmap.kernels import GaussianKernel
+    from ikmap.maps import FourierMap
 
 
-class GaussianOptions(MethodOptions):
-    """How wide it is."""
+class Gaussian(KernelMethod, HasFourier):
+    """The Gaussian kernel exp(-gamma |x - y|^2)."""
 
-    gamma: float | str = option(
-        "auto",
-        Real(0, words=("auto",)),
-        group=BASELINES,
-        help="inverse width of that kernel, 1 / (2 sigma^2); auto chooses it by cross-validation",
-        setting=WIDTH,
-    )
+    about: ClassVar[KernelAbout] = KernelAbout(name="gaussian", title="Gaussian kernel")
+    gamma: Annotated[
+        float | None,
+        Gt(0),
+        Doc("inverse width of that kernel, 1 / (2 sigma^2); auto chooses it by cross-validation"),
+        Searched(by_default=True),
+        WIDTH,
+    ] = None
 
+    def search_space(self, searched: frozenset[str], n_rows: int, sample: Sample | None = None) -> SearchSpace:
+        return {"gamma": Candidates(GAMMAS)} if "gamma" in searched else {}
 
-class _Gaussian(KernelMethod):
-    Options: ClassVar[type[MethodOptions]] = GaussianOptions
-
-    def searches(self, options: Any, n_rows: int) -> tuple[Search, ...]:
-        return (Search("gamma", "gamma", GAMMAS),) if options.gamma == "auto" else ()
-
-    def given(self, options: Any) -> Chosen:
-        return {} if options.gamma == "auto" else {"gamma": options.gamma}
-
-    def unsearched(self, options: Any, n_columns: int) -> Chosen:
-        """By the number of columns, for values in [0, 1]: as wide as in Online Learning with Kernels, figure 1."""
-        return self.given(options) or {"gamma": 8.0 / n_columns}
-
-    def kernel(self, options: Any, chosen: Chosen, n_columns: int) -> Kernel:
+    def kernel(self, n_columns: int) -> GaussianKernel:
         from ikmap.kernels import GaussianKernel
 
-        return GaussianKernel(float(chosen["gamma"]))
+        return GaussianKernel(self._width(n_columns))
 
-    def fourier(self, kernel: Any, features: int, n_columns: int, seed: int) -> Any:
+    def fourier(self, features: int, n_columns: int, seed: int) -> FourierMap:
         from ikmap.maps import FourierMap
 
-        return FourierMap.gaussian(features, n_columns, kernel.gamma, seed)
+        return FourierMap.gaussian(features, n_columns, self._width(n_columns), seed)
 
-
-GAUSSIAN = _Gaussian(name="gaussian", title="Gaussian kernel")
+    def _width(self, n_columns: int) -> float:
+        """Return gamma: where nobody gave one, by the columns, as Online Learning with Kernels has it in figure 1."""
+        return 8.0 / n_columns if self.gamma is None else self.gamma

@@ -1,134 +1,103 @@
-"""What learners with a kernel on the rows themselves share: the option that names it."""
+"""What learners with a kernel on the rows themselves share: the field that names it."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, ClassVar, Self
 
-from ikmap.methods.kernel import KERNELS, KernelMethod, KernelName
+from ikmap.methods.about import KernelAbout
+from ikmap.methods.capabilities import SharesWork
+from ikmap.methods.fields import Doc, within
+from ikmap.methods.kernel import KernelMethod
+from ikmap.methods.kinds import Choice
+from ikmap.methods.laplacian import Laplacian
 from ikmap.methods.learner import Learner
-from ikmap.methods.options import BASELINES, MethodOptions, OptionError, option
-from ikmap.methods.search import JOINED, Search, combined, numbers_of
+from ikmap.methods.method import SearchSpace
+from ikmap.methods.sample import Sample
 
 if TYPE_CHECKING:
     from ikmap.kernels import Kernel
     from ikmap.kernels.tabled import KernelTable
+    from ikmap.learners.rows import Rows
 
 TABLE_BYTES = 512 << 20
 """Cross-validation computes what kernel values share once, where the table of it is no larger; else for each value."""
 
 
-class KernelOptions(MethodOptions):
-    """Which kernel; its own options are those of the method that this names."""
+class KernelName(Choice):
+    """One of the kernels that are known when it is asked: those of other packages too."""
 
-    __slots__ = ("_of_kernel", "_table")
-
-    kernel: str = option(
-        "laplacian",
-        KernelName(),
-        group=BASELINES,
-        help="kernel on the rows themselves, for kernel-ogd, kernel-svm, nogd and fourier-linear",
-    )
-
-    def with_kernel(self, of_kernel: MethodOptions) -> Self:
-        """The same, with these options of the kernel; without them, they are the defaults."""
-        found = type(self)(**vars(self))
-        object.__setattr__(found, "_of_kernel", of_kernel)
-        return found
+    def __init__(self) -> None:
+        super().__init__(())
 
     @property
-    def of_kernel(self) -> Any:
-        """Options of the kernel."""
-        return getattr(self, "_of_kernel", None) or KERNELS[self.kernel].Options()
+    def known(self) -> tuple[str, ...]:
+        from ikmap.methods.registry import KERNELS
 
-    def with_table(self, table: KernelTable) -> Self:
-        """The same, with the kernel's values of two numbered rows looked up."""
-        found = self.with_kernel(self.of_kernel)
-        object.__setattr__(found, "_table", table)
-        return found
-
-    @property
-    def table(self) -> KernelTable | None:
-        """Where the kernel's values are looked up."""
-        return getattr(self, "_table", None)
-
-    def replace(self, **values: Any) -> Self:
-        found = super().replace(**values)
-        return found.with_kernel(self.of_kernel) if found.kernel == self.kernel else found
-
-    def __eq__(self, other: object) -> bool:
-        return super().__eq__(other) and self.of_kernel == other.of_kernel  # type: ignore[attr-defined]
-
-    def __hash__(self) -> int:
-        return super().__hash__()
+        return tuple(name for name, kind in KERNELS.items() if kind.about.on == "rows")
 
 
-@dataclass(frozen=True, kw_only=True)
-class OnKernel(Learner):
-    """Base of learners with that option: what there is to choose for them is what their kernel says."""
+type KernelField = Annotated[
+    KernelMethod,
+    KernelName(),
+    Doc("kernel on the rows themselves, for kernel-ogd, kernel-svm, nogd and fourier-linear"),
+]
+"""The field of a learner that names a kernel; the record of the learner has its name."""
 
-    on: Literal["cells", "rows"] = "rows"
+
+class Tabled(KernelMethod):
+    """A kernel whose values of numbered rows are looked up. It is made by cross-validation, and has no name."""
+
+    about: ClassVar[KernelAbout] = KernelAbout(name="tabled", title="kernel values that are looked up")
+    of: KernelMethod
+    table: KernelTable
+
+    def __post_init__(self) -> None:
+        """Take the values as they are: nobody types them."""
+
+    def kernel(self, n_columns: int) -> Kernel:
+        return self.table.kernel(self.of.kernel(n_columns))
+
+    def at(self, values: Mapping[str, object]) -> Self:
+        return replace(self, of=self.of.at(values))
+
+
+class OnKernel(Learner, SharesWork):
+    """Base of learners with a kernel on the rows: what there is to choose for them is what their kernel says.
+
+    Attributes
+    ----------
+    kernel : KernelMethod
+    all_pairs : bool
+        It needs the kernel of about every two rows that it learns from.
+    """
+
     all_pairs: ClassVar[bool] = False
-    """Whether it needs the kernel of about every two rows that it learns from."""
+    kernel: KernelField = Laplacian()
 
-    def uses(self, values: Mapping[str, Any]) -> tuple[str, ...]:
-        spec = self.Options.specs()["kernel"]
-        given = values.get("kernel")
-        try:
-            return (spec.check(spec.default if given is None else given),)
-        except ValueError as error:
-            raise OptionError(f"--kernel {given}: {error}") from None
+    def tunable(self, searched: frozenset[str]) -> tuple[str, ...]:
+        own = super().tunable(searched)
+        return (*own, *(f"kernel.{path}" for path in self.kernel.tunable(within(searched, "kernel"))))
 
-    def bound(self, options: Any, others: Mapping[str, Any]) -> Any:
-        return options.with_kernel(others[options.kernel])
+    def search_space(self, searched: frozenset[str], n_rows: int, sample: Sample | None = None) -> SearchSpace:
+        space = self.kernel.search_space(within(searched, "kernel"), n_rows, sample)
+        return {f"kernel.{path}": candidates for path, candidates in space.items()}
 
-    def parameter(self, options: Any) -> str | None:
-        return JOINED.join(kernel_of(options).parameters(options.of_kernel)) or None
-
-    def search(self, options: Any, n_rows: int) -> Search | None:
-        kernel, of_kernel = kernel_of(options), options.of_kernel
-        searches, given = kernel.searches(of_kernel, n_rows), kernel.given(of_kernel)
-        if len(searches) == 1 and not given:
-            return searches[0]
-        return combined(searches, given) if searches else None
-
-    def given(self, options: Any) -> Any:
-        kernel, of_kernel = kernel_of(options), options.of_kernel
-        if kernel.searches(of_kernel, 1000):
+    def sharing(self) -> Hashable | None:
+        shares = self.kernel.shares
+        if not self.all_pairs or shares is None:
             return None
-        values = tuple(kernel.given(of_kernel).values())
-        return values if len(values) > 1 else next(iter(values), None)
+        return tuple(self.kernel.value_at(name) for name in shares)
 
-    def sharing(self, options: Any, value: Any) -> Hashable | None:
-        kernel = kernel_of(options)
-        if not self.all_pairs or kernel.shares is None:
-            return None
-        chosen = numbers_of(self.parameter(options) or "", value)
-        return tuple(chosen[name] for name in kernel.shares)
-
-    def share(self, options: Any, value: Any, learned: Any, tested: Any) -> tuple[Any, Any, Any]:
+    def shared(self, learned: Rows, tested: Rows) -> tuple[Self, Rows, Rows]:
         from ikmap.kernels import SharedKernel
         from ikmap.kernels.tabled import KernelTable, numbered
 
         n, m = learned.shape[0], tested.shape[0]
         if 8 * n * (n + m) > TABLE_BYTES:
-            return options, learned, tested
-        kernel = kernel_on_rows(options, value, learned.shape[1])
+            return self, learned, tested
+        kernel = self.kernel.kernel(learned.shape[1])
         assert isinstance(kernel, SharedKernel)
         table = KernelTable.of(kernel, learned, tested)
-        return options.with_table(table), numbered(0, n), numbered(n, m)
-
-
-def kernel_of(options: Any) -> KernelMethod:
-    """The kernel that ``--kernel`` names."""
-    return KERNELS[options.kernel]
-
-
-def kernel_on_rows(options: Any, value: Any, n_columns: int) -> Kernel:
-    """That kernel with the number that was chosen or given for each of its parameters."""
-    kernel, of_kernel = kernel_of(options), options.of_kernel
-    names = kernel.parameters(of_kernel)
-    chosen = {} if value is None else numbers_of(JOINED.join(names), value)
-    found = kernel.kernel(of_kernel, chosen, n_columns)
-    return found if options.table is None else options.table.kernel(found)
+        return replace(self, kernel=Tabled(of=self.kernel, table=table)), numbered(0, n), numbered(n, m)

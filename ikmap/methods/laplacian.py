@@ -2,62 +2,60 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
-from ikmap.methods.kernel import Chosen, KernelMethod
-from ikmap.methods.kinds import Real
-from ikmap.methods.options import BASELINES, MethodOptions, option
-from ikmap.methods.psi import psi_option, search_of_psi
-from ikmap.methods.search import Search
+from annotated_types import Ge, Gt
+
+from ikmap.methods.about import KernelAbout
+from ikmap.methods.fields import Doc, Searched, Symbol
+from ikmap.methods.kernel import HasFourier, KernelMethod
+from ikmap.methods.map import PSI_DOC, candidates_of_psi
+from ikmap.methods.method import Candidates, SearchSpace
+from ikmap.methods.sample import Sample
 from ikmap.methods.width import GAMMAS, WIDTH
 
 if TYPE_CHECKING:
-    from ikmap.kernels import Kernel
+    from ikmap.kernels import LaplacianKernel
+    from ikmap.maps import FourierMap
+
+OF_WIDTH = "The width of a kernel on the rows themselves is given by it: γ = ln ψ / columns."
 
 
-class LaplacianOptions(MethodOptions):
-    """How wide it is."""
+class Laplacian(KernelMethod, HasFourier):
+    """The Laplacian kernel exp(-gamma |x - y|_1)."""
 
-    psi: int | str = psi_option("The width of a kernel on the rows themselves is given by it: γ = ln ψ / columns.")
-    gamma: float | str = option(
-        "psi",
-        Real(0, words=("psi", "auto")),
-        group=BASELINES,
-        help="inverse width of that kernel: psi means ln(psi) / columns, auto chooses it by cross-validation",
-        setting=WIDTH,
-    )
+    about: ClassVar[KernelAbout] = KernelAbout(name="laplacian", title="Laplacian kernel")
+    psi: Annotated[
+        int, Ge(1), Doc(PSI_DOC), Searched(by_default=True), Symbol("ψ", "cells per partitioning", OF_WIDTH)
+    ] = 64
+    gamma: Annotated[
+        float | Literal["psi"],
+        Gt(0),
+        Doc("inverse width of that kernel: psi means ln(psi) / columns, auto chooses it by cross-validation"),
+        Searched(),
+        WIDTH,
+    ] = "psi"
 
-    @property
-    def unused(self) -> frozenset[str]:
-        return super().unused | (frozenset() if self.gamma == "psi" else {"psi"})
+    def tunable(self, searched: frozenset[str]) -> tuple[str, ...]:
+        return ("psi",) if self.gamma == "psi" and "gamma" not in searched else ("gamma",)
 
+    def ignored(self, searched: frozenset[str]) -> frozenset[str]:
+        return frozenset() if self.tunable(searched) == ("psi",) else frozenset({"psi"})
 
-class _Laplacian(KernelMethod):
-    Options: ClassVar[type[MethodOptions]] = LaplacianOptions
+    def search_space(self, searched: frozenset[str], n_rows: int, sample: Sample | None = None) -> SearchSpace:
+        (name,) = self.tunable(searched)
+        if name not in searched:
+            return {}
+        return {name: Candidates(GAMMAS) if name == "gamma" else candidates_of_psi(n_rows)}
 
-    def searches(self, options: Any, n_rows: int) -> tuple[Search, ...]:
-        if options.gamma == "auto":
-            return (Search("gamma", "gamma", GAMMAS),)
-        if options.gamma == "psi" and options.psi == "auto":
-            return (search_of_psi(n_rows),)
-        return ()
-
-    def given(self, options: Any) -> Chosen:
-        name = "psi" if options.gamma == "psi" else "gamma"
-        value = getattr(options, name)
-        return {} if value == "auto" else {name: value}
-
-    def kernel(self, options: Any, chosen: Chosen, n_columns: int) -> Kernel:
+    def kernel(self, n_columns: int) -> LaplacianKernel:
         from ikmap.kernels import LaplacianKernel
 
-        if "psi" in chosen:
-            return LaplacianKernel.of_psi(int(chosen["psi"]), n_columns)
-        return LaplacianKernel(float(chosen["gamma"]))
+        if self.gamma == "psi":
+            return LaplacianKernel.of_psi(self.psi, n_columns)
+        return LaplacianKernel(self.gamma)
 
-    def fourier(self, kernel: Any, features: int, n_columns: int, seed: int) -> Any:
+    def fourier(self, features: int, n_columns: int, seed: int) -> FourierMap:
         from ikmap.maps import FourierMap
 
-        return FourierMap.laplacian(features, n_columns, kernel.gamma, seed)
-
-
-LAPLACIAN = _Laplacian(name="laplacian", title="Laplacian kernel")
+        return FourierMap.laplacian(features, n_columns, self.kernel(n_columns).gamma, seed)

@@ -1,210 +1,415 @@
-"""What a learner says of itself: name, options, what there is to choose, memory, and how it learns.
+"""Learners: configured objects, each of one of five kinds that say how it is trained.
 
-Everything that has to do with one learner stands in its object, in a file of this folder: commands, cross-validation,
-plan, training and report ask the object and never its name. The objects import nothing heavy before they are used,
-so that ``--help`` answers at once.
+Everything that has to do with one learner stands in its class, in a file of this folder: commands, cross-validation,
+plan, training and report ask the object and never its name. The modules import nothing heavy before it is used, so that
+``--help`` answers at once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Protocol, Self
 
-from ikmap.methods.options import MethodOptions
+from annotated_types import Ge, Gt
+
+from ikmap.methods.about import LearnerAbout
+from ikmap.methods.fields import Doc, FieldError, Searched, Symbol
+from ikmap.methods.map import Map
+from ikmap.methods.method import Method
+from ikmap.methods.sample import Sample, Shape, Training
 
 if TYPE_CHECKING:
     import numpy as np
+    from numpy.typing import NDArray
 
-    from ikmap.learners.rows import Block
-    from ikmap.methods.map import Map, Value
-    from ikmap.splits import CellSplit, Swept
-    from ikmap.tasks import LearningTask
-from ikmap.methods.sample import Shape, Training
-from ikmap.methods.search import Search
+    from ikmap.json_types import Json
+    from ikmap.learners.rows import Block, Rows
+    from ikmap.model import Model
+
+    type Arrays = Mapping[str, NDArray[np.generic]]
+    type Counts = dict[str, NDArray[np.generic]]
+    type Summary = dict[str, Json]
+    """What a learner reports of itself at the end, beside what all of its kind do."""
+
+C_SYMBOL = Symbol(
+    "C",
+    "weight of errors",
+    "How much an error on a training row counts against a simple rule: a large C follows the training rows closely, a "
+    "small one keeps the rule simple.",
+)
+C_DOC = (
+    "weight of the loss of the batch learners, for features scaled so that K(x, x) = 1; auto chooses that of svm and "
+    "logistic by cross-validation, with psi (default: for these two auto with {psi} auto, else 5; for others 1)"
+)
+type Tolerance = Annotated[
+    float, Gt(0), Doc("tolerance to stop at; for linear learners the certified relative duality gap")
+]
+type ClassWeight = Annotated[
+    Literal["none", "balanced"], Doc("balanced weighs each class by the inverse of its share")
+]
+type StepSize = Annotated[
+    float,
+    Gt(0),
+    Doc("step size of the online learners (default: 0.5)"),
+    Symbol(
+        "η",
+        "step size",
+        "How far one row that is predicted badly moves the weights of a learner that sees row after row.",
+    ),
+]
+type Solver = Annotated[
+    Literal["auto", "memory", "block", "distributed"],
+    Doc(
+        "how svm, logistic and svr are solved: all rows in memory, block by block from a file, or in parts by many "
+        "workers; auto goes by size"
+    ),
+]
+type Parts = Annotated[
+    int | None, Ge(2), Doc("parts of the rows for {solver} distributed (default: by size, 8 to 64)")
+]
+type CWithMap = Annotated[float, Gt(0), Doc(C_DOC), Searched(with_map=True), C_SYMBOL]
+"""C of a learner that chooses it by cross-validation where its map is chosen."""
+type FixedC = Annotated[float, Gt(0), Doc(C_DOC), C_SYMBOL]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Learner:
-    """Base of all learners.
-
-    In all methods, ``options`` is one of its :attr:`Options`, and ``value`` is what was chosen or given for
-    :meth:`parameter`.
+class Learner(Method):
+    """Base of all learners. A learner is of one of the kinds below, which say how it is trained.
 
     Attributes
     ----------
-    name : str
-        For ``--learner``, and in a store.
-    title : str
-        For people.
-    on : {"cells", "rows"}
-        Works on the cells of the run's partitioner, or on the rows themselves.
-    Options : type
-        What it can be told.
-    same_as : str or None
-        A learner with the very same decisions, cross-validated in its place.
-    tasks : frozenset of str
-        Names of the tasks that it serves (:data:`ikmap.tasks.TASKS`).
-    way : {"online", "batch"}
-        Learns from one row after the other, or from all at once.
-    models : tuple of str
-        Modules of the kinds of models that it makes: a process that reads one has to import them.
-    runner : {"stream", "dual", "whole", "counts", "rounds"}
-        What trains it: one pass with checkpoints; the solvers of linear problems on cells; one task that has all rows;
-        tasks that count blocks of rows, and one that adds up; rounds of sums over all rows.
-    working_set : bool
-        It keeps kernel values of as many rows as it turns out to need: :meth:`needed_bytes` is then the least that
-        training takes, unless it is told how many rows these are.
-    takes_weights : bool
-        It heeds the weights of rows (``Block.sample_weight``). One that does not is refused for a task whose rows weigh
-        differently; :meth:`weighs` says whether it heeds those that the data has.
-    told : mapping of str to mapping
-        What it has to say of itself in ``learners.NAME`` of ``metrics.json``, beside what its runner says: the JSON
-        Schema of each field.
-    loops : tuple of str
-        Modules of compiled loops of its own, outside `ikmap`; those within it are found by their names.
-    usual_map : str
-        Of one on cells: the map that it gets where none is named.
-    tables : tuple of str
-        What it needs to know of cells beside their numbers (:attr:`ikmap.methods.Map.tables`).
+    about : LearnerAbout
     """
 
-    name: str
-    title: str
-    on: Literal["cells", "rows"]
-    same_as: str | None = None
-    tasks: frozenset[str] = frozenset({"classification"})
+    about: ClassVar[LearnerAbout]
 
-    Options: ClassVar[type[MethodOptions]]
-    way: ClassVar[Literal["online", "batch"]]
-    runner: ClassVar[Literal["stream", "dual", "whole", "counts", "rounds"]]
-    models: ClassVar[tuple[str, ...]] = ("ikmap.learners.linear_model",)
-    working_set: ClassVar[bool] = False
-    takes_weights: ClassVar[bool] = False
-    told: ClassVar[Mapping[str, Mapping[str, Any]]] = MappingProxyType({})
-    loops: ClassVar[tuple[str, ...]] = ()
-    usual_map: ClassVar[str] = "iforest"
-    tables: ClassVar[tuple[str, ...]] = ()
+    def for_task(self, task: str) -> Self:  # noqa: ARG002
+        """Return the learner with what follows from a word of ``--task``, which "auto" may be."""
+        return self
 
-    def compiled(self, options: Any, *, scoring: bool = False) -> frozenset[str]:
-        """Words by which loops say who needs them (:mod:`ikmap._compiled`): to learn, or to score with its model."""
-        if scoring:
-            return frozenset({"cells-online"} if self.on == "cells" else ())
-        return frozenset({self.name, f"{self.on}-{self.way}", *(self.same_as or "").split()})
+    def check_task(self, task: str) -> None:
+        """Refuse a task of that name if the fields do not suit it, by a :class:`FieldError`."""
 
-    def for_task(self, options: Any, task: str) -> Any:
-        """The options with what follows from the task, as far as its name, or "auto", says before a label was seen."""
-        return options
+    def replaces_search(self, of_map: Map, searched: frozenset[str]) -> bool:  # noqa: ARG002
+        """Return whether the learner says itself what the map has for the fields that are to be chosen.
 
-    def unsuited(self, options: Any, task: str) -> str | None:
-        """What is wrong with the options for a task, in a line that says what was found and expected."""
-        return None
-
-    def resolved(self, options: Any, *, searching: bool) -> Any:
-        """The options with what follows from those of the map: `searching`, whether its own is to be chosen."""
-        return options
-
-    def uses(self, values: Mapping[str, Any]) -> tuple[str, ...]:
-        """Names of further methods that a run with it has, beside the map, with these of its options given."""
-        return ()
-
-    def bound(self, options: Any, others: Mapping[str, Any]) -> Any:
-        """The options with those of the methods that it uses, which `others` has by name."""
-        return options
-
-    def parameter(self, options: Any) -> str | None:
-        """Name of the number that is chosen or given for it, beside C; None: there is none, or it is the map's."""
-        return None
-
-    def search(self, options: Any, n_rows: int) -> Search | None:
-        """What cross-validation on so many rows is to choose for it, beside C."""
-        return None
-
-    def given(self, options: Any) -> float | None:
-        """What the options say of :meth:`parameter`, where it is not searched."""
-        return None
-
-    def width(self, options: Any, of_map: Map, map_options: Any, n_rows: int) -> Value | None:
-        """The value of its map, such as psi, on so many training rows; None: cross-validation chooses it.
-
-        Whether it does is the same for any number of rows.
-        """
-        return of_map.given(map_options)
-
-    def searches_C(self, options: Any) -> bool:
-        """Whether cross-validation is to choose C."""
-        return False
-
-    def sharing(self, options: Any, value: Any) -> Hashable | None:
-        """Values of which this is the same share what takes long: cross-validation hands them to one task.
-
-        None: it shares nothing with any other.
-        """
-        return None
-
-    def share(self, options: Any, value: Any, learned: Any, tested: Any) -> tuple[Any, Any, Any]:
-        """Do what values share, of which this is one: options and rows to take in place of those given.
-
-        What is learned from them and predicted for them is the same, to the bit.
-        """
-        return options, learned, tested
-
-    def sweeps(self, options: Any) -> bool:
-        """Whether it finds the value of its map by :meth:`sweep`, where that is to be chosen, instead of by a grid.
-
-        That takes a map that tells how its cells split (:meth:`ikmap.methods.Map.sweeps`).
+        Then it has :meth:`map_on`. Whether it does is the same for any number of rows.
         """
         return False
 
-    def sweep(self, options: Any, training: Training, held_out: Block, splits: Iterator[CellSplit]) -> Iterator[Swept]:
-        """Follow the splits of the map's cells, and say after each how good what was learned by then is.
+    def map_on(self, of_map: Map, searched: frozenset[str], n_rows: int) -> Map | None:  # noqa: ARG002
+        """Return the map for this learner on so many rows, of one that :meth:`replaces_search`."""
+        return None
+
+    def memory(self, shape: Shape, rows: int | None = None) -> int:  # noqa: ARG002
+        """Return the bytes that training takes in a worker, beside what every task has.
 
         Parameters
         ----------
-        training, held_out
-            What to learn from and what to predict, with the cells before the first split: sets 0 and 1 of the rows of
-            each split. Some classes may be missing in either.
-
-        Where its C is to be chosen too, it is told one of the values to try.
-
-        Yields
-        ------
-        Swept
-            After a split, or several: how good it is at the value of the last one.
+        rows : int, optional
+            Of one with a working set, the rows in it; without it, the least that training takes.
         """
-        raise NotImplementedError
-
-    def needed_bytes(self, options: Any, shape: Shape) -> int:
-        """Memory that training takes in a worker, beside what every task has."""
         return 0
 
-    def weigh(self, options: Any, task: LearningTask, targets: np.ndarray) -> np.ndarray | None:
-        """How much training rows with these targets count: as the task says, or otherwise.
+    def takes_weights(self, task: str) -> bool:  # noqa: ARG002
+        """Return whether it heeds what rows weigh (``Block.sample_weight``), in a task of that name.
 
-        As of :meth:`~ikmap.tasks.LearningTask.weights`: block by block, None where all weigh the same.
+        Then weights that are whole numbers are as good as rows that stand there as often. One that does not is refused
+        for a task whose rows weigh differently.
         """
-        return task.weights(targets)
+        return False
 
-    def weighs(self, options: Any, task: str) -> bool:
-        """Whether it heeds what the data says that training rows weigh (``--weight``), in a task of that name.
+    def refused(self, rows: Rows) -> tuple[int, int, float, str] | None:  # noqa: ARG002
+        """Return row, column (from 0), value and what is expected instead, of the first value that it cannot take."""
+        return None
 
-        Then weights that are whole numbers are as good as rows that stand there as often. The state of a
-        :class:`~ikmap.methods.StreamLearner` takes them as ``partial_fit(rows, y, sample_weight)``.
-        """
-        return self.takes_weights
-
-    def judged(self, options: Any, task: LearningTask) -> LearningTask:
-        """The task as this learner's decisions are to be read, where they say more than one prediction a row."""
-        return task
-
-    def log_odds(self, options: Any) -> bool:
+    @property
+    def log_odds(self) -> bool:
         """Whether decisions are log odds of the classes, so that they are probabilities without a calibration."""
         return False
 
-    def refused(self, rows: Any) -> tuple[int, int, float, str] | None:
-        """Row, column (from 0), value and what is expected in its place, of the first value that it cannot take.
 
-        What its kernel cannot take, the kernel refuses.
+# One row after the other
+
+
+class Progress(Protocol):
+    """What a state says of rows that it has learned from."""
+
+    @property
+    def predicted(self) -> NDArray[np.generic]:
+        """What it predicted of each row before it learned from it, shape (n,)."""
+
+
+class State(Protocol):
+    """What a :class:`StreamLearner` knows so far.
+
+    `rows` are :class:`~ikmap.cells.Cells`, whose ``columns()`` has -1 where a row has no cell, or dense or CSR rows, as
+    ``about.on`` says. `y` are targets: of classes their numbers, int32 from 0. K is 1 with two classes, of which a
+    decision of 0 and above means the second, and with other tasks what ``task.outputs`` says.
+
+    A learner that :attr:`~StreamLearner.grows` has ``grow(old, new)``: offsets of the cells before and from now on, each
+    int64 of shape (t + 1,). A cell keeps its number within its partitioning, and what was learned of it; new ones are as
+    if there had been no row in them (:func:`ikmap.cells.in_wider_layout`). Sizes are not part of the fields: ``restore``
+    takes them from the arrays.
+
+    A learner that :attr:`~StreamLearner.carries` has ``carry(matrix, offsets)``: each value that it keeps by feature
+    column becomes the matrix times those before (:func:`ikmap.partitioners.redrawn.carry_matrix`), and the cells have
+    these offsets from now on.
+
+    A learner that alerts of rows has ``threshold``, the score above which it does, as it is now. One with
+    :attr:`~StreamLearner.traced` has ``traces()``: for each of its names a number, as it is now. They are recorded after
+    each block of a stream, and at the points of the curve of a pass over a training set.
+    """
+
+    @property
+    def n_seen(self) -> int:
+        """Rows learned from."""
+
+    @property
+    def n_support(self) -> int:
+        """Rows that changed the state, or that it keeps."""
+
+    def partial_fit(self, rows: Rows, y: NDArray[np.generic]) -> Progress:
+        """Learn from the rows one after the other; a learner that takes weights also takes ``sample_weight``."""
+
+    def decision_function(self, rows: Rows) -> NDArray[np.float64]:
+        """Return the decisions, shape (n, K)."""
+
+    def model(self, classes: Sequence[object], params: Mapping[str, Json]) -> Model:
+        """Return what is kept at the end; its decisions are those of the state. `classes` may be empty."""
+
+    def checkpoint(self) -> Arrays:
+        """Return the state as arrays by name."""
+
+    def restore(self, arrays: Arrays) -> Self:
+        """Return the state that goes on from a checkpoint."""
+
+
+class StreamLearner(Learner):
+    """A learner that learns from one row after the other.
+
+    Attributes
+    ----------
+    grows : bool
+        On cells: it goes on where the map gets more of them as a stream runs (:class:`Growable`).
+    carries : bool
+        On cells: it goes on where partitionings are drawn anew as a stream runs (:class:`Redrawable`).
+    traced : mapping of str to str
+        What its states tell of themselves as they learn, by name: the title of each in the report.
+    requested_alerts : str
+        Of one that alerts of rows: which of these names is the share of alerts that it is asked for.
+    """
+
+    grows: ClassVar[bool] = False
+    carries: ClassVar[bool] = False
+    traced: ClassVar[Mapping[str, str]] = {}
+    requested_alerts: ClassVar[str] = ""
+
+    @abstractmethod
+    def start(self, sample: Sample, n_threads: int = 1) -> State:
+        """Return the state before the first row."""
+
+    def summary(self, state: State) -> Summary:  # noqa: ARG002
+        """Return what it reports of itself at the end, beside its support points."""
+        return {}
+
+
+# Linear problems on cells
+
+
+@dataclass(frozen=True)
+class DualProblem:
+    """A linear problem on cells, of which the dual is solved.
+
+    Attributes
+    ----------
+    loss : str
+    C, tol : float
+    class_weight : {"balanced"} or None
+    epsilon : float or None
+        Width of an insensitive loss.
+    """
+
+    loss: str
+    C: float
+    tol: float
+    class_weight: Literal["balanced"] | None = None
+    epsilon: float | None = None
+
+
+class DualLearner(Learner):
+    """A linear learner on cells, of which the dual problem is solved: in memory, block by block, or in parts.
+
+    Attributes
+    ----------
+    C, tol, solver, parts
+    """
+
+    C: CWithMap = 5.0
+    tol: Tolerance = 1e-3
+    solver: Solver = "auto"
+    parts: Parts = None
+
+    @property
+    @abstractmethod
+    def problem(self) -> DualProblem:
+        """What is to be solved."""
+
+    def check(self, searched: frozenset[str]) -> None:
+        super().check(searched)
+        if self.parts is not None and self.solver not in ("auto", "distributed"):
+            raise FieldError("parts", f"{{solver}} {self.solver}", "distributed", value=self.parts)
+
+    def takes_weights(self, task: str) -> bool:  # noqa: ARG002
+        return True
+
+
+# All rows in one task
+
+
+class WholeLearner(Learner):
+    """A learner that learns from all rows at once, in one task.
+
+    Attributes
+    ----------
+    compared_on : int or None
+        Cross-validation trains it on no more rows than this.
+    working_set : bool
+        It keeps kernel values of as many rows as it turns out to need.
+    """
+
+    compared_on: ClassVar[int | None] = None
+    working_set: ClassVar[bool] = False
+
+    @abstractmethod
+    def fit(self, training: Training) -> tuple[Model, Summary]:
+        """Return the model, and what it reports of itself.
+
+        Raises
+        ------
+        ValueError
+            The rows do not suit the learner.
+        WorkingSetTooLarge
+            More rows of them are needed.
         """
-        return None
+
+
+# Counts
+
+
+class CountsLearner(WholeLearner):
+    """A learner from counts, or sums, over the rows: many workers count blocks, and the counts are merged.
+
+    A run cuts the rows into blocks by their number and size only, and merges the counts of blocks in the order of the
+    rows: sums of fractions have the same bits on any cluster and for any ``--shard-rows``. Where :meth:`count` heeds
+    ``block.sample_weight``, :meth:`takes_weights` is to say so.
+
+    Attributes
+    ----------
+    twice : bool
+        It looks at the rows a second time, once the counts of all are known (:meth:`count_again`).
+    """
+
+    twice: ClassVar[bool] = False
+
+    @abstractmethod
+    def count(self, block: Block, sample: Sample) -> Counts:
+        """Return what some rows add: arrays of the same names and shapes for any rows.
+
+        Parameters
+        ----------
+        block : Block
+            The rows, with their targets, and what they weigh.
+        sample : Sample
+            What is known of all rows: how many there are, their columns or the offsets of their cells, and the task.
+        """
+
+    def merge(self, a: Counts, b: Counts) -> Counts:
+        """Return the counts of the rows of `a` and of `b`, which come after them: by default their sums.
+
+        Both are of :meth:`count`, or both of :meth:`count_again`.
+        """
+        return {name: array + b[name] for name, array in a.items()}  # type: ignore[operator]
+
+    def count_again(self, block: Block, sample: Sample, counts: Counts) -> Counts:
+        """Return what some rows add in the second look; `counts` are those of all rows in the first."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def finish(self, counts: Counts, sample: Sample) -> tuple[Model, Summary]:
+        """Return the model of all rows by their counts, and what it reports of itself.
+
+        Of one that looks twice, `counts` has those of both looks.
+        """
+
+    def fit(self, training: Training) -> tuple[Model, Summary]:
+        """Count all rows at once: for cross-validation."""
+        rows = training.rows
+        offsets = getattr(rows, "offsets", None)
+        n_columns = rows.shape[1] if offsets is None else rows.n_partitions
+        sample = Sample(
+            training.y.size, n_columns, training.task, rows.__getitem__, training.seed, offsets, training.tables
+        )
+        counts = self.count(training.block, sample)
+        if self.twice:
+            counts |= self.count_again(training.block, sample, counts)
+        return self.finish(counts, sample)
+
+
+# Rounds
+
+
+class RoundState(Protocol):
+    """The state of a :class:`RoundsLearner` between two rounds."""
+
+    @property
+    def order(self) -> object | None:
+        """What is to be summed up next, which can be pickled; None once it is done."""
+
+    def absorb(self, sums: object) -> None:
+        """Go on with the sums over all rows."""
+
+    def checkpoint(self) -> Arrays:
+        """Return the state as arrays by name."""
+
+
+class RoundsLearner(WholeLearner):
+    """A learner that goes over all rows again and again: a state says what is to be summed up over all rows.
+
+    A run cuts the rows into pieces (:meth:`pieces`) and adds up the sums of the pieces in their order, whether all rows
+    are in memory, in a file, or on many workers: the model has the same bits.
+    """
+
+    @abstractmethod
+    def begin(self, offsets: NDArray[np.int64], arrays: Arrays | None = None) -> RoundState:
+        """Return the state before the first round, or that of which ``checkpoint`` made these arrays.
+
+        Parameters
+        ----------
+        offsets : ndarray of int64, shape (t + 1,)
+            Of the cells of the rows.
+        """
+
+    @abstractmethod
+    def pieces(self, n_rows: int, offsets: NDArray[np.int64]) -> list[tuple[int, int]]:
+        """Return consecutive pieces of so many rows, by the sizes only."""
+
+    @abstractmethod
+    def held(self, block: Block) -> Sequence[object]:
+        """Return some rows as :meth:`sums` takes them, in parts."""
+
+    @abstractmethod
+    def sums(self, order: object, parts: Iterable[object]) -> object:
+        """Return sums over the rows of a piece, part after part, whose cuts change no bit; they add up by ``+=``."""
+
+    @abstractmethod
+    def finish(self, state: RoundState, offsets: NDArray[np.int64]) -> tuple[Model, Summary]:
+        """Return the model, and what it reports of itself."""
+
+    @abstractmethod
+    def path(self, training: Training, Cs: Sequence[float]) -> Iterator[Model]:
+        """Yield models for ascending values of C, for cross-validation; the next one only when it is asked for."""
+
+    def takes_weights(self, task: str) -> bool:  # noqa: ARG002
+        return True

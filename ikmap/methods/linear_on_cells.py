@@ -3,59 +3,57 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
-from ikmap.methods.kinds import Choice, Real
-from ikmap.methods.learners import BatchOptions, DualLearner, SolverOptions
-from ikmap.methods.options import MethodOptions, option
+from ikmap.methods.about import LearnerAbout
+from ikmap.methods.capabilities import FollowsSplits
+from ikmap.methods.fields import Doc
+from ikmap.methods.learner import ClassWeight, DualLearner, DualProblem
+from ikmap.methods.sample import Training
 from ikmap.methods.sweeping import gradient_sweep
 
 if TYPE_CHECKING:
     from ikmap.learners.rows import Block
-    from ikmap.methods.sample import Training
     from ikmap.splits import CellSplit, Swept
 
-
-class LossOptions(MethodOptions):
-    """Of all linear SVMs, on cells or on another map."""
-
-    loss: str = option(
-        "squared_hinge",
-        Choice(("squared_hinge", "hinge")),
-        help="loss of the linear SVMs (default: squared_hinge)",
-    )
+type LinearLoss = Annotated[
+    Literal["squared_hinge", "hinge"], Doc("loss of the linear SVMs (default: squared_hinge)")
+]
 
 
-class DualOptions(SolverOptions, BatchOptions):
-    """Of every :class:`~ikmap.methods.learners.DualLearner`."""
-
-    C: float | str | None = option(
-        None, Real(0, words=("auto",)), help=BatchOptions.specs()["C"].help, setting=BatchOptions.specs()["C"].setting
-    )
+def balanced(class_weight: str) -> Literal["balanced"] | None:
+    """Return a class weight as scikit-learn spells it."""
+    return "balanced" if class_weight == "balanced" else None
 
 
-class SVMOptions(LossOptions, DualOptions):
-    """Of the linear SVM."""
+class LinearSVM(DualLearner, FollowsSplits):
+    """Linear SVM on cells, by dual coordinate descent."""
+
+    about: ClassVar[LearnerAbout] = LearnerAbout(name="svm", title="linear SVM on cells")
+    class_weight: ClassWeight = "none"
+    loss: LinearLoss = "squared_hinge"
+
+    @property
+    def problem(self) -> DualProblem:
+        return DualProblem(self.loss, self.C, self.tol, balanced(self.class_weight))
+
+    def sweep(self, training: Training, held_out: Block, splits: Iterator[CellSplit]) -> Iterator[Swept]:
+        yield from gradient_sweep(self.loss, self.C, training, held_out, splits)
 
 
-class _Linear(DualLearner):
-    def sweeps(self, options: Any) -> bool:
-        return True
+class LogisticRegression(DualLearner, FollowsSplits):
+    """Logistic regression on cells, by dual coordinate descent."""
 
-    def sweep(self, options: Any, training: Training, held_out: Block, splits: Iterator[CellSplit]) -> Iterator[Swept]:
-        yield from gradient_sweep(self.loss or options.loss, float(options.C), training, held_out, splits)
+    about: ClassVar[LearnerAbout] = LearnerAbout(name="logistic", title="logistic regression on cells")
+    class_weight: ClassWeight = "none"
 
+    @property
+    def problem(self) -> DualProblem:
+        return DualProblem("logistic", self.C, self.tol, balanced(self.class_weight))
 
-class _SVM(_Linear):
-    Options: ClassVar[type[MethodOptions]] = SVMOptions
+    def sweep(self, training: Training, held_out: Block, splits: Iterator[CellSplit]) -> Iterator[Swept]:
+        yield from gradient_sweep("logistic", self.C, training, held_out, splits)
 
-
-class _Logistic(_Linear):
-    Options: ClassVar[type[MethodOptions]] = DualOptions
-
-    def log_odds(self, options: Any) -> bool:
-        return options.class_weights is None
-
-
-SVM = _SVM(name="svm", title="linear SVM on cells", on="cells")
-LOGISTIC = _Logistic(name="logistic", title="logistic regression on cells", on="cells", loss="logistic")
+    @property
+    def log_odds(self) -> bool:
+        return self.class_weight == "none"

@@ -29,9 +29,9 @@ class Sample:
     offsets : ndarray of int64, shape (t + 1,), or None
         Feature columns of the cells, for a learner on cells.
     tables : mapping of str to ndarray, shape (offsets[-1],)
-        What the map knows of its cells, by the names that the learner asks for (:attr:`Learner.tables`).
+        What the map knows of its cells, by the names that the learner asks for (``about.needs_tables``).
     reaches_all : bool
-        Every row has a cell in some partitioning (:attr:`Map.reaches_all`).
+        Every row has a cell in some partitioning (:attr:`MapAbout.reaches_all`).
     """
 
     n_rows: int
@@ -95,8 +95,6 @@ class Training:
         Labels by class number; empty where targets are no classes.
     seed : int
         Of the run.
-    value : float or None
-        What was chosen or given for :meth:`Learner.parameter`.
     n_threads : int
     max_working_set : int or None
         Rows that fit into memory, for one with a working set.
@@ -109,7 +107,6 @@ class Training:
     block: Block
     classes: list[Any]
     seed: int
-    value: float | None = None
     n_threads: int = 1
     max_working_set: int | None = None
     task: LearningTask | None = None
