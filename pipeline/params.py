@@ -4,24 +4,42 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
+from functools import cached_property
 from typing import Any, Self
 
-from ikmap.methods import LEARNERS, Learner, Map, Method, OptionError, method
-from ikmap.methods.map import Value
-from ikmap.methods.registry import known
-from ikmap.methods.sharing import (
+from ikmap.methods import (
+    DecidesOtherwise,
+    Learner,
+    Map,
+    at_value,
+    capability,
+    configured,
+    fields_by_name,
+    parameter_of,
+    value_of,
+)
+from ikmap.methods.fields import fields_of
+from ikmap.methods.method import Number
+from ikmap.methods.registry import is_known
+from ikmap.methods.search import Value
+from ikmap.tasks import AUTO, LearningTask
+from pipeline.errors import InputError
+from pipeline.resolve import (
+    Configuration,
     chosen,
+    configurations,
+    flag,
+    kernel_name,
     map_for,
-    options_of,
     refuse_unknown_tables,
     refuse_unknown_unit,
     shared_out,
     tasks_for,
     usual_learner,
+    with_kernel,
+    worded,
 )
-from ikmap.tasks import AUTO, LearningTask
-from pipeline.errors import InputError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,35 +111,55 @@ class Params:
             return
         if self.partitioner == AUTO:
             object.__setattr__(self, "partitioner", map_for(self.learners))
-        try:
-            of = chosen(self.partitioner, self.learners, scoped=self.methods)
-            found = options_of(of, self.methods)
-        except OptionError as error:
-            raise InputError(str(error)) from None
-        searching = self.partitioner in found and self.map.given(found[self.partitioner]) is None
-        try:
-            for name, one in of.items():
-                if isinstance(one, Learner):
-                    found[name] = one.resolved(one.for_task(found[name], self.task), searching=searching)
-            refuse_unknown_unit(of, found)
-            refuse_unknown_tables(of)
-        except OptionError as error:
-            raise InputError(str(error)) from None
-        object.__setattr__(self, "methods", {name: options.as_json() for name, options in found.items()})
+        names = chosen(self.partitioner, self.learners, scoped=self.methods)
+        found = configurations(names, self.methods)
+        searching = self.partitioner in found and bool(found[self.partitioner].searched)
+        records: dict[str, dict[str, object]] = {}
+        with worded():
+            for name, one in found.items():
+                records[name] = one.method.record(one.searched)
+                if isinstance(one.method, Learner):
+                    records[name] |= self._settled_C(name, searching)
+                    settled = one.method.for_task(self.task)
+                    if settled != one.method:
+                        records[name] = (
+                            {**settled.record(one.searched), "C": records[name]["C"]}
+                            if ("C" in records[name])
+                            else settled.record(one.searched)
+                        )
+                    found[name] = Configuration(settled, one.searched)
+        refuse_unknown_unit(found)
+        refuse_unknown_tables(found)
+        object.__setattr__(self, "methods", records)
+
+    def _settled_C(self, name: str, searching: bool) -> dict[str, object]:
+        """Return what follows for the C of a learner that nobody gave, from whether its map is searched."""
+        field = fields_by_name(name).get("C")
+        if field is None or field.recorded_default is not None or self.methods.get(name, {}).get("C") is not None:
+            return {}
+        return {"C": AUTO if searching else field.default}
 
     def _check_alternatives(self) -> None:
         """Complete the options of all methods that the run may turn out to use."""
-        found: dict[str, dict[str, Any]] = {}
-        try:
-            for name, one in self._chosen().items():
-                found[name] = one.Options(**self.methods.get(name, {})).as_json()
-        except OptionError as error:
-            raise InputError(str(error)) from None
+        found: dict[str, dict[str, object]] = {}
+        for name, one in configurations(self._chosen(), self.methods).items():
+            record = one.method.record(one.searched)
+            given = self.methods.get(name, {})
+            undecided = {
+                key: None
+                for key, field in fields_by_name(name).items()
+                if field.searched and field.recorded_default is None and given.get(key) is None
+            }
+            found[name] = {**record, **undecided}
         object.__setattr__(self, "methods", found)
         self.alternatives()
 
-    def _chosen(self) -> dict[str, Method]:
+    def _chosen(self) -> tuple[str, ...]:
         return chosen(self.partitioner, self.learners, scoped=self.methods, task=self.task)
+
+    def __getstate__(self) -> dict[str, object]:
+        """Return the parameters alone: tasks carry records, and make objects of them where they run."""
+        return {one.name: getattr(self, one.name) for one in fields(self)}
 
     @property
     def undecided(self) -> bool:
@@ -129,7 +167,7 @@ class Params:
         return self.learners == (AUTO,)
 
     def alternatives(self) -> list[Params]:
-        """What these parameters may turn out to be, one for each possible task; themselves if nothing is open.
+        """Return what these parameters may turn out to be, one for each possible task; themselves if nothing is open.
 
         Raises
         ------
@@ -149,7 +187,7 @@ class Params:
         return found
 
     def settled(self, task: type[LearningTask]) -> Params:
-        """The parameters for a task that is known by now: "auto" becomes its usual learner, and the map of that.
+        """Return the parameters for a task that is known by now: "auto" becomes its usual learner, and the map of that.
 
         Raises
         ------
@@ -158,20 +196,18 @@ class Params:
         """
         if not self.undecided:
             return self
-        try:
-            learners = (usual_learner(task),)
-        except OptionError as error:
-            raise InputError(str(error)) from None
+        learners = (usual_learner(task),)
         partitioner = map_for(learners) if self.partitioner == AUTO else self.partitioner
         used = chosen(partitioner, learners, scoped=self.methods)
         known = {key for name in used for key in self.methods.get(name, ())}
-        for name, options in self.methods.items():
-            specs = _known(name).Options.specs()
-            for key, value in options.items():
-                if key not in known and value != specs[key].default:
+        for name, record in self.methods.items():
+            options = fields_by_name(name)
+            for key, value in record.items():
+                if key not in known and value != options[key].recorded_default:
+                    words = shlex.join(options[key].given_kind.written(flag(key), value))
                     raise InputError(
-                        f"{shlex.join(specs[key].words(value))}: found task {task.name}, whose usual learner is "
-                        f"{learners[0]}, expected --learner {name}"
+                        f"{words}: found task {task.name}, whose usual learner is {learners[0]}, expected --learner "
+                        f"{name}"
                     )
         methods = {name: self.methods[name] for name in used}
         return replace(self, partitioner=partitioner, learners=learners, methods=methods)
@@ -185,7 +221,7 @@ class Params:
         scoped: Mapping[str, Mapping[str, Any]] | None = None,
         **values: Any,
     ) -> Self:
-        """Parameters from values by name alone, as on a command line: options of methods are those of all chosen ones.
+        """Return parameters from values by name alone, as on a command line: they go to all chosen methods.
 
         Parameters
         ----------
@@ -198,37 +234,69 @@ class Params:
             An option that no chosen method has, or that they read differently.
         """
         own = {name: values.pop(name) for name in list(values) if name in cls.__dataclass_fields__}
-        try:
-            of = chosen(partitioner, learners, values, scoped, own.get("task", AUTO))
-            methods = shared_out(of, values, scoped)
-        except OptionError as error:
-            raise InputError(str(error)) from None
+        names = chosen(partitioner, learners, values, scoped, own.get("task", AUTO))
+        methods = shared_out(names, values, scoped)
         return cls(partitioner=partitioner, learners=tuple(learners), methods=methods, **own)
 
-    def of(self, name: str) -> Any:
-        """Options of a method: one of its ``Options``."""
-        values = self.methods.get(name)
-        if values is None:  # one that is cross-validated in place of one of the run's
-            values = next(self.methods[other] for other in self.learners if LEARNERS[other].same_as == name)
-        one = _known(name)
-        options = one.Options.of_record(values)
-        if not isinstance(one, Learner):
-            return options
-        return one.bound(options, {other: self.of(other) for other in one.uses(values)})
+    # The methods, as configured objects
+
+    @cached_property
+    def _configurations(self) -> dict[str, Configuration]:
+        return {}
+
+    def _configuration(self, name: str) -> Configuration:
+        """Return a method as it is configured; a worker may lack it though the client has it."""
+        known = self._configurations
+        if name not in known:
+            record = self.methods.get(name)
+            if record is None:  # one that is cross-validated in place of one of the run's
+                record = next(
+                    self.methods[other] for other in self.learners if self.of(other).about.equivalent_to == name
+                )
+            with worded():
+                one = Configuration(*configured(name, record))
+                known[name] = with_kernel(one, record, self.methods) if "kernel" in record else one
+        return known[name]
+
+    def of(self, name: str) -> Learner:
+        """Return a learner of the run, as it is configured, with its kernel. Searched fields have their defaults."""
+        found = self._configuration(name).method
+        assert isinstance(found, Learner)
+        return found
+
+    def searched(self, name: str) -> frozenset[str]:
+        """Return the paths of the fields of a method that cross-validation is to choose, such as "psi" and "C"."""
+        return self._configuration(name).searched
+
+    def learner(self, name: str, value: Value | Sequence[Number] | None = None, C: float | None = None) -> Learner:
+        """Return a learner with the numbers that were chosen or given for :meth:`parameter`, and with a C."""
+        found = at_value(self.of(name), self.searched(name) - {"C"}, value)
+        return found if C is None else found.at({"C": C})
+
+    def parameter(self, name: str) -> str:
+        """Return the names of what is chosen or given for a learner beside C; empty if there is nothing."""
+        return parameter_of(self.of(name), self.searched(name))
+
+    def value(self, name: str) -> Value | None:
+        """Return the numbers that are given for :meth:`parameter`; None: they are searched, or there are none."""
+        one, searched = self.of(name), self.searched(name)
+        paths = one.tunable(searched)
+        return None if not paths or searched.intersection(paths) else value_of(one, searched)
 
     def kernel(self, learner: str) -> str:
-        """Name of the kernel on rows that a learner has; empty: it has none."""
-        return next(iter(LEARNERS[learner].uses(self.methods[learner])), "")
+        """Return the name of the kernel on rows that a learner has; empty: it has none."""
+        return kernel_name(type(self.of(learner)), self.methods[learner])
 
     def compared_as(self, learner: str) -> str:
-        """The learner that is cross-validated in place of this one: one with the very same decisions, or itself."""
-        alone = LEARNERS[learner].same_as or learner
-        alike = [name for name in self.learners if alone in (name, LEARNERS[name].same_as)]
-        options = [method(alone).Options.of_record(self.methods[name]) for name in alike]
+        """Return the learner that is cross-validated in place of this one: one with the very same decisions, or it."""
+        alone = self.of(learner).about.equivalent_to or learner
+        alike = [name for name in self.learners if alone in (name, self.of(name).about.equivalent_to)]
+        with worded():
+            options = [configured(alone, self.methods[name]) for name in alike]
         return alone if all(other == options[0] for other in options) else learner
 
     def setting(self, name: str, **values: Any) -> Self:
-        """The same with other values of a method's options."""
+        """Return the same with other values of a method's options."""
         return replace(self, methods={**self.methods, name: {**self.methods[name], **values}})
 
     @property
@@ -238,42 +306,63 @@ class Params:
 
     @property
     def map(self) -> Map:
-        """What makes the cells."""
-        found = _known(self.partitioner)
+        """What makes the cells. Searched fields have their defaults."""
+        found = self._configuration(self.partitioner).method
         assert isinstance(found, Map)
         return found
 
     @property
-    def map_options(self) -> Any:
-        """Options of :attr:`map`."""
-        return self.of(self.partitioner)
+    def map_searched(self) -> frozenset[str]:
+        """Paths of the map's fields that are to be chosen."""
+        return self.searched(self.partitioner)
+
+    @property
+    def map_parameter(self) -> str:
+        """Names of what is chosen or given for the map, such as "psi"."""
+        return parameter_of(self.map, self.map_searched)
+
+    def map_at(self, value: Value | Sequence[Number] | None) -> Map:
+        """Return the map with the numbers that were chosen or given for :attr:`map_parameter`."""
+        return at_value(self.map, self.map_searched, value)
 
     def width(self, learner: str, n_rows: int) -> Value | None:
-        """The value of the map for a learner on cells; None: cross-validation chooses it."""
-        return LEARNERS[learner].width(self.of(learner), self.map, self.map_options, n_rows)
+        """Return the numbers of the map for a learner on cells; None: cross-validation chooses them."""
+        searched, one = self.map_searched, self.of(learner)
+        if not searched:
+            return value_of(self.map, searched)
+        if not one.replaces_search(self.map, searched):
+            return None
+        found = one.map_on(self.map, searched, n_rows)
+        assert found is not None
+        return value_of(found, searched)
+
+    def searches_C(self, learner: str) -> bool:
+        """Return whether cross-validation chooses the C of a learner."""
+        return "C" in self.searched(learner) and "C" in fields_of(type(self.of(learner)))
 
     def searches_for(self, learner: str, n_rows: int) -> bool:
-        """Whether cross-validation chooses anything for a learner, or for the map for it."""
-        one, options = LEARNERS[learner], self.of(learner)
-        of_map = one.on == "cells" and self.width(learner, n_rows) is None
-        return of_map or one.searches_C(options) or one.search(options, n_rows) is not None
+        """Return whether cross-validation chooses anything for a learner, or for the map for it."""
+        one = self.of(learner)
+        of_map = one.about.on == "cells" and self.width(learner, n_rows) is None
+        return of_map or self.searches_C(learner) or bool(one.search_space(self.searched(learner), n_rows))
 
     def searches_width(self, n_rows: int) -> bool:
-        """Whether cross-validation chooses the value of the map for any learner."""
-        on_cells = [name for name in self.learners if LEARNERS[name].on == "cells"]
+        """Return whether cross-validation chooses the numbers of the map for any learner."""
+        on_cells = [name for name in self.learners if self.of(name).about.on == "cells"]
         return any(self.width(name, n_rows) is None for name in on_cells)
 
     def judged(self, learner: str, task: LearningTask) -> LearningTask:
-        """The task as the decisions of a learner are to be read."""
-        return LEARNERS[learner].judged(self.of(learner), task)
+        """Return the task as the decisions of a learner are to be read."""
+        one = capability(self.of(learner), DecidesOtherwise)
+        return task if one is None else one.judged(task)
 
     @property
     def t(self) -> int:
         """Number of partitionings."""
-        return int(self.methods[self.partitioner]["t"])
+        return self.map.t
 
     def plain(self) -> dict[str, Any]:
-        """Options of the methods by name alone: one value where all that have it agree, else by method."""
+        """Return options of the methods by name alone: one value where all that have it agree, else by method."""
         found: dict[str, dict[str, Any]] = {}
         for name, options in self.methods.items():
             for key, value in options.items():
@@ -287,25 +376,19 @@ class Params:
         return {**asdict(self), "learners": list(self.learners)}
 
 
-def _known(name: str) -> Method:
-    """The method of that name, which a worker may lack though the client has it."""
-    try:
-        return method(name)
-    except OptionError as error:
-        raise InputError(str(error)) from None
-
-
 def with_options_known_since(identity: Mapping[str, Any]) -> dict[str, Any]:
-    """The identity of a run as it would be if it had been begun now: with parameters and options that are new since."""
+    """Return the identity of a run as if it had been begun now: with parameters and options that are new since."""
     params = identity.get("params", {})
     of = params.get("methods", {})
-    found = {name: known(name) for name in of}
-    completed = {
-        name: values if (one := found[name]) is None else {**one.Options.of_record(values).as_json(), **values}
-        for name, values in of.items()
-    }
+    completed = {name: _completed(name, record) if is_known(name) else record for name, record in of.items()}
     new = {name: field.default for name, field in Params.__dataclass_fields__.items() if name in NEW}
     return {**identity, "params": {**new, **params, "methods": completed}} if of else dict(identity)
+
+
+def _completed(name: str, record: Mapping[str, object]) -> dict[str, object]:
+    with worded():
+        one, searched = configured(name, record)
+    return {**one.record(searched), **record}
 
 
 NEW = frozenset({"select_by", "calibration", "threshold_for", "split_by", "importance"})

@@ -116,9 +116,7 @@ def with_kernel(one: Configuration, record: Values, records: Mapping[str, Values
     assert isinstance(one.method, OnKernel)
     name = kernel_name(type(one.method), record)
     kernel, searched = method(name).of_record(records.get(name, {}))
-    return Configuration(
-        one.method.at({"kernel": kernel}), one.searched | {f"kernel.{path}" for path in searched}
-    )
+    return Configuration(one.method.at({"kernel": kernel}), one.searched | {f"kernel.{path}" for path in searched})
 
 
 def kernel_name(kind: type[Method], record: Values) -> str:
@@ -211,9 +209,7 @@ def usual_learner(task: type[LearningTask]) -> str:
     """
     if not task.usual_learner:
         able = [name for name, one in LEARNERS.items() if task.name in one.about.tasks]
-        raise InputError(
-            f"--learner auto: found task {task.name}, which has no usual learner, expected {one_of(able)}"
-        )
+        raise InputError(f"--learner auto: found task {task.name}, which has no usual learner, expected {one_of(able)}")
     return task.usual_learner
 
 

@@ -21,7 +21,6 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, dataclass
-from functools import cache
 from types import UnionType
 from typing import (
     Annotated,
@@ -247,12 +246,17 @@ class KindError(FieldError):
         return with_options(f"{option(self.field)}: {self.text}", option)
 
 
-@cache
 def fields_of(cls: type[Configured]) -> Mapping[str, Field]:
     """Return the fields of a configured class by name, in the order of their declaration."""
-    names = [field for field in dataclasses.fields(cls) if field.init]
-    hints = get_type_hints(cls, localns=_namespaces(cls), include_extras=True)
-    return {field.name: _field(field, hints[field.name]) for field in names}
+    if cls not in _FIELDS:
+        names = [field for field in dataclasses.fields(cls) if field.init]
+        hints = get_type_hints(cls, localns=_namespaces(cls), include_extras=True)
+        _FIELDS[cls] = {field.name: _field(field, hints[field.name]) for field in names}
+    return _FIELDS[cls]
+
+
+_FIELDS: dict[type, Mapping[str, Field]] = {}
+"""Of classes that were asked for."""
 
 
 def _namespaces(cls: type) -> dict[str, object]:
@@ -367,11 +371,11 @@ class Configured:
             Names of fields that cross-validation is to choose: their values mean nothing.
         """
 
-    def ignored(self, searched: frozenset[str]) -> frozenset[str]:  # noqa: ARG002
+    def ignored(self, searched: frozenset[str]) -> frozenset[str]:
         """Return names of fields that change nothing, with the others as they are."""
         return frozenset()
 
-    def tunable(self, searched: frozenset[str]) -> tuple[str, ...]:  # noqa: ARG002
+    def tunable(self, searched: frozenset[str]) -> tuple[str, ...]:
         """Return the names of fields whose values stand beside a result, whether they were chosen or given.
 
         Those that cross-validation is to choose are among them. Their order is that of the record. By default, all
