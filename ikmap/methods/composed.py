@@ -43,6 +43,22 @@ def fields_of_composed(kinds: Sequence[type[Map]]) -> dict[str, Field]:
     return found
 
 
+def described(abouts: Sequence[MapAbout]) -> MapAbout:
+    """Return what maps say of themselves together; of one alone, what it says."""
+    if len(abouts) == 1:
+        return abouts[0]
+    return MapAbout(
+        name=AND.join(about.name for about in abouts),
+        title=" and ".join(about.title for about in abouts),
+        summary=f"for some of them {'; for others '.join(about.summary for about in abouts)}",
+        models=tuple(dict.fromkeys(["ikmap.partitioners", *(one for about in abouts for one in about.models)])),
+        loops=tuple(dict.fromkeys(loop for about in abouts for loop in about.loops)),
+        tables=frozenset.intersection(*(about.tables for about in abouts)),
+        reaches_all=any(about.reaches_all for about in abouts),
+        by_size=any(about.by_size for about in abouts),
+    )
+
+
 def shares(t: int, n: int) -> list[int]:
     """Return how many of t partitionings each of n maps has: as even as can be, the first ones have one more."""
     each, more = divmod(t, n)
@@ -108,17 +124,7 @@ class Composed(Map, Path, Growable, Redrawable, CellTables, Offers):
 
     @property
     def description(self) -> MapAbout:
-        abouts = [part.description for part in self.parts]
-        return MapAbout(
-            name=AND.join(about.name for about in abouts),
-            title=" and ".join(about.title for about in abouts),
-            summary=f"for some of them {'; for others '.join(about.summary for about in abouts)}",
-            models=tuple(dict.fromkeys(["ikmap.partitioners", *(one for about in abouts for one in about.models)])),
-            loops=tuple(dict.fromkeys(loop for about in abouts for loop in about.loops)),
-            tables=frozenset.intersection(*(about.tables for about in abouts)),
-            reaches_all=any(about.reaches_all for about in abouts),
-            by_size=any(about.by_size for about in abouts),
-        )
+        return described([part.description for part in self.parts])
 
     def named_parts(self) -> list[tuple[str, Map]]:
         """Return the maps with their names."""
@@ -131,12 +137,13 @@ class Composed(Map, Path, Growable, Redrawable, CellTables, Offers):
     # The fields, by paths
 
     def at(self, values: Mapping[str, object]) -> Self:
-        own = {key: value for key, value in values.items() if "." not in key}
+        total = values.get(TOTAL, self.t)
+        assert isinstance(total, int)
         parts = []
         for name, part in self.named_parts():
             inner = {key.removeprefix(f"{name}."): value for key, value in values.items() if key.startswith(f"{name}.")}
             parts.append(part.at(inner) if inner else part)
-        return replace(self, parts=tuple(parts), **own)
+        return replace(self, t=total, parts=tuple(parts))
 
     def field_at(self, path: str) -> Field:
         name, _, rest = path.partition(".")
@@ -240,7 +247,7 @@ class Composed(Map, Path, Growable, Redrawable, CellTables, Offers):
         self, values: Sequence[Mapping[str, Number]], sample: Sample, map_rows: Sequence[Rows], n_threads: int = 1
     ) -> Iterator[list[Cells]]:
         """Find the cells of each map once for each of its values, however many ways they are put together."""
-        from ikmap.methods.search import at_value, cells_of_values, packed, value_of
+        from ikmap.methods.search import cells_of_values, packed
         from ikmap.partitioners.side_by_side import side_by_side
 
         choices = [self.at(one) for one in values]

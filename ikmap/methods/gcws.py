@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import groupby, product
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
-from ikmap.methods.kinds import Choice, Integer, Real
-from ikmap.methods.map import Map, MapOptions, MapShape, Value
-from ikmap.methods.options import FEATURES, MethodOptions, OptionError, Setting, option
+from annotated_types import Ge, Gt, Le
+
+from ikmap.methods.about import MapAbout
+from ikmap.methods.capabilities import Path
+from ikmap.methods.fields import Advice, Doc, FieldError, Searched, Symbol
+from ikmap.methods.map import Map, MapMemory, RowsInfo
+from ikmap.methods.method import Candidates, Number, SearchSpace
 from ikmap.methods.sample import Sample
-from ikmap.methods.search import JOINED, Search
 
 if TYPE_CHECKING:
     from ikmap.cells import Cells
@@ -22,148 +25,146 @@ PS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 40.0, 80.0)
 BITS = (2, 4, 8, 12)
 """Those of the paper's figures."""
 MOST_BITS = 16
-WORDS_OF_CODES = ("0-bit", "full")
 MOST_P = 1e6
 """As in :mod:`ikmap.partitioners.gcws`, which is not imported for ``--help``."""
 
 
-class GCWSOptions(MapOptions):
-    """Of weighted minwise hashes."""
+class GCWS(Map, Path):
+    """Weighted minwise hashes: t codes of b bits each.
 
-    p: float | str = option(
-        0.25,
-        Real(0, words=("auto",), instead="give --p 0.25, or --p 1 for the kernel without an exponent"),
-        group=FEATURES,
-        help="exponent of the values under the min-max kernel (default: 0.25); auto: by cross-validation",
-        setting=Setting(
+    Attributes
+    ----------
+    p : float
+    b : int
+    bits : int or None
+        Bits of all codes of a row, which then say how many codes there are.
+    code : {"0-bit", "full"}
+    gamma : int
+    """
+
+    about: ClassVar[MapAbout] = MapAbout(
+        name="gcws",
+        title="weighted hashes",
+        summary="a random weighing is drawn for each column, and a row belongs to the cell of the value that weighs "
+        "least",
+        reaches_all=False,  # a row of zeros has no hash
+        by_size=True,
+    )
+
+    p: Annotated[
+        float,
+        Gt(0),
+        Doc("exponent of the values under the min-max kernel (default: 0.25); auto: by cross-validation"),
+        Searched(),
+        Symbol(
             "p",
             "exponent of the values",
             "With a small p only matters which values are zero; with a large one, only the largest values count.",
         ),
-    )
-    b: int | str = option(
-        8,
-        Integer(1, MOST_BITS, words=("auto",), instead="give --b 8"),
-        group=FEATURES,
-        help="bits of a code: 2^b cells per partitioning (default: 8); auto: by cross-validation",
-        setting=Setting(
-            "b",
-            "bits of a code",
-            "With few bits different values share a cell; with many there is more to learn.",
+        Advice("give {p} 0.25, or {p} 1 for the kernel without an exponent"),
+    ] = 0.25
+    b: Annotated[
+        int,
+        Ge(1),
+        Le(MOST_BITS),
+        Doc("bits of a code: 2^b cells per partitioning (default: 8); auto: by cross-validation"),
+        Searched(),
+        Symbol("b", "bits of a code", "With few bits different values share a cell; with many there is more to learn."),
+        Advice("give {b} 8"),
+    ] = 8
+    bits: Annotated[
+        int | None,
+        Ge(MOST_BITS),
+        Doc(
+            "bits of all codes of a row: there are bits / b codes then, whatever t is; with {b} auto it is found out "
+            "whether many codes of few bits are better or few of many"
         ),
-    )
-    bits: int | None = option(
-        None,
-        Integer(MOST_BITS, instead="give --bits 4096"),
-        group=FEATURES,
-        help="bits of all codes of a row: there are bits / b codes then, whatever t is; with --b auto it is found out "
-        "whether many codes of few bits are better or few of many",
-    )
-    code: str = option(
-        "full",
-        Choice(WORDS_OF_CODES),
-        group=FEATURES,
-        help="what a code tells of the value that wins: its column (0-bit), or its size too (full): the exact kernel",
-    )
-    gamma: int = option(
-        1,
-        Integer(1, 64, instead="give --gamma 2; only kernels such as --kernel gamma-gmm have fractions"),
-        group=FEATURES,
-        help="whole exponent of the kernel: a code is made of so many hashes, which takes as many times longer "
-        "(default: 1)",
-    )
+        Advice("give {bits} 4096"),
+    ] = None
+    code: Annotated[
+        Literal["0-bit", "full"],
+        Doc("what a code tells of the value that wins: its column (0-bit), or its size too (full): the exact kernel"),
+    ] = "full"
+    gamma: Annotated[
+        int,
+        Ge(1),
+        Le(64),
+        Doc(
+            "whole exponent of the kernel: a code is made of so many hashes, which takes as many times longer "
+            "(default: 1)"
+        ),
+        Advice("give {gamma} 2; only kernels such as {kernel} gamma-gmm have fractions"),
+    ] = 1
 
-    def check_together(self) -> None:
-        if self.p != "auto" and float(self.p) > MOST_P:
-            raise OptionError(
-                f"--p {self.p:g}: found a p whose codes would leave int64, expected at most {MOST_P:g}; give --p 80 "
-                "to have only the largest values count"
+    def check(self, searched: frozenset[str]) -> None:
+        super().check(searched)
+        if "p" not in searched and self.p > MOST_P:
+            raise FieldError(
+                "p",
+                "a p whose codes would leave int64",
+                f"at most {MOST_P:g}",
+                value=self.p,
+                instead="give {p} 80 to have only the largest values count",
             )
 
+    def tunable(self, searched: frozenset[str]) -> tuple[str, ...]:
+        return "p", "b"
 
-class _GCWS(Map):
-    Options: ClassVar[type[MethodOptions]] = GCWSOptions
-    by_size = True
-    reaches_all = False  # a row of zeros has no hash
+    def search_space(self, searched: frozenset[str], n_rows: int, sample: Sample | None = None) -> SearchSpace:
+        space = {"p": Candidates(PS, None, MOST_P), "b": Candidates(BITS, 1, MOST_BITS)}
+        return {path: candidates for path, candidates in space.items() if path in searched}
 
-    def parameter(self, options: Any) -> str:
-        return JOINED.join(("p", "b"))
+    @property
+    def n_partitions(self) -> int:
+        return self.t if self.bits is None else self.bits // self.b
 
-    def search(self, options: Any, n_rows: int, sample: Sample | None = None) -> Search | None:
-        if "auto" not in (options.p, options.b):
-            return None
-        ps = PS if options.p == "auto" else (options.p,)
-        bits = BITS if options.b == "auto" else (options.b,)
-        ends = {"p": (None, MOST_P), "b": (1, MOST_BITS)}
-        return Search(JOINED.join(("p", "b")), self.parameter(options), tuple(product(ps, bits)), ends)
+    def n_cells(self) -> int:
+        return 1 << self.b
 
-    def given(self, options: Any) -> Value | None:
-        return None if "auto" in (options.p, options.b) else (float(options.p), int(options.b))
+    def fit(self, sample: Sample, n_threads: int = 1) -> Partitions:
+        return self._hashes(sample, self.n_partitions)
 
-    def partitionings(self, options: Any, value: Value) -> int:
-        return int(options.t) if options.bits is None else int(options.bits) // int(value[1])
-
-    def n_cells(self, options: Any, value: Value) -> int:
-        return 1 << int(value[1])
-
-    def sharing(self, options: Any, value: Value) -> Any:
-        return value[0]
-
-    def fit(self, options: Any, value: Value, sample: Sample, n_threads: int = 1) -> Partitions:
-        return self._hashes(options, value, sample, self.partitionings(options, value))
-
-    def _hashes(self, options: Any, value: Value, sample: Sample, t: int) -> Partitions:
+    def _hashes(self, sample: Sample, t: int) -> Partitions:
         from ikmap.partitioners.gcws import GCWSPartitions
 
         return GCWSPartitions(
             seed=sample.seed,
             t=t,
-            p=float(value[0]),
-            b=int(value[1]),
-            gamma=options.gamma,
-            full=options.code == "full",
+            p=self.p,
+            b=self.b,
+            gamma=self.gamma,
+            full=self.code == "full",
             n_features=sample.n_columns,
         )
 
+    @property
+    def along(self) -> frozenset[str]:
+        return frozenset({"b"})
+
     def path(
-        self,
-        options: Any,
-        values: Sequence[Value],
-        seed: int,
-        fit_rows: Rows,
-        map_rows: Sequence[Rows],
-        n_threads: int = 1,
-    ) -> Iterator[tuple[Value, list[Cells]]]:
-        """Codes of fewer bits are the upper bits of those of more, and fewer codes the first: each p is hashed once."""
+        self, values: Sequence[Mapping[str, Number]], sample: Sample, map_rows: Sequence[Rows], n_threads: int = 1
+    ) -> Iterator[list[Cells]]:
+        """Hash each p once: codes of fewer bits are the upper bits of those of more, and fewer codes the first."""
         import numpy as np
 
         from ikmap.cells import Cells
 
-        n, d = fit_rows.shape
-        sample = Sample(n, d, None, fit_rows.__getitem__, seed)
-        for p, of in groupby(sorted(values), key=lambda value: value[0]):
-            bits = [b for _, b in of]
-            most = max(self.partitionings(options, (p, b)) for b in bits)
-            model = self._hashes(options, (p, bits[-1]), sample, most)
-            found = [model.cells(rows, n_threads).codes for rows in map_rows]
-            for b in bits:
-                t = self.partitionings(options, (p, b))
-                offsets = np.arange(t + 1, dtype=np.int64) << b
+        for _, group in groupby((self.at(one) for one in values), key=lambda one: one.p):
+            maps = list(group)
+            most = maps[-1].b
+            model = maps[-1]._hashes(sample, max(one.n_partitions for one in maps))
+            hashed = [model.cells(rows, n_threads).codes for rows in map_rows]
+            for one in maps:
+                t = one.n_partitions
+                offsets = np.arange(t + 1, dtype=np.int64) << one.b
                 # Of -1, every bit is set: it stays what it is.
-                few = [np.ascontiguousarray(codes[:, :t] >> np.int32(bits[-1] - b)) for codes in found]
-                yield (p, b), [Cells(codes, offsets) for codes in few]
+                few = [np.ascontiguousarray(codes[:, :t] >> np.int32(most - one.b)) for codes in hashed]
+                yield [Cells(codes, offsets) for codes in few]
 
-    def needed_bytes(self, options: Any, value: Value, shape: MapShape) -> tuple[float, float]:
+    def memory(self, rows: RowsInfo) -> MapMemory:
         # Non-zeros of a block: slots, values, logarithms, and where rows begin; tables of the coordinates that occur.
-        at_once = min(shape.n * shape.d, 1 << 20)
-        return 0.0, at_once * 28.0 + min(2 * shape.d, at_once) * 700.0
+        at_once = min(rows.n * rows.d, 1 << 20)
+        return MapMemory(0.0, at_once * 28.0 + min(2 * rows.d, at_once) * 700.0)
 
-    def planned(self, options: Any, value: Value, shape: MapShape) -> str:
-        return f"p = {value[0]:g}, b = {value[1]}, {options.code} codes of {options.gamma} hashes each"
-
-
-GCWS = _GCWS(
-    name="gcws",
-    title="weighted hashes",
-    about="a random weighing is drawn for each column, and a row belongs to the cell of the value that weighs least",
-)
+    def plan_words(self, rows: RowsInfo) -> str:
+        return f"p = {self.p:g}, b = {self.b}, {self.code} codes of {self.gamma} hashes each"

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Annotated, Self
 
-from ikmap.methods.kinds import Real
-from ikmap.methods.map import Map, MapOptions, Value
-from ikmap.methods.options import FEATURES, MethodOptions, Setting, option
+from annotated_types import Gt
+
+from ikmap.methods.fields import Doc, Searched, Symbol
+from ikmap.methods.map import Map
+from ikmap.methods.method import Candidates, SearchSpace
 from ikmap.methods.sample import Sample
-from ikmap.methods.search import Search
 
 CELLS = 1024
 """What plans reckon with: how many cells there are depends on the data."""
@@ -21,45 +22,54 @@ STREAM = 1_000_005
 """Seed path of drawing them."""
 
 
-class LifetimeOptions(MapOptions):
-    """Of maps that approximate the Laplace kernel exp(-lifetime |x - y|_1)."""
-
-    lifetime: float | str = option(
-        "auto",
-        Real(0, words=("auto",)),
-        group=FEATURES,
-        help="lifetime of the maps mondrian and binning: the inverse width of the Laplace kernel, in one over the unit "
-        "of the columns; auto: by a sweep over all of them where map and learner have one, else by cross-validation",
-        setting=Setting("λ", "lifetime", "The longer cuts arrive, the more cells there are, and the smaller they are."),
-    )
-
-
 class LaplaceMap(Map):
-    """Base of these maps."""
+    """Base of maps that approximate the Laplace kernel exp(-lifetime |x - y|_1). Only rows tell the unit of lifetimes.
 
-    Options: ClassVar[type[MethodOptions]] = LifetimeOptions
-    in_units = True
-    reaches_all = False  # a new row may lie where nothing is known
-    endless = True
+    Attributes
+    ----------
+    lifetime : float or None
+        None stands for one that cross-validation is to choose: such a map cannot be fitted.
+    """
 
-    def parameter(self, options: Any) -> str:
-        return "lifetime"
+    lifetime: Annotated[
+        float | None,
+        Gt(0),
+        Doc(
+            "lifetime of the maps mondrian and binning: the inverse width of the Laplace kernel, in one over the unit "
+            "of the columns; auto: by a sweep over all of them where map and learner have one, else by cross-validation"
+        ),
+        Searched(by_default=True),
+        Symbol("λ", "lifetime", "The longer cuts arrive, the more cells there are, and the smaller they are."),
+    ] = None
 
-    def search(self, options: Any, n_rows: int, sample: Sample | None = None) -> Search | None:
-        if options.lifetime != "auto":
-            return None
+    @property
+    def known_lifetime(self) -> float:
+        """The lifetime, which is given or chosen by now.
+
+        Raises
+        ------
+        ValueError
+            It is not.
+        """
+        if self.lifetime is None:
+            raise ValueError(f"{self.about.name} has no lifetime yet: give one, or have cross-validation choose it")
+        return self.lifetime
+
+    def search_space(self, searched: frozenset[str], n_rows: int, sample: Sample | None = None) -> SearchSpace:
+        if "lifetime" not in searched:
+            return {}
         unit = 1.0 if sample is None else 1.0 / typical_distance(sample)
-        return Search("lifetime", "lifetime", tuple(unit * multiple for multiple in MULTIPLES))
+        return {"lifetime": Candidates(tuple(unit * multiple for multiple in MULTIPLES))}
 
-    def given(self, options: Any) -> Value | None:
-        return None if options.lifetime == "auto" else float(options.lifetime)
+    def unsearched(self, searched: frozenset[str], n_rows: int, psi: int) -> Self | None:
+        return None if "lifetime" in searched else self
 
-    def n_cells(self, options: Any, value: Value) -> int:
+    def n_cells(self) -> int:
         return CELLS
 
 
 def typical_distance(sample: Sample) -> float:
-    """The median of |x - y|_1 over pairs of some rows; the mean where that is 0, and 1 where all are the same."""
+    """Return the median of |x - y|_1 over pairs of some rows; the mean where that is 0, and 1 where all are equal."""
     import numpy as np
 
     from ikmap.rows import as_dense

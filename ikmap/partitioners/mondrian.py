@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -14,6 +14,9 @@ from ikmap.partitioners._mondrian_loops import LEAF, grow, insert, row_keys, tra
 from ikmap.partitioners.base import Partitions
 from ikmap.rows import Rows, as_dense, as_rows
 from ikmap.seeds import generator
+
+if TYPE_CHECKING:
+    from ikmap.splits import CellSplit
 
 WALK_BLOCK = 1024
 OF_NODES = ("times", "features", "thresholds", "children", "boxes", "keys", "numbers")
@@ -188,6 +191,25 @@ class MondrianPartitions(Partitions):
         for_each_block(work, M, 1, n_threads)
         grown = _together(trees, n_cells, self.lifetime)
         return grown, Cells(codes, grown.offsets)
+
+    def splits(self, map_rows: Sequence[Rows], n_threads: int | None = None) -> tuple[list[Cells], Iterator[CellSplit]]:
+        """Return the cells of sets of rows at lifetime 0, and all splits up to the lifetime of the trees, ascending.
+
+        Raises
+        ------
+        ValueError
+            The trees have been extended by more rows.
+        """
+        from ikmap.partitioners.mondrian_splits import mondrian_splits
+
+        return mondrian_splits(self, map_rows, n_threads)
+
+    @property
+    def lineage(self) -> tuple[np.ndarray, np.ndarray]:
+        """Which column each column is split from, and the column of each feature: what all splits amount to."""
+        from ikmap.partitioners.mondrian_splits import mondrian_lineage
+
+        return mondrian_lineage(self)
 
     def traced(self, rows: np.ndarray, own: np.ndarray, m: int) -> tuple[np.ndarray, np.ndarray]:
         """Follow rows, a float64 array in C order, with their :func:`words` down tree m.
