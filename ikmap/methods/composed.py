@@ -53,6 +53,7 @@ def described(abouts: Sequence[MapAbout]) -> MapAbout:
         summary=f"for some of them {'; for others '.join(about.summary for about in abouts)}",
         models=tuple(dict.fromkeys(["ikmap.partitioners", *(one for about in abouts for one in about.models)])),
         loops=tuple(dict.fromkeys(loop for about in abouts for loop in about.loops)),
+        loop_words=frozenset().union(*({about.name, *about.loop_words} for about in abouts)),
         tables=frozenset.intersection(*(about.tables for about in abouts)),
         reaches_all=any(about.reaches_all for about in abouts),
         by_size=any(about.by_size for about in abouts),
