@@ -19,7 +19,8 @@ from benchmarks.harness import Options, as_json
 from ikmap.cells import Cells
 from ikmap.drift import ADWIN
 from ikmap.learners.online.ogd import OGDState
-from ikmap.methods import MAPS, Sample
+from ikmap.methods import Sample
+from ikmap.methods.iforest import IForest
 from ikmap.partitioners.redrawn import carry_matrix, seed_of_redraw
 from pipeline.streams.redraw import LEAST_ROWS
 
@@ -98,13 +99,12 @@ type Found = tuple[np.ndarray, list[int]]
 """Whether each row was right; rows with alarms."""
 
 
-IFOREST = MAPS["iforest"]
-TREES = IFOREST.Options(t=T, psi=PSI)
+FOREST = IForest(t=T, psi=PSI)
 
 
 def trees_of(rows: np.ndarray) -> Any:
     """Trees of some rows."""
-    return IFOREST.fit(TREES, PSI, Sample(rows.shape[0], rows.shape[1], None, rows.__getitem__, 0), 1)
+    return FOREST.fit(Sample(rows.shape[0], rows.shape[1], None, rows.__getitem__, 0))
 
 
 def cells_of(stream: Stream, initial: int) -> Cells:
@@ -191,7 +191,7 @@ def draws_anew(stream: Stream, initial: int, *, carried: bool) -> Found:
         elif stop - since >= LEAST_ROWS:
             recent, since, number = X[since:stop], None, number + 1
             sample = Sample(recent.shape[0], recent.shape[1], None, recent.__getitem__, seed_of_redraw(0, number))
-            new, drawn = IFOREST.redrawn(TREES, PSI, trees, sample, number, 1)
+            new, drawn = FOREST.redrawn(trees, sample, number)
             matrix = carry_matrix(trees.cells(recent, 1), new.cells(recent, 1), drawn)
             if not carried:
                 matrix.data[np.repeat(np.repeat(drawn, np.diff(new.offsets)), np.diff(matrix.indptr))] = 0.0

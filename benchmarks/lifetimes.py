@@ -20,8 +20,10 @@ from ikmap.learners.dual.svm_params import SVMParams
 from ikmap.learners.ridge.kernel_ridge import fit_kernel_ridge
 from ikmap.learners.rows import Block
 from ikmap.maps.fourier import FourierMap
-from ikmap.methods import LEARNERS, MAPS, Sample, Training
+from ikmap.methods import Map, Sample, Training, at_value, configured, search_of
 from ikmap.methods.lifetime import typical_distance
+from ikmap.methods.linear_on_cells import LinearSVM, LogisticRegression
+from ikmap.methods.search import sweepable
 from ikmap.tasks.classification import Classification
 
 TITLE = "Lifetimes found by sweeps"
@@ -35,6 +37,12 @@ ABOUT = (
     "it; these two choose lifetime and ridge constant on 4,000 rows"
 )
 TREES, FIT, HELD_OUT, C = 100, 20_000, 5_000, 8.0
+SWEEPING: dict[str, LinearSVM | LogisticRegression] = {
+    "hinge": LinearSVM(loss="hinge", C=C),
+    "squared_hinge": LinearSVM(loss="squared_hinge", C=C),
+    "logistic": LogisticRegression(C=C),
+}
+"""Learners that follow splits, by their loss."""
 HALF_A_POINT = -0.5
 REGRESSION = {"cpu_act": ("none",), "california": ("none", "minmax")}
 REGRESSION_TREES, FREQUENCIES, SEARCH_ROWS = 350, 350, 4_000
@@ -60,22 +68,23 @@ def beside_fresh_fits(options: Options) -> list[Row]:
     task: Any = Classification([0, 1])
     rows = []
     for name, more in (("mondrian", {}), ("iforest", {"psi": 64 if options.quick else 4096, "max_depth": "auto"})):
-        one = MAPS[name]
-        of_map = one.Options(t=TREES, **more)
+        one, searched = configured(name, {"t": TREES, **more})
+        assert isinstance(one, Map)
         sample = Sample(fit, X.shape[1], None, inside.__getitem__, 0)
-        search = one.search(of_map, fit, sample)
+        search, splitting = search_of(one, searched, fit, sample), sweepable(one, searched)
         assert search is not None
-        for learner, loss in (("svm", "hinge"), ("svm", "squared_hinge"), ("logistic", "logistic")):
-            method = LEARNERS[learner]
-            of_learner = method.Options(C=C, **({"loss": loss} if learner == "svm" else {}))
+        assert splitting is not None
+        limit = search.values[-1]
+        assert not isinstance(limit, tuple)
+        for loss, learner in SWEEPING.items():
             began = time.perf_counter()
-            start, splits = one.events(of_map, search.values[-1], 0, inside, [inside, outside], options.threads)
+            start, splits = splitting.events(limit, sample, [inside, outside], options.threads)
             training = Training(Block(start[0], targets), task.classes, 0, task=task)
-            curve = list(method.sweep(of_learner, training, Block(start[1], truth), splits))
+            curve = list(learner.sweep(training, Block(start[1], truth), splits))
             ours = time.perf_counter() - began
             best = max(curve, key=lambda point: point.total)
             began = time.perf_counter()
-            fitted = one.fit(of_map, best.value, sample, options.threads)
+            fitted = at_value(one, searched, best.value).fit(sample, options.threads)
             cells, new = fitted.cells(inside).packed(), fitted.cells(outside)
             svm = fit_linear_svm([Block(cells, targets)], 2, SVMParams(loss=loss, C=C, fit_intercept=True))  # type: ignore[arg-type]
             theirs = time.perf_counter() - began

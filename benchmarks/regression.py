@@ -21,7 +21,8 @@ from benchmarks.harness import Case, Comparison, Disagreement, Options, Row, Sid
 from ikmap.learners.ridge.conjugate_gradients import Problem
 from ikmap.learners.ridge.ridge import RidgeFit, fit_ridge
 from ikmap.learners.rows import Block
-from ikmap.methods import MAPS
+from ikmap.methods import Sample
+from ikmap.methods.iforest import IForest
 from pipeline.params import Params
 from pipeline.running.stage import Context
 from pipeline.runs.batch import run_batch
@@ -111,8 +112,7 @@ def solvers(name: str, alpha: float, options: Options) -> Comparison:
     """Ridge on the same cells."""
     X, y, _, _ = _split(name, options)
     psi, t = (16, 20) if options.quick else (256, 100)
-    method = MAPS["iforest"]
-    ((_, (cells,)),) = method.path(method.Options(t=t), [psi], 0, X, [X])
+    cells = IForest(t=t, psi=psi).fit(Sample(X.shape[0], X.shape[1], None, X.__getitem__, 0)).cells(X)
     packed, matrix = cells.packed(), cells.to_csr()
     value = t**-0.5
     best = fit_ridge([Block(packed, y)], Problem(alpha, 1e-9, value)).objective

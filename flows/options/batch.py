@@ -8,17 +8,18 @@ from dataclasses import dataclass
 from typing import ClassVar, Self
 
 from flows.options.common import CLUSTER, DATA, OUTPUT, RUN, CommonOptions
+from flows.options.declared import FEATURES, LEARNING, option
 from flows.options.kinds import Place
-from flows.options.methods import with_options_of
+from flows.options.methods import specs_of_methods, with_options_of
 from flows.options.table import TableOptions
-from ikmap.methods import LEARNERS, MAPS, OptionError, methods, option
+from ikmap.methods import LEARNERS, MAPS, StreamLearner, methods
+from ikmap.methods.composed import names_of
 from ikmap.methods.kinds import Choice, Flag, Integer, Names, OneOrMore, Real, Several, Text
-from ikmap.methods.options import FEATURES, LEARNING
-from ikmap.methods.registry import FAULTS, names_of
-from ikmap.methods.sharing import Program, chosen, map_for, searches_anything, shared_out
+from ikmap.methods.registry import FAULTS
 from ikmap.tasks import AUTO, TASKS, criteria, task_words
 from ikmap.tasks.threshold import Threshold
 from pipeline.errors import InputError
+from pipeline.resolve import Program, chosen, map_for, searches_anything, shared_out
 from pipeline.rows.divided_by import Division
 
 FORMATS = Choice(("auto", "libsvm", "csv", "parquet", "npy", "arrow", "idx"))
@@ -27,7 +28,7 @@ LEARNER = Choice(NAMES)
 
 
 @dataclass(frozen=True, kw_only=True)
-@with_options_of(methods())
+@with_options_of(specs_of_methods(methods()))
 class BatchOptions(TableOptions, CommonOptions):
     """Options of ``python -m flows.batch``: data to trained and evaluated model.
 
@@ -123,7 +124,7 @@ class BatchOptions(TableOptions, CommonOptions):
         ),
         group=FEATURES,
         common=True,
-        help=f"cells: {', '.join(f'{name} by {one.title}' for name, one in MAPS.items())}; "
+        help=f"cells: {', '.join(f'{name} by {kind.about.title}' for name, kind in MAPS.items())}; "
         "auto: by the learner, mostly iforest; several (iforest,anne): side by side",
     )
     cv_rows: int = option(
@@ -286,19 +287,16 @@ class BatchOptions(TableOptions, CommonOptions):
         specs, found = self.specs(), f"found --learner {' '.join(self.learner)}"
         program = Program(self.PROGRAM, frozenset(self._learners()), "flows.batch", " ".join(self.learner))
         plain = {name: getattr(self, name) for name in self.METHOD_OPTIONS if name not in self.at_default}
-        try:
-            of = chosen(self.map, self.learner, plain, self.scoped, self.task)
-            if "partitioner" not in self.at_default and self.map not in of:
-                on_cells = [name for name, learner in LEARNERS.items() if learner.on == "cells"]
-                raise OptionError(
-                    f"--partitioner {self.partitioner}: {found}, which works without cells, expected one of "
-                    f"{', '.join(on_cells)}"
-                )
-            object.__setattr__(self, "methods", shared_out(of, plain, self.scoped, program))
-            searched = searches_anything(of, self.methods)
-        except OptionError as error:
-            raise InputError(str(error)) from None
-        online = [name for name, learner in LEARNERS.items() if learner.way == "online"]
+        names = chosen(self.map, self.learner, plain, self.scoped, self.task)
+        if "partitioner" not in self.at_default and self.map not in names:
+            on_cells = [name for name, kind in LEARNERS.items() if kind.about.on == "cells"]
+            raise InputError(
+                f"--partitioner {self.partitioner}: {found}, which works without cells, expected one of "
+                f"{', '.join(on_cells)}"
+            )
+        object.__setattr__(self, "methods", shared_out(names, plain, self.scoped, program))
+        searched = searches_anything(names, self.methods)
+        online = [name for name, kind in LEARNERS.items() if issubclass(kind, StreamLearner)]
         if "order" not in self.at_default and not set(online) & set(self.learner):
             raise InputError(f"--order {self.order}: {found}, expected one of {', '.join(online)}")
         parses: dict[str, Callable[[str], object]] = {"threshold_for": Threshold.parse, "split_by": Division.parse}

@@ -1,6 +1,6 @@
 """Makes the command line, the TOML file, the JSON record and the checks from the options that a class declares.
 
-An option is declared by :func:`ikmap.methods.options.option`. No package of others is imported here, so that
+An option is declared by :func:`flows.options.declared.option`. No package of others is imported here, so that
 ``--help`` and a mistyped option answer at once.
 """
 
@@ -18,9 +18,9 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
 
+from flows.options.declared import Spec, specs_of
 from flows.options.kinds import Pairs
 from ikmap.methods.kinds import Flag
-from ikmap.methods.options import Spec, specs_of
 from pipeline.errors import InputError
 from pipeline.urls import Location, refuse_credentials, with_query_encoded, without_secrets
 from pipeline.watching.plain_text import not_utf8

@@ -9,10 +9,9 @@ from typing import Any, ClassVar
 from cluster.settings import KINDS, family
 from cluster.settings import check as check_settings
 from flows.options.command_line import Options
+from flows.options.declared import BASELINES, FEATURES, LEARNING, option
 from flows.options.kinds import ClusterName, Pairs
-from ikmap.methods import option
 from ikmap.methods.kinds import Choice, Flag, Integer, Text
-from ikmap.methods.options import BASELINES, FEATURES, LEARNING
 
 DATA, STREAM, RUN, CLUSTER, OUTPUT = "Data", "Stream", "Run", "Cluster", "Output"
 

@@ -8,15 +8,15 @@ from typing import ClassVar
 
 from flows.options.batch import BatchOptions
 from flows.options.common import CLUSTER, DATA, OUTPUT, RUN, STREAM
+from flows.options.declared import BASELINES, FEATURES, LEARNING, option
 from flows.options.kinds import Place
-from ikmap.methods import LEARNERS, OptionError, option
+from ikmap.methods import LEARNERS, StreamLearner
 from ikmap.methods.kinds import Choice, Integer, Real, Several
-from ikmap.methods.options import BASELINES, FEATURES, LEARNING
-from ikmap.methods.sharing import chosen, refuse_growth, refuse_redraw
 from ikmap.tasks import TASKS
 from pipeline.errors import InputError
+from pipeline.resolve import chosen, refuse_growth, refuse_redraw
 
-ONLINE_LEARNER = Choice(tuple(name for name, learner in LEARNERS.items() if learner.way == "online"))
+ONLINE_LEARNER = Choice(tuple(name for name, kind in LEARNERS.items() if issubclass(kind, StreamLearner)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -149,19 +149,17 @@ class OnlineOptions(BatchOptions):
             raise InputError(f"--label-limit {self.label_limit}: found no --labels-input, expected a file of labels")
         if self.labels_input is not None and self.label is not None:
             raise InputError("--label and --labels-input: found both, expected one of them")
-        try:
-            refuse_growth(chosen(self.map, self.learner), self.methods)
-            if self.on_drift == "redraw":
-                refuse_redraw(chosen(self.map, self.learner), self.methods)
-        except OptionError as error:
-            raise InputError(str(error)) from None
+        names = chosen(self.map, self.learner)
+        refuse_growth(names, self.methods)
+        if self.on_drift == "redraw":
+            refuse_redraw(names, self.methods)
 
     def _check_alerts(self) -> None:
         if self.warm_up and self.alerts is None:
             raise InputError(f"--warm-up {self.warm_up}: found no --alerts, expected a file for them, or -")
         able = [name for name, task in TASKS.items() if task.alerts]
-        if self.alerts is not None and not any(LEARNERS[name].tasks & set(able) for name in self.learner):
-            known = [name for name in ONLINE_LEARNER.known if LEARNERS[name].tasks & set(able)]
+        if self.alerts is not None and not any(LEARNERS[name].about.tasks & set(able) for name in self.learner):
+            known = [name for name in ONLINE_LEARNER.known if LEARNERS[name].about.tasks & set(able)]
             raise InputError(
                 f"--alerts {self.alerts}: found --learner {' '.join(self.learner)}, which alerts of no rows, expected "
                 f"one of {', '.join(known)}"

@@ -12,10 +12,10 @@ from pathlib import Path
 
 from flows.options.batch import RUN, BatchOptions
 from flows.options.command_line import Options
+from flows.options.declared import Spec
 from flows.options.online import OnlineOptions
 from flows.options.reproduce import ReproduceOptions
 from flows.options.score import ScoreOptions
-from ikmap.methods.options import Spec
 
 COMMANDS: tuple[type[Options], ...] = (BatchOptions, OnlineOptions, ReproduceOptions, ScoreOptions)
 PAGE = Path(__file__).parents[2] / "docs" / "options.md"

@@ -7,21 +7,22 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 from flows.options.batch import CLUSTER, DATA, OUTPUT, RUN, CommonOptions
+from flows.options.declared import option
 from flows.options.kinds import Place
-from flows.options.methods import with_options_of
+from flows.options.methods import specs_of_fields, with_options_of
 from flows.options.online import STREAM
-from ikmap.methods import option
+from ikmap.methods import FieldError, fields_of
 from ikmap.methods.kinds import Choice, Flag, Integer, Names, Real
-from ikmap.methods.options import OptionError
 from pipeline.errors import InputError
 from pipeline.reproduce.paper import KINDS, READINGS, Experiment, Paper
 from pipeline.reproduce.papers import DEFAULT, FAULTS, PAPERS
+from pipeline.resolve import flag
 
 EXPERIMENTS = "Experiments"
 
 
 @dataclass(frozen=True, kw_only=True)
-@with_options_of(PAPERS)
+@with_options_of({name: specs_of_fields(paper.Options, READINGS) for name, paper in PAPERS.items()})
 class ReproduceOptions(CommonOptions):
     """Options of ``python -m flows.reproduce``: tables and figures of a paper, ours beside what was printed.
 
@@ -158,24 +159,26 @@ class ReproduceOptions(CommonOptions):
         InputError
             A value is not for this paper, or contradicts another.
         """
-        specs = self.the_paper.Options.specs()
-        given = {name: getattr(self, name) for name in specs if name not in self.at_default}
+        kind = self.the_paper.Options
+        given = {name: getattr(self, name) for name in fields_of(kind) if name not in self.at_default}
         try:
-            return self.the_paper.Options(**{**given, **self.scoped.get(self.paper, {})}).as_json()
-        except OptionError as error:
-            raise InputError(f"{error} (--paper {self.paper})") from None
+            return kind.of_record({**given, **self.scoped.get(self.paper, {})})[0].record()
+        except FieldError as error:
+            raise InputError(f"{error.worded(flag)} (--paper {self.paper})") from None
 
     @property
     def unused(self) -> frozenset[str]:
         """Options of other papers."""
-        return super().unused | (frozenset(self.METHOD_OPTIONS) - self.the_paper.Options.specs().keys())
+        return super().unused | (frozenset(self.METHOD_OPTIONS) - fields_of(self.the_paper.Options).keys())
 
     def _refuse_options_of_others(self) -> None:
         specs = self.specs()
         given = [(specs[name].flag, name) for name in self.unused - self.at_default]
         given += [(f"--{of}.{name}", name) for of, table in self.scoped.items() if of != self.paper for name in table]
-        for flag, name in sorted(given):
-            owners = [one.name for one in PAPERS.values() if name in one.Options.specs() and one.name != self.paper]
-            scope = flag[2:].partition(".")
+        for option_flag, name in sorted(given):
+            owners = [one.name for one in PAPERS.values() if name in fields_of(one.Options) and one.name != self.paper]
+            scope = option_flag[2:].partition(".")
             owner = scope[0] if scope[1] else " or ".join(owners)
-            raise InputError(f"{flag}: --paper {self.paper} does not use it; give --paper {owner}, or leave {flag} out")
+            raise InputError(
+                f"{option_flag}: --paper {self.paper} does not use it; give --paper {owner}, or leave {option_flag} out"
+            )

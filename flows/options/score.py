@@ -6,8 +6,8 @@ from dataclasses import MISSING, dataclass
 from typing import ClassVar
 
 from flows.options.batch import CLUSTER, DATA, FORMATS, LEARNER, OUTPUT, RUN, CommonOptions
+from flows.options.declared import option
 from flows.options.kinds import Place
-from ikmap.methods import option
 from ikmap.methods.kinds import Text
 from pipeline.errors import InputError
 

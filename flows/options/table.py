@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from flows.options.command_line import Options
+from flows.options.declared import option
 from flows.options.kinds import Place
-from ikmap.methods import option
 from ikmap.methods.kinds import Choice, Names, Text
 from ikmap.tables.words import CATEGORIES, NUMBERS, TIMES
 from pipeline.datasets.spec import DELIMITER, ENCODING, is_delimiter, is_encoding

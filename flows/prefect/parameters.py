@@ -10,9 +10,9 @@ from typing import Annotated, Any, Literal, Union
 from pydantic import Field
 
 from flows.options.command_line import Options
+from flows.options.declared import Spec
 from flows.options.kinds import ClusterName, Pairs, Place
 from ikmap.methods.kinds import AnyOf, Choice, Flag, Integer, Kind, Levels, Names, OneOrMore, Real, Several
-from ikmap.methods.options import Spec
 
 Result = dict[str, Any]
 NOT_EMPTY = r"\S"

@@ -9,11 +9,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from flows.options.declared import specs_of
 from flows.options.online import OnlineOptions
 from flows.options.table import TableOptions
 from flows.runs.batch import listening, run_pipeline, starting
 from flows.runs.look_first import STANDARD_INPUT, look_at_data
-from ikmap.methods.options import specs_of
 from ikmap.tasks import task_named
 from pipeline.errors import InputError
 

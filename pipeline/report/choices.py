@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ikmap.methods.options import Setting
+from ikmap.methods.fields import Symbol
 from ikmap.methods.search import JOINED
 from ikmap.tasks import Figure, task_of
 from pipeline.report.charts import STYLES, ChartWords, Series, line_chart
@@ -149,7 +149,7 @@ def _searches(metrics: Metrics) -> list[tuple[str, Figure, Mapping[str, Any]]]:
     return found
 
 
-def _selection_curve(selection: Metrics, parameter: str, setting: Setting, series: list[Series], figure: Figure) -> str:
+def _selection_curve(selection: Metrics, parameter: str, setting: Symbol, series: list[Series], figure: Figure) -> str:
     sign = setting.sign
     found = {line.name: _found(line, sign, figure) for line in series}
     chart = line_chart(

@@ -58,7 +58,7 @@ def stream_section(metrics: Metrics) -> str:
         for key, said in _EVENTS.items()
         for row in _rows(learner, key)
     ]
-    asked = asked_alerts(metrics)
+    requested = requested_alerts(metrics)
     chart = line_chart(
         "stream",
         series,
@@ -70,7 +70,7 @@ def stream_section(metrics: Metrics) -> str:
         ),
         events=events,
         unit=figure.unit,
-        reference=asked,
+        reference=requested,
     )
     legend = [(line.colour, f"{line.name}: {ends[line.name]}") for line in series]
     online = get_mapping(metrics, "online")
@@ -83,7 +83,11 @@ def stream_section(metrics: Metrics) -> str:
     elif rows:
         stay = "" if any(_rows(learner, "redraws") for learner in learners.values()) else " and stay as they are"
         how += f". Settings and partitionings were chosen on {plural(rows, 'initial row')}{stay}"
-    how += "" if asked is None else f". Dashed across: the share of alerts that was asked for, {shown(asked, 'share')}"
+    how += (
+        ""
+        if requested is None
+        else f". Dashed across: the share of alerts that was asked for, {shown(requested, 'share')}"
+    )
     how += drifts_in_words(learners, get_text(online, "drift"))
     how += alerts_in_words(online) + labels_in_words(online)
     how += f". Rows as they arrived: {source}" if (source := get_text(online, "source")) else ""
@@ -110,12 +114,16 @@ def stream_section(metrics: Metrics) -> str:
     )
 
 
-def asked_alerts(metrics: Metrics) -> float | None:
+def requested_alerts(metrics: Metrics) -> float | None:
     """The share of alerts that learners were asked for, where all of them were asked for the same."""
     found: set[float] = set()
     for name, learner in learners_of(metrics).items():
         one = LEARNERS.get(name)
-        trace = one.asked_alerts if isinstance(one, StreamLearner) and task_of(metrics).alerts else ""
+        trace = (
+            one.requested_alerts
+            if one is not None and issubclass(one, StreamLearner) and task_of(metrics).alerts
+            else ""
+        )
         found |= {value for last in get_list(get_mapping(learner, "traces"), trace)[-1:] if (value := number(last))}
     return found.pop() if len(found) == 1 else None
 

@@ -42,4 +42,4 @@ def _short(title: str) -> str:
 def _title(learner: str, name: str) -> str:
     """As the learner declares it, where it is known here."""
     known = LEARNERS.get(learner)
-    return known.traced.get(name, name) if isinstance(known, StreamLearner) else name
+    return known.traced.get(name, name) if known is not None and issubclass(known, StreamLearner) else name

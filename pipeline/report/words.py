@@ -5,14 +5,18 @@ Written for somebody who knows what a classifier is and has not read the papers.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
-from ikmap.methods import KERNELS, LEARNERS, Map, Method
-from ikmap.methods.options import OptionError, Setting
-from ikmap.methods.registry import known
+from ikmap.methods import LEARNERS, Field, FieldError, MapAbout, Symbol, UnknownMethod, configured, fields_by_name
+from ikmap.methods.composed import described
+from ikmap.methods.fields import with_options
+from ikmap.methods.registry import map_kinds
 from ikmap.methods.search import numbers_of
+from pipeline.errors import InputError
 from pipeline.report.fields import Metrics, get_list, get_mapping, get_number, get_text, learners_of
 from pipeline.report.text import shorten
+from pipeline.resolve import flag, kernel_name
 
 _SHARES = {2: "half", 3: "third", 4: "quarter", 5: "fifth", 6: "sixth", 8: "eighth", 10: "tenth", 20: "twentieth"}
 
@@ -52,19 +56,19 @@ def _share(test: float | None, train: float | None) -> str:
 
 def title_of(learner: str) -> str:
     """What a learner is; empty for one that is not ours."""
-    return LEARNERS[learner].title if learner in LEARNERS else ""
+    return LEARNERS[learner].about.title if learner in LEARNERS else ""
 
 
-def settings_in(metrics: Metrics) -> dict[str, Setting]:
+def settings_in(metrics: Metrics) -> dict[str, Symbol]:
     """What the results of a run depend on, by its name in the papers: the map's first, then those of the learners."""
-    found: dict[str, list[Setting]] = {}
+    found: dict[str, list[Symbol]] = {}
     searched = {name for learner in learners_of(metrics).values() for name in _chosen(learner)}
-    for one in _methods_of(metrics).values():
-        for spec in one.Options.specs().values():
-            if spec.setting is not None:
-                found.setdefault(spec.setting.parameter or spec.name, []).append(spec.setting)
-            elif spec.name in searched:  # of a method that says no more
-                found.setdefault(spec.name, []).append(Setting(spec.name, spec.help))
+    for fields in _fields_in(metrics).values():
+        for field in fields.values():
+            if field.symbol is not None:
+                found.setdefault(field.parameter, []).append(field.symbol)
+            elif field.name in searched:  # of a method that says no more
+                found.setdefault(field.name, []).append(Symbol(field.name, with_options(field.doc, flag)))
     return {
         parameter: replace(several[0], meaning=" ".join(dict.fromkeys(one.meaning for one in several)))
         for parameter, several in found.items()
@@ -91,55 +95,63 @@ def _chosen(learner: Metrics) -> dict[str, float | None]:
 
 
 def _options_with_settings(learner: str, metrics: Metrics) -> dict[str, str]:
-    """Options of a learner and its map that change something and are told of, by their names in papers."""
-    methods, told = _methods_of(metrics), get_mapping(get_mapping(metrics, "params"), "methods")
+    """Options of a learner and its map that change something and have a symbol, by their names in papers."""
+    records = get_mapping(get_mapping(metrics, "params"), "methods")
+    of_learner = {learner, _kernel_of(learner, metrics)}
+    if _on_cells(learner):
+        of_learner.add(_map_of(metrics))
     found = {}
-    kernels = _kernels_of(learner, metrics) if learner in LEARNERS else []
-    for name, one in methods.items():
-        if name not in (learner, *kernels) and not (_on_cells(learner) and isinstance(one, Map)):
+    for name, fields in _fields_in(metrics).items():
+        if name not in of_learner:
             continue
-        kind = one.Options
         try:
-            unused = kind.of_record(get_mapping(told, name)).unused
-        except (OptionError, TypeError):  # the report of a damaged file says what it can
-            unused = frozenset()
-        for spec in kind.specs().values():
-            if spec.setting is not None and spec.name not in unused:
-                found[spec.setting.parameter or spec.name] = spec.name
+            one, searched = configured(name, get_mapping(records, name))
+            ignored = one.ignored(searched)
+        except (FieldError, TypeError):  # the report of a damaged file says what it can
+            ignored = frozenset()
+        for field in fields.values():
+            if field.symbol is not None and field.name not in ignored:
+                found[field.parameter] = field.name
     return found
 
 
 def _on_cells(learner: str) -> bool:
-    return learner in LEARNERS and LEARNERS[learner].on == "cells"
+    return learner in LEARNERS and LEARNERS[learner].about.on == "cells"
 
 
-def _methods_of(metrics: Metrics) -> dict[str, Method]:
-    """The methods that a run used, as far as they are known here: the map first, each kernel before its learner."""
-    cut = get_text(get_mapping(metrics, "params"), "partitioner")
-    of_map = _map(cut) if on_cells_in(metrics) else None
-    found: dict[str, Method] = {} if of_map is None else {cut: of_map}
+def _map_of(metrics: Metrics) -> str:
+    """The name of the run's map."""
+    return get_text(get_mapping(metrics, "params"), "partitioner")
+
+
+def _fields_in(metrics: Metrics) -> dict[str, Mapping[str, Field]]:
+    """The fields of the methods that a run used, as far as they are known here, by their names.
+
+    The map comes first, and each kernel before its learner.
+    """
+    cut = _map_of(metrics)
+    names = [cut] if on_cells_in(metrics) and _about_map(cut) else []
     for name in learners_of(metrics):
         if name in LEARNERS:
-            found |= {other: KERNELS[other] for other in _kernels_of(name, metrics)} | {name: LEARNERS[name]}
-    return found
+            names += [*filter(None, [_kernel_of(name, metrics)]), name]
+    return {name: fields_by_name(name) for name in names}
 
 
-def _map(name: str) -> Map | None:
-    """The map of that name, if it is known here."""
+def _about_map(name: str) -> MapAbout | None:
+    """What the map of that name says of itself, if it is known here."""
     try:
-        found = known(name)
-    except OptionError:  # the report of a damaged file says what it can
+        return described([kind.about for kind in map_kinds(name)])
+    except (FieldError, UnknownMethod):  # the report of a damaged file says what it can
         return None
-    return found if isinstance(found, Map) else None
 
 
-def _kernels_of(learner: str, metrics: Metrics) -> list[str]:
-    """Kernels that a learner used, as far as they are known here."""
-    told = get_mapping(get_mapping(get_mapping(metrics, "params"), "methods"), learner)
+def _kernel_of(learner: str, metrics: Metrics) -> str:
+    """The kernel that a learner used, if it is known here; else empty."""
+    record = get_mapping(get_mapping(get_mapping(metrics, "params"), "methods"), learner)
     try:
-        return [name for name in LEARNERS[learner].uses(told) if name in KERNELS]
-    except (OptionError, TypeError):  # the report of a damaged file says what it can
-        return []
+        return kernel_name(LEARNERS[learner], record) if learner in LEARNERS else ""
+    except (InputError, TypeError):  # the report of a damaged file says what it can
+        return ""
 
 
 def terms_of(metrics: Metrics) -> list[tuple[str, str]]:
@@ -147,8 +159,8 @@ def terms_of(metrics: Metrics) -> list[tuple[str, str]]:
     if not on_cells_in(metrics):
         return []
     params = get_mapping(metrics, "params")
-    cut, t = _map(get_text(params, "partitioner")), get_number(params, "t")
-    how = f": {cut.about}." if cut else "."
+    cut, t = _about_map(_map_of(metrics)), get_number(params, "t")
+    how = f": {cut.summary}." if cut else "."
     return [
         ("partitioning", f"One way, found at random, to cut the space of all rows into cells{how}"),
         (

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, Literal
 
-from ikmap.methods.options import MethodOptions
+from ikmap.methods.fields import Configured
 from pipeline.errors import InputError
 
 Kind = Literal["table", "figure", "section"]
@@ -190,7 +190,7 @@ class Paper:
     title: ClassVar[str]
     source: ClassVar[str]
     package: ClassVar[str]
-    Options: ClassVar[type[MethodOptions]] = MethodOptions
+    Options: ClassVar[type[Configured]] = Configured
     measure: ClassVar[Measure] = Measure()
     learners: ClassVar[tuple[str, ...]] = ("svm", "ogd")
 

@@ -12,8 +12,10 @@ from collections.abc import Iterable, Mapping
 from importlib.resources import files
 from typing import Any
 
-from ikmap.methods import LEARNERS, methods
+from ikmap.methods import LEARNERS, fields_of, methods
+from ikmap.methods.fields import with_options
 from ikmap.tasks import DEFAULT, TASKS, LearningTask
+from pipeline.resolve import flag
 from pipeline.training.train import RUNNERS
 
 type Schema = dict[str, Any]
@@ -33,7 +35,8 @@ def metrics_schema() -> Schema:
     of_data = {task.name: {**task.told_of_labels, **task.told_of_rows} for task in tasks}
     always = sorted(parts["data"]["properties"])
     _add(parts["data"], together(of_data.items()))
-    told = [(name, one.told) for name, one in LEARNERS.items()] + [(name, one.told) for name, one in RUNNERS.items()]
+    declared = [(name, one.about.metrics_schema) for name, one in LEARNERS.items()]
+    told = [*declared, *((name, one.told) for name, one in RUNNERS.items())]
     # What comes first for one task may be one more figure of another.
     first = {task.figure.key for task in tasks}
     more = {task.name: {key: of for key, of in task.told.items() if key not in first} for task in tasks}
@@ -71,9 +74,9 @@ def _options() -> Schema:
     kinds: dict[str, list[Schema]] = {}
     helps: dict[str, set[str]] = {}
     for one in methods().values():
-        for name, spec in one.Options.specs().items():
-            helps.setdefault(name, set()).add(spec.help)
-            here = [spec.kind.schema] + [{"type": "null"}] * (spec.default is None)
+        for name, field in fields_of(one).items():
+            helps.setdefault(name, set()).add(with_options(field.doc, flag))
+            here = [field.given_kind.schema] + [{"type": "null"}] * (field.recorded_default is None)
             kinds.setdefault(name, []).extend(schema for schema in here if schema not in kinds.get(name, []))
     return {
         name: {

@@ -6,6 +6,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from ikmap.methods.fields import fields_of
 from ikmap.methods.registry import offered
 from ikmap.methods.reserved import reserved_among
 from pipeline.reproduce.paper import Paper
@@ -37,7 +38,7 @@ def register(paper: Any, package: str = "") -> None:
             f"package {package}: its paper {paper.name!r} has a name that is taken; pip uninstall {package}, or give "
             "the paper another name there"
         )
-    if taken := reserved_among(paper.Options.specs()):
+    if taken := reserved_among(fields_of(paper.Options)):
         raise ValueError(
             f"package {package}: its paper {paper.name!r} has an option {taken[0]!r}, a name that the commands use "
             f"themselves; pip uninstall {package}, or give the option another name there"

@@ -8,22 +8,21 @@ shown, ``pictures`` draws its figures.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from ikmap.methods.kinds import Integer
-from ikmap.methods.options import MethodOptions, option
-from pipeline.reproduce.paper import READINGS, Experiment, Measure, Paper
+from annotated_types import Ge, Le
+
+from ikmap.methods.fields import Configured, Doc
+from pipeline.reproduce.paper import Experiment, Measure, Paper
 
 if TYPE_CHECKING:
     from pipeline.reproduce.form import Form
 
 
-class Options(MethodOptions):
+class Options(Configured):
     """How much of its protocol is done."""
 
-    repeats: int = option(
-        10, Integer(1, 100), group=READINGS, help="seeded shuffles of each data set into halves for the GMM paper"
-    )
+    repeats: Annotated[int, Ge(1), Le(100), Doc("seeded shuffles of each data set into halves for the GMM paper")] = 10
 
 
 class TunableGMM(Paper):

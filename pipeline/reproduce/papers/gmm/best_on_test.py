@@ -150,11 +150,11 @@ def kernels_of(
 
     What takes long is computed once for all kernels that share it.
     """
-    method = KERNELS[name]
-    sharing = [one for one in names if one in (method.shares or names)]
+    kind = KERNELS[name]
+    sharing = [one for one in names if one in (kind.shares or names)]
     rest = [one for one in names if one not in sharing]
-    if method.shares is not None:
-        sharing, rest = [n for n in names if n in method.shares], [n for n in names if n not in method.shares]
+    if kind.shares is not None:
+        sharing, rest = [n for n in names if n in kind.shares], [n for n in names if n not in kind.shares]
     for first in product(*(grid[one] for one in sharing)):
         shared: np.ndarray | None = None
         for others in product(*(grid[one] for one in rest)):
@@ -162,7 +162,7 @@ def kernels_of(
             chosen = tuple(numbers[one] for one in names)
             if not wanted(chosen):
                 continue
-            kernel: Kernel = method.kernel(method.Options(**numbers), numbers, learned.shape[1])
+            kernel: Kernel = kind.of_record(numbers)[0].kernel(learned.shape[1])
             if isinstance(kernel, SharedKernel):
                 if shared is None:
                     shared = KernelTable.of(kernel, learned, tested).values

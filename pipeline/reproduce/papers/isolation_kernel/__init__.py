@@ -6,44 +6,31 @@ printed; ``forms`` is how its experiments are made and shown, ``pictures`` draws
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Literal
 
-from ikmap.methods.kinds import Choice
-from ikmap.methods.options import MethodOptions, option
-from pipeline.reproduce.paper import READINGS, Experiment, Paper
+from ikmap.methods.fields import Configured, Doc
+from pipeline.reproduce.paper import Experiment, Paper
 
 if TYPE_CHECKING:
     from pipeline.reproduce.form import Form
 
 
-class Readings(MethodOptions):
+class Readings(Configured):
     """What the paper leaves open: one reading of each point, or all."""
 
-    depth: str = option(
-        "all", Choice(("all", "none", "log2")), group=READINGS, help="depth of the iForest trees, which is open"
-    )
-    score_scale: str = option(
-        "all", Choice(("all", "kernel", "raw")), group=READINGS, help="scale of the score of IK-OGD: 1/t or none"
-    )
-    svm_scale: str = option(
-        "all", Choice(("all", "kernel", "raw")), group=READINGS, help="scale of the features of the IK_a-SVM"
-    )
-    svm_C: str = option(
-        "all", Choice(("all", "1", "0.01", "0.1", "10", "100")), group=READINGS, help="C of the linear SVMs"
-    )
-    svm_loss: str = option(
-        "all", Choice(("all", "squared_hinge", "hinge")), group=READINGS, help="loss of the linear SVMs"
-    )
-    nogd: str = option(
-        "all",
-        Choice(("all", "averaged", "last", "violators", "library")),
-        group=READINGS,
-        help="NOGD: points drawn, weights averaged or those of the last step; or points that violate the margin, "
-        "weights of the last step or (library) averaged",
-    )
-    adaraker: str = option(
-        "all", Choice(("all", "script", "published")), group=READINGS, help="AdaRaker as in its script or as published"
-    )
+    depth: Annotated[Literal["all", "none", "log2"], Doc("depth of the iForest trees, which is open")] = "all"
+    score_scale: Annotated[Literal["all", "kernel", "raw"], Doc("scale of the score of IK-OGD: 1/t or none")] = "all"
+    svm_scale: Annotated[Literal["all", "kernel", "raw"], Doc("scale of the features of the IK_a-SVM")] = "all"
+    svm_C: Annotated[Literal["all", "1", "0.01", "0.1", "10", "100"], Doc("C of the linear SVMs")] = "all"
+    svm_loss: Annotated[Literal["all", "squared_hinge", "hinge"], Doc("loss of the linear SVMs")] = "all"
+    nogd: Annotated[
+        Literal["all", "averaged", "last", "violators", "library"],
+        Doc(
+            "NOGD: points drawn, weights averaged or those of the last step; or points that violate the margin, "
+            "weights of the last step or (library) averaged"
+        ),
+    ] = "all"
+    adaraker: Annotated[Literal["all", "script", "published"], Doc("AdaRaker as in its script or as published")] = "all"
 
 
 class IsolationKernel(Paper):

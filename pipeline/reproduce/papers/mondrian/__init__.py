@@ -7,28 +7,25 @@ the rows of a data set, ``splits`` their rows and errors; ``forms`` says how exp
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from ikmap.methods.kinds import Choice, Integer
-from ikmap.methods.options import MethodOptions, option
-from pipeline.reproduce.paper import READINGS, Experiment, Measure, Paper
+from annotated_types import Ge, Le
+
+from ikmap.methods.fields import Configured, Doc
+from pipeline.reproduce.paper import Experiment, Measure, Paper
 
 if TYPE_CHECKING:
     from pipeline.reproduce.form import Form
 
 
-class Options(MethodOptions):
+class Options(Configured):
     """How much of its protocol is done, and by which solver."""
 
-    repeats: int = option(
-        5, Integer(1, 100), group=READINGS, help="seeded repetitions of each experiment of the Mondrian paper"
-    )
-    ridge_solver: str = option(
-        "all",
-        Choice(("all", "exact", "sgd")),
-        group=READINGS,
-        help="how the Mondrian paper solves ridge regression: exactly or by stochastic gradient descent",
-    )
+    repeats: Annotated[int, Ge(1), Le(100), Doc("seeded repetitions of each experiment of the Mondrian paper")] = 5
+    ridge_solver: Annotated[
+        Literal["all", "exact", "sgd"],
+        Doc("how the Mondrian paper solves ridge regression: exactly or by stochastic gradient descent"),
+    ] = "all"
 
 
 class MondrianKernel(Paper):
