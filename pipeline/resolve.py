@@ -9,7 +9,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ikmap.methods import (
     KERNELS,
@@ -32,7 +32,7 @@ from ikmap.methods import (
     methods,
 )
 from ikmap.methods.composed import AND, TOTAL, names_of
-from ikmap.methods.fields import AUTO, fields_of
+from ikmap.methods.fields import AUTO, fields_of, with_options
 from ikmap.methods.kinds import AnyOf, Integer, Kind, Real, differ_in_words
 from ikmap.methods.registry import is_known, map_kinds
 from ikmap.tasks import TASKS, LearningTask
@@ -361,8 +361,11 @@ def plain_fields(names: Sequence[str]) -> dict[str, dict[str, Field]]:
 
 
 def kind_of(field: Field) -> Kind:
-    """Return what values may be given for a field."""
-    return field.given_kind
+    """Return what values may be given for a field; what to give instead is worded as for a command line."""
+    kind = field.given_kind
+    if not isinstance(kind, Integer | Real) or not kind.instead:
+        return kind
+    return replace(kind, instead=with_options(kind.instead, flag))
 
 
 def shared_out(

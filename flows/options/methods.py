@@ -10,7 +10,7 @@ from flows.options.declared import BASELINES, FEATURES, LEARNING, Spec, option
 from ikmap.methods import Configured, Field, Learner, Map, Method, fields_of
 from ikmap.methods.fields import with_options
 from ikmap.methods.kinds import joined
-from pipeline.resolve import flag
+from pipeline.resolve import flag, kind_of
 
 COMMON = frozenset({"psi"})
 """Fields of methods that are on the first page of help."""
@@ -32,7 +32,7 @@ def specs_of_methods(methods: Mapping[str, type[Method]]) -> dict[str, dict[str,
 def specs_of_fields(kind: type[Configured], group: str) -> dict[str, Spec]:
     """Return the options that the fields of a class declare, by name, in a group of the page of help."""
     return {
-        name: Spec(name, field.given_kind, group, with_options(field.doc, flag), _default(field))
+        name: Spec(name, kind_of(field), group, with_options(field.doc, flag), _default(field))
         for name, field in fields_of(kind).items()
     }
 

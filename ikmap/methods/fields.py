@@ -321,11 +321,17 @@ def _bounds(marks: list[object]) -> tuple[float, float, bool, bool]:
         for bound in mark if isinstance(mark, Interval) else (mark,):
             if isinstance(bound, Gt | Ge):
                 with_low = isinstance(bound, Ge)
-                low = float(str(bound.ge if isinstance(bound, Ge) else bound.gt))
+                low = _number(bound.ge if isinstance(bound, Ge) else bound.gt)
             elif isinstance(bound, Lt | Le):
                 with_high = isinstance(bound, Le)
-                high = float(str(bound.le if isinstance(bound, Le) else bound.lt))
+                high = _number(bound.le if isinstance(bound, Le) else bound.lt)
     return low, high, with_low, with_high
+
+
+def _number(bound: object) -> float:
+    """Return a bound as a number: a whole one stays an int, which schemas are written with."""
+    assert isinstance(bound, int | float), bound
+    return bound
 
 
 def _arms(hint: object) -> Iterator[object]:
