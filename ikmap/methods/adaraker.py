@@ -2,103 +2,99 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
-from ikmap.methods.fourier import FeaturesOptions
-from ikmap.methods.kinds import Choice, Real
-from ikmap.methods.learners import OnlineOptions, StreamLearner
-from ikmap.methods.options import BASELINES, MethodOptions, Setting, option
+from annotated_types import Gt
+
+from ikmap.methods.about import LearnerAbout
+from ikmap.methods.fields import Doc, Searched, Symbol
+from ikmap.methods.fourier import Frequencies
+from ikmap.methods.learner import GradientLearner
+from ikmap.methods.method import Candidates, SearchSpace
 from ikmap.methods.sample import Sample, Shape
-from ikmap.methods.search import Search
+
+if TYPE_CHECKING:
+    from ikmap.learners.online.adaraker import AdaRakerState
 
 LAMBDAS = tuple(sorted(10.0**m / half for m in (-2, -3, -4, -5) for half in (1, 2)))
 """Search range of lambda, the paper's Table 3."""
 
 
-class RakerOptions(FeaturesOptions, OnlineOptions):
-    """Of AdaRaker and Raker."""
+class AdaRaker(GradientLearner):
+    """Sixteen Gaussian kernels in random features, learned anew in intervals of many lengths.
 
-    decay: float | str = option(
-        "auto",
-        Real(0, words=("auto",)),
-        group=BASELINES,
-        help="lambda of adaraker and raker; auto chooses it by cross-validation",
-        setting=Setting(
+    Attributes
+    ----------
+    intervals : bool
+        Whether there are intervals.
+    """
+
+    about: ClassVar[LearnerAbout] = LearnerAbout(
+        name="adaraker",
+        title="AdaRaker: sixteen Gaussian kernels in random features",
+        on="rows",
+        models=("ikmap.learners.mapped_model", "ikmap.maps.fourier"),
+    )
+    intervals: ClassVar[bool] = True
+    features: Frequencies = 50
+    decay: Annotated[
+        float,
+        Gt(0),
+        Doc("lambda of adaraker and raker; auto chooses it by cross-validation"),
+        Searched(by_default=True),
+        Symbol(
             "λ",
             "factor of the penalty",
             "How much large weights count against a solution that follows the rows closely.",
             parameter="lambda",
         ),
-    )
-    flavour: str = option(
-        "published",
-        Choice(("published", "script")),
-        group=BASELINES,
-        help="adaraker as published, or as in its authors' reference script",
-    )
-    online_loss: str = option(
-        "auto",
-        Choice(("auto", "hinge", "logistic")),
-        group=BASELINES,
-        help="loss of adaraker and raker; auto: hinge, with --flavour script logistic",
-    )
-    sigma_is: str = option(
-        "frequency",
-        Choice(("frequency", "width")),
-        group=BASELINES,
-        help="what the sixteen numbers of adaraker's kernels are: factors of the frequencies, or widths",
-    )
+    ] = LAMBDAS[len(LAMBDAS) // 2]
+    flavour: Annotated[
+        Literal["published", "script"], Doc("adaraker as published, or as in its authors' reference script")
+    ] = "published"
+    online_loss: Annotated[
+        Literal["auto", "hinge", "logistic"],
+        Doc("loss of adaraker and raker; auto: hinge, with {flavour} script logistic"),
+    ] = "auto"
+    sigma_is: Annotated[
+        Literal["frequency", "width"],
+        Doc("what the sixteen numbers of adaraker's kernels are: factors of the frequencies, or widths"),
+    ] = "frequency"
 
+    def search_space(self, searched: frozenset[str], n_rows: int, sample: Sample | None = None) -> SearchSpace:
+        return {"decay": Candidates(LAMBDAS)} if "decay" in searched else {}
 
-@dataclass(frozen=True, kw_only=True)
-class _Raker(StreamLearner):
-    """With intervals, AdaRaker."""
-
-    Options: ClassVar[type[MethodOptions]] = RakerOptions
-    models = ("ikmap.learners.mapped_model", "ikmap.maps.fourier")
-
-    intervals: bool
-
-    def parameter(self, options: Any) -> str | None:
-        return "lambda"
-
-    def search(self, options: Any, n_rows: int) -> Search | None:
-        return Search("decay", "lambda", LAMBDAS) if options.decay == "auto" else None
-
-    def given(self, options: Any) -> float | None:
-        return None if options.decay == "auto" else float(options.decay)
-
-    def start(self, options: Any, value: float | None, sample: Sample, n_threads: int = 1) -> Any:
+    def start(self, sample: Sample, n_threads: int = 1) -> AdaRakerState:
         from ikmap.learners.online.adaraker import SIGMAS, AdaRakerState, adaraker_map
 
         frequencies = adaraker_map(
-            sample.n_columns, sample.seed, options.features, sigma_is=options.sigma_is, flavour=options.flavour
+            sample.n_columns, sample.seed, self.features, sigma_is=self.sigma_is, flavour=self.flavour
         )
-        asked: Any = {
-            "loss": None if options.online_loss == "auto" else options.online_loss,
-            "flavour": options.flavour,
-            "n_threads": n_threads,
-        }
         return AdaRakerState(
-            frequencies, len(SIGMAS), sample.n_classes, options.eta, float(value or 0.0), self.intervals, **asked
+            frequencies,
+            len(SIGMAS),
+            sample.n_classes,
+            self.eta,
+            self.decay,
+            self.intervals,
+            loss=None if self.online_loss == "auto" else self.online_loss,
+            flavour=self.flavour,
+            n_threads=n_threads,
         )
 
-    def needed_bytes(self, options: Any, shape: Shape) -> int:
+    def memory(self, shape: Shape, rows: int | None = None) -> int:
         from ikmap.learners.online.adaraker import SIGMAS, adaraker_bytes
 
-        return adaraker_bytes(shape.n, shape.d, len(SIGMAS), options.features, shape.n_classes, self.intervals)
+        return adaraker_bytes(shape.n, shape.d, len(SIGMAS), self.features, shape.n_classes, self.intervals)
 
 
-ADARAKER = _Raker(
-    name="adaraker",
-    title="AdaRaker: sixteen Gaussian kernels in random features",
-    on="rows",
-    intervals=True,
-)
-RAKER = _Raker(
-    name="raker",
-    title="Raker: AdaRaker without its intervals",
-    on="rows",
-    intervals=False,
-)
+class Raker(AdaRaker):
+    """AdaRaker without its intervals."""
+
+    about: ClassVar[LearnerAbout] = LearnerAbout(
+        name="raker",
+        title="Raker: AdaRaker without its intervals",
+        on="rows",
+        models=("ikmap.learners.mapped_model", "ikmap.maps.fourier"),
+    )
+    intervals: ClassVar[bool] = False

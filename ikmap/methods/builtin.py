@@ -2,19 +2,45 @@
 
 from __future__ import annotations
 
+from ikmap.methods.adaraker import AdaRaker, Raker
+from ikmap.methods.additive_chi2 import AdditiveChi2
 from ikmap.methods.anne import Anne
 from ikmap.methods.binning import Binning
+from ikmap.methods.chi2 import Chi2Linear, Chi2SVM
+from ikmap.methods.fourier import FourierLinear
 from ikmap.methods.gaussian import Gaussian
 from ikmap.methods.gcws import GCWS
+from ikmap.methods.gmm import GMM_KERNELS, CosineRBF
+from ikmap.methods.idk import IDK
 from ikmap.methods.iforest import IForest
+from ikmap.methods.iforest_score import IForestScore
 from ikmap.methods.inne import INNE
+from ikmap.methods.isolation import Isolation
+from ikmap.methods.kernel_ogd import KernelOGD
+from ikmap.methods.kernel_svm import IsolationSVM, KernelSVM
+from ikmap.methods.laplacian import Laplacian
+from ikmap.methods.linear_kernel import Cosine, Linear
 from ikmap.methods.linear_on_cells import LinearSVM, LogisticRegression
 from ikmap.methods.method import Method
 from ikmap.methods.mondrian import Mondrian
+from ikmap.methods.nogd import NOGD
+from ikmap.methods.norma import Norma
+from ikmap.methods.norma_dual import NormaDual
+from ikmap.methods.ogd import OGD, DualOGD, NaiveOGD
+from ikmap.methods.quantile import Quantile
 from ikmap.methods.registry import register
+from ikmap.methods.ridge import Ridge
+from ikmap.methods.svr import LinearSVR
 
 BUILT_IN: tuple[type[Method], ...] = (
+    Laplacian,
     Gaussian,
+    AdditiveChi2,
+    Linear,
+    Cosine,
+    CosineRBF,
+    *GMM_KERNELS,
+    Isolation,
     Anne,
     IForest,
     INNE,
@@ -23,6 +49,25 @@ BUILT_IN: tuple[type[Method], ...] = (
     Binning,
     LinearSVM,
     LogisticRegression,
+    Ridge,
+    LinearSVR,
+    OGD,
+    NaiveOGD,
+    DualOGD,
+    Norma,
+    IsolationSVM,
+    Quantile,
+    KernelOGD,
+    NormaDual,
+    NOGD,
+    AdaRaker,
+    Raker,
+    KernelSVM,
+    Chi2SVM,
+    Chi2Linear,
+    FourierLinear,
+    IDK,
+    IForestScore,
 )
 
 

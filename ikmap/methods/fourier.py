@@ -2,47 +2,52 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
-from ikmap.methods.kernel import KERNELS
-from ikmap.methods.kernel_on_rows import KernelOptions, OnKernel, kernel_of, kernel_on_rows
-from ikmap.methods.kinds import Integer
-from ikmap.methods.learners import BatchOptions
-from ikmap.methods.linear_on_cells import LossOptions
+from annotated_types import Ge
+
+from ikmap.methods.about import LearnerAbout
+from ikmap.methods.capabilities import capability
+from ikmap.methods.fields import Doc, FieldError
+from ikmap.methods.kernel import HasFourier
+from ikmap.methods.kernel_on_rows import OnKernel
 from ikmap.methods.mapped import LinearOnMap
-from ikmap.methods.options import BASELINES, MethodOptions, OptionError, one_of, option
 from ikmap.methods.sample import Shape, Training
 
+if TYPE_CHECKING:
+    from ikmap.maps import FourierMap
 
-class FeaturesOptions(MethodOptions):
-    """Of methods with random frequencies."""
+type Frequencies = Annotated[int, Ge(1), Doc("random frequencies of fourier-linear and of each kernel of adaraker")]
 
-    features: int = option(
-        50, Integer(1), group=BASELINES, help="random frequencies of fourier-linear and of each kernel of adaraker"
+
+class FourierLinear(OnKernel, LinearOnMap):
+    """Linear SVM on random Fourier features of a kernel."""
+
+    about: ClassVar[LearnerAbout] = LearnerAbout(
+        name="fourier-linear",
+        title="linear SVM on random Fourier features",
+        on="rows",
+        models=("ikmap.learners.mapped_model", "ikmap.maps.fourier"),
     )
+    features: Frequencies = 50
 
+    def check(self, searched: frozenset[str]) -> None:
+        from ikmap.methods.registry import KERNELS
 
-class FourierOptions(FeaturesOptions, KernelOptions, LossOptions, BatchOptions):
-    """Of the linear SVM on random Fourier features."""
+        super().check(searched)
+        if capability(self.kernel, HasFourier) is None:
+            able = [name for name, kind in KERNELS.items() if issubclass(kind, HasFourier)]
+            raise FieldError(
+                "kernel",
+                "{learner} fourier-linear, and no random Fourier features of it",
+                able[0] if len(able) == 1 else f"one of {', '.join(able)}",
+                value=self.kernel.about.name,
+            )
 
-    def check_together(self) -> None:
-        super().check_together()
-        if not kernel_of(self).has_fourier:
-            able = [one.name for one in KERNELS.values() if one.has_fourier]
-            found = "found --learner fourier-linear, and no random Fourier features of it"
-            raise OptionError(f"--kernel {self.kernel}: {found}; expected {one_of(able)}")
+    def feature_map(self, training: Training) -> FourierMap:
+        kernel = capability(self.kernel, HasFourier)
+        assert kernel is not None
+        return kernel.fourier(self.features, training.rows.shape[1], training.seed)
 
-
-class _Fourier(OnKernel, LinearOnMap):
-    Options: ClassVar[type[MethodOptions]] = FourierOptions
-
-    def map(self, options: Any, training: Training) -> Any:
-        n_columns = training.rows.shape[1]
-        kernel = kernel_on_rows(options, training.value, n_columns)
-        return kernel_of(options).fourier(kernel, options.features, n_columns, training.seed)
-
-    def needed_bytes(self, options: Any, shape: Shape, rows: int | None = None) -> int:
-        return shape.rows_bytes + 8 * (3 * 2 * options.features * shape.n + 3 * options.features * shape.d)
-
-
-FOURIER_LINEAR = _Fourier(name="fourier-linear", title="linear SVM on random Fourier features")
+    def memory(self, shape: Shape, rows: int | None = None) -> int:
+        return shape.rows_bytes + 8 * (3 * 2 * self.features * shape.n + 3 * self.features * shape.d)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
-from ikmap.methods.kernel import Chosen, KernelMethod
-from ikmap.methods.kinds import Real
-from ikmap.methods.options import BASELINES, MethodOptions, Setting, option
-from ikmap.methods.search import Search
+from annotated_types import Gt
+
+from ikmap.methods.about import KernelAbout
+from ikmap.methods.fields import Advice, Doc, Searched, Symbol, fields_of
+from ikmap.methods.kernel import KernelMethod
+from ikmap.methods.method import Candidates, SearchSpace
+from ikmap.methods.sample import Sample
 
 if TYPE_CHECKING:
-    from ikmap.kernels import Kernel
+    from ikmap.kernels import CosineRBFKernel, MinMaxKernel
 
 VALUES = {
     "p": (0.05, 0.1, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 5.0, 10.0, 20.0, 50.0, 80.0),
@@ -19,86 +22,129 @@ VALUES = {
 }
 """What cross-validation tries of one parameter: some of the values that the paper prints."""
 FEW = {"p": (0.1, 0.5, 1.0, 5.0, 50.0), "gamma": (0.5, 1.0, 2.0, 5.0, 15.0), "le": (0.1, 1.0, 5.0, 20.0, 100.0)}
-"""What it tries of several that are chosen together."""
+"""What it tries of several that are chosen together. The defaults are the middle ones of what is tried."""
 SOURCE = "Li, Several tunable GMM kernels, section 1.1"
-AUTO = Real(0, words=("auto",), instead="give auto to have it chosen")
+
+type P = Annotated[
+    float,
+    Gt(0),
+    Doc("power to which values are raised; auto chooses it by cross-validation"),
+    Searched(by_default=True),
+    Symbol("p", "power of the values", "A large p lets the largest values of a row count only."),
+    Advice("give auto to have it chosen"),
+]
+type Gamma = Annotated[
+    float,
+    Gt(0),
+    Doc("power to which the ratio of minima to maxima is raised; auto chooses it by cross-validation"),
+    Searched(by_default=True),
+    Symbol("γ", "power of the ratio", "A large γ lets only rows count that are much alike."),
+    Advice("give auto to have it chosen"),
+]
+type Le = Annotated[
+    float,
+    Gt(0),
+    Doc("factor lambda_e of the exponential; auto chooses it by cross-validation"),
+    Searched(by_default=True),
+    Symbol("λe", "factor of the exponential", "A large λe lets only rows count that are much alike."),
+    Advice("give auto to have it chosen"),
+]
 
 
-class _OfP(MethodOptions):
-    p: float | str = option(
-        "auto",
-        AUTO,
-        group=BASELINES,
-        help="power to which values are raised; auto chooses it by cross-validation",
-        setting=Setting("p", "power of the values", "A large p lets the largest values of a row count only."),
-    )
+class Tunable(KernelMethod):
+    """Base of the kernels of the paper: each of their fields is a parameter, chosen or given."""
+
+    def search_space(self, searched: frozenset[str], n_rows: int, sample: Sample | None = None) -> SearchSpace:
+        tried = VALUES if len(searched) == 1 else FEW
+        return {name: Candidates(tried[name]) for name in fields_of(type(self)) if name in searched}
 
 
-class _OfGamma(MethodOptions):
-    gamma: float | str = option(
-        "auto",
-        AUTO,
-        group=BASELINES,
-        help="power to which the ratio of minima to maxima is raised; auto chooses it by cross-validation",
-        setting=Setting("γ", "power of the ratio", "A large γ lets only rows count that are much alike."),
-    )
+class MinMax(Tunable):
+    """Base of the min-max kernels: the names of their fields are those of the arithmetic."""
 
-
-class _OfLe(MethodOptions):
-    le: float | str = option(
-        "auto",
-        AUTO,
-        group=BASELINES,
-        help="factor lambda_e of the exponential; auto chooses it by cross-validation",
-        setting=Setting("λe", "factor of the exponential", "A large λe lets only rows count that are much alike."),
-    )
-
-
-class _Tunable(KernelMethod):
-    """Base: each of its options is a parameter, chosen or given."""
-
-    def searches(self, options: Any, n_rows: int) -> tuple[Search, ...]:
-        asked = [name for name in self.Options.specs() if getattr(options, name) == "auto"]
-        return tuple(Search(name, name, (VALUES if len(asked) == 1 else FEW)[name]) for name in asked)
-
-    def given(self, options: Any) -> Chosen:
-        return {name: value for name, value in vars(options).items() if value != "auto"}
-
-
-class _MinMax(_Tunable):
-    def kernel(self, options: Any, chosen: Chosen, n_columns: int) -> Kernel:
+    def kernel(self, n_columns: int) -> MinMaxKernel:
         from ikmap.kernels import MinMaxKernel
 
-        return MinMaxKernel(**{name: float(value) for name, value in chosen.items()})
+        return MinMaxKernel(**{name: float(getattr(self, name)) for name in fields_of(type(self))})
 
 
-class _Cosine(_Tunable):
-    Options: ClassVar[type[MethodOptions]] = _OfLe
+class GMM(MinMax):
+    """The min-max kernel of rows of either sign."""
 
-    def kernel(self, options: Any, chosen: Chosen, n_columns: int) -> Kernel:
+    about: ClassVar[KernelAbout] = KernelAbout(name="gmm", title="GMM kernel", source=SOURCE)
+
+
+class EGMM(MinMax):
+    """An exponential of the min-max kernel."""
+
+    about: ClassVar[KernelAbout] = KernelAbout(name="egmm", title="eGMM kernel", source=SOURCE)
+    shares: ClassVar[tuple[str, ...] | None] = ()
+    le: Le = 10.0
+
+
+class PGMM(MinMax):
+    """The min-max kernel of powers of the values. There is nothing to share: each p has a pass of its own."""
+
+    about: ClassVar[KernelAbout] = KernelAbout(name="pgmm", title="pGMM kernel", source=SOURCE)
+    p: P = 1.5
+
+
+class GammaGMM(MinMax):
+    """A power of the min-max kernel."""
+
+    about: ClassVar[KernelAbout] = KernelAbout(name="gamma-gmm", title="γGMM kernel", source=SOURCE)
+    shares: ClassVar[tuple[str, ...] | None] = ()
+    gamma: Gamma = 2.0
+
+
+class PGammaGMM(MinMax):
+    """A power of the min-max kernel of powers of the values."""
+
+    about: ClassVar[KernelAbout] = KernelAbout(name="p-gamma-gmm", title="pγGMM kernel", source=SOURCE)
+    shares: ClassVar[tuple[str, ...] | None] = ("p",)
+    gamma: Gamma = 2.0
+    p: P = 1.0
+
+
+class EpGMM(MinMax):
+    """An exponential of the min-max kernel of powers of the values."""
+
+    about: ClassVar[KernelAbout] = KernelAbout(name="ep-gmm", title="epGMM kernel", source=SOURCE)
+    shares: ClassVar[tuple[str, ...] | None] = ("p",)
+    le: Le = 5.0
+    p: P = 1.0
+
+
+class EGammaGMM(MinMax):
+    """An exponential of a power of the min-max kernel."""
+
+    about: ClassVar[KernelAbout] = KernelAbout(name="e-gamma-gmm", title="eγGMM kernel", source=SOURCE)
+    shares: ClassVar[tuple[str, ...] | None] = ()
+    le: Le = 5.0
+    gamma: Gamma = 2.0
+
+
+class EpGammaGMM(MinMax):
+    """An exponential of a power of the min-max kernel of powers of the values."""
+
+    about: ClassVar[KernelAbout] = KernelAbout(name="ep-gamma-gmm", title="epγGMM kernel", source=SOURCE)
+    shares: ClassVar[tuple[str, ...] | None] = ("p",)
+    le: Le = 5.0
+    gamma: Gamma = 2.0
+    p: P = 1.0
+
+
+class CosineRBF(Tunable):
+    """The radial kernel of the directions of rows."""
+
+    about: ClassVar[KernelAbout] = KernelAbout(name="cosine-rbf", title="radial kernel of directions", source=SOURCE)
+    shares: ClassVar[tuple[str, ...] | None] = ()
+    le: Le = 10.0
+
+    def kernel(self, n_columns: int) -> CosineRBFKernel:
         from ikmap.kernels import CosineRBFKernel
 
-        return CosineRBFKernel(float(chosen["le"]))
+        return CosineRBFKernel(self.le)
 
 
-def _min_max(name: str, title: str, *options: type[MethodOptions]) -> _MinMax:
-    """A kernel with these options."""
-    of = type("Options", options or (MethodOptions,), {"__doc__": f"Of the {title}."})
-    kind: type[_MinMax] = type("_Kernel", (_MinMax,), {"Options": of})
-    names = of.specs()  # type: ignore[attr-defined]
-    # Of p alone there is nothing to share: each of its values has a pass of its own.
-    shares = tuple(name for name in names if name == "p") if set(names) - {"p"} else None
-    return kind(name=name, title=title, source=SOURCE, shares=shares)
-
-
-GMM_KERNELS = (
-    _min_max("gmm", "GMM kernel"),
-    _min_max("egmm", "eGMM kernel", _OfLe),
-    _min_max("pgmm", "pGMM kernel", _OfP),
-    _min_max("gamma-gmm", "γGMM kernel", _OfGamma),
-    _min_max("p-gamma-gmm", "pγGMM kernel", _OfP, _OfGamma),
-    _min_max("ep-gmm", "epGMM kernel", _OfP, _OfLe),
-    _min_max("e-gamma-gmm", "eγGMM kernel", _OfGamma, _OfLe),
-    _min_max("ep-gamma-gmm", "epγGMM kernel", _OfP, _OfGamma, _OfLe),
-)
-COSINE_RBF = _Cosine(name="cosine-rbf", title="radial kernel of directions", source=SOURCE, shares=())
+GMM_KERNELS = (GMM, EGMM, PGMM, GammaGMM, PGammaGMM, EpGMM, EGammaGMM, EpGammaGMM)

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, ClassVar
 
-from ikmap.methods.kernel import Chosen, KernelMethod
+from ikmap.methods.about import KernelAbout
+from ikmap.methods.kernel import KernelMethod
 
 if TYPE_CHECKING:
-    from ikmap.kernels import Kernel
+    from ikmap.kernels import IsolationKernel
 
 
-class _Isolation(KernelMethod):
-    def kernel(self, options: Any, chosen: Chosen, n_columns: int) -> Kernel:
+class Isolation(KernelMethod):
+    """The isolation kernel of the cells of a map."""
+
+    about: ClassVar[KernelAbout] = KernelAbout(
+        name="isolation", title="isolation kernel", source="Qin et al., 2019", on="cells"
+    )
+
+    def kernel(self, n_columns: int) -> IsolationKernel:
         from ikmap.kernels import IsolationKernel
 
         return IsolationKernel(n_columns)
-
-
-ISOLATION = _Isolation(name="isolation", title="isolation kernel", source="Qin et al., 2019", on="cells")

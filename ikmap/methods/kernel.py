@@ -42,7 +42,7 @@ class KernelMethod(Method):
         names = super().tunable(searched)
         return tuple(sorted(names, key=lambda name: name not in searched))
 
-    def refused(self, rows: Rows) -> tuple[int, int, float, str] | None:  # noqa: ARG002
+    def refused(self, rows: Rows) -> tuple[int, int, float, str] | None:
         """Return row, column (from 0), value and what is expected instead, of the first value that it cannot take."""
         return None
 

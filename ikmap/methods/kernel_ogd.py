@@ -2,33 +2,35 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-from ikmap.methods.kernel_on_rows import KernelOptions, OnKernel, kernel_on_rows
-from ikmap.methods.learners import OnlineOptions, StreamLearner
-from ikmap.methods.options import MethodOptions
+from ikmap.methods.about import LearnerAbout
+from ikmap.methods.kernel_on_rows import OnKernel
+from ikmap.methods.learner import GradientLearner
 from ikmap.methods.sample import Sample, Shape
 
+if TYPE_CHECKING:
+    from ikmap.learners.online.kernel_ogd import KernelOGDState
 
-class KernelOGDOptions(KernelOptions, OnlineOptions):
-    """Of online gradient descent with a kernel."""
 
+class KernelOGD(OnKernel, GradientLearner):
+    """Online gradient descent with a kernel, as a sum over support points."""
 
-class _KernelOGD(OnKernel, StreamLearner):
+    about: ClassVar[LearnerAbout] = LearnerAbout(
+        name="kernel-ogd",
+        title="online gradient descent with a kernel (OGD, dual)",
+        on="rows",
+        models=("ikmap.learners.kernel.kernel_model",),
+    )
     all_pairs: ClassVar[bool] = True
-    Options: ClassVar[type[MethodOptions]] = KernelOGDOptions
-    models = ("ikmap.learners.kernel.kernel_model",)
 
-    def start(self, options: Any, value: float | None, sample: Sample, n_threads: int = 1) -> Any:
+    def start(self, sample: Sample, n_threads: int = 1) -> KernelOGDState:
         from ikmap.learners.online.kernel_ogd import KernelOGDState
 
-        kernel = kernel_on_rows(options, value, sample.n_columns)
-        return KernelOGDState(kernel, sample.n_classes, options.eta, n_threads=n_threads)
+        kernel = self.kernel.kernel(sample.n_columns)
+        return KernelOGDState(kernel, sample.n_classes, self.eta, n_threads=n_threads)
 
-    def needed_bytes(self, options: Any, shape: Shape) -> int:
+    def memory(self, shape: Shape, rows: int | None = None) -> int:
         from ikmap.learners.kernel.support_set import support_set_bytes
 
         return support_set_bytes(shape.n, shape.d, shape.nnz, shape.n_classes)
-
-
-KERNEL_OGD = _KernelOGD(name="kernel-ogd", title="online gradient descent with a kernel (OGD, dual)")

@@ -2,67 +2,71 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from abc import abstractmethod
+from typing import TYPE_CHECKING, ClassVar
 
-from ikmap.methods.isolation import ISOLATION
-from ikmap.methods.kernel_on_rows import KernelOptions, OnKernel, kernel_on_rows
-from ikmap.methods.learners import BatchOptions, WholeLearner
-from ikmap.methods.options import MethodOptions
+from ikmap.methods.about import LearnerAbout
+from ikmap.methods.isolation import Isolation
+from ikmap.methods.kernel_on_rows import OnKernel
+from ikmap.methods.learner import BatchClassifier, WholeLearner
 from ikmap.methods.sample import Shape, Training
 
 if TYPE_CHECKING:
     from ikmap.kernels import Kernel
+    from ikmap.learners.kernel.kernel_model import KernelModel
+    from ikmap.methods.learner import Summary
+
+MODELS = ("ikmap.learners.kernel.kernel_model",)
+METRICS_SCHEMA = {"n_support": {"description": "Rows that the model keeps.", "type": "integer", "minimum": 0}}
+"""What all of them report."""
 
 
-class KernelSVM(WholeLearner):
-    """Base: all but the kernel."""
+class ExactKernelSVM(WholeLearner, BatchClassifier):
+    """Base of SVMs with an exact kernel: all but the kernel."""
 
-    models = ("ikmap.learners.kernel.kernel_model",)
     # Its time grows with the square of the rows.
     compared_on: ClassVar[int | None] = 4000
     working_set: ClassVar[bool] = True
-    told: ClassVar[Mapping[str, Any]] = {
-        "n_support": {"description": "Rows that the model keeps.", "type": "integer", "minimum": 0}
-    }
 
-    def kernel(self, options: Any, training: Training) -> Kernel:
-        """The kernel, for rows like these."""
-        raise NotImplementedError
+    @abstractmethod
+    def kernel_for(self, training: Training) -> Kernel:
+        """Return the kernel, for rows like these."""
 
-    def fit(self, options: Any, training: Training) -> tuple[Any, dict[str, Any]]:
+    def fit(self, training: Training) -> tuple[KernelModel, Summary]:
         from ikmap.learners.kernel.kernel_svm import KernelSVMParams, fit_kernel_svm
 
         rows, y, classes = training.rows, training.y, training.classes
-        asked = KernelSVMParams(C=options.C, tol=options.tol, class_weight=options.class_weights)
-        kernel = self.kernel(options, training)
+        params = KernelSVMParams(C=self.C, tol=self.tol, class_weight=self.weight_of_classes)
+        kernel = self.kernel_for(training)
         model = fit_kernel_svm(
-            rows, y, len(classes), kernel, asked, classes, training.n_threads, training.max_working_set
+            rows, y, len(classes), kernel, params, classes, training.n_threads, training.max_working_set
         )
         return model, {"n_support": int(model.coef.shape[0])}
 
-    def needed_bytes(self, options: Any, shape: Shape, rows: int | None = None) -> int:
+    def memory(self, shape: Shape, rows: int | None = None) -> int:
         from ikmap.learners.kernel.kernel_svm import kernel_svm_bytes
 
         return shape.rows_bytes + kernel_svm_bytes(shape.n, shape.d, shape.nnz, rows)
 
 
-class _Isolation(KernelSVM):
-    def kernel(self, options: Any, training: Training) -> Kernel:
-        return ISOLATION.kernel(options, {}, training.rows.n_partitions)
+class IsolationSVM(ExactKernelSVM):
+    """SVM with the isolation kernel of the cells."""
+
+    about: ClassVar[LearnerAbout] = LearnerAbout(
+        name="isolation-svm", title="SVM with the isolation kernel", models=MODELS, metrics_schema=METRICS_SCHEMA
+    )
+
+    def kernel_for(self, training: Training) -> Kernel:
+        return Isolation().kernel(training.rows.n_partitions)
 
 
-class KernelSVMOptions(KernelOptions, BatchOptions):
-    """Of the SVM with a kernel on the rows."""
+class KernelSVM(OnKernel, ExactKernelSVM):
+    """SVM with a kernel on the rows."""
 
-
-class _OnRows(OnKernel, KernelSVM):
+    about: ClassVar[LearnerAbout] = LearnerAbout(
+        name="kernel-svm", title="SVM with a kernel", on="rows", models=MODELS, metrics_schema=METRICS_SCHEMA
+    )
     all_pairs: ClassVar[bool] = True
-    Options: ClassVar[type[MethodOptions]] = KernelSVMOptions
 
-    def kernel(self, options: Any, training: Training) -> Kernel:
-        return kernel_on_rows(options, training.value, training.rows.shape[1])
-
-
-ISOLATION_SVM = _Isolation(name="isolation-svm", title="SVM with the isolation kernel", on="cells")
-KERNEL_SVM = _OnRows(name="kernel-svm", title="SVM with a kernel")
+    def kernel_for(self, training: Training) -> Kernel:
+        return self.kernel.kernel(training.rows.shape[1])

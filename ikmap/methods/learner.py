@@ -46,9 +46,7 @@ C_DOC = (
 type Tolerance = Annotated[
     float, Gt(0), Doc("tolerance to stop at; for linear learners the certified relative duality gap")
 ]
-type ClassWeight = Annotated[
-    Literal["none", "balanced"], Doc("balanced weighs each class by the inverse of its share")
-]
+type ClassWeight = Annotated[Literal["none", "balanced"], Doc("balanced weighs each class by the inverse of its share")]
 type StepSize = Annotated[
     float,
     Gt(0),
@@ -66,9 +64,7 @@ type Solver = Annotated[
         "workers; auto goes by size"
     ),
 ]
-type Parts = Annotated[
-    int | None, Ge(2), Doc("parts of the rows for {solver} distributed (default: by size, 8 to 64)")
-]
+type Parts = Annotated[int | None, Ge(2), Doc("parts of the rows for {solver} distributed (default: by size, 8 to 64)")]
 type CWithMap = Annotated[float, Gt(0), Doc(C_DOC), Searched(with_map=True), C_SYMBOL]
 """C of a learner that chooses it by cross-validation where its map is chosen."""
 type FixedC = Annotated[float, Gt(0), Doc(C_DOC), C_SYMBOL]
@@ -84,25 +80,25 @@ class Learner(Method):
 
     about: ClassVar[LearnerAbout]
 
-    def for_task(self, task: str) -> Self:  # noqa: ARG002
+    def for_task(self, task: str) -> Self:
         """Return the learner with what follows from a word of ``--task``, which "auto" may be."""
         return self
 
     def check_task(self, task: str) -> None:
         """Refuse a task of that name if the fields do not suit it, by a :class:`FieldError`."""
 
-    def replaces_search(self, of_map: Map, searched: frozenset[str]) -> bool:  # noqa: ARG002
+    def replaces_search(self, of_map: Map, searched: frozenset[str]) -> bool:
         """Return whether the learner says itself what the map has for the fields that are to be chosen.
 
         Then it has :meth:`map_on`. Whether it does is the same for any number of rows.
         """
         return False
 
-    def map_on(self, of_map: Map, searched: frozenset[str], n_rows: int) -> Map | None:  # noqa: ARG002
+    def map_on(self, of_map: Map, searched: frozenset[str], n_rows: int) -> Map | None:
         """Return the map for this learner on so many rows, of one that :meth:`replaces_search`."""
         return None
 
-    def memory(self, shape: Shape, rows: int | None = None) -> int:  # noqa: ARG002
+    def memory(self, shape: Shape, rows: int | None = None) -> int:
         """Return the bytes that training takes in a worker, beside what every task has.
 
         Parameters
@@ -112,7 +108,7 @@ class Learner(Method):
         """
         return 0
 
-    def takes_weights(self, task: str) -> bool:  # noqa: ARG002
+    def takes_weights(self, task: str) -> bool:
         """Return whether it heeds what rows weigh (``Block.sample_weight``), in a task of that name.
 
         Then weights that are whole numbers are as good as rows that stand there as often. One that does not is refused
@@ -120,7 +116,7 @@ class Learner(Method):
         """
         return False
 
-    def refused(self, rows: Rows) -> tuple[int, int, float, str] | None:  # noqa: ARG002
+    def refused(self, rows: Rows) -> tuple[int, int, float, str] | None:
         """Return row, column (from 0), value and what is expected instead, of the first value that it cannot take."""
         return None
 
@@ -210,9 +206,20 @@ class StreamLearner(Learner):
     def start(self, sample: Sample, n_threads: int = 1) -> State:
         """Return the state before the first row."""
 
-    def summary(self, state: State) -> Summary:  # noqa: ARG002
+    def summary(self, state: State) -> Summary:
         """Return what it reports of itself at the end, beside its support points."""
         return {}
+
+
+class GradientLearner(StreamLearner):
+    """Base of stream learners whose steps have a size.
+
+    Attributes
+    ----------
+    eta : float
+    """
+
+    eta: StepSize = 0.5
 
 
 # Linear problems on cells
@@ -238,6 +245,24 @@ class DualProblem:
     epsilon: float | None = None
 
 
+class BatchClassifier(Learner):
+    """Base of learners of classes from all rows at once.
+
+    Attributes
+    ----------
+    C, tol, class_weight
+    """
+
+    C: FixedC = 1.0
+    tol: Tolerance = 1e-3
+    class_weight: ClassWeight = "none"
+
+    @property
+    def weight_of_classes(self) -> Literal["balanced"] | None:
+        """The class weight as scikit-learn spells it."""
+        return "balanced" if self.class_weight == "balanced" else None
+
+
 class DualLearner(Learner):
     """A linear learner on cells, of which the dual problem is solved: in memory, block by block, or in parts.
 
@@ -261,7 +286,7 @@ class DualLearner(Learner):
         if self.parts is not None and self.solver not in ("auto", "distributed"):
             raise FieldError("parts", f"{{solver}} {self.solver}", "distributed", value=self.parts)
 
-    def takes_weights(self, task: str) -> bool:  # noqa: ARG002
+    def takes_weights(self, task: str) -> bool:
         return True
 
 
@@ -411,5 +436,5 @@ class RoundsLearner(WholeLearner):
     def path(self, training: Training, Cs: Sequence[float]) -> Iterator[Model]:
         """Yield models for ascending values of C, for cross-validation; the next one only when it is asked for."""
 
-    def takes_weights(self, task: str) -> bool:  # noqa: ARG002
+    def takes_weights(self, task: str) -> bool:
         return True

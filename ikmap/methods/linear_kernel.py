@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, ClassVar
 
-from ikmap.methods.kernel import Chosen, KernelMethod
+from ikmap.methods.about import KernelAbout
+from ikmap.methods.kernel import KernelMethod
 
 if TYPE_CHECKING:
-    from ikmap.kernels import Kernel
+    from ikmap.kernels import CosineKernel, LinearKernel
 
 
-class _Linear(KernelMethod):
-    def kernel(self, options: Any, chosen: Chosen, n_columns: int) -> Kernel:
+class Linear(KernelMethod):
+    """The linear kernel, the product of two rows."""
+
+    about: ClassVar[KernelAbout] = KernelAbout(name="linear", title="linear kernel")
+
+    def kernel(self, n_columns: int) -> LinearKernel:
         from ikmap.kernels import LinearKernel
 
         return LinearKernel()
 
 
-class _Cosine(KernelMethod):
-    def kernel(self, options: Any, chosen: Chosen, n_columns: int) -> Kernel:
+class Cosine(KernelMethod):
+    """The cosine of two rows."""
+
+    about: ClassVar[KernelAbout] = KernelAbout(name="cosine", title="cosine of two rows")
+
+    def kernel(self, n_columns: int) -> CosineKernel:
         from ikmap.kernels import CosineKernel
 
         return CosineKernel()
-
-
-LINEAR = _Linear(name="linear", title="linear kernel")
-COSINE = _Cosine(name="cosine", title="cosine of two rows")

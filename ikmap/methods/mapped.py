@@ -2,34 +2,56 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Protocol
 
-from ikmap.methods.learners import WholeLearner
+from ikmap.methods.learner import BatchClassifier, WholeLearner
+from ikmap.methods.linear_on_cells import LinearLoss
 from ikmap.methods.sample import Training
 
+if TYPE_CHECKING:
+    from ikmap.learners.mapped_model import MappedModel
+    from ikmap.methods.learner import Summary
+    from ikmap.rows import Rows
 
-class LinearOnMap(WholeLearner):
-    """Base: all but the map."""
 
-    takes_weights: ClassVar[bool] = True
+class FeatureMap(Protocol):
+    """A map of rows to dense features, which is a model."""
 
-    def map(self, options: Any, training: Training) -> Any:
-        """The map, for rows like these."""
-        raise NotImplementedError
+    def transform(self, X: Rows, n_threads: int | None = None) -> Rows:
+        """Return the features of the rows."""
 
-    def fit(self, options: Any, training: Training) -> tuple[Any, dict[str, Any]]:
+
+class LinearOnMap(WholeLearner, BatchClassifier):
+    """Base of linear SVMs on dense features: all but the map.
+
+    Attributes
+    ----------
+    loss : {"squared_hinge", "hinge"}
+    """
+
+    loss: LinearLoss = "squared_hinge"
+
+    @abstractmethod
+    def feature_map(self, training: Training) -> FeatureMap:
+        """Return the map to features, for rows like these."""
+
+    def takes_weights(self, task: str) -> bool:
+        return True
+
+    def fit(self, training: Training) -> tuple[MappedModel, Summary]:
         import warnings
 
         from ikmap.learners.dual.certificate import certificate, sum_up
         from ikmap.learners.dual.linear_svm import SVMParams, fit_linear_svm, svm_model
         from ikmap.learners.mapped_model import MappedModel
 
-        features = self.map(options, training)
+        features = self.feature_map(training)
         linear = SVMParams(
-            loss=options.loss,
-            C=options.C,
-            tol=options.tol,
-            class_weight=options.class_weights,
+            loss=self.loss,
+            C=self.C,
+            tol=self.tol,
+            class_weight=self.weight_of_classes,
             fit_intercept=False,
             seed=training.seed,
         )

@@ -2,54 +2,57 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
-from ikmap.methods.kernel_on_rows import KernelOptions, OnKernel, kernel_on_rows
-from ikmap.methods.kinds import Choice, Flag, Integer
-from ikmap.methods.learners import OnlineOptions, StreamLearner
-from ikmap.methods.options import BASELINES, MethodOptions, OptionError, option
+from annotated_types import Ge
+
+from ikmap.methods.about import LearnerAbout
+from ikmap.methods.fields import Doc, FieldError
+from ikmap.methods.kernel_on_rows import OnKernel
+from ikmap.methods.learner import GradientLearner
 from ikmap.methods.sample import Sample, Shape
 
+if TYPE_CHECKING:
+    from ikmap.learners.online.nogd import NOGDState
 
-class NOGDOptions(KernelOptions, OnlineOptions):
-    """Of NOGD."""
 
-    b: int = option(100, Integer(1), group=BASELINES, help="points of nogd's map (default: 100)")
-    rank: int | None = option(None, Integer(1), group=BASELINES, help="features of nogd (default: a fifth of b)")
-    points: str = option(
-        "uniform",
-        Choice(("uniform", "violators")),
-        group=BASELINES,
-        help="nogd's points: drawn from the training rows, or the first rows with a margin below 1",
+class NOGD(OnKernel, GradientLearner):
+    """Online gradient descent on Nystroem features of a kernel."""
+
+    about: ClassVar[LearnerAbout] = LearnerAbout(
+        name="nogd",
+        title="online gradient descent on Nystroem features",
+        on="rows",
+        models=("ikmap.learners.mapped_model", "ikmap.maps.nystroem"),
     )
-    average: bool = option(False, Flag(), group=BASELINES, help="predict with the average of its weights")
+    b: Annotated[int, Ge(1), Doc("points of nogd's map (default: 100)")] = 100
+    rank: Annotated[int | None, Ge(1), Doc("features of nogd (default: a fifth of b)")] = None
+    points: Annotated[
+        Literal["uniform", "violators"],
+        Doc("nogd's points: drawn from the training rows, or the first rows with a margin below 1"),
+    ] = "uniform"
+    average: Annotated[bool, Doc("predict with the average of its weights")] = False
 
-    def check_together(self) -> None:
-        super().check_together()
+    def check(self, searched: frozenset[str]) -> None:
+        super().check(searched)
         if self.rank is not None and self.rank > self.b:
-            raise OptionError(f"--rank {self.rank}: found --b {self.b}, expected no more features than points")
+            raise FieldError("rank", f"{{b}} {self.b}", "no more features than points", value=self.rank)
 
-
-class _NOGD(OnKernel, StreamLearner):
-    Options: ClassVar[type[MethodOptions]] = NOGDOptions
-    models = ("ikmap.learners.mapped_model", "ikmap.maps.nystroem")
-
-    def start(self, options: Any, value: float | None, sample: Sample, n_threads: int = 1) -> Any:
+    def start(self, sample: Sample, n_threads: int = 1) -> NOGDState:
         from ikmap.learners.online.nogd import NOGDState, rank_of
         from ikmap.maps import NystroemMap
         from ikmap.maps.nystroem import draw_points
 
-        kernel, b, rank = kernel_on_rows(options, value, sample.n_columns), options.b, options.rank
+        kernel = self.kernel.kernel(sample.n_columns)
         points = None
-        if options.points == "uniform":
-            drawn = sample.take(draw_points(sample.n_rows, b, sample.seed))
-            points = NystroemMap.fit(drawn, kernel, rank or rank_of(b), n_threads)
-        return NOGDState(kernel, sample.n_classes, b, rank, options.eta, options.average, points, n_threads=n_threads)
+        if self.points == "uniform":
+            drawn = sample.take(draw_points(sample.n_rows, self.b, sample.seed))
+            points = NystroemMap.fit(drawn, kernel, self.rank or rank_of(self.b), n_threads)
+        return NOGDState(
+            kernel, sample.n_classes, self.b, self.rank, self.eta, self.average, points, n_threads=n_threads
+        )
 
-    def needed_bytes(self, options: Any, shape: Shape) -> int:
+    def memory(self, shape: Shape, rows: int | None = None) -> int:
         from ikmap.learners.online.nogd import nogd_bytes
 
-        return nogd_bytes(shape.d, shape.nnz_per_row, options.b, options.rank, shape.n_classes)
-
-
-NOGD = _NOGD(name="nogd", title="online gradient descent on Nystroem features")
+        return nogd_bytes(shape.d, shape.nnz_per_row, self.b, self.rank, shape.n_classes)

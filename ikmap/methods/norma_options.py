@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
-from ikmap.methods.kinds import Choice, Flag, Integer, Real
-from ikmap.methods.options import MethodOptions, OptionError, Setting, option
+from annotated_types import Ge, Gt, Le
+
+from ikmap.methods.fields import Doc, FieldError, Symbol
+from ikmap.methods.learner import State, StreamLearner
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from ikmap.learners.online.norma_rule import NormaRule
+    from ikmap.methods.learner import Summary
     from ikmap.methods.sample import Sample
 
-OF_TASK = {"classification": "hinge", "novelty": "novelty", "regression": "squared"}
+OF_TASK: dict[str, Loss] = {"classification": "hinge", "novelty": "novelty", "regression": "squared"}
 """The usual loss of each task."""
 TASK_OF = {
     "hinge": "classification",
@@ -27,85 +32,184 @@ TASK_OF = {
 }
 WORDS = {"binary": "classification", "multiclass": "classification"}
 """Words of ``--task`` for the names of tasks."""
+type Loss = Literal[
+    "auto",
+    "hinge",
+    "nu",
+    "perceptron",
+    "logistic",
+    "novelty",
+    "squared",
+    "epsilon",
+    "insensitive",
+    "huber",
+    "trimmed",
+]
+SHARE = "Share beyond the threshold (alerts, margin errors, large errors) among the last 1000 rows or so, and ν"
 
 
-class NormaOptions(MethodOptions):
-    """Of NORMA; auto stands for what serves the loss."""
+class RuleError(FieldError):
+    """A loss and steps that contradict each other, in the words of :mod:`ikmap.learners.online.norma_rule`."""
 
-    loss: str = option(
-        "auto",
-        Choice(("auto", *TASK_OF)),
-        help="what to minimise: of classes hinge, nu (the margin is learned), perceptron or logistic; novelty; of "
-        "numbers squared, epsilon (its width is learned), insensitive (its width is --threshold), huber or trimmed "
-        "(width learned); auto: hinge, novelty or squared",
-    )
-    nu: float | str = option(
-        "auto",
-        Real(0, 1, words=("auto",), with_low=True, with_high=True),
-        help="share of rows beyond the margin, alerts, or large errors, by which losses with nu learn a threshold; "
-        "auto: 0.1, of epsilon 0.5, of trimmed 0.2",
-        setting=Setting(
-            "ν", "share beyond the threshold", "How many rows are to be alerts, margin errors or large errors."
+    def __init__(self, field: str, loss: str, text: str) -> None:
+        super().__init__(field, loss, text)
+
+    def worded(self, option: Callable[[str], str] = str) -> str:
+        return f"{option(self.field)} {self.found}, {self.expected}"
+
+
+class NormaLearner(StreamLearner):
+    """Base of both forms of NORMA; the word auto stands for what serves the loss.
+
+    Attributes
+    ----------
+    loss, nu, eta, schedule, horizon, regularization, offset, threshold, clip_rho, iterate
+    """
+
+    traced: ClassVar[Mapping[str, str]] = {
+        "beyond": SHARE,
+        "nu": SHARE,
+        "rho": "Margin ρ of the last function",
+        "level": "Level of alerts, a share of the largest value that the mean function can have",
+        "epsilon": "Width ε, in the unit of the target: smaller errors cost nothing",
+        "sigma": "Size σ, in the unit of the target: larger errors count no more than in proportion",
+    }
+    loss: Annotated[
+        Loss,
+        Doc(
+            "what to minimise: of classes hinge, nu (the margin is learned), perceptron or logistic; novelty; of "
+            "numbers squared, epsilon (its width is learned), insensitive (its width is {threshold}), huber or trimmed "
+            "(width learned); auto: hinge, novelty or squared"
         ),
-    )
-    eta: float | str = option(
-        "auto",
-        Real(0, words=("auto",)),
-        help="step size; auto: 1 for nu and novelty, else 0.5, no more than 1 / regularization",
-        setting=Setting("η", "step size", "How far one row moves the function."),
-    )
-    schedule: str = option(
-        "auto",
-        Choice(("auto", "constant", "root", "horizon")),
-        help="steps of size eta (constant), eta / sqrt(row number) (root), or eta / sqrt(rows) for so many rows as "
-        "--horizon says (horizon); auto: root for nu and novelty, else constant",
-    )
-    horizon: int | None = option(
-        None, Integer(1), help="rows that --schedule horizon goes by (default: the training rows, or the initial ones)"
-    )
-    regularization: float | str = option(
-        "auto",
-        Real(0, words=("auto",), with_low=True),
-        help="lambda: weights shrink by 1 - eta lambda with each row; auto: 1 for nu and novelty, 0 for perceptron, "
-        "else 1e-5",
-        setting=Setting("λ", "forgetting", "How quickly what was learned fades as other rows come."),
-    )
-    offset: str = option(
-        "auto",
-        Choice(("auto", "yes", "no")),
-        help="whether predictions have an offset; auto: of hinge, perceptron and logistic",
-    )
-    threshold: float | str = option(
-        "auto",
-        Real(0, words=("auto",), with_low=True),
-        help="margin of hinge, or width of huber or insensitive in standard deviations of the target; of losses that "
-        "learn it, at first; auto: 1 for hinge, huber and trimmed, 0.1 for insensitive, else 0",
-    )
-    clip_rho: bool = option(
-        False, Flag(), help="a margin that is learned stays at 0 or above; the share of alerts is then another than nu"
-    )
-    iterate: str = option(
-        "auto",
-        Choice(("auto", "last", "mean", "late")),
-        help="the function that decides: the last, the mean of all before, or their mean in which late ones count "
-        "more; auto: the mean for novelty and nu, else the last",
-    )
+    ] = "auto"
+    nu: Annotated[
+        float | Literal["auto"],
+        Ge(0),
+        Le(1),
+        Doc(
+            "share of rows beyond the margin, alerts, or large errors, by which losses with nu learn a threshold; "
+            "auto: 0.1, of epsilon 0.5, of trimmed 0.2"
+        ),
+        Symbol("ν", "share beyond the threshold", "How many rows are to be alerts, margin errors or large errors."),
+    ] = "auto"
+    eta: Annotated[
+        float | Literal["auto"],
+        Gt(0),
+        Doc("step size; auto: 1 for nu and novelty, else 0.5, no more than 1 / regularization"),
+        Symbol("η", "step size", "How far one row moves the function."),
+    ] = "auto"
+    schedule: Annotated[
+        Literal["auto", "constant", "root", "horizon"],
+        Doc(
+            "steps of size eta (constant), eta / sqrt(row number) (root), or eta / sqrt(rows) for so many rows as "
+            "{horizon} says (horizon); auto: root for nu and novelty, else constant"
+        ),
+    ] = "auto"
+    horizon: Annotated[
+        int | None,
+        Ge(1),
+        Doc("rows that {schedule} horizon goes by (default: the training rows, or the initial ones)"),
+    ] = None
+    regularization: Annotated[
+        float | Literal["auto"],
+        Ge(0),
+        Doc(
+            "lambda: weights shrink by 1 - eta lambda with each row; auto: 1 for nu and novelty, 0 for perceptron, "
+            "else 1e-5"
+        ),
+        Symbol("λ", "forgetting", "How quickly what was learned fades as other rows come."),
+    ] = "auto"
+    offset: Annotated[
+        Literal["auto", "yes", "no"],
+        Doc("whether predictions have an offset; auto: of hinge, perceptron and logistic"),
+    ] = "auto"
+    threshold: Annotated[
+        float | Literal["auto"],
+        Ge(0),
+        Doc(
+            "margin of hinge, or width of huber or insensitive in standard deviations of the target; of losses that "
+            "learn it, at first; auto: 1 for hinge, huber and trimmed, 0.1 for insensitive, else 0"
+        ),
+    ] = "auto"
+    clip_rho: Annotated[
+        bool, Doc("a margin that is learned stays at 0 or above; the share of alerts is then another than nu")
+    ] = False
+    iterate: Annotated[
+        Literal["auto", "last", "mean", "late"],
+        Doc(
+            "the function that decides: the last, the mean of all before, or their mean in which late ones count "
+            "more; auto: the mean for novelty and nu, else the last"
+        ),
+    ] = "auto"
 
-    def check_together(self) -> None:
-        super().check_together()
+    def check(self, searched: frozenset[str]) -> None:
+        super().check(searched)
         if self.horizon is not None and self.schedule != "horizon":
-            raise OptionError(
-                f"--horizon {self.horizon}: found --schedule {self.schedule}, expected --schedule horizon"
-            )
+            raise FieldError("horizon", f"{{schedule}} {self.schedule}", "{schedule} horizon", value=self.horizon)
         if self.loss != "auto":
-            rule_of(self, self.loss, 1000)
+            self.rule(self.loss, 1000)
 
-    @property
-    def unused(self) -> frozenset[str]:
-        return UNUSED.get(self.loss, frozenset())
+    def ignored(self, searched: frozenset[str]) -> frozenset[str]:
+        return IGNORED.get(self.loss, frozenset())
+
+    def for_task(self, task: str) -> Self:
+        name = WORDS.get(task, task)
+        return self.at({"loss": OF_TASK[name]}) if self.loss == "auto" and name in OF_TASK else self
+
+    def check_task(self, task: str) -> None:
+        """Refuse loss and steps that do not suit a task, where no k(x, x) is larger than 1."""
+        loss, field = self.loss_for(task), f"{self.about.name}.loss"
+        if TASK_OF[loss] != task:
+            able = ", ".join(loss for loss, name in TASK_OF.items() if name == task)
+            raise FieldError(field, f"task {task}", f"one of {able}", value=self.loss)
+        rule = self.rule(loss, 1000)
+        try:
+            rule.check_norm(1.0)
+        except ValueError as error:
+            raise RuleError(field, loss, str(error)) from None
+
+    def loss_for(self, task: str) -> str:
+        """Return the loss for the task of that name."""
+        return OF_TASK[task] if self.loss == "auto" else self.loss
+
+    def rule(self, loss: str, n_rows: int) -> NormaRule:
+        """Return loss and steps as they were asked for; `n_rows` where steps go by the number of rows.
+
+        Raises
+        ------
+        FieldError
+            They contradict each other.
+        """
+        from ikmap.learners.online.norma_rule import usual_rule
+
+        eta = None if self.eta == "auto" else self.eta
+        if self.schedule == "horizon":
+            eta = (1.0 if eta is None else eta) / (self.horizon or n_rows) ** 0.5
+        average: dict[str, bool | str] = {"last": False, "mean": True, "late": "late"}
+        try:
+            return usual_rule(
+                loss,
+                nu=None if self.nu == "auto" else self.nu,
+                eta=eta,
+                decreasing={"constant": False, "root": True, "horizon": False}.get(self.schedule),
+                regularization=None if self.regularization == "auto" else self.regularization,
+                offset={"yes": True, "no": False}.get(self.offset),
+                threshold=None if self.threshold == "auto" else self.threshold,
+                clip_rho=self.clip_rho,
+                average=average.get(self.iterate),
+            )
+        except ValueError as error:
+            raise RuleError("loss", loss, str(error)) from None
+
+    def summary(self, state: State) -> Summary:
+        from ikmap.learners.online.norma import NormaState
+        from ikmap.learners.online.norma_dual import NormaDualState
+
+        assert isinstance(state, NormaState | NormaDualState)
+        return {"loss": state.rule.loss, "nu": state.rule.nu if state.rule.learns_threshold else None}
 
 
-UNUSED = {
+IGNORED = {
     loss: frozenset(
         ({"nu"} if loss not in ("nu", "novelty", "epsilon", "trimmed") else set())
         | ({"clip_rho"} if loss not in ("nu", "novelty") else set())
@@ -114,74 +218,26 @@ UNUSED = {
     )
     for loss in TASK_OF
 }
-"""Options that change nothing, by the loss."""
-
-
-def usual_loss(options: Any, task: str) -> str:
-    """The loss for a task."""
-    return OF_TASK[task] if options.loss == "auto" else str(options.loss)
-
-
-def rule_of(options: Any, loss: str, n_rows: int) -> NormaRule:
-    """Loss and steps as they were asked for; `n_rows` where steps go by the number of rows.
-
-    Raises
-    ------
-    OptionError
-        They contradict each other.
-    """
-    from ikmap.learners.online.norma_rule import usual_rule
-
-    def given(value: Any, **words: Any) -> Any:
-        return words.get(value) if isinstance(value, str) else value
-
-    eta, schedule, horizon = given(options.eta), options.schedule, options.horizon
-    if schedule == "horizon":
-        eta = (1.0 if eta is None else eta) / (horizon or n_rows) ** 0.5
-    try:
-        return usual_rule(
-            loss,
-            nu=given(options.nu),
-            eta=eta,
-            decreasing=given(schedule, constant=False, root=True, horizon=False),
-            regularization=given(options.regularization),
-            offset=given(options.offset, yes=True, no=False),
-            threshold=given(options.threshold),
-            clip_rho=options.clip_rho,
-            average=given(options.iterate, last=False, mean=True, late="late"),
-        )
-    except ValueError as error:
-        raise OptionError(f"--loss {loss}, {error}") from None
-
-
-def for_task(options: Any, task: str) -> Any:
-    """With the loss that the task says, where it says one."""
-    name = WORDS.get(task, task)
-    return options.replace(loss=OF_TASK[name]) if options.loss == "auto" and name in OF_TASK else options
-
-
-def unsuited(name: str, options: Any, task: str, largest: float) -> str | None:
-    """What is wrong with loss and steps for a task, where no k(x, x) is larger than this."""
-    loss = usual_loss(options, task)
-    if TASK_OF[loss] == task:
-        try:
-            rule_of(options, loss, 1000).check_norm(largest)
-        except ValueError as error:
-            return str(error) if isinstance(error, OptionError) else f"--{name}.loss {loss}, {error}"
-        return None
-    able = ", ".join(loss for loss, of in TASK_OF.items() if of == task)
-    return f"--{name}.loss {options.loss}: found task {task}, expected one of {able}"
+"""Fields that change nothing, by the loss."""
+METRICS_SCHEMA = {
+    "loss": {"description": "What was minimised.", "type": "string"},
+    "nu": {"description": "The share beyond the threshold that was asked for.", "type": ["number", "null"]},
+}
+"""What both forms report."""
 
 
 def target_unit(rule: NormaRule, sample: Sample) -> dict[str, float]:
-    """Centre and unit of targets that are numbers: their median, and a deviation that outliers do not move.
+    """Return centre and unit of targets that are numbers: their median, and a deviation that outliers do not move.
 
     By the deciles of all labels, as far as there are nine: the distance of the second and the eighth, which is 1.683
     deviations of normal numbers.
     """
+    from ikmap.tasks.regression import Regression
+
     if not rule.of_numbers:
         return {}
-    task: Any = sample.task
+    task = sample.task
+    assert isinstance(task, Regression)
     if len(task.deciles) == 9:
         second, middle, eighth = task.deciles[1], task.deciles[4], task.deciles[7]
         if eighth > second:

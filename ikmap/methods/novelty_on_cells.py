@@ -2,32 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
-from ikmap.methods.kinds import Real
-from ikmap.methods.learners import CountsLearner
-from ikmap.methods.map import Map, Value
-from ikmap.methods.options import MethodOptions, option
+from annotated_types import Gt, Lt
+
+from ikmap.methods.fields import Doc
+from ikmap.methods.learner import CountsLearner
+from ikmap.methods.map import Map
 from ikmap.methods.sample import Sample
 
 if TYPE_CHECKING:
     import numpy as np
+    from numpy.typing import NDArray
 
+    from ikmap.cells import Cells
+    from ikmap.learners.novelty.cell_scores import CellScores
     from ikmap.learners.rows import Block
+    from ikmap.methods.learner import Counts, Summary
 
 BITS = 16
 """Training scores are counted in bins narrower than 2**-16 of a score: their quantile is found to within that."""
-
-
-class NoveltyOptions(MethodOptions):
-    """Of all learners of novelty."""
-
-    alert_rate: float = option(
-        0.05,
-        Real(0, 1),
-        help="share of the training rows above the threshold of novelty: rows that score above it are novel",
-    )
+MODELS = ("ikmap.learners.novelty.cell_scores",)
+METRICS_SCHEMA = {
+    "threshold": {"description": "A row that scores above it is novel.", "type": "number"},
+    "alert_rate_train": {"description": "Share of the training rows above it.", "type": "number", "minimum": 0},
+}
+"""What all of them report."""
 
 
 class NoveltyLearner(CountsLearner):
@@ -36,45 +37,48 @@ class NoveltyLearner(CountsLearner):
     Attributes
     ----------
     psi : int
-        Cells of a partitioning where --psi does not say: there are no labels to choose it by.
+        Cells of a partitioning where ``psi`` is not given: there are no labels to choose it by.
     rows_per_cell : int
         Of few rows, there are no more cells than one for so many rows.
+    alert_rate : float
     """
 
-    models = ("ikmap.learners.novelty.cell_scores",)
-    Options: ClassVar[type[MethodOptions]] = NoveltyOptions
-    twice = True
+    twice: ClassVar[bool] = True
     psi: ClassVar[int]
     rows_per_cell: ClassVar[int] = 1
-    told: ClassVar[Mapping[str, Any]] = {
-        "threshold": {"description": "A row that scores above it is novel.", "type": "number"},
-        "alert_rate_train": {"description": "Share of the training rows above it.", "type": "number", "minimum": 0},
-    }
+    alert_rate: Annotated[
+        float,
+        Gt(0),
+        Lt(1),
+        Doc("share of the training rows above the threshold of novelty: rows that score above it are novel"),
+    ] = 0.05
 
-    def width(self, options: Any, of_map: Map, map_options: Any, n_rows: int) -> Value | None:
-        return of_map.unsearched(map_options, max(1, min(self.psi, n_rows // self.rows_per_cell)), n_rows)
+    def replaces_search(self, of_map: Map, searched: frozenset[str]) -> bool:
+        return True
 
-    def scores(self, counts: dict[str, np.ndarray], sample: Sample) -> Any:
-        """The model, without a threshold."""
-        raise NotImplementedError
+    def map_on(self, of_map: Map, searched: frozenset[str], n_rows: int) -> Map | None:
+        return of_map.unsearched(searched, n_rows, max(1, min(self.psi, n_rows // self.rows_per_cell)))
 
-    def own_scores(self, model: Any, rows: Any, sample: Sample) -> np.ndarray:
-        """Scores of training rows, shape (n,), as if they were new ones as far as that is known."""
-        found: np.ndarray = model.score(rows)
-        return found
+    @abstractmethod
+    def scores(self, counts: Counts, sample: Sample) -> CellScores:
+        """Return the model, without a threshold."""
 
-    def count_again(
-        self, options: Any, value: float | None, block: Block, sample: Sample, counts: dict[str, np.ndarray]
-    ) -> dict[str, np.ndarray]:
+    def own_scores(self, model: CellScores, rows: Cells, sample: Sample) -> NDArray[np.float64]:
+        """Return scores of training rows, shape (n,), as if they were new ones as far as that is known."""
+        return model.score(rows)
+
+    def count_again(self, block: Block, sample: Sample, counts: Counts) -> Counts:
         import numpy as np
 
+        from ikmap.cells import Cells
         from ikmap.tasks.score_histogram import bins_of
 
+        assert isinstance(block.rows, Cells)
         scores = self.own_scores(self.scores(counts, sample), block.rows, sample)
         bins, rows = np.unique(bins_of(scores, BITS), return_counts=True)
         return {"score_bins": bins, "score_rows": rows}
 
-    def merge(self, a: dict[str, np.ndarray], b: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    def merge(self, a: Counts, b: Counts) -> Counts:
         import numpy as np
 
         if "score_bins" not in a:
@@ -84,16 +88,14 @@ class NoveltyLearner(CountsLearner):
         np.add.at(rows, at, np.concatenate([a["score_rows"], b["score_rows"]]))
         return {"score_bins": bins, "score_rows": rows}
 
-    def finish(
-        self, options: Any, value: float | None, counts: dict[str, np.ndarray], sample: Sample
-    ) -> tuple[Any, dict[str, Any]]:
+    def finish(self, counts: Counts, sample: Sample) -> tuple[CellScores, Summary]:
         from dataclasses import replace
 
         from ikmap.tasks.score_histogram import quantile_bin, upper_edge
 
         bins, rows = counts["score_bins"], counts["score_rows"]
-        edge = quantile_bin(bins, rows, options.alert_rate)
+        edge = quantile_bin(bins, rows, self.alert_rate)
         threshold = upper_edge(edge, BITS)
-        model = replace(self.scores(counts, sample), threshold=threshold, params={"alert_rate": options.alert_rate})
+        model = replace(self.scores(counts, sample), threshold=threshold, params={"alert_rate": self.alert_rate})
         share = float(rows[bins > edge].sum() / rows.sum())
         return model, {"threshold": threshold, "alert_rate_train": share}

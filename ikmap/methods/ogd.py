@@ -5,134 +5,144 @@ By weights it learns numbers too, on squared errors: its loss is that of the tas
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
-from ikmap.methods.kinds import Choice, Flag
-from ikmap.methods.learners import OnlineOptions, StreamLearner
-from ikmap.methods.options import MethodOptions, OptionError, option
+from ikmap.methods.about import LearnerAbout
+from ikmap.methods.fields import Doc, FieldError
+from ikmap.methods.learner import GradientLearner, State
 from ikmap.methods.sample import Sample, Shape
 
-
-class OGDOptions(OnlineOptions):
-    """Of online gradient descent on cells."""
-
-    feature_scale: str = option(
-        "kernel",
-        Choice(("kernel", "raw")),
-        help="features that ogd and ogd-naive see: 1/sqrt(t), so that K(x, x) = 1, or 1",
-    )
+if TYPE_CHECKING:
+    from ikmap.learners.online.averaged_ogd import AveragedOGDState
+    from ikmap.learners.online.kernel_ogd import KernelOGDState
+    from ikmap.learners.online.naive_ogd import NaiveOGDState
+    from ikmap.learners.online.ogd import OGDState
+    from ikmap.learners.online.squared_ogd import SquaredOGDState
+    from ikmap.methods.learner import Summary
 
 
-class _PrimalOptions(OGDOptions):
-    """And of the form that is for use."""
+class OnCells(GradientLearner):
+    """Base of all forms.
 
-    average: bool = option(
-        False,
-        Flag(),
-        help="predict with the mean of the weights it has had on its way, not with the last ones: more often right, "
-        "and with steadier probabilities",
-    )
+    Attributes
+    ----------
+    feature_scale : {"kernel", "raw"}
+    """
 
+    feature_scale: Annotated[
+        Literal["kernel", "raw"], Doc("features that ogd and ogd-naive see: 1/sqrt(t), so that K(x, x) = 1, or 1")
+    ] = "kernel"
 
-class _DualOptions(OGDOptions):
-    def check_together(self) -> None:
-        super().check_together()
-        if self.feature_scale == "raw":
-            raise OptionError("--feature-scale raw: found --learner ogd-dual, whose kernel is scaled; expected ogd")
-
-
-class _ByWeights(StreamLearner):
-    Options: ClassVar[type[MethodOptions]] = OGDOptions
-    grows = True
-
-    def start(self, options: Any, value: float | None, sample: Sample, n_threads: int = 1) -> Any:
+    def divisor(self, sample: Sample) -> float:
+        """Return the number by which sums over the cells of a row are divided."""
         assert sample.offsets is not None
-        divisor = float(sample.offsets.size - 1) if options.feature_scale == "kernel" else 1.0
-        columns, constant = int(sample.offsets[-1]), not sample.reaches_all
-        return self._kind().start(columns, sample.n_classes, eta=options.eta, divisor=divisor, constant=constant)
+        return float(sample.offsets.size - 1) if self.feature_scale == "kernel" else 1.0
 
-    def weighs(self, options: Any, task: str) -> bool:
+
+class ByWeights(OnCells):
+    """Base of the forms that keep weights."""
+
+    grows: ClassVar[bool] = True
+
+    def takes_weights(self, task: str) -> bool:
         """Steps are longer, or shorter: not on squared errors, where a long one makes the error larger."""
         return task == "classification"
 
-    def _kind(self) -> Any:
-        raise NotImplementedError
 
+class OGD(ByWeights):
+    """Online gradient descent on cells: the weights of the cells of a row are moved."""
 
-class _Primal(_ByWeights):
-    Options: ClassVar[type[MethodOptions]] = _PrimalOptions
-    carries = True
-    told: ClassVar[Mapping[str, Any]] = {
-        "updates": {
-            "description": "How often a weight vector was moved: in a round, once for each class that asked for it.",
-            "type": "integer",
-            "minimum": 0,
-        }
-    }
+    about: ClassVar[LearnerAbout] = LearnerAbout(
+        name="ogd",
+        title="online gradient descent on cells (IK-OGD)",
+        tasks=frozenset({"classification", "regression"}),
+        metrics_schema={
+            "updates": {
+                "description": "How often a weight vector was moved: in a round, once for each class that asked for "
+                "it.",
+                "type": "integer",
+                "minimum": 0,
+            }
+        },
+    )
+    carries: ClassVar[bool] = True
+    average: Annotated[
+        bool,
+        Doc(
+            "predict with the mean of the weights it has had on its way, not with the last ones: more often right, and "
+            "with steadier probabilities"
+        ),
+    ] = False
 
-    def start(self, options: Any, value: float | None, sample: Sample, n_threads: int = 1) -> Any:
+    def start(self, sample: Sample, n_threads: int = 1) -> OGDState | SquaredOGDState | AveragedOGDState:
         from ikmap.learners.online.averaged_ogd import AveragedOGDState
+        from ikmap.learners.online.ogd import OGDState
         from ikmap.learners.online.squared_ogd import SquaredOGDState
 
         assert sample.offsets is not None
-        state: Any
+        columns, divisor = int(sample.offsets[-1]), self.divisor(sample)
+        state: OGDState | SquaredOGDState
         if sample.n_classes:
-            state = super().start(options, value, sample, n_threads)
+            constant = not sample.reaches_all
+            state = OGDState.start(columns, sample.n_classes, eta=self.eta, divisor=divisor, constant=constant)
         else:
-            divisor = float(sample.offsets.size - 1) if options.feature_scale == "kernel" else 1.0
-            state = SquaredOGDState.start(sample.offsets, options.eta, divisor)
-        if not options.average:
-            return state
-        return AveragedOGDState.start(state, int(sample.offsets[-1]), sample.offsets.size - 1)
+            state = SquaredOGDState.start(sample.offsets, self.eta, divisor)
+        return AveragedOGDState.start(state, columns, sample.offsets.size - 1) if self.average else state
 
-    def _kind(self) -> Any:
+    def summary(self, state: State) -> Summary:
+        from ikmap.learners.online.averaged_ogd import AveragedOGDState
         from ikmap.learners.online.ogd import OGDState
+        from ikmap.learners.online.squared_ogd import SquaredOGDState
 
-        return OGDState
-
-    def facts(self, state: Any) -> dict[str, Any]:
+        assert isinstance(state, OGDState | SquaredOGDState | AveragedOGDState)
         return {"updates": int(state.n_updates.sum())}
 
 
-class _Naive(_ByWeights):
-    def _kind(self) -> Any:
+class NaiveOGD(ByWeights):
+    """The same with products of all t psi features, as a check."""
+
+    about: ClassVar[LearnerAbout] = LearnerAbout(
+        name="ogd-naive", title="the same by products with all of t psi (IK-OGD, naive)", equivalent_to="ogd"
+    )
+
+    def start(self, sample: Sample, n_threads: int = 1) -> NaiveOGDState:
         from ikmap.learners.online.naive_ogd import NaiveOGDState
 
-        return NaiveOGDState
+        assert sample.offsets is not None
+        return NaiveOGDState.start(
+            int(sample.offsets[-1]),
+            sample.n_classes,
+            eta=self.eta,
+            divisor=self.divisor(sample),
+            constant=not sample.reaches_all,
+        )
 
 
-class _Dual(StreamLearner):
-    Options: ClassVar[type[MethodOptions]] = _DualOptions
-    models = ("ikmap.learners.kernel.kernel_model",)
+class DualOGD(OnCells):
+    """The same as a sum over support points."""
 
-    def start(self, options: Any, value: float | None, sample: Sample, n_threads: int = 1) -> Any:
+    about: ClassVar[LearnerAbout] = LearnerAbout(
+        name="ogd-dual",
+        title="the same as a sum over support points (IK-OGD, dual)",
+        equivalent_to="ogd",
+        models=("ikmap.learners.kernel.kernel_model",),
+    )
+
+    def check(self, searched: frozenset[str]) -> None:
+        super().check(searched)
+        if self.feature_scale == "raw":
+            raise FieldError(
+                "feature_scale", "{learner} ogd-dual, whose kernel is scaled", "ogd", value=self.feature_scale
+            )
+
+    def start(self, sample: Sample, n_threads: int = 1) -> KernelOGDState:
         from ikmap.kernels import IsolationKernel
         from ikmap.learners.online.kernel_ogd import KernelOGDState
 
         assert sample.offsets is not None
-        return KernelOGDState(
-            IsolationKernel(sample.offsets.size - 1), sample.n_classes, options.eta, n_threads=n_threads
-        )
+        return KernelOGDState(IsolationKernel(sample.offsets.size - 1), sample.n_classes, self.eta, n_threads=n_threads)
 
-    def needed_bytes(self, options: Any, shape: Shape) -> int:
+    def memory(self, shape: Shape, rows: int | None = None) -> int:
         from ikmap.learners.kernel.support_set import support_set_bytes
 
         return support_set_bytes(shape.n, shape.d, shape.nnz, shape.n_classes)
-
-
-OGD = _Primal(
-    name="ogd",
-    title="online gradient descent on cells (IK-OGD)",
-    on="cells",
-    tasks=frozenset({"classification", "regression"}),
-)
-OGD_NAIVE = _Naive(
-    name="ogd-naive",
-    title="the same by products with all of t psi (IK-OGD, naive)",
-    on="cells",
-    same_as="ogd",
-)
-OGD_DUAL = _Dual(
-    name="ogd-dual", title="the same as a sum over support points (IK-OGD, dual)", on="cells", same_as="ogd"
-)

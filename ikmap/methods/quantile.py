@@ -2,56 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
+from ikmap.methods.about import LearnerAbout
+from ikmap.methods.capabilities import DecidesOtherwise
+from ikmap.methods.fields import Doc
 from ikmap.methods.kinds import Levels
-from ikmap.methods.learners import OnlineOptions, StreamLearner
-from ikmap.methods.options import MethodOptions, option
+from ikmap.methods.learner import GradientLearner
 from ikmap.methods.sample import Sample
 from ikmap.tasks.quantiles import TOLD
 
 if TYPE_CHECKING:
+    from ikmap.learners.online.quantile_ogd import QuantileOGDState
     from ikmap.tasks import LearningTask
 
 
-class QuantileOptions(OnlineOptions):
-    """Of quantile regression."""
+class Quantile(GradientLearner, DecidesOtherwise):
+    """Online quantile regression on cells, by steps on the pinball loss of each quantile."""
 
-    quantiles: str = option(
-        "0.05,0.5,0.95",
-        Levels(),
-        help="levels of the quantiles to predict, ascending; first and last are the ends of a prediction interval, the "
-        "second and the last but one of the next, and the one next to 0.5 is the prediction",
+    about: ClassVar[LearnerAbout] = LearnerAbout(
+        name="quantile",
+        title="online quantile regression on cells",
+        tasks=frozenset({"regression"}),
+        metrics_schema=TOLD,
     )
+    grows: ClassVar[bool] = True
+    carries: ClassVar[bool] = True
+    quantiles: Annotated[
+        str,
+        Levels(),
+        Doc(
+            "levels of the quantiles to predict, ascending; first and last are the ends of a prediction interval, the "
+            "second and the last but one of the next, and the one next to 0.5 is the prediction"
+        ),
+    ] = "0.05,0.5,0.95"
 
+    @property
+    def levels(self) -> list[float]:
+        """The levels as numbers."""
+        return [float(word) for word in self.quantiles.split(",")]
 
-def levels_of(quantiles: str) -> list[float]:
-    """Levels as numbers."""
-    return [float(word) for word in quantiles.split(",")]
-
-
-class _Quantile(StreamLearner):
-    Options: ClassVar[type[MethodOptions]] = QuantileOptions
-    grows = True
-    carries = True
-    told: ClassVar[Mapping[str, Any]] = TOLD
-
-    def start(self, options: Any, value: float | None, sample: Sample, n_threads: int = 1) -> Any:
+    def start(self, sample: Sample, n_threads: int = 1) -> QuantileOGDState:
         from ikmap.learners.online.quantile_ogd import QuantileOGDState
 
         assert sample.offsets is not None
-        return QuantileOGDState.start(sample.offsets, levels_of(options.quantiles), options.eta)
+        return QuantileOGDState.start(sample.offsets, self.levels, self.eta)
 
-    def judged(self, options: Any, task: LearningTask) -> LearningTask:
+    def judged(self, task: LearningTask) -> LearningTask:
         from ikmap.tasks.quantiles import QuantileRegression
 
-        return QuantileRegression.of(task, levels_of(options.quantiles))
-
-
-QUANTILE = _Quantile(
-    name="quantile",
-    title="online quantile regression on cells",
-    on="cells",
-    tasks=frozenset({"regression"}),
-)
+        return QuantileRegression.of(task, self.levels)

@@ -2,44 +2,39 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Annotated, ClassVar, Literal
 
-from ikmap.methods.kinds import Choice, Real
-from ikmap.methods.learners import BatchOptions, DualLearner, SolverOptions
-from ikmap.methods.options import MethodOptions, option
+from annotated_types import Gt
+
+from ikmap.methods.about import LearnerAbout
+from ikmap.methods.fields import Doc, Searched
+from ikmap.methods.learner import C_SYMBOL, DualLearner, DualProblem
 
 
-class SVROptions(SolverOptions):
-    """Of support vector regression."""
+class LinearSVR(DualLearner):
+    """Linear support vector regression on cells, by dual coordinate descent."""
 
-    C: float | str | None = option(
-        None,
-        Real(0, words=("auto",)),
-        help="weight of the losses, for features scaled so that K(x, x) = 1 and targets of standard deviation 1; auto "
-        "chooses it by cross-validation, with psi (default: auto with --psi auto, else 1)",
-        setting=BatchOptions.specs()["C"].setting,
+    about: ClassVar[LearnerAbout] = LearnerAbout(
+        name="svr", title="support vector regression on cells", tasks=frozenset({"regression"})
     )
-    tol: float = option(1e-3, Real(0), help=BatchOptions.specs()["tol"].help)
-    epsilon: float = option(
-        0.1,
-        Real(0),
-        help="errors of svr up to so many standard deviations of the target cost nothing",
-    )
-    svr_loss: str = option(
-        "squared_epsilon_insensitive",
-        Choice(("squared_epsilon_insensitive", "epsilon_insensitive")),
-        help="loss of svr: whether errors beyond epsilon cost their square, or their size",
-    )
+    C: Annotated[
+        float,
+        Gt(0),
+        Doc(
+            "weight of the losses, for features scaled so that K(x, x) = 1 and targets of standard deviation 1; auto "
+            "chooses it by cross-validation, with psi (default: auto with {psi} auto, else 1)"
+        ),
+        Searched(with_map=True),
+        C_SYMBOL,
+    ] = 1.0
+    epsilon: Annotated[
+        float, Gt(0), Doc("errors of svr up to so many standard deviations of the target cost nothing")
+    ] = 0.1
+    svr_loss: Annotated[
+        Literal["squared_epsilon_insensitive", "epsilon_insensitive"],
+        Doc("loss of svr: whether errors beyond epsilon cost their square, or their size"),
+    ] = "squared_epsilon_insensitive"
 
-
-class _SVR(DualLearner):
-    Options: ClassVar[type[MethodOptions]] = SVROptions
-
-    def resolved(self, options: Any, *, searching: bool) -> Any:
-        return options if options.C is not None else options.replace(C="auto" if searching else 1.0)
-
-    def asked(self, options: Any) -> dict[str, Any]:
-        return {"loss": options.svr_loss, "C": float(options.C), "tol": options.tol, "epsilon": options.epsilon}
-
-
-SVR = _SVR(name="svr", title="support vector regression on cells", on="cells", tasks=frozenset({"regression"}))
+    @property
+    def problem(self) -> DualProblem:
+        return DualProblem(self.svr_loss, self.C, self.tol, epsilon=self.epsilon)
