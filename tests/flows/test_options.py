@@ -19,15 +19,27 @@ from flows.options.score import ScoreOptions
 from flows.runs.batch import batch_params
 from flows.runs.online import check_unbounded
 from ikmap.learners.rows import Block
-from ikmap.methods import KERNELS, LEARNERS, MAPS, DualLearner, Sample, Training, methods, plain_options
-from ikmap.methods.options import MethodOptions
+from ikmap.methods import (
+    KERNELS,
+    LEARNERS,
+    MAPS,
+    DualLearner,
+    Growable,
+    HasFourier,
+    Method,
+    Sample,
+    StreamLearner,
+    Training,
+    configured,
+    fields_by_name,
+    fields_of,
+    methods,
+)
 from ikmap.methods.reserved import RESERVED
-from ikmap.methods.sharing import chosen
 from ikmap.partitioners import fit_partitions
 from ikmap.tasks.classification import Classification
 from pipeline.errors import InputError
-from pipeline.params import Params
-from pipeline.training.train_batch import svm_params
+from pipeline.resolve import chosen, plain_fields
 from tests.support.params_for import params_for
 
 COMMANDS = options_page.COMMANDS
@@ -35,11 +47,11 @@ COMMANDS = options_page.COMMANDS
 
 def test_methods_cannot_have_options_with_names_of_the_commands_own() -> None:
     """What an option of a command, or a function of its options, is called is reserved: no more and no less."""
-    ours = {"config", "help", "help_all", "scoped", *dir(MethodOptions)}
+    ours = {"config", "help", "help_all", "scoped", *dir(Method)}
     for command in COMMANDS:
         ours |= {*dir(command), *command.specs()} - set(command.METHOD_OPTIONS)
     assert {name for name in ours if not name.startswith("_") and name.islower()} == RESERVED
-    assert not RESERVED & plain_options(methods()).keys()
+    assert not RESERVED & plain_fields(list(methods())).keys()
 
 
 # Every option of both commands, none of them at its default.
@@ -190,7 +202,7 @@ def test_defaults():
     ("given", "C"), [("", "auto"), ("--psi 8", 5.0), ("--C 2", 2.0), ("--psi 8 --C auto", "auto"), ("--C 5", 5.0)]
 )
 def test_C_is_chosen_where_psi_is(given, C):
-    assert batch_params(BatchOptions.parse(["--learner", "svm", *shlex.split(given)])).of("svm").C == C
+    assert batch_params(BatchOptions.parse(["--learner", "svm", *shlex.split(given)])).methods["svm"]["C"] == C
 
 
 def test_types_from_the_command_line():
@@ -308,17 +320,19 @@ RUN_OPTIONS = {"partitioner": "cells", "order": "online"}
 
 def uses(learner, name, given):
     """Whether a learner, or the map that it needs, has an option that changes something beside those given."""
+    kind = LEARNERS[learner]
     if name in RUN_OPTIONS:
-        return RUN_OPTIONS[name] in (learner.on, learner.way)
-    if (name, learner.name) == ("feature_scale", "ogd-dual"):
+        return RUN_OPTIONS[name] in (kind.about.on, "online" if issubclass(kind, StreamLearner) else "batch")
+    if (name, learner) == ("feature_scale", "ogd-dual"):
         return False  # it refuses all values but one, with a line of its own
-    if learner.name == "fourier-linear" and not KERNELS[given.get("kernel", "laplacian")].has_fourier:
+    if learner == "fourier-linear" and not issubclass(KERNELS[given.get("kernel", "laplacian")], HasFourier):
         return False
-    of = chosen(given.get("partitioner", learner.usual_map), [learner.name], given)
-    for one in of.values():
-        known = one.Options.specs()
-        if name in known and name not in one.Options(**{k: v for k, v in given.items() if k in known}).unused:
-            return True
+    for one in chosen(given.get("partitioner", kind.about.usual_map), [learner], given):
+        known = fields_by_name(one)
+        if name in known:
+            method, searched = configured(one, {k: v for k, v in given.items() if k in known})
+            if name not in method.ignored(searched):
+                return True
     return False
 
 
@@ -336,16 +350,17 @@ def test_an_option_that_no_chosen_learner_uses_is_refused(name, command):
     # Trees, where their depth is the question: with learners that have none, already these are refused.
     base = {"partitioner": "iforest"} if name == "max_depth" else {}
     for learner in command._learners():
-        of_map = MAPS[{**base, **GIVEN[name]}.get("partitioner", LEARNERS[learner].usual_map)]
-        if LEARNERS[learner].on == "cells" and not of_map.tables.issuperset(LEARNERS[learner].tables):
+        about = LEARNERS[learner].about
+        of_map = MAPS[{**base, **GIVEN[name]}.get("partitioner", about.usual_map)]
+        if about.on == "cells" and not of_map.about.tables.issuperset(about.needs_tables):
             continue  # refused for another reason
-        of_streams = command is OnlineOptions and of_map.grows(of_map.Options())
+        of_streams = command is OnlineOptions and issubclass(of_map, Growable)
         if of_streams and not getattr(LEARNERS[learner], "grows", False):
             continue  # likewise
-        if uses(LEARNERS[learner], name, {**base, **GIVEN[name]}):
-            less = command(learner=(learner,), **(base if LEARNERS[learner].on == "cells" else {}))
+        if uses(learner, name, {**base, **GIVEN[name]}):
+            less = command(learner=(learner,), **(base if about.on == "cells" else {}))
             more = command(learner=(learner,), **base, **GIVEN[name])
-            if GIVEN[name].get("partitioner") != LEARNERS[learner].usual_map:
+            if GIVEN[name].get("partitioner") != about.usual_map:
                 assert batch_params(less) != batch_params(more)
             assert command.from_toml(more.to_toml()) == more
         else:
@@ -358,53 +373,44 @@ def test_an_option_that_no_chosen_learner_uses_is_refused(name, command):
 
 
 def test_every_option_of_methods_is_tried():
-    of_methods = set(plain_options(methods()))
+    of_methods = set(plain_fields(list(methods())))
     assert GIVEN.keys() == of_methods | RUN_OPTIONS.keys()
     assert BatchOptions.specs().keys() >= of_methods
 
 
-class Read:
-    """Options that note which of them were read."""
-
-    def __init__(self, options):
-        self.options, self.names = options, set()
-
-    def __getattr__(self, name):
-        self.names.add("class_weight" if name == "class_weights" else name)
-        return getattr(self.options, name)
-
-
-@pytest.mark.parametrize("learner", LEARNERS.values(), ids=list(LEARNERS))
-def test_options_of_a_learner_are_what_it_reads(learner, monkeypatch):
+@pytest.mark.parametrize("learner", LEARNERS)
+def test_options_of_a_learner_are_what_it_reads(learner):
     """Between the declaration and the code that makes a learner, nothing is forgotten on either side."""
-    rng = np.random.default_rng(0)
+    rng, kind, read = np.random.default_rng(0), LEARNERS[learner], set()
     X, y = rng.random((40, 3)), np.arange(40) % 2
-    params = params_for(learners=(learner.name,), partitioner=learner.usual_map, b=10, features=4, t=6, C=1.0)
-    read = Read(params.of(learner.name))
-    parameter = learner.parameter(read.options)
-    value = {"psi": 4.0, "lambda": 0.1, None: None}[parameter]
-    own = learner.Options.specs().keys()
-    # The width is handed on, the rest is for stages.
-    elsewhere = {"psi": {"psi"}, "lambda": {"decay"}, None: set()}[parameter]
+    params = params_for(learners=(learner,), partitioner=kind.about.usual_map, b=10, features=4, t=6, C=1.0)
+    given = {name: getattr(params.of(learner), name) for name in fields_of(kind)}
+
+    def noted(one, name):
+        read.add(name)
+        return kind.__getattribute__(one, name)
+
+    one = type("Noting", (kind,), {"__getattribute__": noted})(**given)
+    read.clear()
+    elsewhere = set()  # what stages read
     rows = X
-    if learner.on == "cells":
+    if kind.about.on == "cells":
         draws = np.array([rng.permutation(40)[:4] for _ in range(6)])
         model = fit_partitions(X, draws, method="anne", seed=0)
         rows = model.cells(X).packed()
-    if isinstance(learner, DualLearner):
-        monkeypatch.setattr(Params, "of", lambda *_: read)
-        svm_params(params, learner.name)
-        elsewhere |= {"solver", "parts"}
-    elif learner.way == "batch":
-        elsewhere |= {"solver"}
-        tables = dict.fromkeys(MAPS[learner.usual_map].tables, np.ones(24))
-        learner.fit(read, Training(Block(rows, y), [0, 1], 0, value, tables=tables))
+    if issubclass(kind, DualLearner):
+        assert one.problem.C == 1.0
+        elsewhere = {"solver", "parts"}
+    elif issubclass(kind, StreamLearner):
+        offsets = model.offsets if kind.about.on == "cells" else None
+        one.start(Sample(40, 3, Classification([0, 1]), lambda numbers: X[numbers], 0, offsets))
     else:
-        offsets = model.offsets if learner.on == "cells" else None
-        learner.start(read, value, Sample(40, 3, Classification([0, 1]), lambda numbers: X[numbers], 0, offsets))
-    unread = {"feature_scale"} if learner.name == "ogd-dual" else set()  # it only refuses one
-    # Those of its kernel are read from the kernel.
-    assert (read.names - {"of_kernel", "table"}) | (elsewhere & own) | unread == own
+        elsewhere = {"solver"}
+        tables = dict.fromkeys(MAPS[kind.about.usual_map].about.tables, np.ones(24))
+        one.fit(Training(Block(rows, y), [0, 1], 0, tables=tables))
+    unread = {"feature_scale"} if learner == "ogd-dual" else set()  # it only refuses one
+    own = fields_of(kind).keys()
+    assert (read & own) | (elsewhere & own) | unread == own
 
 
 def test_bad_value_in_python_is_refused_too():

@@ -25,11 +25,11 @@ from benchmarks import __main__ as benchmarks
 from cluster.settings import SETTINGS
 from flows.options.batch import BatchOptions
 from flows.options.command_line import Options
+from flows.options.declared import Spec
 from flows.options.online import OnlineOptions
 from flows.options.reproduce import ReproduceOptions
 from flows.options.score import ScoreOptions
 from ikmap.methods.kinds import Flag
-from ikmap.methods.options import Spec
 from pipeline.errors import InputError
 from tests import ROOT
 from tests.project.pages import PAGES, blocks, spans, text_of, tracked

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ikmap.methods import LEARNERS, plain_options
-from ikmap.methods.sharing import chosen
+from ikmap.methods import LEARNERS
 from pipeline.params import Params
+from pipeline.resolve import chosen, plain_fields
 
 
 def params_for(**values: Any) -> Params:
@@ -21,15 +21,15 @@ def params_for(**values: Any) -> Params:
         refusing |= {"norma", "norma-dual"}
     values = {
         "learners": tuple(
-            name for name, one in LEARNERS.items() if "classification" in one.tasks and name not in refusing
+            name for name, one in LEARNERS.items() if "classification" in one.about.tasks and name not in refusing
         ),
         "partitioner": "anne",
         **({} if values.get("task") in ("regression", "novelty") else {"select_by": "accuracy"}),
         **values,
     }
-    of = chosen(values["partitioner"], values["learners"], values)
-    known = {*plain_options(of), *Params.__dataclass_fields__}
-    batch = [name for name in ("svm", "logistic") if name in of]
+    names = chosen(values["partitioner"], values["learners"], values)
+    known = {*plain_fields(names), *Params.__dataclass_fields__}
+    batch = [name for name in ("svm", "logistic") if name in names]
     values.setdefault("scoped", {} if "C" in values else {name: {"C": 5.0} for name in batch})
     known.add("scoped")
     return Params.given(**{name: value for name, value in values.items() if name in known})

@@ -9,17 +9,17 @@ from collections.abc import Iterator
 from html.parser import HTMLParser
 from itertools import combinations
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
+from annotated_types import Ge, Gt
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 
-from ikmap.methods import MAPS, option
-from ikmap.methods.kinds import Integer, Real
-from ikmap.methods.map import MapOptions, PsiMap
-from ikmap.methods.options import Setting
+from ikmap.methods import MAPS, Doc, Map, MapAbout, Sample, Symbol
+from ikmap.methods.anne import Anne
+from ikmap.partitioners import Partitions
 from pipeline.report import render_report, scores, text, write_report
 from pipeline.report.charts import nice_ticks, number_label, share_domain
 from pipeline.report.labels import Box, place_labels
@@ -273,17 +273,24 @@ def test_settings_say_which_of_them_were_searched() -> None:
     assert "Nothing was searched in this run" in Page(render_report(metrics)).text
 
 
+class Planes(Map):
+    """A map of a stranger's package."""
+
+    about = MapAbout(name="planes", title="sides of planes", summary="planes are drawn")
+    bits: Annotated[int, Ge(1), Doc("planes of it")] = 3
+    spread: Annotated[float, Gt(0), Doc("x"), Symbol("σ<", "how far planes spread", "A wide one is &.")] = 1.5
+
+    def n_cells(self) -> int:
+        return 2**self.bits
+
+    def fit(self, sample: Sample, n_threads: int = 1) -> Partitions:
+        return Anne(t=self.t, psi=self.n_cells()).fit(sample, n_threads)
+
+
 def test_the_map_of_a_stranger_is_told_by_what_it_says(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its parameter is no psi; it says of it what its option's help says, or more."""
 
-    class Options(MapOptions):
-        bits: int = option(3, Integer(1), help="planes of it")
-        spread: float = option(
-            1.5, Real(0), help="x", setting=Setting("σ<", "how far planes spread", "A wide one is &.")
-        )
-
-    kind = type("Planes", (PsiMap,), {"Options": Options})
-    monkeypatch.setitem(MAPS, "planes", kind(name="planes", title="sides of planes", about="planes are drawn"))
+    monkeypatch.setitem(MAPS, "planes", Planes)
     metrics = report_examples.binary()
     metrics["params"] |= {"partitioner": "planes", "spread": 2.5}
     metrics["selection"] |= {"parameter": "bits", "bits": metrics["selection"].pop("psi")}

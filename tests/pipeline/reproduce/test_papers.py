@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 from flows.options.reproduce import ReproduceOptions
+from ikmap.methods import fields_of
 from pipeline.errors import InputError
 from pipeline.reproduce.compared import form_of
 from pipeline.reproduce.paper import Asked, Paper
@@ -173,12 +174,12 @@ def test_a_name_is_given_once() -> None:
 def test_a_paper_holds_together(paper: Paper) -> None:
     """Every reading has an option of its name and every experiment a form, of systems that there are."""
     assert paper.experiments
-    specs = paper.Options.specs()
+    fields = fields_of(paper.Options)
     for name, reading in paper.readings.items():
-        assert specs[name].kind.names == ("all", *reading.values)  # type: ignore[attr-defined]
+        assert fields[name].kind.names == ("all", *reading.values)  # type: ignore[attr-defined]
         assert set(reading.systems) <= set(paper.systems)
     taken = {n for n, spec in ReproduceOptions.specs().items() if n not in ReproduceOptions.METHOD_OPTIONS}
-    assert not taken & specs.keys()
+    assert not taken & fields.keys()
     for experiment in paper.experiments.values():
         assert set(experiment.systems) <= set(paper.systems)
         entries = list(form_of(paper, experiment).entries(Asked(paper.datasets_of(experiment))))

@@ -9,6 +9,7 @@ import pytest
 from flows.options.batch import BatchOptions
 from flows.options.online import OnlineOptions
 from flows.options.reproduce import ReproduceOptions
+from ikmap.methods import fields_of
 from pipeline.datasets.known import load_registry
 from pipeline.errors import InputError
 from pipeline.reproduce.compared import Compared, form_of
@@ -64,10 +65,11 @@ def test_sizes_are_those_of_the_registry() -> None:
 
 
 def test_readings_are_options_of_the_command() -> None:
-    specs = {name: spec for name, spec in PAPER.Options.specs().items() if spec.group == READINGS}
-    assert list(specs) == list(PAPER.readings)
+    fields, specs = fields_of(PAPER.Options), ReproduceOptions.specs()
+    assert list(fields) == list(PAPER.readings)
     for name, reading in PAPER.readings.items():
-        assert specs[name].kind.names == ("all", *reading.values)  # type: ignore[attr-defined]
+        assert fields[name].kind.names == ("all", *reading.values)  # type: ignore[attr-defined]
+        assert (specs[name].kind, specs[name].group) == (fields[name].kind, READINGS)
         assert set(reading.systems) <= set(PAPER.systems)
 
 

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from ikmap.methods.kinds import Choice
-from ikmap.methods.options import MethodOptions, option
-from pipeline.reproduce.paper import READINGS, Experiment, Paper
+from ikmap.methods.fields import Configured, Doc
+from pipeline.reproduce.paper import Experiment, Paper
 
 if TYPE_CHECKING:
     from pipeline.reproduce.form import Form
 
 
-class Readings(MethodOptions):
+class Readings(Configured):
     """What it leaves open."""
 
-    scale_of_eta: str = option(
-        "all", Choice(("all", "as_printed", "tenfold")), group=READINGS, help="the step size of its second system"
-    )
+    scale_of_eta: Annotated[Literal["all", "as_printed", "tenfold"], Doc("the step size of its second system")] = "all"
 
 
 class Throwaway(Paper):
