@@ -241,6 +241,7 @@ class KindError(FieldError):
     def __init__(self, field: str, text: str) -> None:
         super().__init__(field, text, "")
         self.text = text
+        self.args = (field, text)  # by which it is made anew where it has come from another process
 
     def worded(self, option: Callable[[str], str] = str) -> str:
         return with_options(f"{option(self.field)}: {self.text}", option)

@@ -57,7 +57,11 @@ class Tabled(KernelMethod):
         """Take the values as they are: nobody types them."""
 
     def kernel(self, n_columns: int) -> Kernel:
-        return self.table.kernel(self.of.kernel(n_columns))
+        from ikmap.kernels import SharedKernel
+
+        kernel = self.of.kernel(n_columns)
+        assert isinstance(kernel, SharedKernel)
+        return self.table.kernel(kernel)
 
     def at(self, values: Mapping[str, object]) -> Self:
         return replace(self, of=self.of.at(values))
@@ -93,11 +97,12 @@ class OnKernel(Learner, SharesWork):
     def shared(self, learned: Rows, tested: Rows) -> tuple[Self, Rows, Rows]:
         from ikmap.kernels import SharedKernel
         from ikmap.kernels.tabled import KernelTable, numbered
+        from ikmap.learners.rows import n_columns, n_rows
 
-        n, m = learned.shape[0], tested.shape[0]
+        n, m = n_rows(learned), n_rows(tested)
         if 8 * n * (n + m) > TABLE_BYTES:
             return self, learned, tested
-        kernel = self.kernel.kernel(learned.shape[1])
+        kernel = self.kernel.kernel(n_columns(learned))
         assert isinstance(kernel, SharedKernel)
         table = KernelTable.of(kernel, learned, tested)
         return replace(self, kernel=Tabled(of=self.kernel, table=table)), numbered(0, n), numbered(n, m)

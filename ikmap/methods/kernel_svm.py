@@ -12,12 +12,17 @@ from ikmap.methods.learner import BatchClassifier, WholeLearner
 from ikmap.methods.sample import Shape, Training
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ikmap.json_types import Json
     from ikmap.kernels import Kernel
     from ikmap.learners.kernel.kernel_model import KernelModel
     from ikmap.methods.learner import Summary
 
 MODELS = ("ikmap.learners.kernel.kernel_model",)
-METRICS_SCHEMA = {"n_support": {"description": "Rows that the model keeps.", "type": "integer", "minimum": 0}}
+METRICS_SCHEMA: Mapping[str, Mapping[str, Json]] = {
+    "n_support": {"description": "Rows that the model keeps.", "type": "integer", "minimum": 0}
+}
 """What all of them report."""
 
 

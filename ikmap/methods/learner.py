@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Protocol, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Protocol, Self
 
 from annotated_types import Ge, Gt
 
@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from ikmap.model import Model
 
     type Arrays = Mapping[str, NDArray[np.generic]]
-    type Counts = dict[str, NDArray[np.generic]]
+    type Counts = dict[str, NDArray[Any]]
+    """Whole numbers, or sums of fractions."""
     type Summary = dict[str, Json]
     """What a learner reports of itself at the end, beside what all of its kind do."""
 
@@ -144,18 +145,18 @@ class State(Protocol):
     ``about.on`` says. `y` are targets: of classes their numbers, int32 from 0. K is 1 with two classes, of which a
     decision of 0 and above means the second, and with other tasks what ``task.outputs`` says.
 
-    A learner that :attr:`~StreamLearner.grows` has ``grow(old, new)``: offsets of the cells before and from now on, each
-    int64 of shape (t + 1,). A cell keeps its number within its partitioning, and what was learned of it; new ones are as
-    if there had been no row in them (:func:`ikmap.cells.in_wider_layout`). Sizes are not part of the fields: ``restore``
-    takes them from the arrays.
+    A learner that :attr:`~StreamLearner.grows` has ``grow(old, new)``: offsets of the cells before and from now on,
+    each int64 of shape (t + 1,). A cell keeps its number within its partitioning, and what was learned of it; new ones
+    are as if there had been no row in them (:func:`ikmap.cells.in_wider_layout`). Sizes are not part of the fields:
+    ``restore`` takes them from the arrays.
 
     A learner that :attr:`~StreamLearner.carries` has ``carry(matrix, offsets)``: each value that it keeps by feature
     column becomes the matrix times those before (:func:`ikmap.partitioners.redrawn.carry_matrix`), and the cells have
     these offsets from now on.
 
     A learner that alerts of rows has ``threshold``, the score above which it does, as it is now. One with
-    :attr:`~StreamLearner.traced` has ``traces()``: for each of its names a number, as it is now. They are recorded after
-    each block of a stream, and at the points of the curve of a pass over a training set.
+    :attr:`~StreamLearner.traced` has ``traces()``: for each of its names a number, as it is now. They are recorded
+    after each block of a stream, and at the points of the curve of a pass over a training set.
     """
 
     @property
@@ -172,7 +173,7 @@ class State(Protocol):
     def decision_function(self, rows: Rows) -> NDArray[np.float64]:
         """Return the decisions, shape (n, K)."""
 
-    def model(self, classes: Sequence[object], params: Mapping[str, Json]) -> Model:
+    def model(self, classes: list[object], params: dict[str, Json]) -> Model:
         """Return what is kept at the end; its decisions are those of the state. `classes` may be empty."""
 
     def checkpoint(self) -> Arrays:
@@ -355,7 +356,7 @@ class CountsLearner(WholeLearner):
 
         Both are of :meth:`count`, or both of :meth:`count_again`.
         """
-        return {name: array + b[name] for name, array in a.items()}  # type: ignore[operator]
+        return {name: array + b[name] for name, array in a.items()}
 
     def count_again(self, block: Block, sample: Sample, counts: Counts) -> Counts:
         """Return what some rows add in the second look; `counts` are those of all rows in the first."""
@@ -386,13 +387,13 @@ class CountsLearner(WholeLearner):
 
 
 class RoundState(Protocol):
-    """The state of a :class:`RoundsLearner` between two rounds."""
+    """The state of a :class:`RoundsLearner` between two rounds. Orders and sums are of whatever type the learner has."""
 
     @property
-    def order(self) -> object | None:
+    def order(self) -> Any:
         """What is to be summed up next, which can be pickled; None once it is done."""
 
-    def absorb(self, sums: object) -> None:
+    def absorb(self, sums: Any) -> None:
         """Go on with the sums over all rows."""
 
     def checkpoint(self) -> Arrays:
@@ -421,11 +422,11 @@ class RoundsLearner(WholeLearner):
         """Return consecutive pieces of so many rows, by the sizes only."""
 
     @abstractmethod
-    def held(self, block: Block) -> Sequence[object]:
+    def held(self, block: Block) -> Sequence[Any]:
         """Return some rows as :meth:`sums` takes them, in parts."""
 
     @abstractmethod
-    def sums(self, order: object, parts: Iterable[object]) -> object:
+    def sums(self, order: Any, parts: Iterable[Any]) -> Any:
         """Return sums over the rows of a piece, part after part, whose cuts change no bit; they add up by ``+=``."""
 
     @abstractmethod

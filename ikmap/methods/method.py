@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
@@ -36,7 +37,7 @@ type SearchSpace = Mapping[str, Candidates]
 """By path of the field: "psi", "kernel.gamma". Of several fields, all combinations are tried."""
 
 
-class Method(Configured):
+class Method(Configured, ABC):
     """Base of everything that a run can name: a configured object with a name and a search space.
 
     Attributes
@@ -49,9 +50,9 @@ class Method(Configured):
 
     def search_space(
         self,
-        searched: frozenset[str],  # noqa: ARG002
-        n_rows: int,  # noqa: ARG002
-        sample: Sample | None = None,  # noqa: ARG002
+        searched: frozenset[str],
+        n_rows: int,
+        sample: Sample | None = None,
     ) -> SearchSpace:
         """Return what cross-validation tries of the fields that it is to choose.
 

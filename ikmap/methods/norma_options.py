@@ -12,6 +12,7 @@ from ikmap.methods.learner import State, StreamLearner
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from ikmap.json_types import Json
     from ikmap.learners.online.norma_rule import NormaRule
     from ikmap.methods.learner import Summary
     from ikmap.methods.sample import Sample
@@ -219,7 +220,7 @@ IGNORED = {
     for loss in TASK_OF
 }
 """Fields that change nothing, by the loss."""
-METRICS_SCHEMA = {
+METRICS_SCHEMA: Mapping[str, Mapping[str, Json]] = {
     "loss": {"description": "What was minimised.", "type": "string"},
     "nu": {"description": "The share beyond the threshold that was asked for.", "type": ["number", "null"]},
 }

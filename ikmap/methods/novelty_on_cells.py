@@ -13,10 +13,13 @@ from ikmap.methods.map import Map
 from ikmap.methods.sample import Sample
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import numpy as np
     from numpy.typing import NDArray
 
     from ikmap.cells import Cells
+    from ikmap.json_types import Json
     from ikmap.learners.novelty.cell_scores import CellScores
     from ikmap.learners.rows import Block
     from ikmap.methods.learner import Counts, Summary
@@ -24,7 +27,7 @@ if TYPE_CHECKING:
 BITS = 16
 """Training scores are counted in bins narrower than 2**-16 of a score: their quantile is found to within that."""
 MODELS = ("ikmap.learners.novelty.cell_scores",)
-METRICS_SCHEMA = {
+METRICS_SCHEMA: Mapping[str, Mapping[str, Json]] = {
     "threshold": {"description": "A row that scores above it is novel.", "type": "number"},
     "alert_rate_train": {"description": "Share of the training rows above it.", "type": "number", "minimum": 0},
 }

@@ -79,9 +79,7 @@ def _number(value: object) -> Number:
     return value
 
 
-def search_of(
-    method: Method, searched: frozenset[str], n_rows: int, sample: Sample | None = None
-) -> Search | None:
+def search_of(method: Method, searched: frozenset[str], n_rows: int, sample: Sample | None = None) -> Search | None:
     """Return what cross-validation tries first on so many rows; None: there is nothing to choose.
 
     Parameters
@@ -130,9 +128,7 @@ def _tried_of_parts(
     return tried
 
 
-def _search_of_parts(
-    composed: Composed, searched: frozenset[str], n_rows: int, sample: Sample | None
-) -> Search | None:
+def _search_of_parts(composed: Composed, searched: frozenset[str], n_rows: int, sample: Sample | None) -> Search | None:
     """All maps at once: the smallest value of each, and so on, to the largest of each."""
     parts = _tried_of_parts(composed, searched, n_rows, sample)
     if not any(chosen for _, chosen in parts):
@@ -215,7 +211,7 @@ def cells_of_values(
     n_threads: int = 1,
 ) -> Iterator[tuple[Value, list[Cells]]]:
     """Yield the cells of several sets of rows for every value, ascending, all partitionings drawn from the sample."""
-    ascending = sorted(values)  # type: ignore[type-var]
+    ascending = sorted(values)
     names = method.tunable(searched)
     path = capability(method, Path)
     if path is None or not path.along.intersection(names):

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from ikmap.cells import Cells, absent_code, in_wider_layout
 from ikmap.learners.novelty._fading_loops import fading_pass
 from ikmap.learners.novelty.cell_scores import CellMasses
-from ikmap.learners.rows import check_rows
+from ikmap.learners.rows import Rows, check_rows
 
 BINS = 1 << 14
 """Of scores: the threshold is their quantile to within this fraction of [0, 1]."""
@@ -70,8 +70,9 @@ class FadingMasses:
         """A row that scores above is novel."""
         return float((self.numbers[4] + 1) / BINS)
 
-    def partial_fit(self, rows: Cells, y: np.ndarray) -> Step:  # noqa: ARG002
+    def partial_fit(self, rows: Rows, y: np.ndarray) -> Step:  # noqa: ARG002
         """Score each row and count it, one after the other; labels are not looked at."""
+        assert isinstance(rows, Cells)
         check_rows(rows, self.masses.size)
         codes = np.ascontiguousarray(rows.codes)
         if codes.dtype.kind == "i":
@@ -84,8 +85,9 @@ class FadingMasses:
         self.n_seen += rows.n_rows
         return Step(predicted)
 
-    def decision_function(self, rows: Cells) -> np.ndarray:
+    def decision_function(self, rows: Rows) -> np.ndarray:
         """How far scores lie above the threshold, shape (n, 1)."""
+        assert isinstance(rows, Cells)
         return self.model([]).decision_function(rows)
 
     def model(self, classes: list[Any], params: dict[str, Any] | None = None) -> CellMasses:  # noqa: ARG002

@@ -19,7 +19,7 @@ import scipy.sparse as sp
 from ikmap.cells import Cells, absent_code, in_wider_layout
 from ikmap.learners.linear_model import LinearModel
 from ikmap.learners.online._quantile_ogd_loops import quantile_pass
-from ikmap.learners.rows import check_rows
+from ikmap.learners.rows import Rows, check_rows
 
 STEP = 4.0
 """Times eta: the first step on a level, in mean distances of the targets from their mean."""
@@ -97,7 +97,7 @@ class QuantileOGDState:
         """It keeps no rows."""
         return 0
 
-    def partial_fit(self, rows: Cells, y: np.ndarray) -> QuantileProgress:
+    def partial_fit(self, rows: Rows, y: np.ndarray) -> QuantileProgress:
         """Predict and then learn from each row in turn.
 
         Raises
@@ -105,6 +105,7 @@ class QuantileOGDState:
         ValueError
             If rows or targets are not valid; nothing has been learned then.
         """
+        assert isinstance(rows, Cells)
         check_rows(rows, self.rows.size)
         y = np.ascontiguousarray(y, dtype=np.float64)
         if y.shape != (rows.n_rows,) or not np.isfinite(y).all():
@@ -119,7 +120,7 @@ class QuantileOGDState:
         predicted.sort(axis=1)
         return QuantileProgress(np.ascontiguousarray(predicted[:, middle_of(self.levels)]))
 
-    def decision_function(self, rows: Cells) -> np.ndarray:
+    def decision_function(self, rows: Rows) -> np.ndarray:
         """All quantiles with the weights as they are now, shape (n, K); they may cross."""
         return self.model([]).decision_function(rows)
 
