@@ -141,8 +141,10 @@ class Composed(Map, Path, Growable, Redrawable, CellTables, Offers):
         total = values.get(TOTAL, self.t)
         assert isinstance(total, int)
         parts = []
-        for name, part in self.named_parts():
+        for (name, part), t in zip(self.named_parts(), shares(total, len(self.parts)), strict=True):
             inner = {key.removeprefix(f"{name}."): value for key, value in values.items() if key.startswith(f"{name}.")}
+            if TOTAL in values:
+                inner[TOTAL] = t
             parts.append(part.at(inner) if inner else part)
         return replace(self, t=total, parts=tuple(parts))
 

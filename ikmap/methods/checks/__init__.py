@@ -9,49 +9,68 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Any
 
-from ikmap.methods.checks.common import Check, CheckFailed, N, json_values, searching, true
+from ikmap.methods.checks.common import (
+    Check,
+    CheckFailed,
+    N,
+    configured_for_checks,
+    json_values,
+    member,
+    rows_to_check,
+    sample_of,
+    true,
+)
 from ikmap.methods.checks.kernels import checks_of_kernel
 from ikmap.methods.checks.learners import checks_of_learner
 from ikmap.methods.checks.maps import checks_of_map
+from ikmap.methods.composed import Composed
+from ikmap.methods.fields import FieldError, fields_of
 from ikmap.methods.kernel import KernelMethod
 from ikmap.methods.learner import Learner
 from ikmap.methods.map import Map
-from ikmap.methods.registry import FAULTS, Method, import_models, method, methods
+from ikmap.methods.method import Method
+from ikmap.methods.registry import FAULTS, UnknownMethod, configured, import_models, methods, name_of
 from ikmap.methods.reserved import reserved_among
-from ikmap.methods.search import JOINED, numbers_of
 
 __all__ = ["Check", "CheckFailed", "check_method", "checks_of", "main"]
 
 
-def checks_of(one: Method) -> Iterator[Check]:
+def checks_of(one: type[Method] | Method) -> Iterator[Check]:
     """Yield what a method has to do, each thing as a :class:`Check`: for ``pytest.mark.parametrize`` with ``ids=str``.
 
     Parameters
     ----------
-    one : Map, Learner or KernelMethod
-        A method; it need not be registered.
+    one : class, or object of a class, of Map, Learner or KernelMethod
+        A method; it need not be registered. A class is checked with the defaults of its fields.
+
+    Raises
+    ------
+    CheckFailed
+        The class lacks members, or no object can be made of it.
     """
     import_models()
-    of_kind: Iterator[tuple[str, Callable[[], None]]]
-    match one:
+    method, searched = configured_for_checks(one)
+    name = name_of(method)
+    checks: Iterator[tuple[str, Callable[[], None]]]
+    match method:
         case Map():
-            of_kind = checks_of_map(one)
+            checks = checks_of_map(method, searched)
         case Learner():
-            of_kind = checks_of_learner(one)
+            checks = checks_of_learner(method, searched)
         case KernelMethod():
-            of_kind = checks_of_kernel(one)
-    yield Check(one.name, "options are described", partial(_options, one))
-    if not isinstance(one, KernelMethod):
-        yield Check(one.name, "what is searched is an option and its values can be given", partial(_searches, one))
-    for title, run in of_kind:
-        yield Check(one.name, title, run)
+            checks = checks_of_kernel(method)
+        case _:
+            raise CheckFailed(f"found {type(method).__name__}, expected a Map, a Learner or a KernelMethod")
+    yield Check(name, "options are described", partial(_described, method, searched))
+    yield Check(name, "what is searched is an option and its values can be given", partial(_searches, method, searched))
+    for title, run in checks:
+        yield Check(name, title, run)
 
 
-def check_method(one: Method) -> list[str]:
-    """Everything that is wrong with a method, a line each; an empty list where nothing is."""
-    found: list[str] = []
+def check_method(one: type[Method] | Method) -> list[str]:
+    """Return everything that is wrong with a method, a line each; an empty list where nothing is."""
+    faults: list[str] = []
     try:
         checks = list(checks_of(one))
     except CheckFailed as error:
@@ -60,44 +79,70 @@ def check_method(one: Method) -> list[str]:
         try:
             check.run()
         except CheckFailed as error:
-            found.append(f"{one.name}, {check.title}: {error}")
+            faults.append(f"{check.method}, {check.title}: {error}")
         except Exception as error:  # whatever a stranger's method does wrong
-            found.append(f"{one.name}, {check.title}: {type(error).__name__}: {error}")
-    return found
+            faults.append(f"{check.method}, {check.title}: {type(error).__name__}: {error}")
+    return faults
 
 
 def main(names: Sequence[str]) -> int:
     """Check methods by name, all of them without a name; the status is 1 if anything is wrong."""
     wrong = list(FAULTS)
     for name in names or list(methods()):
-        faults = check_method(method(name))
+        try:
+            one = methods()[name] if name in methods() else configured(name, {})[0]
+        except (UnknownMethod, FieldError) as error:
+            wrong.append(str(error))
+            continue
+        faults = check_method(one)
         wrong += faults
         print(f"{name}: {'passed' if not faults else f'{len(faults)} faults'}")
     print(*wrong, sep="\n", end="\n" if wrong else "")
     return 1 if wrong else 0
 
 
-def _options(one: Any) -> None:
-    true(one.name and one.name == one.name.lower(), f"name: found {one.name!r}, expected a word in lower case")
-    true(one.title, "title: found none, expected a few words for people")
-    for name, spec in one.Options.specs().items():
-        true(spec.help.strip(), f"option {name!r}: found no help, expected what it does")
-        spec.check(spec.default)
-    taken = reserved_among(one.Options.specs())
-    true(not taken, f"option {taken[:1]}: the commands use that name themselves, expected another one")
-    one.Options()
-    true(not isinstance(one, Map) or one.about, "about: found none, expected half a sentence for the report")
-    json_values(one.Options().as_json(), "options")
+def _described(method: Method, searched: frozenset[str]) -> None:
+    for one in method.parts if isinstance(method, Composed) else (method,):
+        with member(one, "about"):
+            about = one.about
+            true(
+                about.name and about.name == about.name.lower(),
+                f"name: found {about.name!r}, expected a word in lower case",
+            )
+            true(about.title, "title: found none, expected a few words for people")
+            if isinstance(one, Map):
+                true(one.about.summary, "summary: found none, expected half a sentence for the report")
+        fields = fields_of(type(one))
+        for name, field in fields.items():
+            with member(one, name):
+                true(field.doc.strip(), f"option {name!r}: found no Doc, expected what it does")
+                true(not field.required, f"option {name!r}: found no default, expected one")
+                field.check(field.default)
+        taken = reserved_among(fields)
+        true(not taken, f"option {taken[:1]}: the commands use that name themselves, expected another one")
+    with member(method, "record"):
+        json_values(method.record(searched), "options")
 
 
-def _searches(one: Any) -> None:
-    options = searching(one)
-    search = one.search(options, N)
-    if search is None or (isinstance(one, Learner) and one.uses({})):  # then it is a kernel's, which is checked itself
-        return
-    true(list(search.values) == sorted(set(search.values)), f"values of {search.option}: expected them to ascend")
-    for name in search.option.split(JOINED):
-        true(name in one.Options.specs(), f"search of {name!r}: expected the name of an option")
-    for value in search.values:
-        given = one.given(options.replace(**numbers_of(search.option, value)))
-        true(given == value, f"{search.option} = {value}: given() says {given}, expected the same")
+def _searches(method: Method, searched: frozenset[str]) -> None:
+    with member(method, "tunable"):
+        paths = method.tunable(searched)
+        true(len(set(paths)) == len(paths), f"found {paths}, expected each field once")
+        values = [method.value_at(path) for path in paths if path not in searched]
+        true(all(isinstance(value, int | float) for value in values), f"found {values}, expected fields with numbers")
+    with member(method, "search_space"):
+        space = method.search_space(searched, N)
+        for path, candidates in space.items():
+            true(path in searched, f"found {path!r}, which is not searched")
+            true(path in paths, f"found {path!r}, which tunable() does not name")
+            ascending = sorted(set(candidates.values))
+            true(ascending and list(candidates.values) == ascending, f"values of {path}: expected them to ascend")
+            for value in candidates.values:
+                given = method.at({path: value}).value_at(path)
+                true(given == value, f"{path} = {value}: the field has {given}, expected the same")
+        of_rows = method.search_space(searched, N, sample_of(rows_to_check()))
+        sizes = {path: len(candidates.values) for path, candidates in space.items()}
+        true(
+            {path: len(candidates.values) for path, candidates in of_rows.items()} == sizes,
+            "found other fields, or numbers of values, with a sample than without one",
+        )

@@ -4,14 +4,23 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from inspect import getattr_static
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
+from ikmap.methods.composed import Composed
+from ikmap.methods.fields import fields_of
 from ikmap.methods.learner import Learner
+from ikmap.methods.method import Method
+from ikmap.methods.sample import Sample
+from ikmap.methods.search import at_value, search_of
 from ikmap.model import Model, from_parts
+from ikmap.rows import Rows
 from ikmap.seeds import generator
 from ikmap.tasks import TASKS, LearningTask
 from ikmap.tasks.task import Asked
@@ -21,7 +30,18 @@ N, D, SEED = 90, 4, 7
 
 
 class CheckFailed(AssertionError):
-    """A method does not do what all methods have to; the message says which one, what was found and expected."""
+    """A method does not do what all methods have to: one line with class and member, what was found and expected.
+
+    Parameters
+    ----------
+    text : str
+    named : bool
+        The line names class and member.
+    """
+
+    def __init__(self, text: str, named: bool = False) -> None:
+        super().__init__(text)
+        self.named = named
 
 
 @dataclass(frozen=True)
@@ -36,29 +56,52 @@ class Check:
         return f"{self.method}-{self.title.replace(' ', '_')}"
 
 
-def rows_to_check(dense: bool = True, n: int = N) -> Any:
-    """Rows with values of zero and above, as some kernels ask for, and more zeros where they are sparse."""
+@contextmanager
+def member(of: object, name: str) -> Iterator[None]:
+    """Have what goes wrong within named after a class and a member of it, whatever a stranger's method does wrong."""
+    kind = of if isinstance(of, type) else type(of)
+    try:
+        getattr_static(of, name)
+    except AttributeError:
+        raise CheckFailed(f"{kind.__name__} lacks the member {name}", named=True) from None
+    try:
+        yield
+    except CheckFailed as error:
+        raise error if error.named else CheckFailed(f"{kind.__name__}.{name}: {error}", named=True) from None
+    except Exception as error:
+        text = (str(error).splitlines() or [""])[0]
+        raise CheckFailed(f"{kind.__name__}.{name} raises {type(error).__name__}: {text}", named=True) from error
+
+
+def rows_to_check(dense: bool = True, n: int = N) -> Rows:
+    """Return rows with values of zero and above, as some kernels ask for, and more zeros where they are sparse."""
     rng = generator(SEED, int(dense))
     values = rng.random((n, D)).round(3)
     values[rng.random((n, D)) < 0.3] = 0.0
     return values if dense else sp.csr_array(values)
 
 
+def sample_of(X: Rows, seed: int = SEED) -> Sample:
+    """Return the rows as a map looks at them."""
+    return Sample(X.shape[0], X.shape[1], None, X.__getitem__, seed)
+
+
 def tasks_of(one: Learner) -> Iterator[tuple[str, LearningTask]]:
-    """Tasks that the learner serves, as different labels make them."""
-    for name in sorted(one.tasks):
+    """Yield tasks that the learner serves, as different labels make them."""
+    for name in sorted(one.about.tasks):
         if name not in TASKS:
-            raise CheckFailed(f"{one.name}: tasks has {name!r}, expected some of {', '.join(TASKS)}")
+            where = f"{type(one).__name__}.about"
+            raise CheckFailed(f"{where}: tasks has {name!r}, expected some of {', '.join(TASKS)}", named=True)
         kind = TASKS[name]
         for title, labels in _labels().items():
             try:
-                _, found = kind.store(labels, labels.size)
-                yield f"{name}, {title}", kind.find([found], Asked())
+                _, stored = kind.store(labels, labels.size)
+                yield f"{name}, {title}", kind.find([stored], Asked())
             except ValueError:
                 continue  # labels that this task does not take
 
 
-def _labels() -> dict[str, np.ndarray]:
+def _labels() -> dict[str, NDArray[np.float64]]:
     X = rows_to_check()
     return {
         "two labels": (X.sum(axis=1) > 1.2).astype(float),
@@ -67,8 +110,8 @@ def _labels() -> dict[str, np.ndarray]:
     }
 
 
-def targets_of(task: LearningTask) -> np.ndarray:
-    """Targets of the rows, by labels that the task knows."""
+def targets_of(task: LearningTask) -> NDArray[np.generic]:
+    """Return targets of the rows, by labels that the task knows."""
     for labels in _labels().values():
         y = task.encode(labels, labels.size)
         if not task.unknown(y).any() and (not task.classes or np.unique(y).size == len(task.classes)):
@@ -76,14 +119,14 @@ def targets_of(task: LearningTask) -> np.ndarray:
     raise CheckFailed(f"found no targets of the task {task.name}")
 
 
-def same(found: Any, expected: Any, what: str) -> None:
+def same(found: object, expected: object, what: str) -> None:
     """Refuse values that are not those expected, to the last bit."""
-    found, expected = np.asarray(found), np.asarray(expected)
-    if found.shape != expected.shape:
-        raise CheckFailed(f"{what}: found the shape {found.shape}, expected {expected.shape}")
-    if not np.array_equal(found, expected, equal_nan=found.dtype.kind == "f"):
-        place = tuple(map(int, np.argwhere(found != expected)[0]))
-        raise CheckFailed(f"{what}: found {found[place]} at {place}, expected {expected[place]}")
+    left, right = np.asarray(found), np.asarray(expected)
+    if left.shape != right.shape:
+        raise CheckFailed(f"{what}: found the shape {left.shape}, expected {right.shape}")
+    if not np.array_equal(left, right, equal_nan=left.dtype.kind == "f"):
+        place = tuple(map(int, np.argwhere(left != right)[0]))
+        raise CheckFailed(f"{what}: found {left[place]} at {place}, expected {right[place]}")
 
 
 def true(holds: object, what: str) -> None:
@@ -92,7 +135,7 @@ def true(holds: object, what: str) -> None:
         raise CheckFailed(what)
 
 
-def json_values(values: Any, what: str) -> None:
+def json_values(values: object, what: str) -> None:
     """Refuse values that JSON has not."""
     try:
         json.dumps(values, allow_nan=False)
@@ -100,34 +143,66 @@ def json_values(values: Any, what: str) -> None:
         raise CheckFailed(f"{what}: found {error}, expected JSON values") from None
 
 
-def round_trip(model: Any) -> Any:
-    """The model as a store gives it back."""
-    true(isinstance(model, Model), f"found a model that is {type(model).__name__}, expected an ikmap.model.Model")
-    arrays, metadata = model.arrays(), model.metadata()
-    for name, array in arrays.items():
-        true(array.dtype.kind in "biuf", f"array {name!r} of the model: found {array.dtype}, expected numbers")
-    json_values(metadata, "metadata of the model")
-    again = from_parts(json.loads(json.dumps(metadata)), {name: array.copy() for name, array in arrays.items()})
-    true(again.content_hash == model.content_hash, "the model that a store gives back has another content hash")
+def round_trip(model: object) -> Any:
+    """Return the model as a store gives it back; its type is that of the method."""
+    if not isinstance(model, Model):
+        raise CheckFailed(f"found a model that is {type(model).__name__}, expected an ikmap.model.Model")
+    with member(model, "arrays"):
+        arrays = model.arrays()
+        for name, array in arrays.items():
+            true(array.dtype.kind in "biuf", f"array {name!r}: found {array.dtype}, expected numbers")
+    with member(model, "metadata"):
+        metadata = model.metadata()
+        json_values(metadata, "metadata of the model")
+    with member(model, "content_hash"):
+        again = from_parts(json.loads(json.dumps(metadata)), {name: array.copy() for name, array in arrays.items()})
+        true(again.content_hash == model.content_hash, "the model that a store gives back has another content hash")
     return again
 
 
-def searching(one: Any) -> Any:
-    """Options with which there is something to choose, if there is anything."""
-    options = one.Options()
-    for name, spec in one.Options.specs().items():
-        try:
-            spec.check("auto")
-        except ValueError:
-            continue
-        if one.search(options.replace(**{name: "auto"}), N) is not None:
-            return options.replace(**{name: "auto"})
-    return options
+def configured_for_checks[M: Method](one: type[M] | M) -> tuple[M, frozenset[str]]:
+    """Return a method with its defaults, or as it is, and the paths of fields that are searched where any can be.
+
+    Raises
+    ------
+    CheckFailed
+        The class lacks members, or no object can be made of it.
+    """
+    if isinstance(one, type):
+        missing = sorted(getattr(one, "__abstractmethods__", ())) + ([] if hasattr(one, "about") else ["about"])
+        if missing:
+            raise CheckFailed(f"{one.__name__} lacks the member {', '.join(missing)}", named=True)
+        with member(one, "of_record"):
+            method, _ = one.of_record({})
+    else:
+        method = one
+    with member(method, "search_space"):
+        return method, _searched(method)
 
 
-def small_value(one: Any, options: Any) -> Any:
-    """A small value for what is chosen or given for a method; None where there is nothing."""
-    search = one.search(searching(one), N)
-    if search is not None:
-        return search.values[min(2, len(search.values) - 1)]
-    return one.given(options)
+def _searched(method: Method) -> frozenset[str]:
+    by_default = searchable(method, by_default=True)
+    tried = [by_default, *(frozenset({path}) for path in sorted(searchable(method)))]
+    return next((paths for paths in tried if paths and search_of(method, paths, N) is not None), frozenset())
+
+
+def searchable(method: Method, by_default: bool = False) -> frozenset[str]:
+    """Return the paths of fields that can be searched, or of those that are where nothing is said."""
+    if isinstance(method, Composed):
+        return frozenset(
+            f"{name}.{path}" for name, part in method.named_parts() for path in searchable(part, by_default)
+        )
+    paths: set[str] = set()
+    for name, field in fields_of(type(method)).items():
+        value = getattr(method, name)
+        if field.nested is not None and isinstance(value, Method):
+            paths |= {f"{name}.{path}" for path in searchable(value, by_default)}
+        elif field.searched is not None and name != "C" and (field.searched.by_default or not by_default):
+            paths.add(name)
+    return frozenset(paths)
+
+
+def with_small_values[M: Method](method: M, searched: frozenset[str]) -> M:
+    """Return the method with small values for what would be chosen."""
+    search = search_of(method, searched, N) if searched else None
+    return method if search is None else at_value(method, searched, search.values[min(2, len(search.values) - 1)])

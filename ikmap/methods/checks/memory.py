@@ -1,6 +1,6 @@
 """Whether methods need as much memory as they say: ``python -m ikmap.methods.checks.memory NAME ...``, a minute or two.
 
-A run refuses what will not fit before it begins, by what its methods say of themselves (`needed_bytes`). Here each is
+A run refuses what will not fit before it begins, by what its methods say of themselves (``memory``). Here each is
 fitted in a process of its own, on three sizes of data, and the most memory that it took is held against what it said.
 """
 
@@ -10,18 +10,19 @@ import subprocess
 import sys
 from argparse import ArgumentParser
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from ikmap.learners.rows import Block
-from ikmap.methods.anne import ANNE
-from ikmap.methods.kernel import KernelMethod
-from ikmap.methods.learner import Learner
-from ikmap.methods.learners import StreamLearner, WholeLearner
-from ikmap.methods.map import Map, MapShape
+from ikmap.learners.rows import Block, Rows
+from ikmap.methods.anne import Anne
+from ikmap.methods.checks.common import configured_for_checks
+from ikmap.methods.learner import Learner, StreamLearner, WholeLearner
+from ikmap.methods.map import Map, RowsInfo
+from ikmap.methods.method import Method
 from ikmap.methods.registry import method, methods
 from ikmap.methods.sample import Sample, Shape, Training
+from ikmap.methods.search import at_value, search_of
 from ikmap.seeds import generator
 from ikmap.tasks import Classification
 
@@ -33,44 +34,45 @@ SEED = 7
 
 
 def measure(name: str, n: int) -> tuple[int, int]:
-    """Bytes that a method says it needs for n rows, and the most that this process grew by while it was fitted."""
+    """Return the bytes that a method says it needs for n rows, and those that this process grew by as it was fitted."""
     one = method(name)
-    assert not isinstance(one, KernelMethod)  # learners say what kernels take
     _fitted(one, 200)  # compiles, imports
     before = _status("VmRSS")
     with open("/proc/self/clear_refs", "w") as file:
         file.write("5")  # the peak begins anew
-    said = _fitted(one, n)
-    return said, max(0, _status("VmHWM") - before)
+    needed = _fitted(one, n)
+    return needed, max(0, _status("VmHWM") - before)
 
 
-def _fitted(one: Map | Learner, n: int) -> int:
+def _fitted(kind: type[Method], n: int) -> int:
     X = generator(SEED, n).random((n, D))
     y = (X[:, 0] + generator(SEED, n, 1).random(n) > 1).astype(np.int32)
     task = Classification([0, 1])
-    options = one.Options() if isinstance(one, Map) else one.resolved(one.Options(), searching=False)
-    search = one.search(options, n)
-    small = [] if search is None else [value for value in search.values if value <= max(64, search.values[0])]
-    value: Any = small[-1] if small else one.given(options)
+    one, searched = configured_for_checks(kind)
+    search = search_of(one, searched, n) if searched else None
+    if search is not None:
+        small = [value for value in search.values if value <= max(64, search.values[0])]  # type: ignore[operator]
+        one = at_value(one, searched, small[-1])
     if isinstance(one, Map):
-        model = one.fit(options, value, Sample(n, D, None, X.__getitem__, SEED))
+        model = one.fit(Sample(n, D, None, X.__getitem__, SEED))
         cells = model.cells(X, 1)
-        return int(sum(one.needed_bytes(options, value, MapShape(n, D, 8.0 * D, True)))) + X.nbytes + cells.codes.nbytes
-    rows: Any = X
-    offsets: np.ndarray | None = None
-    if one.on == "cells":
-        asked = ANNE.Options(t=50, psi=16)
-        packed = ANNE.fit(asked, 16, Sample(n, D, None, X.__getitem__, SEED)).cells(X, 1).packed()
+        memory = one.memory(RowsInfo(n, D, 8.0 * D, True))
+        return int(memory.model + memory.scratch) + X.nbytes + cells.codes.nbytes
+    assert isinstance(one, Learner)  # learners say what kernels take
+    rows: Rows = X
+    offsets: NDArray[np.int64] | None = None
+    if one.about.on == "cells":
+        packed = Anne(t=50, psi=16).fit(Sample(n, D, None, X.__getitem__, SEED)).cells(X, 1).packed()
         rows, offsets = packed, packed.offsets
-    shape = Shape(n, rows.shape[1] if offsets is None else offsets.size - 1, None, 1)
+    shape = Shape(n, D if offsets is None else offsets.size - 1, None, 1)
     if isinstance(one, StreamLearner):
-        state = one.start(options, value, Sample(n, D, task, rows.__getitem__, SEED, offsets), 1)
+        state = one.start(Sample(n, D, task, rows.__getitem__, SEED, offsets), 1)
         state.partial_fit(rows, y)
         weights = 0 if offsets is None else 3 * 8 * int(offsets[-1])
-        return one.needed_bytes(options, shape) + X.nbytes + weights
+        return one.memory(shape) + X.nbytes + weights
     assert isinstance(one, WholeLearner)
-    one.fit(options, Training(Block(rows, y), task.classes, SEED, value, 1, task=task))
-    return one.needed_bytes(options, shape) + X.nbytes
+    one.fit(Training(Block(rows, y), task.classes, SEED, 1, task=task))
+    return one.memory(shape) + X.nbytes
 
 
 def _status(field: str) -> int:
@@ -81,16 +83,16 @@ def _status(field: str) -> int:
 
 def measured(name: str) -> Iterator[tuple[int, int, int]]:
     """Yield rows, what a method says, and what it took, each of a process of its own."""
-    for n in SIZES["map" if isinstance(method(name), Map) else "learner"]:
+    for n in SIZES["map" if issubclass(method(name), Map) else "learner"]:
         words = [sys.executable, "-m", "ikmap.methods.checks.memory", name, "--measure", str(n)]
         done = subprocess.run(words, capture_output=True, text=True, check=True)
-        said, took = map(int, done.stdout.split())
-        yield n, said, took
+        needed, took = map(int, done.stdout.split())
+        yield n, needed, took
 
 
 def main(words: Sequence[str] | None = None) -> int:
     """Run the check as a command; return 1 if a method takes more memory than it says, else 0."""
-    known = [name for name, one in methods().items() if isinstance(one, Map | StreamLearner | WholeLearner)]
+    known = [name for name, one in methods().items() if issubclass(one, Map | StreamLearner | WholeLearner)]
     parser = ArgumentParser(
         prog="python -m ikmap.methods.checks.memory",
         description="Measure whether methods need as much memory as they say, on three sizes of data.",
@@ -108,10 +110,11 @@ def main(words: Sequence[str] | None = None) -> int:
         return 0
     wrong = 0
     for name in given.names or known:
-        for n, said, took in measured(name):
-            more = took > said + SLACK
+        for n, needed, took in measured(name):
+            more = took > needed + SLACK
             wrong += more
-            line = f"{name}, {n:,} rows: says {said / 1e6:,.0f} MB, took {took / 1e6:,.0f} MB"
+            member = f"{method(name).__name__}.memory"
+            line = f"{name}, {n:,} rows: {member} says {needed / 1e6:,.0f} MB, took {took / 1e6:,.0f} MB"
             print(f"{line}{', which is more' if more else ''}", flush=True)
     return 1 if wrong else 0
 
