@@ -362,7 +362,21 @@ class Configured:
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        dataclass(frozen=True, kw_only=True)(cls)
+        # What a dataclass compares and shows is written once below: commands wait until all classes are made.
+        dataclass(frozen=True, kw_only=True, eq=False, repr=False)(cls)
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and self._values() == other._values()
+
+    def __hash__(self) -> int:
+        return hash((type(self), self._values()))
+
+    def __repr__(self) -> str:
+        values = ", ".join(f"{field.name}={getattr(self, field.name)!r}" for field in dataclasses.fields(self))
+        return f"{type(self).__qualname__}({values})"
+
+    def _values(self) -> tuple[object, ...]:
+        return tuple(getattr(self, field.name) for field in dataclasses.fields(self))
 
     def __post_init__(self) -> None:
         for name, field in fields_of(type(self)).items():
