@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
+from annotated_types import Gt
 
 from ikmap.learners.rows import Block
-from ikmap.methods import CountsLearner, MethodOptions, Sample, option
-from ikmap.methods.kinds import Real
+from ikmap.methods import CountsLearner, Doc, LearnerAbout, Sample
 from ikmap.model import Model
 from ikmap.rows import as_dense
+
+if TYPE_CHECKING:
+    from ikmap.methods.learner import Counts, Summary
 
 
 def both_sides(decision: np.ndarray) -> np.ndarray:
@@ -43,67 +46,39 @@ class Means(Model):
         return both_sides(-((X[:, None, :] - self.means) ** 2).sum(axis=2))
 
 
-class SmoothOptions(MethodOptions):
-    smooth: float = option(1.0, Real(0), help="added to every count of a cell")
+class NaiveBayes(CountsLearner):
+    about: ClassVar[LearnerAbout] = LearnerAbout(
+        name="naive-bayes", title="naive Bayes on cells", models=("tests.throwaway.counting",)
+    )
+    smooth: Annotated[float, Gt(0), Doc("added to every count of a cell")] = 1.0
 
-
-class _NaiveBayes(CountsLearner):
-    models = ("tests.throwaway.counting",)
-    Options: ClassVar[type[MethodOptions]] = SmoothOptions
-
-    def count(
-        self,
-        options: Any,  # noqa: ARG002
-        value: float | None,  # noqa: ARG002
-        block: Block,
-        sample: Sample,
-    ) -> dict[str, np.ndarray]:
+    def count(self, block: Block, sample: Sample) -> Counts:
         rows: Any = block.rows
         assert sample.offsets is not None
         cells = np.zeros((int(sample.offsets[-1]), sample.n_classes), dtype=np.int64)
         np.add.at(cells, (rows.codes + rows.offsets[:-1], block.y[:, None]), 1)
         return {"cells": cells, "rows": np.bincount(block.y, minlength=sample.n_classes)}
 
-    def finish(
-        self,
-        options: Any,
-        value: float | None,  # noqa: ARG002
-        counts: dict[str, np.ndarray],
-        sample: Sample,
-    ) -> tuple[Any, dict[str, Any]]:
+    def finish(self, counts: Counts, sample: Sample) -> tuple[Model, Summary]:
         assert sample.task is not None
-        rows = counts["rows"] + options.smooth
-        model = LogShares(np.log((counts["cells"] + options.smooth) / rows), np.log(rows), sample.task.classes)
+        rows = counts["rows"] + self.smooth
+        model = LogShares(np.log((counts["cells"] + self.smooth) / rows), np.log(rows), sample.task.classes)
         return model, {"rows_counted": int(counts["rows"].sum())}
 
 
-class _Means(CountsLearner):
+class NearestMean(CountsLearner):
     """With sums of fractions, which come out the same because blocks are always merged in the same order."""
 
-    models = ("tests.throwaway.counting",)
+    about: ClassVar[LearnerAbout] = LearnerAbout(
+        name="means", title="nearest mean of a class", on="rows", models=("tests.throwaway.counting",)
+    )
 
-    def count(
-        self,
-        options: Any,  # noqa: ARG002
-        value: float | None,  # noqa: ARG002
-        block: Block,
-        sample: Sample,
-    ) -> dict[str, np.ndarray]:
+    def count(self, block: Block, sample: Sample) -> Counts:
         X = as_dense(block.rows)  # type: ignore[arg-type]
         sums = np.stack([X[block.y == k].sum(axis=0) for k in range(sample.n_classes)])
         return {"sums": sums, "rows": np.bincount(block.y, minlength=sample.n_classes)}
 
-    def finish(
-        self,
-        options: Any,  # noqa: ARG002
-        value: float | None,  # noqa: ARG002
-        counts: dict[str, np.ndarray],
-        sample: Sample,
-    ) -> tuple[Any, dict[str, Any]]:
+    def finish(self, counts: Counts, sample: Sample) -> tuple[Model, Summary]:
         assert sample.task is not None
         means = counts["sums"] / np.maximum(counts["rows"], 1)[:, None]
         return Means(means, sample.task.classes), {"rows_counted": int(counts["rows"].sum())}
-
-
-NAIVE_BAYES = _NaiveBayes(name="naive-bayes", title="naive Bayes on cells", on="cells")
-MEANS = _Means(name="means", title="nearest mean of a class", on="rows")

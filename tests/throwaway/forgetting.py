@@ -4,20 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Annotated, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
+from annotated_types import Gt
 
 from ikmap.cells import Cells, in_wider_layout
-from ikmap.methods import MethodOptions, Sample, StreamLearner, option
-from ikmap.methods.kinds import Real
-from ikmap.methods.learners import OnlineOptions
-
-
-class ForgettingOptions(OnlineOptions):
-    """Of the forgetting learner."""
-
-    forget: float = option(0.01, Real(0), help="rate at which weights decay, beside the step size")
+from ikmap.learners.rows import Rows
+from ikmap.methods import Doc, LearnerAbout, Sample
+from ikmap.methods.learner import GradientLearner
 
 
 class Step(NamedTuple):
@@ -36,9 +31,10 @@ class Forgetting:
     n_support: int = 0
     divisor: float = 1.0
 
-    def partial_fit(self, rows: Cells, y: np.ndarray) -> Step:
+    def partial_fit(self, rows: Rows, y: np.ndarray) -> Step:
         from tests.throwaway.forgetting_loops import forgetting_pass
 
+        assert isinstance(rows, Cells)
         predicted, columns = np.empty(y.size, np.int32), np.ascontiguousarray(rows.columns(), dtype=np.int64)
         kept, classes = 1.0 - self.eta * self.forget, y.astype(np.int32)
         self.scale, steps = forgetting_pass(columns, classes, self.weights, self.scale, self.eta, kept, predicted)
@@ -46,8 +42,9 @@ class Forgetting:
         self.n_support += steps
         return Step(predicted)
 
-    def decision_function(self, rows: Cells) -> np.ndarray:
-        return self.model([0, 1]).decision_function(rows)
+    def decision_function(self, rows: Rows) -> np.ndarray:
+        found: np.ndarray = self.model([0, 1]).decision_function(rows)
+        return found
 
     def model(self, classes: list[Any], params: dict[str, Any] | None = None) -> Any:
         from ikmap.learners.linear_model import LinearModel
@@ -72,16 +69,17 @@ class Forgetting:
         )
 
 
-class Forgets(StreamLearner):
-    Options: ClassVar[type[MethodOptions]] = ForgettingOptions
-    grows = True
+class Forgets(GradientLearner):
+    about: ClassVar[LearnerAbout] = LearnerAbout(
+        name="forgetting",
+        title="gradient descent on cells that forgets",
+        loops=("tests.throwaway.forgetting_loops",),
+    )
+    grows: ClassVar[bool] = True
     traced: ClassVar[Mapping[str, str]] = {"norm": "Norm of the weights", "steps": "Rows stepped on"}
-    loops = ("tests.throwaway.forgetting_loops",)
+    forget: Annotated[float, Gt(0), Doc("rate at which weights decay, beside the step size")] = 0.01
 
-    def start(self, options: Any, value: float | None, sample: Sample, n_threads: int = 1) -> Forgetting:  # noqa: ARG002
+    def start(self, sample: Sample, n_threads: int = 1) -> Forgetting:
         assert sample.offsets is not None
         t = sample.offsets.size - 1
-        return Forgetting(np.zeros(int(sample.offsets[-1])), options.eta, options.forget, divisor=float(t))
-
-
-METHOD = Forgets(name="forgetting", title="gradient descent on cells that forgets", on="cells")
+        return Forgetting(np.zeros(int(sample.offsets[-1])), self.eta, self.forget, divisor=float(t))

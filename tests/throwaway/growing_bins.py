@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
+from annotated_types import Ge
 
 from ikmap.cells import Cells
-from ikmap.methods import Map, MethodOptions, Sample, Search, option
-from ikmap.methods.kinds import Integer
-from ikmap.methods.map import MapOptions
+from ikmap.methods import Candidates, Doc, Growable, Map, MapAbout, Sample, Searched, SearchSpace
 from ikmap.partitioners import Partitions
 from ikmap.rows import Rows, as_csr
-
-
-class BinsOptions(MapOptions):
-    """Of growing bins."""
-
-    bins: int | str = option("auto", Integer(1, words=("auto",)), help="bins of each of the two columns")
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,41 +59,35 @@ class Bins(Partitions):
         return Bins(self.columns, self.shifts, self.width, keys, starts)
 
 
-class GrowingBins(Map):
-    Options: ClassVar[type[MethodOptions]] = BinsOptions
-    models = ("tests.throwaway.growing_bins",)
+class GrowingBins(Map, Growable):
+    about: ClassVar[MapAbout] = MapAbout(
+        name="growing-bins",
+        title="bins as rows fall in",
+        summary="two columns are cut into bins",
+        models=("tests.throwaway.growing_bins",),
+    )
+    bins: Annotated[int, Ge(1), Doc("bins of each of the two columns"), Searched(by_default=True)] = 4
 
-    def parameter(self, options: Any) -> str:  # noqa: ARG002
-        return "bins"
+    def search_space(self, searched: frozenset[str], n_rows: int, sample: Sample | None = None) -> SearchSpace:
+        return {"bins": Candidates((2, 4, 8))} if "bins" in searched else {}
 
-    def search(self, options: Any, n_rows: int, sample: Sample | None = None) -> Search | None:  # noqa: ARG002
-        return Search("bins", "bins", (2, 4, 8)) if options.bins == "auto" else None
+    def n_cells(self) -> int:
+        return (self.bins + 1) ** 2
 
-    def given(self, options: Any) -> int | None:
-        return None if options.bins == "auto" else int(options.bins)
-
-    def n_cells(self, options: Any, value: float) -> int:  # noqa: ARG002
-        return int(value + 1) ** 2
-
-    def fit(self, options: Any, value: float, sample: Sample, n_threads: int = 1) -> Bins:  # noqa: ARG002
+    def fit(self, sample: Sample, n_threads: int = 1) -> Bins:
         rng, d = np.random.default_rng(sample.seed), sample.n_columns
-        columns = np.array([rng.choice(d, 2, replace=d < 2) for _ in range(options.t)])
-        width = 1.0 / value
+        columns = np.array([rng.choice(d, 2, replace=d < 2) for _ in range(self.t)])
+        width = 1.0 / self.bins
         empty = Bins(
             columns,
-            rng.random((options.t, 2)) * width,
+            rng.random((self.t, 2)) * width,
             width,
             np.zeros((0, 2), np.int64),
-            np.zeros(options.t + 1, np.int64),
+            np.zeros(self.t + 1, np.int64),
         )
         return empty.extended(sample.take(np.arange(min(5, sample.n_rows))))
 
-    def grows(self, options: Any) -> bool:  # noqa: ARG002
-        return True
-
-    def extend(self, options: Any, model: Bins, rows: Rows, n_threads: int = 1) -> tuple[Bins, Cells]:  # noqa: ARG002
+    def extend(self, model: Partitions, rows: Rows, n_threads: int = 1) -> tuple[Bins, Cells]:
+        assert isinstance(model, Bins)
         grown = model.extended(rows)
         return grown, grown.cells(rows)
-
-
-METHOD = GrowingBins(name="growing-bins", title="bins as rows fall in", about="two columns are cut into bins")

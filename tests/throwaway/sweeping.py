@@ -4,33 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
+from annotated_types import Gt
 
 from ikmap.cells import Cells
 from ikmap.learners.rows import Block
-from ikmap.methods import CellSplit, Map, MethodOptions, Sample, Search, Swept, Training, option
-from ikmap.methods.kinds import Real
-from ikmap.methods.map import MapOptions
-from ikmap.methods.options import Setting
+from ikmap.methods import (
+    Candidates,
+    CellSplit,
+    Doc,
+    FollowsSplits,
+    LearnerAbout,
+    Map,
+    MapAbout,
+    Sample,
+    Searched,
+    SearchSpace,
+    Sweepable,
+    Swept,
+    Symbol,
+    Training,
+)
+from ikmap.methods.method import Number
 from ikmap.partitioners import Partitions
 from ikmap.rows import Rows, as_csr, as_dense
 from ikmap.seeds import generator
-from tests.throwaway.counting import _NaiveBayes, both_sides
+from tests.throwaway.counting import NaiveBayes, both_sides
 
 LIMIT = 6.0
-
-
-class CutsOptions(MapOptions):
-    """Of cuts that arrive."""
-
-    lifetime: float | str = option(
-        "auto",
-        Real(0, words=("auto",)),
-        help="how long cuts arrive; auto chooses it",
-        setting=Setting("λ", "lifetime", "How long cuts arrive: the longer, the more cells."),
-    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,45 +82,43 @@ def arrivals(X: np.ndarray, t: int, seed: int, limit: float) -> tuple[np.ndarray
     return columns, sorted(found)
 
 
-class ArrivingCuts(Map):
-    Options: ClassVar[type[MethodOptions]] = CutsOptions
-    models = ("tests.throwaway.sweeping",)
+class ArrivingCuts(Map, Sweepable):
+    about: ClassVar[MapAbout] = MapAbout(
+        name="arriving-cuts",
+        title="cuts that arrive",
+        summary="one column is cut as cuts arrive",
+        models=("tests.throwaway.sweeping",),
+    )
+    swept: ClassVar[str] = "lifetime"
+    lifetime: Annotated[
+        float,
+        Gt(0),
+        Doc("how long cuts arrive; auto chooses it"),
+        Searched(by_default=True),
+        Symbol("λ", "lifetime", "How long cuts arrive: the longer, the more cells."),
+    ] = 3.0
 
-    def parameter(self, options: Any) -> str:  # noqa: ARG002
-        return "lifetime"
+    def search_space(self, searched: frozenset[str], n_rows: int, sample: Sample | None = None) -> SearchSpace:
+        return {"lifetime": Candidates((1.5, 3.0, LIMIT))} if "lifetime" in searched else {}
 
-    def search(self, options: Any, n_rows: int, sample: Sample | None = None) -> Search | None:  # noqa: ARG002
-        return Search("lifetime", "lifetime", (1.5, 3.0, LIMIT)) if options.lifetime == "auto" else None
+    def n_cells(self) -> int:
+        return int(4 * self.lifetime) + 20
 
-    def given(self, options: Any) -> float | None:
-        return None if options.lifetime == "auto" else float(options.lifetime)
-
-    def n_cells(self, options: Any, value: float) -> int:  # noqa: ARG002
-        return int(4 * value) + 20
-
-    def fit(self, options: Any, value: float, sample: Sample, n_threads: int = 1) -> Cuts:  # noqa: ARG002
+    def fit(self, sample: Sample, n_threads: int = 1) -> Cuts:
         X = as_dense(sample.take(np.arange(sample.n_rows)))
-        columns, found = arrivals(X, options.t, sample.seed, value)
-        of = [[cut for _, i, cut in found if i == j] for j in range(options.t)]
-        starts = np.concatenate([[0], np.cumsum([len(cuts) for cuts in of])]).astype(np.int64)
-        return Cuts(columns, np.array([cut for cuts in of for cut in cuts], dtype=np.float64), starts)
-
-    def sweeps(self, options: Any) -> bool:  # noqa: ARG002
-        return True
+        columns, arrived = arrivals(X, self.t, sample.seed, self.lifetime)
+        cuts = [[cut for _, i, cut in arrived if i == j] for j in range(self.t)]
+        starts = np.concatenate([[0], np.cumsum([len(each) for each in cuts])]).astype(np.int64)
+        return Cuts(columns, np.array([cut for each in cuts for cut in each], dtype=np.float64), starts)
 
     def events(
-        self,
-        options: Any,
-        limit: float,
-        seed: int,
-        fit_rows: Rows,
-        map_rows: Sequence[Rows],
-        n_threads: int = 1,  # noqa: ARG002
+        self, limit: Number, sample: Sample, map_rows: Sequence[Rows], n_threads: int = 1
     ) -> tuple[list[Cells], Iterator[CellSplit]]:
-        columns, found = arrivals(as_dense(fit_rows), options.t, seed, limit)
+        fit_rows = as_dense(sample.take(np.arange(sample.n_rows)))
+        columns, found = arrivals(fit_rows, self.t, sample.seed, limit)
         values = [as_dense(rows)[:, columns] for rows in map_rows]
         codes = [np.zeros(of.shape, np.int32) for of in values]
-        whole = np.arange(options.t + 1, dtype=np.int64)
+        whole = np.arange(self.t + 1, dtype=np.int64)
 
         def splits() -> Iterator[CellSplit]:
             cuts: list[list[float]] = [[] for _ in columns]
@@ -137,22 +138,21 @@ class ArrivingCuts(Map):
         return [Cells(of.copy(), whole) for of in codes], splits()
 
 
-class SweptBayes(_NaiveBayes):
+class SweptBayes(NaiveBayes, FollowsSplits):
     """Naive Bayes on cells: a split changes the counts of two cells, and the decisions of the rows in them."""
 
-    models = ("tests.throwaway.counting",)
+    about: ClassVar[LearnerAbout] = LearnerAbout(
+        name="swept-bayes", title="naive Bayes that sweeps", models=("tests.throwaway.counting",)
+    )
 
-    def sweeps(self, options: Any) -> bool:  # noqa: ARG002
-        return True
-
-    def sweep(self, options: Any, training: Training, held_out: Block, splits: Iterator[CellSplit]) -> Iterator[Swept]:
+    def sweep(self, training: Training, held_out: Block, splits: Iterator[CellSplit]) -> Iterator[Swept]:
         assert training.task is not None
         task, y, n_classes = training.task, training.y, len(training.classes)
         rows: Any = held_out.rows
-        n_rows = np.bincount(y, minlength=n_classes) + options.smooth
+        n_rows = np.bincount(y, minlength=n_classes) + self.smooth
 
         def shares(of: np.ndarray) -> np.ndarray:
-            found: np.ndarray = np.log((np.bincount(y[of], minlength=n_classes) + options.smooth) / n_rows)
+            found: np.ndarray = np.log((np.bincount(y[of], minlength=n_classes) + self.smooth) / n_rows)
             return found
 
         def score(changed: np.ndarray) -> None:
@@ -169,7 +169,3 @@ class SweptBayes(_NaiveBayes):
                 terms[moved, split.partitioning] = shares(learned)
             score(np.concatenate(of_held_out))
             yield Swept(split.value, float(scores.sum()))
-
-
-CUTS = ArrivingCuts(name="arriving-cuts", title="cuts that arrive", about="one column is cut as cuts arrive")
-SWEPT = SweptBayes(name="swept-bayes", title="naive Bayes that sweeps", on="cells")

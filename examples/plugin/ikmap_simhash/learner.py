@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
-from ikmap.methods import StreamLearner, option
-from ikmap.methods.kinds import Real
-from ikmap.methods.learners import OnlineOptions
+from annotated_types import Gt
 
+from ikmap.methods import Doc, LearnerAbout, Sample
+from ikmap.methods.learner import GradientLearner
 
-class Options(OnlineOptions):
-    """eta, as all online learners have it, and what is asked of a row that is right."""
-
-    margin: float = option(1.0, Real(0), group="Learning", help="perceptron learns from rows with a margin below it")
+if TYPE_CHECKING:
+    from ikmap_simhash.state import State
 
 
-class _Perceptron(StreamLearner):
-    Options = Options
+class Perceptron(GradientLearner):
+    """The perceptron: it has eta, as all learners by gradient steps have it, and what is asked of a row that is right."""
 
-    def start(self, options: Any, value: float | None, sample: Any, n_threads: int = 1) -> Any:
+    about: ClassVar[LearnerAbout] = LearnerAbout(name="perceptron", title="perceptron on cells")
+
+    margin: Annotated[float, Gt(0), Doc("perceptron learns from rows with a margin below it")] = 1.0
+
+    def start(self, sample: Sample, n_threads: int = 1) -> State:
         from ikmap_simhash.state import State  # here, as it imports NumPy: --help loads this file
 
-        return State.of_zeros(int(sample.offsets[-1]), sample.n_classes, options.eta, options.margin)
-
-
-PERCEPTRON = _Perceptron(name="perceptron", title="perceptron on cells", on="cells")
+        assert sample.offsets is not None
+        return State.of_zeros(int(sample.offsets[-1]), sample.n_classes, self.eta, self.margin)

@@ -2,56 +2,48 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
-from ikmap.methods import Map, Search, option
-from ikmap.methods.kinds import Integer
-from ikmap.methods.map import MapOptions
+from annotated_types import Ge, Le
+
+from ikmap.methods import Candidates, Doc, Map, MapAbout, MapMemory, RowsInfo, Sample, Searched, SearchSpace
+
+if TYPE_CHECKING:
+    from ikmap_simhash.planes import Planes
 
 PLANES = (2, 3, 4, 5, 6, 7, 8)
 
 
-class Options(MapOptions):
-    """t, as all maps have it, and the number of planes."""
+class SimHash(Map):
+    """Sides of random planes. It has t, as all maps have it, and the number of planes."""
 
-    planes: int | str = option(
-        "auto", Integer(1, 16, words=("auto",)), group="Features", help="planes of simhash: 2 ** planes cells"
+    about: ClassVar[MapAbout] = MapAbout(
+        name="simhash",
+        title="sides of random planes",
+        summary="some random planes are drawn, and a row belongs to all rows that lie on the same sides of them",
+        # Where the model is made known to whoever reads one from a store.
+        models=("ikmap_simhash.planes",),
     )
 
+    # Searched: cross-validation can choose it, and does where nothing is said.
+    planes: Annotated[int, Ge(1), Le(16), Doc("planes of simhash: 2 ** planes cells"), Searched(by_default=True)] = 4
 
-@dataclass(frozen=True, kw_only=True)
-class _SimHash(Map):
-    Options = Options
-    # Where the model is made known to whoever reads one from a store.
-    models = ("ikmap_simhash.planes",)
+    def search_space(self, searched: frozenset[str], n_rows: int, sample: Sample | None = None) -> SearchSpace:
+        return {"planes": Candidates(PLANES)} if "planes" in searched else {}
 
-    def parameter(self, options: Any) -> str:
-        return "planes"
+    def n_cells(self) -> int:
+        return 2**self.planes
 
-    def search(self, options: Any, n_rows: int, sample: Any = None) -> Search | None:
-        return Search("planes", "planes", PLANES) if options.planes == "auto" else None
-
-    def given(self, options: Any) -> int | None:
-        return None if options.planes == "auto" else int(options.planes)
-
-    def n_cells(self, options: Any, value: float) -> int:
-        return 2 ** int(value)
-
-    def fit(self, options: Any, value: float, sample: Any, n_threads: int = 1) -> Any:
-        import numpy as np
+    def fit(self, sample: Sample, n_threads: int = 1) -> Planes:
+        import numpy as np  # here, as --help loads this file
 
         from ikmap.seeds import generator
         from ikmap_simhash.planes import Planes
 
         # The planes go through the mean of at most 1,000 rows; each partitioning draws its own, from (seed, i).
         rows = sample.take(np.unique(np.linspace(0, sample.n_rows - 1, min(1000, sample.n_rows)).astype(int)))
-        normals = [generator(sample.seed, i).normal(size=(sample.n_columns, int(value))) for i in range(options.t)]
-        return Planes(np.asarray(rows.mean(axis=0)).ravel(), np.concatenate(normals, axis=1), int(value))
+        normals = [generator(sample.seed, i).normal(size=(sample.n_columns, self.planes)) for i in range(self.t)]
+        return Planes(np.asarray(rows.mean(axis=0)).ravel(), np.concatenate(normals, axis=1), self.planes)
 
-
-SIMHASH = _SimHash(
-    name="simhash",
-    title="sides of random planes",
-    about="some random planes are drawn, and a row belongs to all rows that lie on the same sides of them",
-)
+    def memory(self, rows: RowsInfo) -> MapMemory:
+        return MapMemory(model=8.0 * rows.d * (self.t * self.planes + 1))
