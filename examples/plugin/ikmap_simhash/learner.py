@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Perceptron(GradientLearner):
-    """The perceptron: it has eta, as all learners by gradient steps have it, and what is asked of a row that is right."""
+    """The perceptron, with eta, as all learners by steps have it, and a margin."""
 
     about: ClassVar[LearnerAbout] = LearnerAbout(name="perceptron", title="perceptron on cells")
 
