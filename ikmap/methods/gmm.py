@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, ClassVar, Self
 
 from annotated_types import Gt
 
@@ -53,6 +54,13 @@ type Le = Annotated[
 
 class Tunable(KernelMethod):
     """Base of the kernels of the paper: each of their fields is a parameter, chosen or given."""
+
+    @classmethod
+    def of_record(cls, record: Mapping[str, object]) -> tuple[Self, frozenset[str]]:
+        """Return the kernel that a record describes: what is searched is the middle of what is tried until then."""
+        kernel, searched = super().of_record(record)
+        space = kernel.search_space(searched, 1)
+        return kernel.at({name: one.values[len(one.values) // 2] for name, one in space.items()}), searched
 
     def search_space(self, searched: frozenset[str], n_rows: int, sample: Sample | None = None) -> SearchSpace:
         tried = VALUES if len(searched) == 1 else FEW

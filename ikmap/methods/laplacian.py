@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
 from annotated_types import Ge, Gt
 
@@ -35,6 +36,12 @@ class Laplacian(KernelMethod, HasFourier):
         Searched(),
         WIDTH,
     ] = "psi"
+
+    @classmethod
+    def of_record(cls, record: Mapping[str, object]) -> tuple[Self, frozenset[str]]:
+        """Return the kernel that a record describes: where gamma is searched, it is the middle one until then."""
+        kernel, searched = super().of_record(record)
+        return kernel.at({"gamma": GAMMAS[len(GAMMAS) // 2]}) if "gamma" in searched else kernel, searched
 
     def tunable(self, searched: frozenset[str]) -> tuple[str, ...]:
         return ("psi",) if self.gamma == "psi" and "gamma" not in searched else ("gamma",)

@@ -387,7 +387,7 @@ class CountsLearner(WholeLearner):
 
 
 class RoundState(Protocol):
-    """The state of a :class:`RoundsLearner` between two rounds. Orders and sums are of whatever type the learner has."""
+    """The state of a :class:`RoundsLearner` between two rounds. Orders and sums are of any type that it has."""
 
     @property
     def order(self) -> Any:

@@ -5,15 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
+from annotated_types import Gt
 
-from ikmap.kernels import Kernel
 from ikmap.kernels.points import L1, PointKernel, Points, pair_sums
-from ikmap.methods import KERNELS, KernelMethod, MethodOptions, Search, option
-from ikmap.methods.kinds import Real
-from ikmap.methods.registry import register
+from ikmap.methods import (
+    KERNELS,
+    Candidates,
+    Doc,
+    KernelAbout,
+    KernelMethod,
+    Sample,
+    Searched,
+    SearchSpace,
+    Symbol,
+    register,
+)
 
 WIDTHS = (0.125, 1.0, 8.0)
 
@@ -33,36 +42,30 @@ class CauchyKernel(PointKernel):
         np.reciprocal(out, out=out)
 
 
-class CauchyOptions(MethodOptions):
-    """How wide it is."""
-
-    cauchy_width: float | str = option("auto", Real(0, words=("auto",)), help="width of the throwaway kernel")
-
-
 class Cauchy(KernelMethod):
     """What the arithmetic says of itself."""
 
-    Options: ClassVar[type[MethodOptions]] = CauchyOptions
-    models = (__name__,)
+    about: ClassVar[KernelAbout] = KernelAbout(name=CauchyKernel.name, title="throwaway kernel", models=(__name__,))
+    cauchy_width: Annotated[
+        float,
+        Gt(0),
+        Doc("width of the throwaway kernel"),
+        Searched(by_default=True),
+        Symbol("w", "width", parameter="width"),
+    ] = 1.0
 
-    def searches(self, options: Any, n_rows: int) -> tuple[Search, ...]:  # noqa: ARG002
-        return (Search("cauchy_width", "width", WIDTHS),) if options.cauchy_width == "auto" else ()
+    def search_space(self, searched: frozenset[str], n_rows: int, sample: Sample | None = None) -> SearchSpace:
+        return {"cauchy_width": Candidates(WIDTHS)} if "cauchy_width" in searched else {}
 
-    def given(self, options: Any) -> dict[str, float]:
-        return {} if options.cauchy_width == "auto" else {"width": options.cauchy_width}
-
-    def kernel(self, options: Any, chosen: Any, n_columns: int) -> Kernel:  # noqa: ARG002
-        return CauchyKernel(chosen["width"])
-
-
-CAUCHY = Cauchy(name=CauchyKernel.name, title="throwaway kernel")
+    def kernel(self, n_columns: int) -> CauchyKernel:
+        return CauchyKernel(self.cauchy_width)
 
 
 @contextmanager
 def known() -> Iterator[None]:
-    """The kernel can be named."""
-    register(CAUCHY, "throwaway")
+    """Have the kernel known by its name."""
+    register(Cauchy, "throwaway")
     try:
         yield
     finally:
-        del KERNELS[CAUCHY.name]
+        del KERNELS[Cauchy.about.name]

@@ -74,7 +74,7 @@ class NearestMean(CountsLearner):
     )
 
     def count(self, block: Block, sample: Sample) -> Counts:
-        X = as_dense(block.rows)  # type: ignore[arg-type]
+        X = as_dense(block.rows)
         sums = np.stack([X[block.y == k].sum(axis=0) for k in range(sample.n_classes)])
         return {"sums": sums, "rows": np.bincount(block.y, minlength=sample.n_classes)}
 

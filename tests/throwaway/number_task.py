@@ -8,16 +8,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
 from ikmap.cells import Cells
-from ikmap.methods import LEARNERS, Sample, StreamLearner, Training, WholeLearner
+from ikmap.learners.rows import Rows
+from ikmap.methods import LEARNERS, Learner, LearnerAbout, Sample, StreamLearner, Training, WholeLearner
 from ikmap.model import Model
 from ikmap.tasks import TASKS, Asked, Figure, LearningTask
 from ikmap.tasks.sections import Lines, Section, Table, Text
 from ikmap.tasks.task import Found
+
+if TYPE_CHECKING:
+    from ikmap.methods.learner import Summary
 
 
 @dataclass(frozen=True)
@@ -150,13 +154,17 @@ def columns_of(rows: Cells) -> np.ndarray:
 class ByCounts(WholeLearner):
     """Means of cells, drawn towards the mean of all rows, as ridge regression does with so many rows in each."""
 
-    def fit(self, options: Any, training: Training) -> tuple[Any, dict[str, Any]]:  # noqa: ARG002
+    about: ClassVar[LearnerAbout] = LearnerAbout(
+        name="by-counts", title="means of cells", tasks=frozenset({Numbers.name})
+    )
+
+    def fit(self, training: Training) -> tuple[Model, Summary]:
         rows, y = training.rows, training.y
         base, columns = float(y.mean()), columns_of(rows)
         size = int(rows.offsets[-1])
         sums = np.bincount(columns.ravel(), weights=np.repeat(y - base, columns.shape[1]), minlength=size)
         counts = np.bincount(columns.ravel(), minlength=size)
-        return CellSums(sums / (counts + 1.0), base, self.name), {"cells_seen": int((counts > 0).sum())}
+        return CellSums(sums / (counts + 1.0), base, self.about.name), {"cells_seen": int((counts > 0).sum())}
 
 
 class Step(NamedTuple):
@@ -175,7 +183,8 @@ class Following:
     def n_support(self) -> int:
         return 0
 
-    def partial_fit(self, rows: Cells, y: np.ndarray) -> Step:
+    def partial_fit(self, rows: Rows, y: np.ndarray) -> Step:
+        assert isinstance(rows, Cells)
         predicted = np.empty(y.size)
         for i, columns in enumerate(columns_of(rows)):
             predicted[i] = self.base + self.weights[columns].mean()
@@ -183,7 +192,8 @@ class Following:
         self.n_seen += y.size
         return Step(predicted)
 
-    def decision_function(self, rows: Cells) -> np.ndarray:
+    def decision_function(self, rows: Rows) -> np.ndarray:
+        assert isinstance(rows, Cells)
         return self.model([]).decision_function(rows)
 
     def model(self, classes: list[Any], params: Any = None) -> CellSums:  # noqa: ARG002
@@ -198,25 +208,25 @@ class Following:
 
 
 class Follows(StreamLearner):
-    def start(self, options: Any, value: float | None, sample: Sample, n_threads: int = 1) -> Following:  # noqa: ARG002
+    about: ClassVar[LearnerAbout] = LearnerAbout(
+        name="follows", title="means of cells that follow the rows", tasks=frozenset({Numbers.name})
+    )
+
+    def start(self, sample: Sample, n_threads: int = 1) -> Following:
         assert sample.offsets is not None
         assert isinstance(sample.task, Numbers)
         return Following(np.zeros(int(sample.offsets[-1])), sample.task.mean)
 
 
-SERVES = frozenset({Numbers.name})
-BY_COUNTS = ByCounts(name="by-counts", title="means of cells", on="cells", tasks=SERVES)
-FOLLOWS = Follows(name="follows", title="means of cells that follow the rows", on="cells", tasks=SERVES)
-
-
 @contextmanager
 def known() -> Iterator[None]:
-    """The task and its learners can be named."""
+    """Have the task and its learners known by their names."""
+    kinds: tuple[type[Learner], ...] = (ByCounts, Follows)
     TASKS[Numbers.name] = Numbers
-    LEARNERS.update({one.name: one for one in (BY_COUNTS, FOLLOWS)})
+    LEARNERS.update({kind.about.name: kind for kind in kinds})
     try:
         yield
     finally:
         del TASKS[Numbers.name]
-        for one in (BY_COUNTS, FOLLOWS):
-            del LEARNERS[one.name]
+        for kind in kinds:
+            del LEARNERS[kind.about.name]

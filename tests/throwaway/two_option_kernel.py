@@ -8,16 +8,25 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
+from annotated_types import Gt
 
-from ikmap.kernels import Kernel, SharedKernel
+from ikmap.kernels import SharedKernel
 from ikmap.kernels.points import PointKernel, Points
-from ikmap.methods import KERNELS, KernelMethod, MethodOptions, Search, option
-from ikmap.methods.kinds import Real
-from ikmap.methods.options import Setting
-from ikmap.methods.registry import register
+from ikmap.methods import (
+    KERNELS,
+    Candidates,
+    Doc,
+    KernelAbout,
+    KernelMethod,
+    Sample,
+    Searched,
+    SearchSpace,
+    Symbol,
+    register,
+)
 from ikmap.rows import as_dense
 
 POWERS, GAMMAS = (0.5, 1.0, 2.0), (0.125, 1.0, 8.0)
@@ -45,49 +54,41 @@ class PowerKernel(SharedKernel, PointKernel):
         np.exp(out, out=out)
 
 
-class PowerOptions(MethodOptions):
-    """Its numbers."""
-
-    power_p: float | str = option(
-        "auto",
-        Real(0, words=("auto",)),
-        help="power of the throwaway kernel",
-        setting=Setting("p", "power", "How much large differences count.", parameter="p"),
-    )
-    power_gamma: float | str = option(
-        "auto",
-        Real(0, words=("auto",)),
-        help="width of the throwaway kernel",
-        setting=Setting("γ", "width", "How fast the kernel falls.", parameter="gamma"),
-    )
-
-
 class Power(KernelMethod):
     """What the arithmetic says of itself."""
 
-    Options: ClassVar[type[MethodOptions]] = PowerOptions
-    models = (__name__,)
+    about: ClassVar[KernelAbout] = KernelAbout(
+        name=PowerKernel.name, title="throwaway kernel of two numbers", models=(__name__,)
+    )
+    shares: ClassVar[tuple[str, ...] | None] = ("power_p",)
+    power_p: Annotated[
+        float,
+        Gt(0),
+        Doc("power of the throwaway kernel"),
+        Searched(by_default=True),
+        Symbol("p", "power", "How much large differences count.", parameter="p"),
+    ] = 1.0
+    power_gamma: Annotated[
+        float,
+        Gt(0),
+        Doc("width of the throwaway kernel"),
+        Searched(by_default=True),
+        Symbol("γ", "width", "How fast the kernel falls.", parameter="gamma"),
+    ] = 1.0
 
-    def searches(self, options: Any, n_rows: int) -> tuple[Search, ...]:  # noqa: ARG002
-        found = (Search("power_p", "p", POWERS), Search("power_gamma", "gamma", GAMMAS))
-        return tuple(search for search in found if getattr(options, search.option) == "auto")
+    def search_space(self, searched: frozenset[str], n_rows: int, sample: Sample | None = None) -> SearchSpace:
+        tried = {"power_p": Candidates(POWERS), "power_gamma": Candidates(GAMMAS)}
+        return {name: candidates for name, candidates in tried.items() if name in searched}
 
-    def given(self, options: Any) -> dict[str, float]:
-        found = {"p": options.power_p, "gamma": options.power_gamma}
-        return {name: value for name, value in found.items() if value != "auto"}
-
-    def kernel(self, options: Any, chosen: Any, n_columns: int) -> Kernel:  # noqa: ARG002
-        return PowerKernel(chosen["p"], chosen["gamma"])
-
-
-POWER = Power(name=PowerKernel.name, title="throwaway kernel of two numbers", shares=("p",))
+    def kernel(self, n_columns: int) -> PowerKernel:
+        return PowerKernel(self.power_p, self.power_gamma)
 
 
 @contextmanager
 def known() -> Iterator[None]:
-    """The kernel can be named."""
-    register(POWER, "throwaway")
+    """Have the kernel known by its name."""
+    register(Power, "throwaway")
     try:
         yield
     finally:
-        del KERNELS[POWER.name]
+        del KERNELS[Power.about.name]

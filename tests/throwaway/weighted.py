@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
+from annotated_types import Gt
 
 from ikmap.learners.rows import Block
-from ikmap.methods import CountsLearner, MethodOptions, Sample, option
-from ikmap.methods.kinds import Real
-from ikmap.methods.linear_on_cells import SVM
+from ikmap.methods import CountsLearner, Doc, LearnerAbout, Sample
+from ikmap.methods.linear_on_cells import LinearSVM
 from ikmap.model import Model
 from ikmap.tasks.classification import Classification
 from tests.throwaway.number_task import Numbers, columns_of
+
+if TYPE_CHECKING:
+    from ikmap.methods.learner import Counts, Summary
 
 
 @dataclass(frozen=True)
@@ -57,24 +60,21 @@ class CellWeights(Model):
         return self.weights[columns_of(rows)].sum(axis=1)
 
 
-class RidgeOptions(MethodOptions):
-    ridge: float = option(0.5, Real(0), help="how much large weights cost")
-
-
-class _Ridge(CountsLearner):
+class CurvedRidge(CountsLearner):
     """By the normal equations."""
 
-    models = ("tests.throwaway.weighted",)
-    takes_weights = True
-    Options: ClassVar[type[MethodOptions]] = RidgeOptions
+    about: ClassVar[LearnerAbout] = LearnerAbout(
+        name="ridge",
+        title="ridge regression on cells",
+        tasks=frozenset({Curved.name}),
+        models=("tests.throwaway.weighted",),
+    )
+    ridge: Annotated[float, Gt(0), Doc("how much large weights cost")] = 0.5
 
-    def count(
-        self,
-        options: Any,  # noqa: ARG002
-        value: float | None,  # noqa: ARG002
-        block: Block,
-        sample: Sample,
-    ) -> dict[str, np.ndarray]:
+    def takes_weights(self, task: str) -> bool:
+        return True
+
+    def count(self, block: Block, sample: Sample) -> Counts:
         rows: Any = block.rows
         assert isinstance(sample.task, Curved)
         weight = np.ones(block.y.size) if block.sample_weight is None else block.sample_weight
@@ -82,17 +82,11 @@ class _Ridge(CountsLearner):
         weighted = X.multiply(weight[:, None]).T.tocsr()
         return {"cells": (weighted @ X).toarray(), "targets": weighted @ sample.task.columns_of(block.y)}
 
-    def finish(
-        self,
-        options: Any,
-        value: float | None,  # noqa: ARG002
-        counts: dict[str, np.ndarray],
-        sample: Sample,  # noqa: ARG002
-    ) -> tuple[Any, dict[str, Any]]:
+    def finish(self, counts: Counts, sample: Sample) -> tuple[Model, Summary]:
         cells = counts["cells"]
-        weights = np.linalg.solve(cells + options.ridge * np.eye(cells.shape[0]), counts["targets"])
+        weights = np.linalg.solve(cells + self.ridge * np.eye(cells.shape[0]), counts["targets"])
         return CellWeights(weights), {"cells_seen": int(np.count_nonzero(cells.diagonal()))}
 
 
-RIDGE = _Ridge(name="ridge", title="ridge regression on cells", on="cells", tasks=frozenset({Curved.name}))
-HEAVY_SVM = replace(SVM, name="heavy-svm", tasks=frozenset({Heavy.name}))
+class HeavySVM(LinearSVM):
+    about: ClassVar[LearnerAbout] = replace(LinearSVM.about, name="heavy-svm", tasks=frozenset({Heavy.name}))
