@@ -44,7 +44,7 @@ class Bins(Partitions):
             for a, b in zip(self.starts[:-1], self.starts[1:], strict=True)
         ]
 
-    def cells(self, X: Rows, n_threads: int | None = None) -> Cells:  # noqa: ARG002
+    def cells(self, X: Rows, n_threads: int | None = None) -> Cells:
         known, bins = self.numbers(), self.bins(X)
         codes = [[of.get(tuple(key), -1) for of, key in zip(known, row, strict=True)] for row in bins.tolist()]
         return Cells(np.array(codes, dtype=np.int32).reshape(len(bins), -1), self.starts)

@@ -57,7 +57,7 @@ class Cuts(Partitions):
     def offsets(self) -> np.ndarray:
         return self.starts + np.arange(self.starts.size)
 
-    def cells(self, X: Rows, n_threads: int | None = None) -> Cells:  # noqa: ARG002
+    def cells(self, X: Rows, n_threads: int | None = None) -> Cells:
         values = as_csr(X)[:, self.columns].toarray()
         codes = np.empty(values.shape, dtype=np.int32)
         for i, (a, b) in enumerate(zip(self.starts[:-1], self.starts[1:], strict=True)):

@@ -5,46 +5,55 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ikmap.methods import MAPS
+from ikmap.methods import FieldError, Map, configured
 from ikmap.methods.gcws import GCWS
-from ikmap.methods.options import OptionError
-from ikmap.methods.registry import map_of
 from ikmap.methods.sample import Sample
+from ikmap.methods.search import at_value, cells_of_values, search_of
+from pipeline.resolve import flag
 
 X = np.random.default_rng(0).normal(size=(60, 5))
 SAMPLE = Sample(60, 5, None, X.__getitem__, 3)
 
 
+BOTH_FIELDS = frozenset({"p", "b"})
+
+
 def test_as_many_codes_as_bits_have_room_for() -> None:
-    options = GCWS.Options(p="auto", b="auto", bits=100, t=7)
-    search = GCWS.search(options, 60)
+    one = GCWS(bits=100, t=7)
+    search = search_of(one, BOTH_FIELDS, 60)
     assert search is not None
-    codes = {b: GCWS.partitionings(options, (p, b)) for p, b in search.values}
+    codes = {
+        at_value(one, BOTH_FIELDS, value).b: at_value(one, BOTH_FIELDS, value).n_partitions for value in search.values
+    }
     assert codes == {2: 50, 4: 25, 8: 12, 12: 8}
-    assert GCWS.partitionings(GCWS.Options(t=7), (1.0, 8)) == 7
-    assert GCWS.fit(options, (1.0, 4), SAMPLE).n_partitions == 25
+    assert GCWS(t=7, p=1.0, b=8).n_partitions == 7
+    assert at_value(one, BOTH_FIELDS, (1.0, 4)).fit(SAMPLE).n_partitions == 25
 
 
 def test_cells_of_a_path_are_those_of_maps_that_are_fitted_alone() -> None:
-    options = GCWS.Options(p="auto", b="auto", bits=100)
-    search = GCWS.search(options, 60)
+    one = GCWS(bits=100)
+    search = search_of(one, BOTH_FIELDS, 60)
     assert search is not None
-    values = search.values[:8]
-    for value, (whole, few) in GCWS.path(options, values, 3, X, [X, X[:9]]):
-        alone = GCWS.fit(options, value, SAMPLE).cells(X, 1)
+    paths = list(cells_of_values(one, BOTH_FIELDS, search.values[:8], SAMPLE, [X, X[:9]]))
+    assert [value for value, _ in paths] == list(search.values[:8])
+    for value, (whole, few) in paths:
+        alone = at_value(one, BOTH_FIELDS, value).fit(SAMPLE).cells(X, 1)
         np.testing.assert_array_equal(whole.codes, alone.codes)
         np.testing.assert_array_equal(whole.offsets, alone.offsets)
         np.testing.assert_array_equal(few.codes, alone.codes[:9])
 
 
 def test_beside_another_map_there_are_the_codes_of_both() -> None:
-    both = map_of("gcws,iforest")
-    options = both.Options(**{"t": 10, "gcws.bits": 64, "gcws.p": 1.0, "gcws.b": 8, "iforest.psi": 4})
-    value = both.given(options)
-    assert both.partitionings(options, value) == 8 + 5
-    assert both.fit(options, value, SAMPLE).n_partitions == 13
-    plain = both.Options(**{"t": 11, "gcws.p": 1.0, "iforest.psi": 4})
-    assert both.partitionings(plain, both.given(plain)) == 11
+    both = of_record("gcws,iforest", {"t": 10, "gcws.bits": 64, "gcws.p": 1.0, "gcws.b": 8, "iforest.psi": 4})
+    assert both.n_partitions == 8 + 5
+    assert both.fit(SAMPLE).n_partitions == 13
+    assert of_record("gcws,iforest", {"t": 11, "gcws.p": 1.0, "iforest.psi": 4}).n_partitions == 11
+
+
+def of_record(name: str, record: dict[str, object]) -> Map:
+    one, _ = configured(name, record)
+    assert isinstance(one, Map)
+    return one
 
 
 @pytest.mark.parametrize(
@@ -59,8 +68,9 @@ def test_beside_another_map_there_are_the_codes_of_both() -> None:
         ({"bits": 15}, "--bits: found 15, expected an integer >= 16; give --bits 4096"),
     ],
 )
-def test_values_that_cannot_be(values: dict[str, float], said: str) -> None:
-    with pytest.raises(OptionError) as caught:
-        MAPS["gcws"].Options(**values)
-    assert str(caught.value).startswith(said)
-    assert "\n" not in str(caught.value)
+def test_values_that_cannot_be(values: dict[str, object], said: str) -> None:
+    with pytest.raises(FieldError) as caught:
+        configured("gcws", values)
+    line = caught.value.worded(flag)
+    assert line.startswith(said)
+    assert "\n" not in line

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from ikmap.methods import MAPS
-from ikmap.methods.psi import search_of_psi
-from ikmap.methods.search import Search, edges_of
+from ikmap.methods.anne import Anne
+from ikmap.methods.gcws import GCWS
+from ikmap.methods.iforest import IForest
+from ikmap.methods.search import Search, edges_of, search_of
 
 
 def beyond(search: Search, tried: list[Any], chosen: Any) -> dict[str, float]:
@@ -28,7 +29,9 @@ def beyond(search: Search, tried: list[Any], chosen: Any) -> dict[str, float]:
     ],
 )
 def test_edges_of_psi(rows: int, tried: list[int], chosen: int, expected: dict[str, int]) -> None:
-    assert beyond(search_of_psi(rows), tried, chosen) == expected
+    search = search_of(Anne(), frozenset({"psi"}), rows)
+    assert search is not None
+    assert beyond(search, tried, chosen) == expected
 
 
 def test_edges_without_an_end() -> None:
@@ -40,14 +43,13 @@ def test_edges_without_an_end() -> None:
 
 
 def test_numbers_that_are_chosen_together_have_edges_of_their_own() -> None:
-    one = MAPS["gcws"]
-    search = one.search(one.Options(p="auto", b="auto"), 1000)
+    search = search_of(GCWS(), frozenset({"p", "b"}), 1000)
     assert search is not None
     assert beyond(search, list(search.values), (80.0, 8)) == {"p": 160.0}
     assert beyond(search, list(search.values), (1.0, 12)) == {"b": 16}  # not 18
-    given = one.search(one.Options(p="auto", b=8), 1000)
+    given = search_of(GCWS(b=8), frozenset({"p"}), 1000)
     assert given is not None
     assert beyond(given, list(given.values), (1.0, 8)) == {}
-    both = MAPS["iforest"].search(MAPS["iforest"].Options(psi=64, max_depth="auto"), 1000)
+    both = search_of(IForest(psi=64), frozenset({"max_depth"}), 1000)
     assert both is not None
     assert beyond(both, list(both.values), both.values[-1]) == {}  # deeper trees are the same

@@ -13,6 +13,7 @@ from sklearn.svm import SVC
 
 from ikmap.methods import Sample
 from ikmap.methods.gcws import GCWS
+from ikmap.methods.search import at_value, cells_of_values, search_of
 from ikmap.partitioners import GCWSPartitions
 from ikmap.partitioners._gcws_draws_loops import logarithms
 from tests.naive.gcws import gcws_codes, logarithm, pgmm
@@ -175,12 +176,13 @@ def test_rows_of_sparse_data_with_millions_of_columns() -> None:
 
 def test_the_path_hashes_once_for_all_bits() -> None:
     X = rows(30, 5)
-    options = GCWS.Options(t=9, p="auto", b="auto")
-    search = GCWS.search(options, 30)
+    one, searched = GCWS(t=9), frozenset({"p", "b"})
+    search = search_of(one, searched, 30)
     assert search is not None
-    found = dict(GCWS.path(options, search.values, 5, X, [X, X[:4]]))
-    assert list(found) == sorted(search.values)
+    sample = Sample(30, 5, None, X.__getitem__, 5)
+    found = dict(cells_of_values(one, searched, search.values, sample, [X, X[:4]]))
+    assert list(found) == sorted(search.values)  # type: ignore[type-var]
     for value in search.values[::5]:
-        model = GCWS.fit(options, value, Sample(30, 5, None, X.__getitem__, 5))
+        model = at_value(one, searched, value).fit(sample)
         np.testing.assert_array_equal(found[value][0].codes, model.cells(X, 1).codes)
         np.testing.assert_array_equal(found[value][0].offsets, model.offsets)

@@ -7,12 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ikmap.methods import MAPS
+from ikmap.methods import FieldError, Sample, configured
 from ikmap.methods.checks.maps import check_splits
-from ikmap.methods.options import OptionError
+from ikmap.methods.iforest import IForest
+from ikmap.methods.search import cells_of_values, parameter_of, sweepable
 from ikmap.partitioners import draw_subsamples
 from ikmap.partitioners.iforest import fit_iforest
 from ikmap.partitioners.iforest_splits import iforest_splits
+from pipeline.resolve import flag
 from tests.naive.partitioners import isolation_trees, shallow_cells
 from tests.support.point_sets import DATA, LAYOUTS, N, queries_of
 
@@ -52,19 +54,33 @@ def test_after_the_splits_of_a_depth_the_cells_are_those_of_the_trees(n_threads:
 
 
 def test_the_method_tells_of_its_splits() -> None:
-    one = MAPS["iforest"]
-    options = one.Options(t=3, psi=64, max_depth="auto")
-    assert (one.parameter(options), one.sweeps(options), one.given(options)) == ("max_depth", True, None)
-    check_splits(one, options)
+    one, searched = configured("iforest", {"t": 3, "psi": 64, "max_depth": "auto"})
+    assert isinstance(one, IForest)
+    assert parameter_of(one, searched) == "max_depth"
+    assert sweepable(one, searched) is one
+    check_splits(one, one)
     rows: Any = np.random.default_rng(0).random((50, 2))  # fewer than psi, as a fold may have
-    for value, (cells,) in one.path(options, (2, 64), 0, rows, [rows]):
+    sample = Sample(50, 2, None, rows.__getitem__, 0)
+    for value, (cells,) in cells_of_values(one, searched, (2, 64), sample, [rows]):
         assert (cells.codes >= 0).all()
+        assert isinstance(value, int)
         assert np.unique(cells.codes[:, 0]).size <= 2**value
 
 
+def test_where_psi_is_searched_there_is_no_sweep() -> None:
+    one, searched = configured("iforest", {"psi": "auto", "max_depth": 5})
+    assert isinstance(one, IForest)
+    assert parameter_of(one, searched) == "psi"
+    assert sweepable(one, searched) is None
+
+
 def test_two_things_to_choose_are_refused_and_depths_have_to_be_there() -> None:
-    with pytest.raises(OptionError, match=r"--max-depth auto: found --psi auto, .* type --psi 4096"):
-        MAPS["iforest"].Options(max_depth="auto")
+    with pytest.raises(FieldError) as caught:
+        configured("iforest", {"max_depth": "auto"})
+    assert caught.value.worded(flag) == (
+        "--max-depth auto: found --psi auto, expected a number of points, whose trees the sweep goes through: "
+        "type --psi 4096, or leave --max-depth out"
+    )
     X = DATA["uniform"] if "uniform" in DATA else next(iter(DATA.values()))
     model = fit_iforest(X, draw_subsamples(N, T, PSI, SEED), SEED, max_depth=3)
     with pytest.raises(ValueError, match="expected trees of all depths"):

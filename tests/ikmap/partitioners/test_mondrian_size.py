@@ -5,9 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ikmap.methods import MAPS
+from ikmap.methods import DoesNotFit, FitsInParts, capability
+from ikmap.methods.anne import Anne
+from ikmap.methods.fields import with_options
+from ikmap.methods.mondrian import Mondrian
 from ikmap.partitioners.mondrian import fit_mondrian
 from ikmap.partitioners.mondrian_size import HELD, longest_lifetime
+from pipeline.resolve import flag
 
 
 def test_the_longest_lifetime_is_the_longest_whose_trees_fit() -> None:
@@ -39,13 +43,16 @@ def test_what_is_kept_of_each_cell_counts_too() -> None:
 
 def test_what_does_not_fit_is_refused_in_a_line_with_what_does() -> None:
     X = np.random.default_rng(0).random((500, 2))
-    mondrian = MAPS["mondrian"]
-    options = mondrian.Options(t=50)
-    assert mondrian.too_large(options, 1.0, X, 0, 1e9) is None
-    said = mondrian.too_large(options, 1e6, X, 0, 2e6)
-    assert said is not None
-    assert said.startswith("--lifetime 1e+06: 50 Mondrian trees on 500 rows would take more than the 2 MB")
-    longest = said.partition("give --lifetime ")[2].partition(",")[0]
-    assert mondrian.too_large(options, float(longest), X, 0, 2e6) is None
+    mondrian = Mondrian(t=50, lifetime=1e6)
+    mondrian.at({"lifetime": 1.0}).check_size(X, 0, 1e9)
+    with pytest.raises(DoesNotFit) as caught:
+        mondrian.check_size(X, 0, 2e6)
+    line = with_options(str(caught.value), flag)
+    assert line.startswith("--lifetime 1e+06: 50 Mondrian trees on 500 rows would take more than the 2 MB")
+    assert line.endswith(", fewer --t, or a larger --memory-limit")
+    longest = line.partition("give --lifetime ")[2].partition(",")[0]
+    mondrian.at({"lifetime": float(longest)}).check_size(X, 0, 2e6)
     assert float(longest) == pytest.approx(float(f"{float(longest):.2g}"))
-    assert MAPS["anne"].too_large(None, 4, X, 0, 1.0) is None
+    with pytest.raises(DoesNotFit, match=r"^{lifetime} auto: a sweep over 50 Mondrian trees on 500 rows to 1e\+06"):
+        mondrian.check_size(X, 0, 2e6, cell_bytes=8.0)
+    assert capability(Anne(), FitsInParts) is None

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ikmap.methods import MAPS, Sample
-from ikmap.methods.registry import known
+from ikmap.methods import MAPS, Redrawable, Sample, capability, configured
+from ikmap.methods.iforest import IForest
 from ikmap.partitioners.redrawn import carry_matrix, drawn_longest_ago, seed_of_redraw
 from tests.naive import redrawn as naive
 
@@ -16,21 +16,30 @@ RNG = np.random.default_rng(4)
 X = RNG.random((300, 3))
 
 
+REDRAWABLE = [name for name, kind in MAPS.items() if capability(kind.of_record({})[0], Redrawable)]
+
+
+def test_maps_that_draw_from_rows_can_be_drawn_anew() -> None:
+    assert REDRAWABLE == ["anne", "iforest", "inne", "binning"]
+
+
 def sample(rows: np.ndarray, number: int) -> Sample:
     return Sample(rows.shape[0], rows.shape[1], None, rows.__getitem__, seed_of_redraw(7, number))
 
 
-@pytest.mark.parametrize("name", [name for name, one in MAPS.items() if one.redraws(one.Options())] + ["anne,iforest"])
+@pytest.mark.parametrize("name", [*REDRAWABLE, "anne,iforest"])
 def test_one_half_and_then_the_other(name: str) -> None:
-    of_map: Any = known(name)
-    options = of_map.Options(t=5)
-    value = {"binning": 3.0, "anne,iforest": (8, 8)}.get(name, 8)
-    first = of_map.fit(options, value, sample(X[:100], 0))
+    values_of: dict[str, dict[str, object]] = {
+        "binning": {"lifetime": 3.0},
+        "anne,iforest": {"anne.psi": 8, "iforest.psi": 8},
+    }
+    of_map: Any = configured(name, {"t": 5, **values_of.get(name, {"psi": 8})})[0]
+    first = of_map.fit(sample(X[:100], 0))
     models, was = [first], np.zeros(5, dtype=int)
     for number in (1, 2, 3):
         recent = X[50 * number + 50 : 50 * number + 100]
-        model, drawn = of_map.redrawn(options, value, models[-1], sample(recent, number), number, 2)
-        again, _ = of_map.redrawn(options, value, models[-1], sample(recent, number), number, 1)
+        model, drawn = of_map.redrawn(models[-1], sample(recent, number), number, 2)
+        again, _ = of_map.redrawn(models[-1], sample(recent, number), number, 1)
         assert model.content_hash == again.content_hash
         assert model.n_partitions == 5
         assert 2 <= drawn.sum() <= 3
@@ -51,10 +60,9 @@ def test_one_half_and_then_the_other(name: str) -> None:
 
 
 def test_sums_over_cells_keep_their_mean_over_the_rows() -> None:
-    of_map = MAPS["iforest"]
-    options, rows = of_map.Options(t=7), X[200:]
-    first = of_map.fit(options, 16, sample(X[:100], 0))
-    model, drawn = of_map.redrawn(options, 16, first, sample(rows, 1), 1)
+    of_map, rows = IForest(t=7, psi=16), X[200:]
+    first = of_map.fit(sample(X[:100], 0))
+    model, drawn = of_map.redrawn(first, sample(rows, 1), 1)
     weights = RNG.normal(size=first.offsets[-1])
     carried = carry_matrix(first.cells(rows), model.cells(rows), drawn) @ weights
     before, after = (of[one.cells(rows).columns()].sum(axis=1) for one, of in ((first, weights), (model, carried)))
