@@ -77,7 +77,7 @@ class Numbers(LearningTask):
     def find(cls, found: Sequence[Found], asked: Asked) -> Self:  # noqa: ARG003
         return cls(sum(part["total"] for part in found) / sum(part["rows"] for part in found))
 
-    def targets(self, stored: np.ndarray, found: Found) -> np.ndarray:  # noqa: ARG002
+    def targets(self, stored: np.ndarray, found: Found) -> np.ndarray:
         return stored
 
     def unknown(self, targets: np.ndarray) -> np.ndarray:
@@ -196,7 +196,7 @@ class Following:
         assert isinstance(rows, Cells)
         return self.model([]).decision_function(rows)
 
-    def model(self, classes: list[Any], params: Any = None) -> CellSums:  # noqa: ARG002
+    def model(self, classes: list[Any], params: Any = None) -> CellSums:
         assert classes == []
         return CellSums(self.weights.copy(), self.base, "following")
 

@@ -23,17 +23,18 @@ from pipeline.storage.durable import read_json
 from pipeline.storage.rundir import RunDirectory
 from pipeline.training import train_counts
 from tests.support.one_process import Heard, NoWorkers, forget, one_process, results, write_rows
-from tests.throwaway.counting import MEANS, NAIVE_BAYES
+from tests.throwaway.counting import NaiveBayes, NearestMean
 
 pytestmark = pytest.mark.slow
 
-NAMES = (NAIVE_BAYES.name, MEANS.name)
+KINDS = (NaiveBayes, NearestMean)
+NAMES = tuple(kind.about.name for kind in KINDS)
 
 
 @pytest.fixture(autouse=True)
 def _known(monkeypatch: pytest.MonkeyPatch) -> None:
-    for one in (NAIVE_BAYES, MEANS):
-        monkeypatch.setitem(LEARNERS, one.name, one)
+    for kind in KINDS:
+        monkeypatch.setitem(LEARNERS, kind.about.name, kind)
     # Small enough for several blocks in several tasks.
     monkeypatch.setattr(layout, "PIECE_ROWS", 16)
     monkeypatch.setattr(train_counts, "COUNT_BYTES", 1)
@@ -67,9 +68,9 @@ def test_counts_are_the_same_for_any_shards_and_after_a_kill(tmp_path: Path, mon
     with one_process():
         run(tmp_path / "whole", file, 64, "auto")
         run(tmp_path / "other", file, 128, "auto")
-        for name in NAMES:
+        for name, kind in zip(NAMES, KINDS, strict=True):
             with monkeypatch.context() as patch:
-                count, done = LEARNERS[name].count, []  # type: ignore[attr-defined]
+                count, done = kind.count, []
 
                 def until(*args: Any, count: Any = count, done: list[Any] = done) -> Any:
                     done.append(args)
@@ -77,7 +78,7 @@ def test_counts_are_the_same_for_any_shards_and_after_a_kill(tmp_path: Path, mon
                         raise Killed
                     return count(*args)
 
-                patch.setattr(type(LEARNERS[name]), "count", lambda _, *args, until=until: until(*args))
+                patch.setattr(kind, "count", lambda *args, until=until: until(*args))
                 with pytest.raises(Killed):
                     run(tmp_path / f"killed-{name}", file)
             run(tmp_path / f"killed-{name}", file)
@@ -96,8 +97,8 @@ def test_counts_are_the_same_for_any_shards_and_after_a_kill(tmp_path: Path, mon
     assert whole == other
     metrics = read_json(tmp_path / "whole" / "metrics.json")
     selection = metrics["selection"]
-    assert selection["chosen"].keys() == {NAIVE_BAYES.name}
+    assert selection["chosen"].keys() == {NaiveBayes.about.name}
     for name in NAMES:
         assert metrics["learners"][name]["rows_counted"] == metrics["data"]["rows_train"]
         assert metrics["learners"][name]["accuracy"] > 0.5
-    assert len(np.unique(selection["accuracy"][NAIVE_BAYES.name])) > 1
+    assert len(np.unique(selection["accuracy"][NaiveBayes.about.name])) > 1

@@ -14,9 +14,10 @@ import pytest
 
 from ikmap.kernels.tabled import KernelTable, numbered
 from ikmap.learners.kernel.kernel_svm import KernelSVMParams, fit_kernel_svm
-from ikmap.methods import LEARNERS
 from ikmap.methods import checks as conformance
 from ikmap.methods import kernel_on_rows as on_rows
+from ikmap.methods import search_of
+from ikmap.methods.kernel_svm import KernelSVM
 from ikmap.model_selection import folds
 from pipeline.datasets.registry import ResolvedDataset
 from pipeline.datasets.spec import Split
@@ -31,7 +32,7 @@ from pipeline.stages.select import select
 from pipeline.storage.rundir import RunDirectory
 from tests.support.one_process import Heard, NoWorkers, forget, one_process
 from tests.support.runs import context, points, store_rows, without_cluster  # noqa: F401
-from tests.throwaway.two_option_kernel import COMPUTED, GAMMAS, POWER, POWERS, PowerKernel, known
+from tests.throwaway.two_option_kernel import COMPUTED, GAMMAS, POWERS, PowerKernel, known
 
 pytestmark = pytest.mark.slow
 
@@ -46,7 +47,7 @@ def power() -> Iterator[None]:
 
 
 def params(**values: Any) -> Params:
-    return Params.given(**{"learners": LEARNT, "kernel": POWER.name, "select_by": "accuracy"} | values)
+    return Params.given(**{"learners": LEARNT, "kernel": PowerKernel.name, "select_by": "accuracy"} | values)
 
 
 def found_by(path: Path, **values: Any) -> dict[str, Any]:
@@ -56,7 +57,7 @@ def found_by(path: Path, **values: Any) -> dict[str, Any]:
 
 
 def test_the_kernel_holds_what_kernels_have_to() -> None:
-    assert conformance.main([POWER.name]) == 0
+    assert conformance.main([PowerKernel.name]) == 0
 
 
 def test_a_shared_part_that_depends_on_other_numbers_is_found_out(
@@ -66,7 +67,7 @@ def test_a_shared_part_that_depends_on_other_numbers_is_found_out(
         out[:] = self.gamma * np.abs(left.rows[:, None] - right.rows[None]).sum(axis=2)
 
     monkeypatch.setattr(PowerKernel, "shared", shared)
-    assert conformance.main([POWER.name]) == 1
+    assert conformance.main([PowerKernel.name]) == 1
     assert "shared" in capsys.readouterr().out
 
 
@@ -93,7 +94,9 @@ def test_the_figures_are_those_of_a_loop_over_all_pairs(tmp_path: Path) -> None:
     for p, gamma in product(POWERS, GAMMAS):
         right = []
         for fit, held_out in folds(block.y.size, ctx.params.seed):
-            asked = KernelSVMParams(C=ctx.params.of("kernel-svm").C)
+            svm = ctx.params.of("kernel-svm")
+            assert isinstance(svm, KernelSVM)
+            asked = KernelSVMParams(C=svm.C)
             model = fit_kernel_svm(rows[fit], block.y[fit], 2, PowerKernel(p, gamma), asked, [0, 1])
             right.append((model.decision_function(rows[held_out])[:, 0] >= 0) == block.y[held_out])
         expected.append(float(np.concatenate(right).mean()))
@@ -130,9 +133,8 @@ def test_a_number_that_is_given_is_not_searched(tmp_path: Path) -> None:
     assert found["tuned"]["kernel-svm"]["parameter"] == "gamma, p"
     assert found["tuned"]["kernel-svm"]["values"] == [(gamma, 1.0) for gamma in GAMMAS]
     both = params(learners=("kernel-svm",), power_p=1.0, power_gamma=2.0)
-    learner = LEARNERS["kernel-svm"]
-    assert learner.search(both.of("kernel-svm"), 100) is None
-    assert learner.given(both.of("kernel-svm")) == (1.0, 2.0)
+    assert search_of(both.of("kernel-svm"), both.searched("kernel-svm"), 100) is None
+    assert both.value("kernel-svm") == (1.0, 2.0)
 
 
 def run(path: Path, file: Path, stop_at: int | None = None, online: OnlineParams | None = None, **values: Any) -> Any:

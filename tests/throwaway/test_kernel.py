@@ -12,12 +12,12 @@ import pytest
 
 from flows.options.batch import BatchOptions
 from ikmap.kernels import kernel_as_dict, kernel_from
-from ikmap.methods import LEARNERS, OptionError
-from ikmap.methods.sharing import chosen, shared_out
+from ikmap.methods import OnKernel, search_of
 from pipeline.datasets.registry import ResolvedDataset
 from pipeline.datasets.spec import Split
 from pipeline.errors import InputError
 from pipeline.params import Params
+from pipeline.resolve import chosen, shared_out
 from pipeline.rows.values import check_values
 from pipeline.running.stage import Context
 from pipeline.runs.batch import Invocation, run_batch, run_identity
@@ -26,7 +26,7 @@ from pipeline.runs.trained import load_run
 from pipeline.storage.rundir import RunDirectory
 from tests.support.one_process import Heard, NoWorkers, forget, one_process
 from tests.support.runs import context, points, store_rows, without_cluster  # noqa: F401
-from tests.throwaway.cauchy_kernel import CAUCHY, WIDTHS, CauchyKernel, known
+from tests.throwaway.cauchy_kernel import WIDTHS, Cauchy, CauchyKernel, known
 
 LEARNT = ("kernel-svm", "kernel-ogd", "nogd")
 
@@ -38,36 +38,40 @@ def cauchy() -> Iterator[None]:
 
 
 def params(**values: Any) -> Params:
-    return Params.given(**{"learners": LEARNT, "kernel": CAUCHY.name} | values)
+    return Params.given(**{"learners": LEARNT, "kernel": CauchyKernel.name} | values)
 
 
 def test_its_options_are_those_of_the_run() -> None:
     asked = params(cauchy_width=0.5)
-    assert asked.methods[CAUCHY.name] == {"cauchy_width": 0.5}
+    assert asked.methods[CauchyKernel.name] == {"cauchy_width": 0.5}
     assert "laplacian" not in asked.methods
-    assert [LEARNERS[name].given(asked.of(name)) for name in LEARNT] == [0.5] * 3
-    assert params(scoped={CAUCHY.name: {"cauchy_width": 2.0}}).of("nogd").of_kernel.cauchy_width == 2.0
+    assert [asked.value(name) for name in LEARNT] == [0.5] * 3
+    nogd = params(scoped={CauchyKernel.name: {"cauchy_width": 2.0}}).of("nogd")
+    assert isinstance(nogd, OnKernel)
+    assert nogd.kernel == Cauchy(cauchy_width=2.0)
     with pytest.raises(InputError, match=r"--gamma 1\.0: found --kernel throwaway-cauchy, expected one of laplacian"):
         params(gamma=1.0)
-    with pytest.raises(InputError, match="no random Fourier features of it; expected one of laplacian, gaussian"):
+    with pytest.raises(InputError, match="no random Fourier features of it, expected one of laplacian, gaussian"):
         params(learners=("fourier-linear",))
 
 
 def test_two_learners_of_a_run_have_the_same_kernel_unless_told_otherwise() -> None:
     asked = params(scoped={"nogd": {"kernel": "gaussian"}, "gaussian": {"gamma": 0.25}})
-    assert [asked.kernel(name) for name in LEARNT] == [CAUCHY.name, CAUCHY.name, "gaussian"]
-    assert LEARNERS["nogd"].given(asked.of("nogd")) == 0.25
-    assert LEARNERS["kernel-svm"].search(asked.of("kernel-svm"), 100).values == WIDTHS
+    assert [asked.kernel(name) for name in LEARNT] == [CauchyKernel.name, CauchyKernel.name, "gaussian"]
+    assert asked.value("nogd") == 0.25
+    search = search_of(asked.of("kernel-svm"), asked.searched("kernel-svm"), 100)
+    assert search is not None
+    assert search.values == WIDTHS
     of = chosen("anne", ["nogd"])
-    with pytest.raises(OptionError, match=r"--gaussian\.gamma 1: found nogd laplacian chosen; add --kernel gaussian"):
+    with pytest.raises(InputError, match=r"--gaussian\.gamma 1: found nogd laplacian chosen; add --kernel gaussian"):
         shared_out(of, {}, {"gaussian": {"gamma": 1}})
 
 
 def test_the_command_line_lists_it() -> None:
-    asked = BatchOptions.parse(["--dataset", "a9a", "--learner", "nogd", "--kernel", CAUCHY.name])
-    assert set(asked.methods) == {"nogd", CAUCHY.name}
-    assert CAUCHY.name in BatchOptions.specs()["kernel"].kind.known
-    with pytest.raises(InputError, match=f"expected one of laplacian, gaussian, .*, {CAUCHY.name}$"):
+    asked = BatchOptions.parse(["--dataset", "a9a", "--learner", "nogd", "--kernel", CauchyKernel.name])
+    assert set(asked.methods) == {"nogd", CauchyKernel.name}
+    assert CauchyKernel.name in BatchOptions.specs()["kernel"].kind.known
+    with pytest.raises(InputError, match=f"expected one of laplacian, gaussian, .*, {CauchyKernel.name}$"):
         BatchOptions.parse(["--dataset", "a9a", "--learner", "nogd", "--kernel", "isolation"])
 
 
@@ -75,7 +79,7 @@ def test_values_that_a_kernel_cannot_take_are_refused_for_every_learner() -> Non
     rows = np.array([[0.5, -1.0]])
     with pytest.raises(InputError, match=r"row 1, feature 2: found -1, expected a value >= 0 for --learner nogd"):
         check_values("nogd", rows, lambda row: f"row {row + 1}", None, kernel="chi2")
-    check_values("nogd", rows, lambda row: f"row {row + 1}", None, kernel=CAUCHY.name)
+    check_values("nogd", rows, lambda row: f"row {row + 1}", None, kernel=CauchyKernel.name)
 
 
 def test_a_model_with_it_is_read_by_its_name() -> None:
@@ -122,5 +126,5 @@ def test_a_run_with_it_goes_through(tmp_path: Path) -> None:
         assert about["parameter"] == "width"
         assert about["value"] == metrics["selection"]["tuned"][name]["chosen"]
         assert about["accuracy"] > 0.6
-    assert metrics["params"]["methods"][CAUCHY.name] == {"cauchy_width": "auto"}
+    assert metrics["params"]["methods"][CauchyKernel.name] == {"cauchy_width": "auto"}
     assert streamed["learners"]["kernel-ogd"]["value"] in WIDTHS

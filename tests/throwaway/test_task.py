@@ -36,7 +36,7 @@ from pipeline.storage.rundir import RunDirectory
 from tests import ROOT
 from tests.support.metrics import check_metrics
 from tests.support.one_process import Heard, NoWorkers, forget, one_process
-from tests.throwaway.number_task import BY_COUNTS, FOLLOWS, Numbers, known
+from tests.throwaway.number_task import ByCounts, Follows, Numbers, known
 
 # --- no name of a task decides anything
 
@@ -404,6 +404,6 @@ def test_what_is_registered_is_what_it_says() -> None:
         assert task.name == name
         assert issubclass(task, LearningTask)
         assert task.figure.words in task.figure.line(0.5)
-    assert all(learner.tasks <= TASKS.keys() for learner in LEARNERS.values())
-    assert BY_COUNTS.name not in LEARNERS
-    assert FOLLOWS.name not in LEARNERS
+    assert all(learner.about.tasks <= TASKS.keys() for learner in LEARNERS.values())
+    assert ByCounts.about.name not in LEARNERS
+    assert Follows.about.name not in LEARNERS

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ import zarr
 from ikmap.cells import Cells
 from ikmap.learners.dual.linear_svm import SVMParams, fit_linear_svm
 from ikmap.learners.rows import Block
-from ikmap.methods import LEARNERS, StreamLearner
+from ikmap.methods import LEARNERS, LearnerAbout
 from ikmap.model import Model
 from ikmap.tasks import TASKS
 from pipeline.datasets.registry import ResolvedDataset
@@ -34,8 +35,8 @@ from pipeline.storage.rundir import RunDirectory
 from pipeline.storage.store import Store
 from pipeline.training import train_counts, train_distributed
 from tests.support.one_process import Heard, NoWorkers, forget, one_process, results, write_rows
-from tests.throwaway.number_task import BY_COUNTS
-from tests.throwaway.weighted import HEAVY_SVM, RIDGE, Curved, Heavy
+from tests.throwaway.number_task import ByCounts
+from tests.throwaway.weighted import Curved, CurvedRidge, Heavy, HeavySVM
 
 pytestmark = pytest.mark.slow
 
@@ -46,8 +47,8 @@ T, PSI = 7, 8
 def _known(monkeypatch: pytest.MonkeyPatch) -> None:
     for task in (Curved, Heavy):
         monkeypatch.setitem(TASKS, task.name, task)
-    for one in (RIDGE, HEAVY_SVM):
-        monkeypatch.setitem(LEARNERS, one.name, one)
+    for kind in (CurvedRidge, HeavySVM):
+        monkeypatch.setitem(LEARNERS, kind.about.name, kind)
 
 
 def run(path: Path, file: Path, task: str, learner: str, **options: Any) -> dict[str, Any]:
@@ -96,14 +97,14 @@ def test_weighted_regression_goes_through_everything(tmp_path: Path, monkeypatch
     monkeypatch.setattr(layout, "PIECE_ROWS", 16)
     monkeypatch.setattr(train_counts, "COUNT_BYTES", 1)
     monkeypatch.setattr(train_counts, "TASKS", 5)
-    file, name = write_numbers(tmp_path), RIDGE.name
+    file, name = write_numbers(tmp_path), CurvedRidge.about.name
     with one_process():
         whole, other = (
             run(tmp_path / str(rows), file, Curved.name, name, shard_rows=rows, psi="auto", cv_rows=150)
             for rows in (64, 128)
         )
         with monkeypatch.context() as patch:
-            count, done = type(RIDGE).count, []
+            count, done = CurvedRidge.count, []
 
             def until(*args: Any) -> Any:
                 done.append(args)
@@ -111,7 +112,7 @@ def test_weighted_regression_goes_through_everything(tmp_path: Path, monkeypatch
                     raise Killed
                 return count(*args)
 
-            patch.setattr(type(RIDGE), "count", until)
+            patch.setattr(CurvedRidge, "count", until)
             with pytest.raises(Killed):
                 run(tmp_path / "killed", file, Curved.name, name)
         run(tmp_path / "killed", file, Curved.name, name)
@@ -147,7 +148,7 @@ def test_a_row_of_weight_two_is_two_rows_for_every_solver(
     solver, _, spooled = solver.partition(" ")
     if spooled:
         monkeypatch.setattr(train_distributed, "HELD_BYTES", 0)
-    file, name, tol = write_rows(tmp_path, 2000), HEAVY_SVM.name, 1e-3
+    file, name, tol = write_rows(tmp_path, 2000), HeavySVM.about.name, 1e-3
     with one_process():
         metrics = run(tmp_path / "run", file, Heavy.name, name, C=1.0, solver=solver, tol=tol)
     told = metrics["learners"][name]
@@ -172,7 +173,7 @@ def test_a_row_of_weight_two_is_two_rows_for_every_solver(
 
 def test_cross_validation_weighs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where rows weigh nothing, the search sees nothing of them."""
-    file, name = write_rows(tmp_path), HEAVY_SVM.name
+    file, name = write_rows(tmp_path), HeavySVM.about.name
     options: dict[str, Any] = {"psi": "auto", "cv_rows": 150, "select_by": "accuracy"}
     with one_process():
         for C in (1.0, "auto"):
@@ -184,18 +185,14 @@ def test_cross_validation_weighs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_learner_that_ignores_weights_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    serves = frozenset({Curved.name})
-    careless = type(BY_COUNTS)(name="careless", title="means of cells", on="cells", tasks=serves)
-    monkeypatch.setitem(LEARNERS, careless.name, careless)
+    class Careless(ByCounts):
+        about: ClassVar[LearnerAbout] = replace(ByCounts.about, name="careless", tasks=frozenset({Curved.name}))
+
+    monkeypatch.setitem(LEARNERS, Careless.about.name, Careless)
     data = ResolvedDataset("rows", "rows.csv", None)
-    assert asked_task(Params(task=Curved.name, learners=(RIDGE.name,)), data) is Curved
+    assert asked_task(Params(task=Curved.name, learners=(CurvedRidge.about.name,)), data) is Curved
     said = r"^--learner careless: ignores what rows weigh in curved \(--task curved\); expected --learner ridge, or"
     with pytest.raises(InputError, match=said):
-        asked_task(Params(task=Curved.name, learners=(RIDGE.name, "careless")), data)
+        asked_task(Params(task=Curved.name, learners=(CurvedRidge.about.name, "careless")), data)
     monkeypatch.delattr(Curved, "weights")
     assert asked_task(Params(task=Curved.name, learners=("careless",)), data) is Curved
-
-
-def test_a_stream_learner_cannot_promise_to_heed_weights() -> None:
-    with pytest.raises(TypeError, match=r"^Promising.takes_weights: found True, expected False"):
-        type("Promising", (StreamLearner,), {"takes_weights": True})

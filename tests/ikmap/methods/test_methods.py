@@ -9,12 +9,12 @@ import sys
 import pytest
 
 from ikmap.methods import KERNELS, LEARNERS, MAPS
-from ikmap.methods.sharing import chosen, map_for, usual_learner
 from ikmap.tasks import TASKS
+from pipeline.resolve import chosen, map_for, usual_learner
 from tests import ROOT
 
 
-@pytest.mark.parametrize("module", sorted({module for learner in LEARNERS.values() for module in learner.models}))
+@pytest.mark.parametrize("module", sorted({module for kind in LEARNERS.values() for module in kind.about.models}))
 def test_modules_of_models_define_kinds(module: str) -> None:
     found = __import__(module, fromlist=["kind"])
     assert any(getattr(value, "__module__", "") == module and hasattr(value, "kind") for value in vars(found).values())
@@ -103,5 +103,5 @@ def test_the_learner_auto_stands_for_the_usual_one_of_each_possible_task(task: s
 
 def test_every_task_of_ours_has_a_usual_learner_that_serves_it() -> None:
     for task in TASKS.values():
-        assert task.name in LEARNERS[usual_learner(task)].tasks
+        assert task.name in LEARNERS[usual_learner(task)].about.tasks
         assert task.usual_criterion in ("", *task.criteria)

@@ -7,10 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ikmap.methods import LEARNERS, MAPS, Sample
-from ikmap.methods.gaussian import GAUSSIAN
-from ikmap.methods.norma_options import NormaOptions, rule_of
-from ikmap.methods.options import OptionError
+from ikmap.kernels import kernel_as_dict
+from ikmap.methods import FieldError, Sample, search_of
+from ikmap.methods.anne import Anne
+from ikmap.methods.gaussian import Gaussian
+from ikmap.methods.norma import Norma
+from ikmap.methods.norma_dual import NormaDual
 from ikmap.tasks.novelty import Novelty
 from ikmap.tasks.regression import Regression
 from pipeline.datasets.registry import ResolvedDataset
@@ -18,7 +20,9 @@ from pipeline.datasets.task import asked_task
 from pipeline.errors import InputError
 from pipeline.params import Params
 
-NORMA, DUAL = LEARNERS["norma"], LEARNERS["norma-dual"]
+
+def flag(name: str) -> str:
+    return "--" + name.replace("_", "-")
 
 
 @pytest.mark.parametrize(
@@ -26,30 +30,35 @@ NORMA, DUAL = LEARNERS["norma"], LEARNERS["norma-dual"]
     [("binary", "hinge"), ("multiclass", "hinge"), ("novelty", "novelty"), ("regression", "squared"), ("auto", "auto")],
 )
 def test_the_task_says_the_loss(task: str, loss: str) -> None:
-    assert Params.given(learners=("norma",), task=task).of("norma").loss == loss
-    assert Params.given(learners=("norma",), task=task, loss="huber").of("norma").loss == "huber"
+    assert Params.given(learners=("norma",), task=task).of("norma").record()["loss"] == loss
+    assert Params.given(learners=("norma",), task=task, loss="huber").of("norma").record()["loss"] == "huber"
 
 
 def test_nothing_is_searched_for_novelty() -> None:
-    of_map = MAPS["anne"]
-    for task, width in (("novelty", 32), ("binary", None)):
-        options = Params.given(learners=("norma",), task=task).of("norma")
-        assert NORMA.width(options, of_map, of_map.Options(), 1000) == width
-    options = Params.given(learners=("norma",), task="novelty").of("norma")
-    assert NORMA.width(options, of_map, of_map.Options(), 40) == 10
-    assert NORMA.width(options, of_map, of_map.Options(psi=64), 40) == 64
-    dual = Params.given(learners=("norma-dual",), task="novelty", kernel="gaussian").of("norma-dual")
-    assert DUAL.search(dual, 1000) is None
+    anne, searched = Anne.of_record({})
+    norma = Params.given(learners=("norma",), task="novelty").of("norma")
+    assert norma.replaces_search(anne, searched)
+    assert [norma.map_on(anne, searched, n) for n in (1000, 40)] == [Anne(psi=32), Anne(psi=10)]
+    assert not Params.given(learners=("norma",), task="binary").of("norma").replaces_search(anne, searched)
+    for psi, width in (("auto", 10), (64, 64)):
+        assert (
+            Params.given(learners=("norma",), partitioner="anne", task="novelty", psi=psi).width("norma", 40) == width
+        )
+    asked = Params.given(learners=("norma-dual",), task="novelty", kernel="gaussian")
+    dual = asked.of("norma-dual")
+    assert isinstance(dual, NormaDual)
+    assert search_of(dual, asked.searched("norma-dual"), 1000) is None
     X = np.random.default_rng(0).random((30, 4))
-    state = DUAL.start(dual, None, Sample(30, 4, Novelty(), X.__getitem__, 0))  # type: ignore[attr-defined]
-    assert state.kernel.gamma == 2.0
-    assert GAUSSIAN.unsearched(GAUSSIAN.Options(gamma=0.3), 4) == {"gamma": 0.3}
-    laplacian = LEARNERS["norma-dual"].start(  # type: ignore[attr-defined]
-        Params.given(learners=("norma-dual",), task="novelty").of("norma-dual"),
-        None,
-        Sample(30, 4, Novelty(), X.__getitem__, 0),
-    )
-    assert laplacian.kernel.gamma > 0
+    sample = Sample(30, 4, Novelty(), X.__getitem__, 0)
+    assert kernel_as_dict(dual.start(sample).kernel) == {"name": "gaussian", "gamma": 2.0}
+    assert kernel_as_dict(dual.at({"kernel.gamma": 0.3}).start(sample).kernel)["gamma"] == 0.3
+    assert kernel_as_dict(Gaussian(gamma=0.3).kernel(4))["gamma"] == 0.3
+    laplacian = Params.given(learners=("norma-dual",), task="novelty").of("norma-dual")
+    assert isinstance(laplacian, NormaDual)
+    assert kernel_as_dict(laplacian.start(sample).kernel)["gamma"] == np.log(64) / 4
+    wide = Params.given(learners=("norma-dual",), task="novelty", gamma="auto").of("norma-dual")
+    assert isinstance(wide, NormaDual)
+    assert kernel_as_dict(wide.start(sample).kernel)["gamma"] == 0.25  # the middle of what would be tried
 
 
 @pytest.mark.parametrize(
@@ -86,9 +95,9 @@ def test_a_search_has_nothing_to_go_by_without_labels() -> None:
     ],
 )
 def test_options_that_cannot_be(given: dict[str, Any], said: str) -> None:
-    with pytest.raises(OptionError) as refused:
-        NormaOptions(**given)
-    assert str(refused.value).startswith(said)
+    with pytest.raises(FieldError) as refused:
+        Norma.of_record(given)
+    assert refused.value.worded(flag).startswith(said)
 
 
 @pytest.mark.parametrize(
@@ -99,19 +108,19 @@ def test_options_that_cannot_be(given: dict[str, Any], said: str) -> None:
     ],
 )
 def test_rows_that_cannot_be_dropped(given: dict[str, Any], said: str) -> None:
-    with pytest.raises(OptionError) as refused:
-        DUAL.Options(truncation=0.1, **given)
-    assert str(refused.value).startswith(said)
-    assert DUAL.Options(truncation=0.1, loss="hinge", regularization=0.1).as_json()["truncation"] == 0.1
+    with pytest.raises(FieldError) as refused:
+        NormaDual.of_record({"truncation": 0.1, **given})
+    assert refused.value.worded(flag).startswith(said)
+    assert NormaDual(truncation=0.1, loss="hinge", regularization=0.1).record()["truncation"] == 0.1
 
 
 def test_what_is_asked_for_is_what_is_done() -> None:
-    rule = rule_of(NormaOptions(schedule="horizon", eta=3.0, offset="no", iterate="mean"), "hinge", 900)
+    rule = Norma(schedule="horizon", eta=3.0, offset="no", iterate="mean").rule("hinge", 900)
     assert (rule.eta, rule.decreasing, rule.offset, rule.average) == (pytest.approx(0.1), False, False, True)
-    assert rule_of(NormaOptions(schedule="horizon", horizon=100), "hinge", 900).eta == pytest.approx(0.1)
-    kept = [rule_of(NormaOptions(iterate=how), "squared", 9) for how in ("auto", "late", "mean", "last")]
+    assert Norma(schedule="horizon", horizon=100).rule("hinge", 900).eta == pytest.approx(0.1)
+    kept = [Norma.of_record({"iterate": how})[0].rule("squared", 9) for how in ("auto", "late", "mean", "last")]
     assert [(rule.average, rule.late) for rule in kept] == [(False, False), (True, True), (True, False), (False, False)]
-    assert NormaOptions(loss="squared").unused == {"nu", "clip_rho", "threshold"}
+    assert Norma(loss="squared").ignored(frozenset()) == {"nu", "clip_rho", "threshold"}
 
 
 def test_targets_are_centred_at_their_median() -> None:
@@ -119,10 +128,10 @@ def test_targets_are_centred_at_their_median() -> None:
     _, found = Regression.store(y, y.size)
     task = Regression.find([found], None)  # type: ignore[arg-type]
     sample = Sample(y.size, 3, task, lambda numbers: numbers, 0, np.array([0, 2, 4]))
-    state = NORMA.start(Params.given(learners=("norma",), task="regression", loss="huber").of("norma"), None, sample)  # type: ignore[attr-defined]
+    state = Norma(loss="huber").start(sample)
     assert state.center == pytest.approx(5, abs=0.2)
     assert state.unit == pytest.approx(2, rel=0.1)
     few = Regression(3.0, 0.5, [1.0])
     sample = Sample(9, 3, few, lambda numbers: numbers, 0, np.array([0, 2, 4]))
-    state = NORMA.start(Params.given(learners=("norma",), task="regression").of("norma"), None, sample)  # type: ignore[attr-defined]
+    state = Norma(loss="squared").start(sample)
     assert (state.center, state.unit) == (3.0, 0.5)
