@@ -54,13 +54,13 @@ def values_of_C(n_classes: int) -> tuple[float, ...]:
     return CS if n_classes < MANY else CS[3:7]
 
 
-def score_fold(
-    path: Iterable[tuple[float, Sequence[Cells]]],
+def score_fold[V](
+    path: Iterable[tuple[V, Sequence[Cells]]],
     y_fit: np.ndarray,
     y_held_out: np.ndarray,
-    learners: Mapping[float, Mapping[str, Learner]],
+    learners: Mapping[V, Mapping[str, Learner]],
     row_scores: Mapping[str, RowScores],
-) -> dict[str, dict[float, list[np.ndarray]]]:
+) -> dict[str, dict[V, list[np.ndarray]]]:
     """How well each held-out row is predicted: for each learner, each psi in ascending order, each C.
 
     A learner without C has one array for each psi; one with C as many as were tried, see :data:`PATIENCE`.
@@ -78,7 +78,7 @@ def score_fold(
         For each learner, of targets and predictions, larger is better: as of
         :meth:`ikmap.tasks.LearningTask.row_scores`.
     """
-    found: dict[str, dict[float, list[np.ndarray]]] = {}
+    found: dict[str, dict[V, list[np.ndarray]]] = {}
     for psi, (inside, outside) in path:
         for name, learner in learners[psi].items():
             # Not into one byte for the small psi among them: every learner would be compiled for both types.

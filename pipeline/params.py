@@ -12,17 +12,19 @@ from ikmap.methods import (
     DecidesOtherwise,
     Learner,
     Map,
+    Sample,
     at_value,
     capability,
     configured,
     fields_by_name,
     parameter_of,
+    search_of,
     value_of,
 )
 from ikmap.methods.fields import fields_of
 from ikmap.methods.method import Number
 from ikmap.methods.registry import is_known
-from ikmap.methods.search import Value
+from ikmap.methods.search import Search, Value
 from ikmap.tasks import AUTO, LearningTask
 from pipeline.errors import InputError
 from pipeline.resolve import (
@@ -273,6 +275,14 @@ class Params:
         found = at_value(self.of(name), self.searched(name) - {"C"}, value)
         return found if C is None else found.at({"C": C})
 
+    def learner_as[K: Learner](
+        self, kind: type[K], name: str, value: Value | Sequence[Number] | None = None, C: float | None = None
+    ) -> K:
+        """Return a learner that is known to be of a kind, as :meth:`learner` does."""
+        found = capability(self.learner(name, value, C), kind)
+        assert found is not None, (name, kind)
+        return found
+
     def parameter(self, name: str) -> str:
         """Return the names of what is chosen or given for a learner beside C; empty if there is nothing."""
         return parameter_of(self.of(name), self.searched(name))
@@ -324,6 +334,14 @@ class Params:
     def map_at(self, value: Value | Sequence[Number] | None) -> Map:
         """Return the map with the numbers that were chosen or given for :attr:`map_parameter`."""
         return at_value(self.map, self.map_searched, value)
+
+    def search_of_map(self, n_rows: int, sample: Sample | None = None) -> Search | None:
+        """Return what cross-validation on so many rows tries first for the map; None: there is nothing to choose."""
+        return search_of(self.map, self.map_searched, n_rows, sample)
+
+    def search_of(self, learner: str, n_rows: int) -> Search | None:
+        """Return what cross-validation on so many rows tries for a learner beside C; None: nothing."""
+        return search_of(self.of(learner), self.searched(learner) - {"C"}, n_rows)
 
     def width(self, learner: str, n_rows: int) -> Value | None:
         """Return the numbers of the map for a learner on cells; None: cross-validation chooses them."""

@@ -63,6 +63,9 @@ class Tabled(KernelMethod):
         assert isinstance(kernel, SharedKernel)
         return self.table.kernel(kernel)
 
+    def tunable(self, searched: frozenset[str]) -> tuple[str, ...]:
+        return self.of.tunable(searched)
+
     def at(self, values: Mapping[str, object]) -> Self:
         return replace(self, of=self.of.at(values))
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from ikmap.methods import LEARNERS
+from ikmap.methods import LEARNERS, FieldError
 from ikmap.tasks import AUTO, TASKS, LearningTask, task_by_labels, task_named
 from pipeline.datasets.registry import ResolvedDataset
 from pipeline.errors import InputError
 from pipeline.params import Params
+from pipeline.resolve import flag
 
 
 def asked_word(params: Params, data: ResolvedDataset) -> tuple[str, str]:
@@ -29,7 +30,7 @@ def asked_task(params: Params, data: ResolvedDataset) -> type[LearningTask]:
     served = [
         one
         for one in TASKS.values()
-        if any(all(one.name in LEARNERS[name].tasks for name in learners) for learners in may_be)
+        if any(all(one.name in LEARNERS[name].about.tasks for name in learners) for learners in may_be)
     ]
     try:
         task = task_by_labels(served, data.two_class is not None) if word == AUTO else task_named(word)
@@ -41,10 +42,14 @@ def asked_task(params: Params, data: ResolvedDataset) -> type[LearningTask]:
         takers = ", ".join(name for name, one in TASKS.items() if one.takes_inliers)
         raise InputError(f"--inliers: found task {task.name} ({said}), expected --task {takers}")
     params = params.settled(task)
-    heedless = [name for name, one in LEARNERS.items() if task.has_weights() and not one.takes_weights]
-    able = [name for name, one in LEARNERS.items() if task.name in one.tasks and name not in heedless]
+    heedless = [
+        name
+        for name, kind in LEARNERS.items()
+        if task.has_weights() and not kind.of_record({})[0].takes_weights(task.name)
+    ]
+    able = [name for name, kind in LEARNERS.items() if task.name in kind.about.tasks and name not in heedless]
     instead = f"expected --learner {','.join(able)}, or some of these" if able else "no learner does yet"
-    if refused := [name for name in params.learners if task.name not in LEARNERS[name].tasks]:
+    if refused := [name for name in params.learners if task.name not in LEARNERS[name].about.tasks]:
         verb = "does" if len(refused) == 1 else "do"
         raise InputError(f"--learner {','.join(refused)}: {verb} not learn {task.name} ({said}); {instead}")
     if refused := [name for name in params.learners if name in heedless]:
@@ -63,8 +68,10 @@ def refuse_unsuited(params: Params, task: type[LearningTask], said: str) -> None
         With `said`: by what it is known that this is the task.
     """
     for name in params.learners:
-        if wrong := LEARNERS[name].unsuited(params.of(name), task.name):
-            raise InputError(f"{wrong} ({said})")
+        try:
+            params.of(name).check_task(task.name)
+        except FieldError as error:
+            raise InputError(f"{error.worded(flag)} ({said})") from None
         if not task.needs_labels and params.searches_for(name, params.cv_rows):
             raise InputError(
                 f"--learner {name}: found task {task.name} ({said}), which has no labels to choose numbers by; "

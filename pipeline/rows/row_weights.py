@@ -1,10 +1,9 @@
-"""Weights of training rows: what the learner makes of the targets, times what the data says; checked before use."""
+"""Weights of training rows: what the task makes of the targets, times what the data says; checked before use."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -22,15 +21,13 @@ type Weigh = Callable[[np.ndarray, np.ndarray | None], np.ndarray | None]
 """Weights of rows by their targets, and by those that the data gives them; None: all weigh the same."""
 
 
-def weigher(params: Params, learner: str, task: LearningTask) -> Weigh:
-    """How a learner of a run weighs rows (:meth:`~ikmap.methods.Learner.weigh`)."""
-    return partial(_weights, LEARNERS[learner], params.of(learner), task)
+def weigher(task: LearningTask) -> Weigh:
+    """Return how training rows are weighed in a task (:meth:`~ikmap.tasks.LearningTask.weights`)."""
+    return partial(_weights, task)
 
 
-def _weights(
-    learner: Learner, options: Any, task: LearningTask, targets: np.ndarray, own: np.ndarray | None
-) -> np.ndarray | None:
-    found = learner.weigh(options, task, targets)
+def _weights(task: LearningTask, targets: np.ndarray, own: np.ndarray | None) -> np.ndarray | None:
+    found = task.weights(targets)
     if found is None:
         return own
     weights = np.ascontiguousarray(found, dtype=np.float64)
@@ -50,9 +47,9 @@ def refuse_heedless(params: Params, column: str | None, tasks: Collection[str]) 
     """
     if column is None or params.undecided:
         return
-    heedless = [name for name in params.learners if not _weighs(name, params.of(name), tasks)]
+    heedless = [name for name in params.learners if not _weighs(params.of(name), tasks)]
     if heedless:
-        able = [name for name, one in LEARNERS.items() if _weighs(name, one.Options(), tasks)]
+        able = [name for name, kind in LEARNERS.items() if _weighs(kind.of_record({})[0], tasks)]
         expected = f"expected some of --learner {','.join(able)}" if able else "no learner weighs rows there"
         verb = "counts" if len(heedless) == 1 else "count"
         of = f" in {next(iter(tasks))}" if len(tasks) == 1 else ""
@@ -61,9 +58,8 @@ def refuse_heedless(params: Params, column: str | None, tasks: Collection[str]) 
         )
 
 
-def _weighs(learner: str, options: Any, tasks: Collection[str]) -> bool:
-    one = LEARNERS[learner]
-    return any(one.weighs(options, task) for task in tasks if task in one.tasks)
+def _weighs(learner: Learner, tasks: Collection[str]) -> bool:
+    return any(learner.takes_weights(task) for task in tasks if task in learner.about.tasks)
 
 
 def every_task() -> list[str]:

@@ -29,7 +29,7 @@ def check_values(
     NegativeValues
         Naming file, row, column (its name, or its number from 1) and value.
     """
-    able: list[Any] = [*filter(None, (LEARNERS.get(name), KERNELS.get(kernel)))]
+    able = [one.of_record({})[0] for one in (LEARNERS.get(name), KERNELS.get(kernel)) if one is not None]
     found = next(filter(None, (one.refused(rows) for one in able)), None)
     if found is not None:
         row, column, value, expected = found

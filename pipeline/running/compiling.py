@@ -1,7 +1,8 @@
 """Compile what a run needs before it begins: each loop once on a host, shared out over the host's workers.
 
 Which loops those are stands beside the loops (:mod:`ikmap._compiled`), by words that describe a run: :func:`words_of`.
-Methods say which words are theirs, and in which modules of their own there are loops.
+Words of methods follow from their names and kinds; methods say which others they need, and in which modules of their
+own there are loops.
 What is in the cache on the disk is only loaded. A loop that nobody declared for some type is compiled by the task that
 calls it; the time is told by :mod:`pipeline.running.working_clock` and counts for no stage.
 """
@@ -18,7 +19,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from ikmap.methods import LEARNERS, methods
+from ikmap.methods import Growable, Learner, Map, StreamLearner, capability, methods
+from ikmap.methods.composed import names_of
+from ikmap.methods.search import sweepable
 from ikmap.tasks import TASKS
 
 if TYPE_CHECKING:
@@ -74,16 +77,34 @@ def words_of(
     """
     words = set[str]()
     for each in params.alternatives():
-        words |= set().union(*(LEARNERS[name].compiled(each.of(name)) for name in each.learners))
+        words |= set().union(*(words_of_learner(each.of(name)) for name in each.learners))
         if each.on_cells:
-            words |= each.map.compiled(each.map_options)
-            if each.map.sweeps(each.map_options) and each.map.given(each.map_options) is None:
+            words |= words_of_map(each.map)
+            if sweepable(each.map, each.map_searched) is not None:
                 words |= {"sweep"}
     words |= {"dense", "sparse"} if dense is None else {"dense" if dense else "sparse"}
     words |= set().union(*(kind.compiled for kind in TASKS.values())) if task is None else set(task)
     # A search packs all cells into two bytes each.
     words |= {"narrow" if n <= NARROW else "wide" for n in n_cells} if n_cells else {"wide"}
     return frozenset(words)
+
+
+def words_of_learner(learner: Learner, *, scoring: bool = False) -> frozenset[str]:
+    """Return the words by which loops say that a learner needs them: to learn, or to score with its model."""
+    about = learner.about
+    if scoring:
+        return frozenset({"cells-online"} if about.on == "cells" else ())
+    way = "batch" if capability(learner, StreamLearner) is None else "online"
+    alike = set() if about.equivalent_to is None else {about.equivalent_to}
+    return frozenset({about.name, f"{about.on}-{way}", *alike}) | about.loop_words
+
+
+def words_of_map(of_map: Map) -> frozenset[str]:
+    """Return the words by which loops say that a map needs them."""
+    about = of_map.description
+    # As it grows, its cells may need two bytes each instead of one.
+    growth = set() if capability(of_map, Growable) is None else {"narrow", "wide"}
+    return frozenset({*names_of(about.name), *growth}) | about.loop_words
 
 
 def everything() -> frozenset[str]:
@@ -269,7 +290,7 @@ def _modules() -> Iterator[str]:
         root = Path(import_module(package).__path__[0])
         for file in sorted(root.rglob("_*_loops.py")):
             yield ".".join((package, *file.relative_to(root).with_suffix("").parts))
-    yield from sorted({module for one in methods().values() for module in one.loops})
+    yield from sorted({module for one in methods().values() for module in one.about.loops})
 
 
 def _import_module_of(name: str) -> None:

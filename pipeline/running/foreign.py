@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 
 from ikmap.cells import Cells
-from ikmap.methods.registry import PACKAGES, names_of
+from ikmap.methods.composed import names_of
+from ikmap.methods.registry import PACKAGES
 from ikmap.partitioners import Partitions
 from pipeline.errors import InputError
 
@@ -68,7 +69,7 @@ def checked_growth(model: Partitions, before: np.ndarray) -> None:
     )
 
 
-def checked_path(path: Iterable[tuple[float, Sequence[Cells]]], name: str) -> Iterator[tuple[float, Sequence[Cells]]]:
+def checked_path[V](path: Iterable[tuple[V, Sequence[Cells]]], name: str) -> Iterator[tuple[V, Sequence[Cells]]]:
     """The cells that a map's path gives, checked where it comes from another package."""
     packages = " or ".join(PACKAGES[part] for part in names_of(name) if part in PACKAGES)
     for value, sides in path:

@@ -10,9 +10,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ikmap.methods import LEARNERS
-from ikmap.methods.map import Value
-from ikmap.methods.search import numbers_of, shown
+from ikmap.methods import LEARNERS, refused_on
+from ikmap.methods.search import Value, numbers_of, shown
 from pipeline.datasets.registry import ResolvedDataset
 from pipeline.errors import InputError, OnlyPlanned
 from pipeline.params import Params
@@ -243,7 +242,7 @@ def compile_for(context: Context, values: Collection[Value] = (), more: str = "b
         Another word for the run.
     """
     about, params = prepared(context), context.params
-    n_cells = [params.map.n_cells(params.map_options, value) for value in values]
+    n_cells = [params.map_at(value).n_cells() for value in values]
     compile_words(context, words_of(params, dense=about.dense, task=about.task.loops, n_cells=n_cells) | {more})
 
 
@@ -263,12 +262,12 @@ def widths(params: Params, selection: Result | None, n_rows: int) -> tuple[dict[
     on_cells: dict[str, Value] = {}
     values: dict[str, Any] = {}
     for name in params.learners:
-        if LEARNERS[name].on == "cells":
+        if LEARNERS[name].about.on == "cells":
             given = selected[name] if name in selected else params.width(name, n_rows)
             assert given is not None
             on_cells[name] = tuple(given) if isinstance(given, list) else given
         else:
-            chosen = tuned[name]["chosen"] if name in tuned else LEARNERS[name].given(params.of(name))
+            chosen = tuned[name]["chosen"] if name in tuned else params.value(name)
             values[name] = tuple(chosen) if isinstance(chosen, list) else chosen
     return on_cells, values
 
@@ -323,7 +322,7 @@ def say_chosen(context: Context, selection: Result) -> None:
 
 
 def _refused(params: Params, value: Value, ingested: Result) -> bool:
-    return params.on_cells and params.map.refused(params.map_options, value, ingested["rows_train"]) is not None
+    return params.on_cells and refused_on(params.map_at(value), ingested["rows_train"]) is not None
 
 
 def _plan(context: Context, ingested: Result, value: Value, invocation: Invocation, *, show: bool = False) -> None:

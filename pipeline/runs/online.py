@@ -9,7 +9,8 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any
 
-from ikmap.methods.map import Value
+from ikmap.methods import refused_on
+from ikmap.methods.search import Value
 from ikmap.tasks import TASKS
 from pipeline.datasets.registry import ResolvedDataset
 from pipeline.datasets.task import asked_task
@@ -242,8 +243,9 @@ def _stages(
 
 def _redraw_rows(params: Params, online: OnlineParams, fitted: Fitted) -> int:
     """From how many rows partitionings are drawn anew: as asked, or the usual number, or what the map needs."""
-    asked, least = online.redraw_rows, params.map.n_cells(params.map_options, fitted.value)
-    if params.map.refused(params.map_options, fitted.value, asked or LEAST_ROWS) is None:
+    asked, of_map = online.redraw_rows, params.map_at(fitted.value)
+    least = of_map.n_cells()
+    if refused_on(of_map, asked or LEAST_ROWS) is None:
         return asked or LEAST_ROWS
     if asked is not None:
         raise InputError(

@@ -8,9 +8,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ikmap.methods import LEARNERS, MapShape, Shape
-from ikmap.methods.map import Value
-from ikmap.methods.search import size_of
+from ikmap.methods import LEARNERS, RowsInfo, Shape, WholeLearner, capability, refused_on
+from ikmap.methods.search import Value, size_of
 from pipeline.datasets.registry import ResolvedDataset
 from pipeline.errors import InputError
 from pipeline.params import Params
@@ -116,7 +115,7 @@ def make_plan(params: Params, value: Value, sizes: DataSizes, workers: int) -> P
         f"data: {sizes.rows_train:,} training and {sizes.rows_test:,} test rows x {sizes.columns:,} columns, "
         f"{'dense' if sizes.dense else 'sparse'}"
     )
-    t = params.map.partitionings(params.map_options, value) if params.on_cells else 0
+    t = params.map_at(value).n_partitions if params.on_cells else 0
     own = _own_bytes(params, sizes, t)
     parts = [_Part(3.0 * READ_BYTES, _kept_bytes(sizes, own, t))]
     if is_asked(params):
@@ -131,7 +130,7 @@ def make_plan(params: Params, value: Value, sizes: DataSizes, workers: int) -> P
         data,
         *(line for part in parts for line in part.lines),
         *(
-            f"training {name}: {'at least' if LEARNERS[name].working_set else 'about'} {size(needed)}"
+            f"training {name}: {'at least' if _has_working_set(params, name) else 'about'} {size(needed)}"
             for name, needed in own.items()
             if needed
         ),
@@ -145,41 +144,50 @@ def _own_bytes(params: Params, sizes: DataSizes, t: int) -> dict[str, int]:
     shapes = {"rows": Shape(sizes.rows_train, sizes.columns, None if sizes.dense else sizes.nnz, sizes.outputs)}
     if params.on_cells:
         shapes["cells"] = Shape(sizes.rows_train, t, None, sizes.outputs)
-    return {name: LEARNERS[name].needed_bytes(params.of(name), shapes[LEARNERS[name].on]) for name in params.learners}
+    return {name: params.of(name).memory(shapes[LEARNERS[name].about.on]) for name in params.learners}
+
+
+def _has_working_set(params: Params, learner: str) -> bool:
+    """Return whether what a learner takes is the least that it may turn out to."""
+    whole = capability(params.of(learner), WholeLearner)
+    return whole is not None and whole.working_set
 
 
 def _kept_bytes(sizes: DataSizes, own: Mapping[str, int], t: int) -> float:
     """What models with rows in them take: one with a kernel may keep all rows."""
     of_row = {"rows": sizes.row_bytes, "cells": 4.0 * t}
     return sum(
-        min(needed, sizes.rows_train * (of_row[LEARNERS[name].on] + 8 * sizes.outputs)) for name, needed in own.items()
+        min(needed, sizes.rows_train * (of_row[LEARNERS[name].about.on] + 8 * sizes.outputs))
+        for name, needed in own.items()
     )
 
 
 def _mapping(params: Params, value: Value, sizes: DataSizes, workers: int) -> _Part:
     """Partitionings and cells."""
-    t = params.map.partitionings(params.map_options, value)
-    shape = MapShape(sizes.rows_train, sizes.columns, sizes.row_bytes, sizes.dense)
+    of_map = params.map_at(value)
+    t, shape = of_map.n_partitions, RowsInfo(sizes.rows_train, sizes.columns, sizes.row_bytes, sizes.dense)
     rows = cell_layout(sizes.rows_train, t, params.shard_rows).shard_rows
     shard, tasks = rows * t * 4, -(-sizes.rows_train // rows) + -(-sizes.rows_test // rows)
-    model, search = params.map.needed_bytes(params.map_options, value, shape)
+    needed = of_map.memory(shape)
     cells = (sizes.rows_train + sizes.rows_test) * t * 4
     lines = (
-        f"partitions: {params.partitioner}, t = {t}, {params.map.planned(params.map_options, value, shape)}, "
-        f"model {size(model)}",
+        f"partitions: {params.partitioner}, t = {t}, {of_map.plan_words(shape)}, model {size(needed.model)}",
         f"cells: {tasks} tasks on {workers} workers, {rows:,} rows and {size(shard)} each",
     )
-    return _Part(3.0 * READ_BYTES + model + search + 2 * shard, cells / COMPRESSION + model, lines)
+    memory = 3.0 * READ_BYTES + needed.model + needed.scratch + 2 * shard
+    return _Part(memory, cells / COMPRESSION + needed.model, lines)
 
 
 def _training_on_cells(params: Params, value: Value, sizes: DataSizes) -> _Part:
     """All learners on cells, by their runners."""
-    most = params.map.n_cells(params.map_options, value)
-    t = params.map.partitionings(params.map_options, value)
+    of_map = params.map_at(value)
+    most, t = of_map.n_cells(), of_map.n_partitions
     cells, weights = packed_bytes(sizes.rows_train, t, most), t * most * 8 * sizes.outputs
     of = CellSizes(sizes.rows_train, sizes.outputs, cells, weights)
     needs = {
-        name: runner_of(name).needs(params.of(name), of) for name in params.learners if LEARNERS[name].on == "cells"
+        name: runner_of(name).needs(params.of(name), of)
+        for name in params.learners
+        if LEARNERS[name].about.on == "cells"
     }
     lines = tuple(
         f"training {name}: {size(cells)} of packed cells, {held}; weights {size(weights)}"
@@ -191,9 +199,13 @@ def _training_on_cells(params: Params, value: Value, sizes: DataSizes) -> _Part:
 
 def _calibrating(params: Params, value: Value, sizes: DataSizes, t: int) -> tuple[float, float, tuple[str, ...]]:
     """Training on most of the rows, in memory: twice what is learned from, and the weights."""
-    most = params.map.n_cells(params.map_options, value) if params.on_cells else 0
+    most = params.map_at(value).n_cells() if params.on_cells else 0
     cells = packed_bytes(sizes.rows_train, t, most) if params.on_cells else 0
-    rows = sizes.row_bytes * sizes.rows_train if any(LEARNERS[name].on == "rows" for name in params.learners) else 0.0
+    rows = (
+        sizes.row_bytes * sizes.rows_train
+        if any(LEARNERS[name].about.on == "rows" for name in params.learners)
+        else 0.0
+    )
     held = min(FIT_BYTES, max(cells, rows))
     weights = 3 * t * most * 8 * sizes.outputs if params.on_cells else 0
     return 2 * held + weights, 0.0, (f"calibration: learns from {size(held)} in a task",)
@@ -203,9 +215,9 @@ def largest_value(params: Params, rows_train: int) -> Value:
     """The largest value of the map that a run on so many rows may have; 0 without learners on cells."""
     if not params.on_cells:
         return 0
-    on_cells = [name for name in params.learners if LEARNERS[name].on == "cells"]
+    on_cells = [name for name in params.learners if LEARNERS[name].about.on == "cells"]
     found = [params.width(name, rows_train) for name in on_cells]
-    if None in found and (search := params.map.search(params.map_options, min(rows_train, params.cv_rows))):
+    if None in found and (search := params.search_of_map(min(rows_train, params.cv_rows))):
         found += reversed(search.values)
     return largest_of(params, [value for value in found if value is not None])
 
@@ -217,7 +229,8 @@ def largest_of(params: Params, values: Iterable[Value]) -> Value:
 
 def _columns(params: Params, value: Value) -> int:
     """Columns of the features, at most."""
-    return params.map.partitionings(params.map_options, value) * params.map.n_cells(params.map_options, value)
+    of_map = params.map_at(value)
+    return of_map.n_partitions * of_map.n_cells()
 
 
 def least_plan(params: Params, data: ResolvedDataset, workers: int, *, stream: bool = False) -> Plan | None:
@@ -237,7 +250,7 @@ def least_plan(params: Params, data: ResolvedDataset, workers: int, *, stream: b
     elif stream:
         rows, tested = rows + tested, 0
     value = largest_value(params, rows)
-    if params.on_cells and params.map.refused(params.map_options, value, rows):
+    if params.on_cells and refused_on(params.map_at(value), rows) is not None:
         if train.knows_rows:  # a later stage says what is wrong
             return None
         rows = math.ceil(size_of(value))  # else it would be wrong

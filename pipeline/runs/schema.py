@@ -36,7 +36,7 @@ def metrics_schema() -> Schema:
     always = sorted(parts["data"]["properties"])
     _add(parts["data"], together(of_data.items()))
     declared = [(name, one.about.metrics_schema) for name, one in LEARNERS.items()]
-    told = [*declared, *((name, one.told) for name, one in RUNNERS.items())]
+    told = [*declared, *((kind.__name__, runner.told) for kind, runner in RUNNERS.items())]
     # What comes first for one task may be one more figure of another.
     first = {task.figure.key for task in tasks}
     more = {task.name: {key: of for key, of in task.told.items() if key not in first} for task in tasks}

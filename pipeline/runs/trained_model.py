@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from ikmap.methods import LEARNERS, Learner, Map
-from ikmap.methods.registry import known
+from ikmap.methods import LEARNERS, DecidesOtherwise, Learner, Map, capability, configured
+from ikmap.methods.registry import is_known
 from ikmap.model import Model
 from ikmap.partitioners import Partitions
 from ikmap.rows import Rows, as_csr, as_rows
@@ -22,8 +22,10 @@ from ikmap.tasks.reading import LOG_ODDS, Reading, read_as
 from pipeline.datasets.spec import CSV_KEYS
 from pipeline.errors import InputError
 from pipeline.readers import Source
+from pipeline.resolve import worded
 from pipeline.rows.prepared import DATA, READ_BYTES, STREAM_DATA, Preparation, load_scaling
 from pipeline.rows.values import check_values, kernel_in
+from pipeline.running.compiling import words_of_learner, words_of_map
 from pipeline.running.healing import needing_all_of
 from pipeline.runs.folder import folder_of_run
 from pipeline.stages.calibrate import READINGS
@@ -143,8 +145,9 @@ class TrainedModel:
 
     def task(self) -> LearningTask:
         """What it predicts, as its decisions are to be read."""
-        task, of = self.preparation().task, LEARNERS.get(self.learner)
-        return task if of is None else of.judged(of.Options.of_record(self.options), task)
+        task, learner = self.preparation().task, _learner(self.learner, self.options)
+        otherwise = None if learner is None else capability(learner, DecidesOtherwise)
+        return task if otherwise is None else otherwise.judged(task)
 
     def has_seen(self, source: Source) -> bool:
         """Return whether the model was trained on rows of this file, by its size and checksum."""
@@ -245,21 +248,28 @@ def _reading(
         content_hash = stages[f"calibrate:{learner}"]["result"]["reading_hash"]
         with needing_all_of(again):
             return load_model(store, f"{READINGS}/{learner}", Reading, content_hash)
-    one = LEARNERS.get(learner)
-    options = None if one is None else one.Options.of_record(params.get("methods", {}).get(learner, {}))
-    return read_as(LOG_ODDS) if one is not None and one.log_odds(options) else None
+    one = _learner(learner, params.get("methods", {}).get(learner, {}))
+    return read_as(LOG_ODDS) if one is not None and one.log_odds else None
 
 
 def _loops(params: Mapping[str, Any], learner: str, fitted: Fitted | None) -> frozenset[str]:
     """Words of the loops that a method needs to score with; none of one that is not known here."""
+    records = params.get("methods", {})
+    one = _learner(learner, records.get(learner, {}))
+    words = frozenset[str]() if one is None else words_of_learner(one, scoring=True)
+    if fitted is None or not is_known(fitted.map):
+        return words
+    with worded():
+        of_map, _ = configured(fitted.map, records.get(fitted.map, {}))
+    return words | words_of_map(of_map) if isinstance(of_map, Map) else words
 
-    def options(of: Learner | Map) -> Any:
-        return of.Options.of_record(params.get("methods", {}).get(of.name, {}))
 
-    of = LEARNERS.get(learner)
-    words = of.compiled(options(of), scoring=True) if of else frozenset[str]()
-    mapping = known(fitted.map) if fitted else None
-    return words | (mapping.compiled(options(mapping)) if isinstance(mapping, Map) else frozenset())
+def _learner(name: str, record: Mapping[str, object]) -> Learner | None:
+    """Return a learner with the options of a run; None: it is not known here."""
+    if name not in LEARNERS:
+        return None
+    with worded():
+        return LEARNERS[name].of_record(record)[0]
 
 
 def decisions(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from ikmap.methods import Map
-from ikmap.methods.registry import known
+from ikmap.methods import MAPS
+from ikmap.methods.composed import names_of
 from ikmap.tasks import task_of
 from ikmap.tasks.verdict import EDGE, ID, SCALE, Verdict
 from pipeline.rows.ranges import MOST
@@ -56,13 +56,9 @@ def on_scales(metrics: Metrics) -> Iterator[Verdict]:
     """Yield a line if columns have very different ranges and the cells of the run depend on how large values are."""
     ranges, params = metrics["data"].get("ranges"), metrics.get("params", {})
     name = params.get("partitioner", "")
-    of_map = known(name) if name in params.get("methods", ()) else None
-    if (
-        ranges is None
-        or not isinstance(of_map, Map)
-        or not of_map.by_size
-        or ranges["range"] <= MOST * ranges["quarter"]
-    ):
+    kinds = [MAPS.get(part) for part in names_of(name)] if name in params.get("methods", ()) else []
+    by_size = all(kinds) and any(kind is not None and kind.about.by_size for kind in kinds)
+    if ranges is None or not by_size or ranges["range"] <= MOST * ranges["quarter"]:
         return
     yield Verdict(
         SCALE,

@@ -12,7 +12,6 @@ import numpy as np
 
 from ikmap.cells import Cells, packed_dtype
 from ikmap.learners.rows import Block
-from ikmap.methods import LEARNERS
 from ikmap.seeds import generator
 from ikmap.tasks.reading import LOG_ODDS, NONE, Reading, read_as
 from ikmap.tasks.threshold import Threshold
@@ -96,7 +95,7 @@ def calibrate(
     evidence: Any = task.evidence_from([record["evidence"] for record in known])
     threshold = Threshold.parse(params.threshold_for) if params.threshold_for else None
     how = params.calibration
-    if how == NONE and LEARNERS[learner].log_odds(params.of(learner)):
+    if how == NONE and params.of(learner).log_odds:
         how = LOG_ODDS
     reading = read_as(how, evidence, threshold)
     if threshold is not None and not reading.chosen["reached"]:
@@ -196,4 +195,4 @@ def reading_of(store: Store, params: Params, learner: str, content_hash: str | N
     """How the decisions of a learner are read: as found out, or as log odds where they are such; None: as they are."""
     if content_hash is not None:
         return load_model(store, f"{READINGS}/{learner}", Reading, content_hash)
-    return read_as(LOG_ODDS) if LEARNERS[learner].log_odds(params.of(learner)) else None
+    return read_as(LOG_ODDS) if params.of(learner).log_odds else None

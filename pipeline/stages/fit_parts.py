@@ -8,11 +8,15 @@ from typing import Any
 import numpy as np
 
 from ikmap.learners.sweeps.memory import followed_bytes
-from ikmap.methods.map import Value
+from ikmap.methods import DoesNotFit as TooLarge
+from ikmap.methods import FitsInParts, capability
+from ikmap.methods.fields import with_options
+from ikmap.methods.search import Value
 from ikmap.partitioners import Partitions
 from ikmap.tasks import LearningTask
 from pipeline.errors import DoesNotFit
 from pipeline.params import Params
+from pipeline.resolve import flag
 from pipeline.rows.prepared import PreparedRows
 from pipeline.running.dispatch import Task
 from pipeline.running.stage import Record
@@ -31,7 +35,7 @@ PARTS = "parts"
 
 def is_in_parts(params: Params, n_rows: int) -> bool:
     """Whether the map of a run is fitted on so many rows in parts; never by what workers there are."""
-    return n_rows > MANY_ROWS and params.map.in_parts(params.map_options)
+    return n_rows > MANY_ROWS and capability(params.map, FitsInParts) is not None
 
 
 def part_tasks(store: Store, params: Params, name: str, value: Value, swept: int | None = None) -> list[Task]:
@@ -55,7 +59,7 @@ def fit_part(store: Store, params: Params, name: str, value: Value, start: int, 
     numbers = np.arange(train.n_rows) if swept is None else swept_rows(train, params, swept)[0]
     rows: Any = train.take(numbers).rows
     refuse_too_large(params, value, rows, None if swept is None else train.preparation.task)
-    model = params.map.fit_part(params.map_options, value, rows, params.seed, start, stop)
+    model = _in_parts(params, value).fit_part(rows, params.seed, start, stop)
     del rows
     save_model(store, part_name(name, start), model)
     return {
@@ -77,11 +81,20 @@ def refuse_too_large(params: Params, value: Value, rows: Any, swept: LearningTas
     ------
     DoesNotFit
     """
-    of_cell = 0 if swept is None else followed_bytes(len(swept.classes) if len(swept.classes) > 2 else 1)
-    if worker_limit() is not None and (
-        said := params.map.too_large(params.map_options, value, rows, params.seed, room(), of_cell)
-    ):
-        raise DoesNotFit(said)
+    one = capability(params.map_at(value), FitsInParts)
+    if one is None or worker_limit() is None:
+        return
+    cell_bytes = 0 if swept is None else followed_bytes(len(swept.classes) if len(swept.classes) > 2 else 1)
+    try:
+        one.check_size(rows, params.seed, room(), cell_bytes)
+    except TooLarge as error:
+        raise DoesNotFit(with_options(str(error), flag)) from None
+
+
+def _in_parts(params: Params, value: Value | None) -> FitsInParts:
+    one = capability(params.map_at(value), FitsInParts)
+    assert one is not None
+    return one
 
 
 def part_name(name: str, start: int) -> str:
@@ -91,10 +104,10 @@ def part_name(name: str, start: int) -> str:
 
 def join_parts(store: Store, params: Params, name: str, temporary: bool = False) -> Record:
     """Task: put the parts of a model together, and store it under its name."""
-    parts: Sequence[Any] = [
+    parts: Sequence[Partitions] = [
         load_model(store, part_name(name, start), Partitions) for start in range(0, params.t, TOGETHER)
     ]
-    model = params.map.joined(params.map_options, parts)
+    model = _in_parts(params, None).joined(parts)
     content_hash = save_model(store, name, model, offsets=model.offsets.tolist())
     return {
         **({"temporary": True} if temporary else {"rows": PreparedRows(store, "train").n_rows}),

@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from ikmap.methods.map import Value
-from ikmap.methods.search import named
+from ikmap.methods import FitsInParts, capability, refused_on
+from ikmap.methods.search import Value, named
 from ikmap.rows import Rows
 from pipeline.errors import InputError
 from pipeline.params import Params
+from pipeline.resolve import flag
 from pipeline.rows.prepared import PreparedRows
 from pipeline.running.dispatch import Task
 from pipeline.running.stage import Context, Record, Stage
@@ -39,9 +40,9 @@ def partition(context: Context, values: Sequence[Value]) -> dict[str, Any]:
     values = sorted(set(values))
     params, n = context.params, PreparedRows(context.store, "train").n_rows
     for value in reversed(values):
-        if refused := params.map.refused(params.map_options, value, n):
-            raise InputError(refused)
-    parameter, in_parts = params.map.parameter(params.map_options), is_in_parts(params, n)
+        if (wrong := refused_on(params.map_at(value), n)) is not None:
+            raise InputError(wrong.worded(flag))
+    parameter, in_parts = params.map_parameter, is_in_parts(params, n)
     if in_parts:
         names = [f"partitions/{label_of(params.partitioner, parameter, value)}" for value in values]
         parts = [
@@ -90,10 +91,10 @@ def fit(store: Store, params: Params, value: Value, n_threads: int = 1) -> Recor
     train = PreparedRows(store, "train")
     seen = _Seen(train)
     sample = replace(train.sample(params.seed), take=seen.take)
-    if params.map.in_parts(params.map_options):
+    if capability(params.map, FitsInParts) is not None:
         refuse_too_large(params, value, train.read(0, train.n_rows).rows)
-    model = params.map.fit(params.map_options, value, sample, n_threads)
-    label = label_of(params.partitioner, params.map.parameter(params.map_options), value)
+    model = params.map_at(value).fit(sample, n_threads)
+    label = label_of(params.partitioner, params.map_parameter, value)
     content_hash = save_model(store, f"partitions/{label}", model, offsets=model.offsets.tolist())
     return {
         "rows": seen.rows,

@@ -7,9 +7,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from ikmap.methods import LEARNERS
-from ikmap.methods.map import Value
-from ikmap.methods.search import Edge, edges_of, size_of
+from ikmap.methods import SharesWork, Sweepable, capability, value_of
+from ikmap.methods.search import Edge, Value, edges_of, refined, size_of
 from ikmap.methods.search import Search as Space
 from ikmap.model_selection import FOLDS, values_of_C
 from ikmap.racing import ODDS
@@ -37,9 +36,9 @@ SCORES: dict[str, Callable[..., Record]] = {CELLS: score_cells, SWEEP: sweep_cel
 def searches(params: Params) -> list[str]:
     """Names of what cross-validation is to choose, such as "psi", "C", "gamma" and "lambda": the map's comes first."""
     searched = params.searches_width(params.cv_rows)
-    of_map = params.map.search(params.map_options, params.cv_rows) if searched else None
+    of_map = params.search_of_map(params.cv_rows) if searched else None
     of_rows = searches_of_rows(params, params.cv_rows).values()
-    C = ["C"] if any(LEARNERS[name].searches_C(params.of(name)) for name in params.learners) else []
+    C = ["C"] if any(params.searches_C(name) for name in params.learners) else []
     found = [search.parameter for search in (of_map, *of_rows) if search is not None]
     return list(dict.fromkeys([*found[:1], *C, *found[1:]] if of_map else [*C, *found]))
 
@@ -136,15 +135,13 @@ class Search:
         self.fitting = rows_to_search(rows, params, used)
         psis, Cs = cell_values(params, self.sample, self.fitting), values_of_C(len(task.classes))
         on_cells = cell_learners(params)
-        has_C = {name for name in on_cells if LEARNERS[name].searches_C(params.of(name))}
+        has_C = {name for name in on_cells if params.searches_C(name)}
         sweeping = sweeping_learners(params)
         self.swept: dict[tuple[str, float | None], Record | None] = {
-            (name, C): None
-            for name in sweeping
-            for C in (Cs if LEARNERS[name].searches_C(params.of(name)) else (None,))
+            (name, C): None for name in sweeping for C in (Cs if params.searches_C(name) else (None,))
         }
         self.limit = limit_of(params, self.sample, self.fitting) if self.swept else 0
-        self.parameter = params.map.parameter(params.map_options) if on_cells or self.swept else ""
+        self.parameter = params.map_parameter if on_cells or self.swept else ""
         self.cells = {
             name: Entrant(name, self.parameter, psis, judge_of(params, task, name), Cs if name in has_C else ())
             for name in on_cells
@@ -154,7 +151,7 @@ class Search:
             name: Entrant(name, search.parameter, list(search.values), judge_of(params, task, name))
             for name, search in of_rows.items()
         }
-        of_map = params.map.search(params.map_options, self.fitting, self.sample) if on_cells else None
+        of_map = params.search_of_map(self.fitting, self.sample) if on_cells else None
         self.spaces: dict[str, Space | None] = {**dict.fromkeys(on_cells, of_map), **of_rows}
         self.entrants = {**self.cells, **self.rows}
         self.running = list(self.entrants.values())
@@ -180,7 +177,7 @@ class Search:
         chosen = dict.fromkeys(entrant.chosen()[0] for entrant in entrants)
         asked = None
         if entrants:
-            asked = params.map.refined(params.map_options, list(chosen), self.fitting, self.races, self.sample)
+            asked = refined(params.map, params.map_searched, list(chosen), self.fitting, self.races, self.sample)
         if asked is None:
             return False
         self.races, self.running = self.races + 1, entrants
@@ -222,7 +219,8 @@ class Search:
                     if fold not in entrant.scores.folds(value):  # by an earlier race
                         wanted.setdefault(value, {})[name] = n_Cs
                 else:
-                    shared = LEARNERS[name].sharing(self.params.of(name), value)
+                    sharing = capability(self.params.learner(name, value), SharesWork)
+                    shared = None if sharing is None else sharing.sharing()
                     key = ("alone", value) if shared is None else ("shared", shared)
                     groups.setdefault(key, []).append(value)
             for values in groups.values():
@@ -384,7 +382,8 @@ class Search:
             edges[name] = edges_of(search, entrant.tried, value) if search else []
             if entrant.Cs:
                 edges[name] += edges_of(Space("C", "C", entrant.Cs), entrant.Cs, entrant.Cs[place])
-        for name, swept in found.get("swept", {}).items() if params.map.endless else ():
+        sweeping = capability(params.map, Sweepable) if self.swept else None
+        for name, swept in found.get("swept", {}).items() if sweeping is not None and sweeping.endless else ():
             value, values = swept["chosen"], swept["values"]
             if swept["tried"] > 1 and value in (values[0], values[-1]):
                 largest = value == values[-1]
@@ -397,7 +396,7 @@ class Search:
         psis = [psi for psi in next(iter(entrants)).values if any(psi in entrant.tried for entrant in entrants)]
         by_C = {entrant.name: [entrant.figures(psi) for psi in psis] for entrant in entrants}
         best = {entrant.name: entrant.chosen() for entrant in entrants}
-        given = params.map.given(params.map_options)
+        given = None if params.map_searched else value_of(params.map, params.map_searched)
         of = {name: psi if given is None else given for name, (psi, _) in best.items()}
         same = {name: params.compared_as(name) for name in params.learners}
         found: dict[str, Any] = {

@@ -6,7 +6,6 @@ import math
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -14,9 +13,18 @@ from ikmap.cells import Cells
 from ikmap.learners.dual.linear_svm import svm_model
 from ikmap.learners.dual.linear_svm_path import fit_linear_svm_path
 from ikmap.learners.rows import Block
-from ikmap.methods import LEARNERS, RoundsLearner, Sample, StreamLearner, Training, WholeLearner
-from ikmap.methods.map import Value
-from ikmap.methods.search import size_of
+from ikmap.methods import (
+    LEARNERS,
+    DualLearner,
+    Path,
+    RoundsLearner,
+    Sample,
+    StreamLearner,
+    Training,
+    WholeLearner,
+    capability,
+)
+from ikmap.methods.search import Value, cells_of_values, fitting, grouped, size_of
 from ikmap.model_selection import Learner, Predictor, RowScores, score_fold, values_of_C
 from ikmap.rows import nbytes_of
 from ikmap.tasks import LearningTask
@@ -46,13 +54,13 @@ def cell_learners(params: Params) -> tuple[str, ...]:
 
     Those that sweep are not among them (:mod:`pipeline.stages.select_sweeps`).
     """
-    on_cells = {name: LEARNERS[name] for name in params.learners if LEARNERS[name].on == "cells"}
+    on_cells = [name for name in params.learners if LEARNERS[name].about.on == "cells"]
     if on_cells and not params.searches_width(params.cv_rows):
-        on_cells = {name: one for name, one in on_cells.items() if one.searches_C(params.of(name))}
-    every = bool(on_cells) and params.map.given(params.map_options) is None
+        on_cells = [name for name in on_cells if params.searches_C(name)]
+    every = bool(on_cells) and bool(params.map_searched)
     if every:
-        on_cells = {name: one for name, one in on_cells.items() if not sweeps(params, name)}
-    wanted = [params.compared_as(name) for name, one in on_cells.items() if every or one.searches_C(params.of(name))]
+        on_cells = [name for name in on_cells if not sweeps(params, name)]
+    wanted = [params.compared_as(name) for name in on_cells if every or params.searches_C(name)]
     return tuple(dict.fromkeys(wanted))
 
 
@@ -60,22 +68,17 @@ def cell_values(params: Params, sample: Sample, n_rows: int) -> list[Value]:
     """Values of the map, such as psi, that are tried on so many rows of a sample, ascending."""
     if not params.on_cells:
         return []
-    given, search = params.map.given(params.map_options), params.map.search(params.map_options, n_rows, sample)
-    if search is not None:
-        return list(search.values)
-    assert given is not None
-    return [params.map.comparable(params.map_options, given, n_rows)]
+    search = params.search_of_map(n_rows, sample)
+    return [fitting(params.map, params.map_searched, n_rows)] if search is None else list(search.values)
 
 
 def groups_of(psis: list[Value], fold: int, params: Params) -> list[list[Value]]:
     """Divide the values of psi among tasks; how they are divided does not change the result."""
-    if not params.map.nested:
-        shared: dict[Any, list[Value]] = {}
-        for psi in psis:
-            shared.setdefault(params.map.sharing(params.map_options, psi), []).append(psi)
-        return list(shared.values())
-    if fold:
-        return [psis] if psis else []  # one nearest-neighbour search serves all psi
+    if not psis:
+        return []
+    path = capability(params.map, Path)
+    if fold or path is None or not path.small_first:
+        return grouped(params.map, params.map_searched, psis)
     ends = FIRST if params.budget is None else FIRST_OF_BUDGET
     lows, highs = (0, *ends), (*ends, math.inf)
     groups = [[psi for psi in psis if low < size_of(psi) <= high] for low, high in zip(lows, highs, strict=True)]
@@ -83,12 +86,12 @@ def groups_of(psis: list[Value], fold: int, params: Params) -> list[list[Value]]
 
 
 def score_cells(
-    store: Store, params: Params, fold: int, wanted: Mapping[int, Mapping[str, int]], n_rows: int
+    store: Store, params: Params, fold: int, wanted: Mapping[Value, Mapping[str, int]], n_rows: int
 ) -> Record:
     """Task: one fold of learners on cells; `wanted` has for each psi the learners, with how many C to try."""
     task, X, y, w = cv_sample(store, params, n_rows)
     fit, held_out = cv_folds(store, params, n_rows)[fold]
-    learners: dict[float, dict[str, Learner]] = {
+    learners: dict[Value, dict[str, Learner]] = {
         psi: {name: _learner(name, params, task, n_Cs, weights_of(w, fit)) for name, n_Cs in of.items()}
         for psi, of in wanted.items()
     }
@@ -98,7 +101,8 @@ def score_cells(
 
     row_scores = {name: scored_by(judge_of(params, task, name)) for of in wanted.values() for name in of}
     inside = X[fit]
-    path = params.map.path(params.map_options, list(learners), params.seed, inside, [inside, X[held_out]])
+    sample = Sample(inside.shape[0], inside.shape[1], None, inside.__getitem__, params.seed)
+    path = cells_of_values(params.map, params.map_searched, list(learners), sample, [inside, X[held_out]])
     found = score_fold(checked_path(path, params.partitioner), y[fit], y[held_out], learners, row_scores)
     read = nbytes_of(X)
     scores = [
@@ -109,7 +113,8 @@ def score_cells(
 
 def _learner(name: str, params: Params, task: LearningTask, n_Cs: int, weight: np.ndarray | None = None) -> Learner:
     """The learner of the run, on rows in memory, which the data gives these weights."""
-    learner, classes, weigh = LEARNERS[name], task.classes, weigher(params, name, task)
+    learner, classes, weigh = params.of(name), task.classes, weigher(task)
+    in_rounds, in_one = capability(learner, RoundsLearner), capability(learner, WholeLearner)
     task = params.judged(name, task)
     judge = judge_of(params, task, name)
 
@@ -122,7 +127,8 @@ def _learner(name: str, params: Params, task: LearningTask, n_Cs: int, weight: n
     def path(cells: Cells, y: np.ndarray) -> Iterator[Predictor]:
         # From the smallest C on, whichever are still of interest: each solution depends on where it started.
         Cs = values_of_C(len(classes))[:n_Cs]
-        asked = svm_params(params.setting(name, C=Cs[0], tol=max(params.of(name).tol, PATH_TOL)), name)
+        dual = params.learner_as(DualLearner, name)
+        asked = svm_params(params, dual.at({"C": Cs[0], "tol": max(dual.tol, PATH_TOL)}))
         asked = replace(asked, max_iter=PATH_SWEEPS)
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="duality gap")
@@ -131,20 +137,20 @@ def _learner(name: str, params: Params, task: LearningTask, n_Cs: int, weight: n
                 del fit  # Nobody needs the weights of two C at a time.
 
     def whole(cells: Cells, y: np.ndarray) -> Predictor:
-        assert isinstance(learner, WholeLearner)
-        some = some_of(np.arange(y.size), learner.compared_on)
-        return fit_fold(learner, params, None, (task, judge), Block(cells[some], y[some], weights_of(weight, some)))
+        assert in_one is not None
+        some = some_of(np.arange(y.size), in_one.compared_on)
+        return fit_fold(in_one, params, (task, judge), Block(cells[some], y[some], weights_of(weight, some)))
 
     def rounds(cells: Cells, y: np.ndarray) -> Iterator[Predictor]:
-        assert isinstance(learner, RoundsLearner)
+        assert in_rounds is not None
         training = Training(Block(cells, y, weigh(y, weight)), classes, params.seed, task=task)
-        for model in learner.path(params.of(name), training, values_of_C(len(classes))[:n_Cs]):
+        for model in in_rounds.path(training, values_of_C(len(classes))[:n_Cs]):
             yield predictor(judge, model)
 
-    if isinstance(learner, RoundsLearner) and learner.searches_C(params.of(name)):
+    if in_rounds is not None and params.searches_C(name):
         return rounds
-    if isinstance(learner, WholeLearner):
+    if in_one is not None:
         return whole
-    if isinstance(learner, StreamLearner):
+    if capability(learner, StreamLearner) is not None:
         return stream
-    return path if learner.searches_C(params.of(name)) else batch
+    return path if params.searches_C(name) else batch

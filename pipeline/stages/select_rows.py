@@ -6,13 +6,23 @@ import base64
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from ikmap.learners.rows import Block
 from ikmap.learners.rows import n_rows as count_rows
-from ikmap.methods import LEARNERS, Sample, Search, Training, WholeLearner, stream_learner
+from ikmap.methods import (
+    Learner,
+    Sample,
+    Search,
+    SharesWork,
+    StreamLearner,
+    Training,
+    WholeLearner,
+    at_value,
+    capability,
+)
 from ikmap.model_selection import FOLDS, folds
 from ikmap.rows import Rows, nbytes_of
 from ikmap.seeds import generator
@@ -34,7 +44,7 @@ FRACTIONS = "f8:"
 
 def searches_of_rows(params: Params, n_rows: int) -> dict[str, Search]:
     """For each learner on rows that has something to choose: what it is."""
-    found = {name: LEARNERS[name].search(params.of(name), n_rows) for name in params.learners}
+    found = {name: params.search_of(name, n_rows) for name in params.learners}
     return {name: search for name, search in found.items() if search is not None}
 
 
@@ -99,8 +109,7 @@ def judge_of(params: Params, task: LearningTask, learner: str) -> Judge:
     Without ``--select-by`` that is the usual criterion of the task: log loss of classes. Log odds are judged as they
     are where no calibration is asked for: a fit would hide that a candidate is too sure, or not sure enough.
     """
-    log_odds = LEARNERS[learner].log_odds(params.of(learner))
-    if log_odds and params.calibration == NONE:
+    if params.of(learner).log_odds and params.calibration == NONE:
         task = task.read_by(read_as(LOG_ODDS))
     return task.judge(task.usual_criterion if params.select_by == "auto" else params.select_by)
 
@@ -118,23 +127,27 @@ def score_rows(store: Store, params: Params, name: str, values: Sequence[Any], f
     task, X, y, w = cv_sample(store, params, n_rows)
     fit, held_out = cv_folds(store, params, n_rows)[fold]
     judge = judge_of(params, task, name)
-    learner, options = LEARNERS[name], params.of(name)
-    if isinstance(learner, WholeLearner):
-        fit = some_of(fit, learner.compared_on)
+    learner, searched = params.of(name), params.searched(name) - {"C"}
+    whole = capability(learner, WholeLearner)
+    if whole is not None:
+        fit = some_of(fit, whole.compared_on)
     inside, outside = X[fit], X[held_out]
     if len(values) > 1:
-        options, inside, outside = learner.share(options, values[0], inside, outside)
+        learner, inside, outside = _shared(params.learner(name, values[0]), inside, outside)
     order = np.arange(fit.size)
     if params.order == "shuffled":
         order = generator(params.seed, STREAM, fold).permutation(fit.size)
     scores = []
     for value in values:
-        if isinstance(learner, WholeLearner):
+        valued = at_value(learner, searched, value)
+        if (whole := capability(valued, WholeLearner)) is not None:
             block = Block(inside, y[fit], weights_of(w, fit))
-            predict = fit_fold(learner, params, value, (task, judge), block, options)
+            predict = fit_fold(whole, params, (task, judge), block)
         else:
+            online = capability(valued, StreamLearner)
+            assert online is not None
             sample = Sample(fit.size, inside.shape[1], task, inside.__getitem__, params.seed)
-            state = stream_learner(name).start(options, value, sample)
+            state: Any = online.start(sample)
             state.partial_fit(inside[order], y[fit][order], *weight_given(weights_of(w, fit[order])))
             predict = predictor(judge, state.model(task.classes))
         scored = judge.row_scores(y[held_out], predict(outside))
@@ -142,13 +155,16 @@ def score_rows(store: Store, params: Params, name: str, values: Sequence[Any], f
     return {"bytes_read": nbytes_of(X), "held_out": int(held_out.size), "scores": scores}
 
 
+def _shared(learner: Learner, inside: Rows, outside: Rows) -> tuple[Learner, Rows, Rows]:
+    """Do what all values of a learner share, of which it has one; return it, and the rows to take then."""
+    sharing = capability(learner, SharesWork)
+    assert sharing is not None
+    found, inside, outside = sharing.shared(inside, outside)
+    return cast("Learner", found), inside, outside
+
+
 def fit_fold(
-    learner: WholeLearner,
-    params: Params,
-    value: Any,
-    judged: tuple[LearningTask, Judge],
-    block: Block,
-    options: Any = None,
+    learner: WholeLearner, params: Params, judged: tuple[LearningTask, Judge], block: Block
 ) -> Callable[[Any], np.ndarray]:
     """Fit a predictor to compare candidates with; it works even if some classes are not among the rows.
 
@@ -156,8 +172,6 @@ def fit_fold(
     ----------
     judged : pair of task and judge
         What is learned, and what the search goes by.
-    options : optional
-        In place of those of the run.
     """
     task, judge = judged
     small, targets, _ = task.narrowed(block.y)
@@ -165,9 +179,8 @@ def fit_fold(
     constant = judging.constant
     if constant is not None:
         return lambda tested: np.repeat(ours(constant), count_rows(tested), axis=0)
-    weighed = block._replace(y=targets, sample_weight=weigher(params, learner.name, task)(block.y, block.sample_weight))
-    training = Training(weighed, small.classes, params.seed, value, task=small)
-    model, _ = learner.fit(options or params.of(learner.name), training)
+    weighed = block._replace(y=targets, sample_weight=weigher(task)(block.y, block.sample_weight))
+    model: Any = learner.fit(Training(weighed, small.classes, params.seed, task=small))[0]
     return lambda tested: ours(judging.predict(model.decision_function(tested)))
 
 

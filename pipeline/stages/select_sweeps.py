@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from ikmap.learners.rows import Block
-from ikmap.methods import LEARNERS, Sample, Swept, Training
-from ikmap.methods.map import Value
+from ikmap.methods import LEARNERS, FollowsSplits, Sample, Swept, Training, capability
+from ikmap.methods.method import Number
+from ikmap.methods.search import Value, sweepable
 from ikmap.rows import nbytes_of
 from ikmap.tasks import LearningTask
 from ikmap.tasks.task import Figure
@@ -28,14 +29,17 @@ POINTS = 200
 
 def sweeping_learners(params: Params) -> tuple[str, ...]:
     """Learners of the run for which a sweep chooses the map's option."""
-    if not params.on_cells or params.map.given(params.map_options) is not None:
+    if not params.on_cells:
         return ()
-    return tuple(name for name in params.learners if LEARNERS[name].on == "cells" and sweeps(params, name))
+    return tuple(name for name in params.learners if LEARNERS[name].about.on == "cells" and sweeps(params, name))
 
 
 def sweeps(params: Params, name: str) -> bool:
-    """Whether a learner on cells sweeps, if its map's option is to be chosen."""
-    return params.map.sweeps(params.map_options) and LEARNERS[name].sweeps(params.of(name))
+    """Whether a learner on cells sweeps, to choose its map's option."""
+    return (
+        sweepable(params.map, params.map_searched) is not None
+        and capability(params.of(name), FollowsSplits) is not None
+    )
 
 
 def refuse_criterion(params: Params, task: LearningTask) -> None:
@@ -60,7 +64,7 @@ def refuse_criterion(params: Params, task: LearningTask) -> None:
 
 def limit_of(params: Params, sample: Sample, n_rows: int) -> Value:
     """Up to which value a sweep over so many rows of a sample goes."""
-    search = params.map.search(params.map_options, n_rows, sample)
+    search = params.search_of_map(n_rows, sample)
     assert search is not None
     return search.values[-1]
 
@@ -77,21 +81,26 @@ def sweep_cells(store: Store, params: Params, name: str, C: float | None, limit:
     """
     read = 0
     if is_in_parts(params, n_rows):
-        training, held_out, splits = stored_sweep(store, params, name, n_rows)
+        training, held_out, splits = stored_sweep(store, params, n_rows)
     else:
         task, X, y, w = cv_sample(store, params, n_rows)
         fit, left_out = cv_folds(store, params, n_rows)[0]
         inside, outside = X[fit], X[left_out]
         refuse_too_large(params, limit, inside, task)
-        sets, splits = params.map.events(params.map_options, limit, params.seed, inside, [inside, outside])
-        weight = weigher(params, name, task)(y[fit], None if w is None else w[fit])
+        sweeping = sweepable(params.map, params.map_searched)
+        assert sweeping is not None
+        assert not isinstance(limit, tuple)
+        sample = Sample(inside.shape[0], inside.shape[1], None, inside.__getitem__, params.seed)
+        sets, splits = sweeping.events(limit, sample, [inside, outside])
+        weight = weigher(task)(y[fit], None if w is None else w[fit])
         training = Training(Block(sets[0], y[fit], weight), task.classes, params.seed, task=task)
         held_out, read = Block(sets[1], y[left_out]), nbytes_of(X)
-    options = params.of(name) if C is None else params.of(name).replace(C=C)
-    curve = LEARNERS[name].sweep(options, training, held_out, splits)
+    learner = capability(params.learner(name, C=C), FollowsSplits)
+    assert learner is not None
+    curve = learner.sweep(training, held_out, splits)
     assert training.task is not None
     found = best_of_sweep(curve, training.task, held_out.y.size, name)
-    found = {"parameter": params.map.parameter(params.map_options), **found}
+    found = {"parameter": params.map_parameter, **found}
     return {"bytes_read": int(read), "held_out": int(held_out.y.size), "scores": [], "swept": found}
 
 
@@ -103,7 +112,7 @@ def best_of_sweep(curve: Iterable[Swept], task: LearningTask, n_rows: int, name:
     InputError
         There is no value, or they do not ascend.
     """
-    values: list[Value] = []
+    values: list[Number] = []
     totals: list[float] = []
     likelihoods: list[float | None] = []
     for value, total, likelihood in curve:

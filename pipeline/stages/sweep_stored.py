@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from ikmap.learners.rows import Block
 from ikmap.learners.sweeps.stored import StoredRows
-from ikmap.methods import Training
-from ikmap.methods.map import Value
+from ikmap.methods import Splitting, Training
+from ikmap.methods.search import Value
 from ikmap.partitioners import Partitions
 from ikmap.rows import nbytes_of
 from pipeline.params import Params
@@ -88,7 +88,7 @@ def map_swept(store: Store, params: Params, content_hash: str, start: int, stop:
     }
 
 
-def stored_sweep(store: Store, params: Params, name: str, n_rows: int) -> tuple[Training, Block, Any]:
+def stored_sweep(store: Store, params: Params, n_rows: int) -> tuple[Training, Block, Any]:
     """What a learner's sweep is given: rows to learn from, which are read as it goes, rows held out, and the splits."""
     train = PreparedRows(store, "train")
     task = train.preparation.task
@@ -98,10 +98,9 @@ def stored_sweep(store: Store, params: Params, name: str, n_rows: int) -> tuple[
     nobody = held.rows[:0]
     offsets = model.offsets
     blocks = learning_blocks(fit.size, packed_row_bytes(offsets), params.seed)
-    spooled = SpooledBlocks(
-        CellBlocks(store, CELLS, offsets, blocks, weigher(params, name, task)), offsets, visit_rows=None
-    )
-    sets, splits = params.map.splits(params.map_options, model, [nobody, held.rows])
-    rows: Any = StoredRows(spooled, fit.size, sets[0], *params.map.lineage(params.map_options, model))
+    spooled = SpooledBlocks(CellBlocks(store, CELLS, offsets, blocks, weigher(task)), offsets, visit_rows=None)
+    splitting = cast("Splitting", model)  # what a map that is sweepable and fits in parts makes
+    sets, splits = splitting.splits([nobody, held.rows])
+    rows: Any = StoredRows(spooled, fit.size, sets[0], *splitting.lineage)
     training = Training(Block(rows, held.y[:0]), task.classes, params.seed, task=task)
     return training, Block(sets[1], held.y), splits

@@ -8,8 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from ikmap.methods.map import Value
-from ikmap.methods.search import named
+from ikmap.methods.search import Value, named
 from ikmap.partitioners import Partitions
 from pipeline.errors import Damaged
 from pipeline.storage.models import load_model

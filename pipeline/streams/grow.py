@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from ikmap.methods import Growable, capability
 from ikmap.rows import nbytes_of
 from pipeline.params import Params
 from pipeline.rows.stream_data import Stream
@@ -105,8 +106,9 @@ def save_grown(stream: Stream, growing: Growing, fitted: Fitted, k: int, n_threa
 
 
 def _extended(growing: Growing, model: Any, rows: Any, n_threads: int) -> tuple[Any, np.ndarray]:
-    params = growing.params
-    larger, found = params.map.extend(params.map_options, model, rows, n_threads)
+    of_map = capability(growing.params.map, Growable)
+    assert of_map is not None
+    larger, found = of_map.extend(model, rows, n_threads)
     checked_growth(larger, model.offsets)
     return larger, checked(larger, found.codes)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ikmap.methods.search import Value
 from pipeline.storage.fitted import Fitted
 
 
@@ -16,7 +17,7 @@ class Participant:
     learner : str
     fitted : Fitted or None
         Partitionings of the initial rows, for a learner on cells.
-    value : float or None
+    value : number, tuple of numbers or None
         What was chosen or given for a learner on rows.
     predictions, checkpoint : str
         Its files.
@@ -32,7 +33,7 @@ class Participant:
 
     learner: str
     fitted: Fitted | None
-    value: float | None
+    value: Value | None
     predictions: str
     checkpoint: str
     run: str = ""

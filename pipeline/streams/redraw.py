@@ -17,8 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ikmap.cells import Cells
-from ikmap.methods import Map, Sample, import_models
-from ikmap.methods.map import Value
+from ikmap.methods import Redrawable, Sample, import_models
 from ikmap.model import from_parts, row_parts, rows_of_parts
 from ikmap.partitioners.redrawn import carry_matrix, seed_of_redraw
 
@@ -34,10 +33,8 @@ class Redraw:
 
     Attributes
     ----------
-    map : Map
-    options : MethodOptions
-        Of the map.
-    value : Value
+    map : Redrawable
+        With the numbers that were chosen or given for it.
     seed : int
         Of the run.
     rows : int
@@ -47,9 +44,7 @@ class Redraw:
     n_threads : int
     """
 
-    map: Map
-    options: Any
-    value: Value
+    map: Redrawable
     seed: int
     rows: int
     n_columns: int
@@ -110,7 +105,7 @@ class Redrawing:
         seed = seed_of_redraw(how.seed, self.number)
         sample = Sample(rows.shape[0], how.n_columns, None, rows.__getitem__, seed)
         before = self.partitions
-        after, drawn = how.map.redrawn(how.options, how.value, before, sample, self.number, how.n_threads)
+        after, drawn = how.map.redrawn(before, sample, self.number, how.n_threads)
         were, are = (one.cells(rows, how.n_threads) for one in (before, after))
         self._state.carry(carry_matrix(were, are, drawn), after.offsets)
         self.partitions = after

@@ -10,7 +10,7 @@ from typing import Any, Protocol, Self
 
 import numpy as np
 
-from ikmap.methods import LEARNERS, stream_learner
+from ikmap.methods import Growable, StreamLearner, capability
 from pipeline.errors import Damaged
 from pipeline.rows.stream_data import Stream
 from pipeline.running.dispatch import Task
@@ -114,7 +114,7 @@ class Schedule:
     def _growing(self) -> Growing | None:
         """The maps, if they grow with the stream."""
         run, params = self.context.run, self.context.params
-        if not self.fitted or not params.map.grows(params.map_options):
+        if not self.fitted or capability(params.map, Growable) is None:
             return None
         folder = (run.path / "checkpoints").absolute()
         return Growing(params, tuple(self.fitted), str(folder), run.manifest["id"])
@@ -329,7 +329,8 @@ class Schedule:
         """What is known of a learner at the end: totals, and the curve block by block."""
         initial, *records = self._learned[participant.learner]
         # Rows, their scores, seconds of predicting and of learning, support points, and what it traces.
-        width = 5 + len(stream_learner(participant.learner).traced)
+        traced = self.context.params.learner_as(StreamLearner, participant.learner).traced
+        width = 5 + len(traced)
         of_blocks = [block for record in records for block in record["blocks"]]
         blocks = np.array(of_blocks, dtype=np.float64).reshape(-1, width)
         mapping = self._mapping_seconds(participant, records)
@@ -347,7 +348,7 @@ class Schedule:
         n_seen = int(seen[-1]) if seen.size else 0
         name, key = participant.learner, self.task.figure.key
         parameter = participant.fitted.as_result() if participant.fitted else {
-            "parameter": LEARNERS[name].parameter(self.context.params.of(name)), "value": participant.value
+            "parameter": self.context.params.parameter(name) or None, "value": participant.value
         }  # fmt: skip
         figure = float(self.task.score(scored[-1], n_judged)) if n_judged else None
         return {
@@ -371,7 +372,7 @@ class Schedule:
                 "seconds": (learning + np.cumsum(mapping)).round(6).tolist(),
                 "n_support": blocks[:, 4].astype(int).tolist(),
             },
-            **as_result(name, blocks[:, 5:]),
+            **as_result(traced, blocks[:, 5:]),
         }
 
     def _mapping_seconds(self, participant: Participant, records: list[Record]) -> np.ndarray:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ikmap.methods import stream_learner
+from ikmap.methods import Redrawable, StreamLearner, capability
 from ikmap.rows import nbytes_of
 from ikmap.tasks import LearningTask
 from pipeline.errors import Damaged
@@ -87,6 +87,7 @@ def _learn_chunk(stream: Stream, params: Params, participant: Participant, k: in
     if done is not None:
         _keep(participant, k + 1, state)
         return _record(stream, participant, k, done)
+    traced = params.learner_as(StreamLearner, participant.learner).traced
     rows, labels = chunk_of(stream, participant, k), stream.labels(k, participant.predictions)
     n, task = stream.rows_of(k), params.judged(participant.learner, stream.task())
     late = _late_rows(stream, participant, task, k) if stream.late else None
@@ -136,7 +137,7 @@ def _learn_chunk(stream: Stream, params: Params, participant: Participant, k: in
         labelled.append(sum(one.targets.size for one in answers))
         scored = sum(task.row_scores(one.targets, one.predicted).sum().item() for one in answers)
         seconds = (round(between - began, 6), round(learned + end - shown, 6))
-        blocks.append([stop - start, scored, *seconds, int(state.n_support), *traces_of(participant.learner, state)])
+        blocks.append([stop - start, scored, *seconds, int(state.n_support), *traces_of(traced, state)])
     spent = sum(block[2] + block[3] for block in blocks)
     if participant.redraw_rows is not None:
         spent += sum(mapping)
@@ -260,13 +261,14 @@ def _begin(
     params: Params, participant: Participant, train: PreparedRows, offsets: np.ndarray | None, n_threads: int
 ) -> Any:
     """State before the first row."""
-    reaches_all = participant.fitted is None or params.map.reaches_all
+    reaches_all = participant.fitted is None or params.map.description.reaches_all
     learner, sample = participant.learner, train.sample(params.seed, offsets, reaches_all=reaches_all)
-    state = stream_learner(learner).start(params.of(learner), participant.value, sample, n_threads)
+    state: Any = params.learner_as(StreamLearner, learner, participant.value).start(sample, n_threads)
     if participant.redraw_rows is not None:
         assert participant.fitted is not None
-        of_map, value = (params.map, params.map_options), participant.fitted.value
-        how = Redraw(*of_map, value, params.seed, participant.redraw_rows, train.preparation.n_columns, n_threads)
+        of_map = capability(params.map_at(participant.fitted.value), Redrawable)
+        assert of_map is not None
+        how = Redraw(of_map, params.seed, participant.redraw_rows, train.preparation.n_columns, n_threads)
         state = Redrawing(state, participant.fitted.load(train.store), how)
     return state if participant.drift is None else Watched(state, *participant.drift)
 

@@ -12,14 +12,14 @@ from ikmap.cells import Cells
 from ikmap.learners.dual.linear_svm import fit_linear_svm, svm_model
 from ikmap.learners.rows import Block
 from ikmap.learners.rows import n_rows as count_rows
-from ikmap.methods import LEARNERS, RoundsLearner, Sample, StreamLearner, Training, WholeLearner
+from ikmap.methods import RoundsLearner, Sample, StreamLearner, Training, WholeLearner, capability
 from ikmap.seeds import generator
 from ikmap.tasks import LearningTask
 from pipeline.params import Params
 from pipeline.rows.block_sizes import learning_blocks, packed_row_bytes
 from pipeline.rows.prepared import row_bytes
 from pipeline.rows.row_weights import weigher, weight_given, weights_of
-from pipeline.training.train_batch import svm_params
+from pipeline.training.train_batch import problem_of
 from pipeline.training.train_online import PASS_STREAM
 
 
@@ -35,31 +35,32 @@ def train_in_memory(
     block : Block
         With rows of every class.
     """
-    one = LEARNERS[learner]
-    if isinstance(one, StreamLearner):
+    one = params.learner(learner, value)
+    if capability(one, StreamLearner) is not None:
         return stream_model(params, learner, value, task, block)
-    weighed = block._replace(sample_weight=weigher(params, learner, task)(block.y, block.sample_weight))
-    if not isinstance(one, WholeLearner):
+    weighed = block._replace(sample_weight=weigher(task)(block.y, block.sample_weight))
+    whole = capability(one, WholeLearner)
+    if whole is None:
         return dual_model(params, learner, task, weighed, n_threads)
-    training = Training(weighed, task.classes, params.seed, value, n_threads, task=task)
-    if isinstance(one, RoundsLearner):
-        return next(iter(one.path(params.of(learner), training, [float(params.of(learner).C)])))
-    return one.fit(params.of(learner), training)[0]
+    training = Training(weighed, task.classes, params.seed, n_threads, task=task)
+    if (in_rounds := capability(one, RoundsLearner)) is not None:
+        C = in_rounds.value_at("C")
+        assert isinstance(C, int | float)
+        return next(iter(in_rounds.path(training, [float(C)])))
+    return whole.fit(training)[0]
 
 
 def stream_model(params: Params, learner: str, value: Any, task: LearningTask, block: Block) -> Any:
     """One pass over the rows, in the order of a run that has no others: block by block, shuffled within each."""
-    one = LEARNERS[learner]
-    assert isinstance(one, StreamLearner)
     rows: Any = block.rows
     if isinstance(rows, Cells):
         of_row = packed_row_bytes(rows.offsets)
         of = count_rows(rows), rows.n_partitions, task, rows.__getitem__, params.seed, rows.offsets
-        sample = Sample(*of, reaches_all=params.map.reaches_all)
+        sample = Sample(*of, reaches_all=params.map.description.reaches_all)
     else:
         of_row = row_bytes(rows.shape[1])
         sample = Sample(count_rows(rows), rows.shape[1], task, rows.__getitem__, params.seed)
-    state = one.start(params.of(learner), value, sample)
+    state: Any = params.learner_as(StreamLearner, learner, value).start(sample)
     shuffled = params.order == "shuffled"
     for k, ranges in enumerate(learning_blocks(block.y.size, of_row, params.seed, shuffled=shuffled)):
         order = np.concatenate([np.arange(start, stop) for start, stop in ranges])
@@ -71,7 +72,7 @@ def stream_model(params: Params, learner: str, value: Any, task: LearningTask, b
 
 def dual_model(params: Params, learner: str, task: LearningTask, block: Block, n_threads: int | None = None) -> Any:
     """The solution of the linear problems on cells."""
-    cells, asked, classes = block.rows, svm_params(params, learner), task.classes
+    cells, asked, classes = block.rows, problem_of(params, learner), task.classes
     assert isinstance(cells, Cells)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="duality gap")  # ConvergenceWarning: slow to import

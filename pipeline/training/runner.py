@@ -1,6 +1,6 @@
 """Runners: each trains one kind of learners, by tasks on the cluster, and says how much memory they need.
 
-:mod:`pipeline.training.train` has an object for each kind; ``Learner.runner`` says which is whose.
+:mod:`pipeline.training.train` has an object for each kind of learners.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, ClassVar
 
-from ikmap.methods import LEARNERS
+from ikmap.methods import Learner
+from ikmap.methods.search import Value
 from pipeline.rows.block_sizes import STREAM_BYTES
 from pipeline.rows.prepared import PreparedRows
 from pipeline.running.stage import Context, Stage
@@ -27,7 +28,7 @@ class Lesson:
     learner : str
     fitted : Fitted or None
         Of the cells; None for a learner on rows.
-    value : float or None
+    value : number, tuple of numbers or None
         What was chosen or given for a learner on rows: psi, gamma or lambda.
     n_threads : int
         For those whose only task may use them.
@@ -36,13 +37,8 @@ class Lesson:
     context: Context
     learner: str
     fitted: Fitted | None
-    value: float | None = None
+    value: Value | None = None
     n_threads: int = 1
-
-    @property
-    def options(self) -> Any:
-        """Of the learner."""
-        return self.context.params.of(self.learner)
 
     @property
     def rows(self) -> PreparedRows:
@@ -54,7 +50,7 @@ class Lesson:
         """The value chosen for the map or the learner, such as psi; the result begins with it."""
         if self.fitted is not None:
             return self.fitted.as_result()
-        return {"parameter": LEARNERS[self.learner].parameter(self.options), "value": self.value}
+        return {"parameter": self.context.params.parameter(self.learner) or None, "value": self.value}
 
     def stage(self, n_tasks: int | None) -> Stage:
         """The stage that trains it, in so many tasks; None: as many as it turns out."""
@@ -80,7 +76,7 @@ class CellSizes:
     weights_bytes: int
 
 
-class Runner:
+class Runner[L: Learner]:
     """Base of all runners.
 
     Attributes
@@ -96,18 +92,18 @@ class Runner:
         """Train; return the content hash of the stored model, what was chosen, and the learner's facts."""
         raise NotImplementedError
 
-    def fills_cluster(self, options: Any, cells_bytes: int) -> bool:
+    def fills_cluster(self, learner: L, cells_bytes: int) -> bool:
         """Whether its tasks go to every worker in rounds, so that another learner's would keep them all waiting."""
         return False
 
-    def needs(self, options: Any, sizes: CellSizes) -> tuple[float, str]:
+    def needs(self, learner: L, sizes: CellSizes) -> tuple[float, str]:
         """Memory that training on cells takes in a worker, and how the cells are held, in words; empty: block by block.
 
-        What the learner takes for itself (``Learner.needed_bytes``) is not in it.
+        What the learner takes for itself (:meth:`~ikmap.methods.Learner.memory`) is not in it.
         """
         # A block that is learned from, and the next one.
         return 2.0 * min(sizes.cells_bytes, STREAM_BYTES) + 3 * sizes.weights_bytes, ""
 
-    def least(self, options: Any) -> dict[str, Any]:
+    def least(self, learner: L) -> dict[str, Any]:
         """Options to set in place of those given so that training takes the least memory that it may."""
         return {}

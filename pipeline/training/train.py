@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ikmap.methods import LEARNERS
+from ikmap.methods import CountsLearner, DualLearner, Learner, RoundsLearner, StreamLearner, WholeLearner, method
+from ikmap.methods.search import Value
 from pipeline.rows.block_sizes import packed_bytes
 from pipeline.rows.prepared import PreparedRows
 from pipeline.running.stage import Context
@@ -17,23 +18,24 @@ from pipeline.training.train_online import StreamRunner
 from pipeline.training.train_rounds import RoundsRunner
 from pipeline.training.train_rows import WholeRunner
 
-RUNNERS: Mapping[str, Runner] = {
-    "stream": StreamRunner(),
-    "dual": DualRunner(),
-    "whole": WholeRunner(),
-    "counts": CountsRunner(),
-    "rounds": RoundsRunner(),
+RUNNERS: Mapping[type[Learner], Runner[Any]] = {
+    RoundsLearner: RoundsRunner(),
+    CountsLearner: CountsRunner(),
+    WholeLearner: WholeRunner(),
+    DualLearner: DualRunner(),
+    StreamLearner: StreamRunner(),
 }
-"""What trains the learners of each kind, by what they say of themselves (``Learner.runner``)."""
+"""What trains the learners of each kind; of one that is of several kinds, the first of these does."""
 
 
-def runner_of(learner: str) -> Runner:
+def runner_of(learner: str) -> Runner[Any]:
     """What trains a learner of :data:`~ikmap.methods.LEARNERS`."""
-    return RUNNERS[LEARNERS[learner].runner]
+    kind = method(learner)
+    return next(runner for of, runner in RUNNERS.items() if issubclass(kind, of))
 
 
 def train(
-    context: Context, learner: str, fitted: Fitted | None, value: float | None = None, n_threads: int = 1
+    context: Context, learner: str, fitted: Fitted | None, value: Value | None = None, n_threads: int = 1
 ) -> dict[str, Any]:
     """Train a learner of :data:`~ikmap.methods.LEARNERS` on the cells of one model, or on the rows.
 
@@ -51,9 +53,8 @@ def train(
     lesson = Lesson(context, learner, fitted, value, n_threads)
     result = runner_of(learner).train(lesson)
     if not result.get("converged", True):
-        context.events.message(
-            f"{learner}: duality gap {result['duality_gap']:.2g} is above --tol {lesson.options.tol:g}"
-        )
+        tol = context.params.learner_as(DualLearner, learner).tol
+        context.events.message(f"{learner}: duality gap {result['duality_gap']:.2g} is above --tol {tol:g}")
     return result
 
 

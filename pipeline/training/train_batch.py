@@ -6,13 +6,14 @@ import math
 import sys
 import tempfile
 import warnings
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 
 from ikmap.learners.dual.certificate import certificate
 from ikmap.learners.dual.linear_svm import SVMFit, SVMParams, fit_linear_svm, svm_model
-from ikmap.methods import dual_learner
+from ikmap.methods import DualLearner
 from pipeline.errors import writing
 from pipeline.params import Params
 from pipeline.rows.block_sizes import BLOCK_BYTES, VISIT_BYTES, learning_blocks, packed_row_bytes
@@ -34,10 +35,15 @@ OF_PROBLEMS = ("problems", "primal", "dual", "gap", "n_iter", "converged", "n_su
 """A number for each problem: kept in attributes, for arrays of a few numbers take longer to store than to compute."""
 
 
-def svm_params(params: Params, learner: str) -> SVMParams:
-    """Return what the batch learners are asked to solve."""
-    asked = dual_learner(learner).asked(params.of(learner))
-    return SVMParams(**asked, fit_intercept=not params.map.reaches_all, seed=params.seed)
+def problem_of(params: Params, learner: str) -> SVMParams:
+    """Return what a linear learner of a run is to solve."""
+    return svm_params(params, params.learner_as(DualLearner, learner))
+
+
+def svm_params(params: Params, learner: DualLearner) -> SVMParams:
+    """Return what a linear learner is to solve on the cells of a run."""
+    problem = {name: value for name, value in asdict(learner.problem).items() if value is not None}
+    return SVMParams(**problem, fit_intercept=not params.map.description.reaches_all, seed=params.seed)
 
 
 def solve_whole(
@@ -73,7 +79,7 @@ def _solve(
     at_once = solver == "memory" and (n_classes > 2 or row_bytes * train.n_rows <= BLOCK_BYTES)
     whole = {"block_bytes": sys.maxsize} if at_once else {}
     ranges = learning_blocks(train.n_rows, row_bytes, seed, shuffled=False, **whole)
-    weigh = weigher(params, learner, train.preparation.task)
+    weigh = weigher(train.preparation.task)
     stored = CellBlocks(store, fitted.cells_name("train"), offsets, ranges, weigh)
     blocks: CellBlocks | DealtBlocks = stored
     if not at_once:
@@ -85,7 +91,7 @@ def _solve(
     with warnings.catch_warnings(), writing(tempfile.gettempdir()):  # of dual variables
         # A ConvergenceWarning, told by its text: the class takes a second to import, and the gap is in the result.
         warnings.filterwarnings("ignore", message="duality gap")
-        fit = fit_linear_svm(blocks, n_classes, svm_params(params, learner), classes_subset=group, n_threads=n_threads)
+        fit = fit_linear_svm(blocks, n_classes, problem_of(params, learner), classes_subset=group, n_threads=n_threads)
     return fit, train.n_rows, stored.bytes_read + (0 if at_once else blocks.bytes_read)
 
 
@@ -115,7 +121,7 @@ def merge_classes(store: Store, params: Params, learner: str, classes: list[Any]
 
 def store_model(store: Store, params: Params, learner: str, classes: list[Any], fits: list[SVMFit], t: int) -> Record:
     """Store the model that solutions of all problems make, on cells of t partitionings."""
-    model = svm_model(fits, classes, svm_params(params, learner), divisor=math.sqrt(t))
+    model = svm_model(fits, classes, problem_of(params, learner), divisor=math.sqrt(t))
     output = f"{MODELS}/{learner}"
     return {
         "bytes_read": model.nbytes,

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ikmap._threads import ahead
-from ikmap.methods import LEARNERS, Sample, counts_learner
+from ikmap.methods import CellTables, CountsLearner, Sample, capability
 from pipeline.params import Params
 from pipeline.rows.block_sizes import learning_blocks, packed_row_bytes
 from pipeline.rows.cell_blocks import CellBlocks
@@ -33,7 +33,7 @@ _kept_tables: Kept[tuple[str, str, int], dict[str, np.ndarray]] = PROCESS.keeps(
 """Tables of a map by the store, the map's content hash and the seed of its draws."""
 
 
-class CountsRunner(Runner):
+class CountsRunner(Runner[CountsLearner]):
     """Trains a :class:`~ikmap.methods.CountsLearner`; what makes a task depends on the rows, never on the workers."""
 
     def train(self, lesson: Lesson) -> dict[str, Any]:
@@ -43,7 +43,7 @@ class CountsRunner(Runner):
         blocks = learning_blocks(rows.n_rows, row_bytes, params.seed, shuffled=False, block_bytes=COUNT_BYTES)
         groups = np.array_split(np.arange(len(blocks)), min(len(blocks), TASKS))
         names = [f"{MODELS}/{learner}-counts/{k:03d}" for k in range(len(groups))]
-        twice = counts_learner(learner).twice
+        twice = params.learner_as(CountsLearner, learner).twice
         stage = lesson.stage((len(groups) + 1) * (2 if twice else 1))
         ranges = [[blocks[b] for b in group] for group in groups]
         stage.run(count_blocks, [Task(f"count-{k:03d}", (*of, ranges[k], name)) for k, name in enumerate(names)])
@@ -75,10 +75,10 @@ def count_blocks(
 
     In a second look at them, `first` names the counts of all rows in the first.
     """
-    method, options = counts_learner(learner), params.of(learner)
+    method = params.learner_as(CountsLearner, learner, value)
     train, sample = _sample(store, params, learner, fitted)
     before = store.read_group(first)[1] if first else None
-    weigh = weigher(params, learner, train.preparation.task)
+    weigh = weigher(train.preparation.task)
     if sample.offsets is None:
         blocks: CellBlocks | RowBlocks = RowBlocks(store, ranges, weigh=weigh)
     else:
@@ -88,10 +88,7 @@ def count_blocks(
     rows = 0
     for block, of in zip(ahead(blocks.__getitem__, range(len(blocks))), ranges, strict=True):
         check_values(learner, block.rows, train.where, train.preparation.column_names, of[0][0])
-        if before is None:
-            found = method.count(options, value, block, sample)
-        else:
-            found = method.count_again(options, value, block, sample, before)
+        found = method.count(block, sample) if before is None else method.count_again(block, sample, before)
         counts = found if counts is None else method.merge(counts, found)
         rows += block.y.size
     assert counts is not None
@@ -107,7 +104,7 @@ def count_blocks(
 
 def merge_first(
     store: Store,
-    params: Params,  # noqa: ARG001
+    params: Params,
     learner: str,
     fitted: Fitted | None,  # noqa: ARG001
     value: float | None,  # noqa: ARG001
@@ -115,20 +112,19 @@ def merge_first(
     first: str,
 ) -> Record:
     """Task: merge the counts of the first look at the rows, for the second."""
-    counts, read = _merged(store, learner, names)
+    counts, read = _merged(store, params.learner_as(CountsLearner, learner), names)
     written = store.write_group(first, counts, {})
     return {"bytes_read": read, "bytes_written": written, "outputs": [first], "temporary": True}
 
 
-def _merged(store: Store, learner: str, names: list[str]) -> tuple[dict[str, np.ndarray], int]:
+def _merged(store: Store, learner: CountsLearner, names: list[str]) -> tuple[dict[str, np.ndarray], int]:
     """Counts of all tasks, merged in the order of their rows, and the bytes read."""
-    method = counts_learner(learner)
     _, counts = store.read_group(names[0])
     read = sum(array.nbytes for array in counts.values())
     for name in names[1:]:
         _, found = store.read_group(name)
         read += sum(array.nbytes for array in found.values())
-        counts = method.merge(counts, found)
+        counts = learner.merge(counts, found)
     return counts, read
 
 
@@ -142,26 +138,26 @@ def merge_counts(
     first: str = "",
 ) -> Record:
     """Task: merge the counts of all tasks, in the order of their rows, and store the model."""
-    method, options = counts_learner(learner), params.of(learner)
+    method = params.learner_as(CountsLearner, learner, value)
     _, sample = _sample(store, params, learner, fitted)
-    counts, read = _merged(store, learner, names)
+    counts, read = _merged(store, method, names)
     if first:
         counts = {**store.read_group(first)[1], **counts}
-    model, facts = method.finish(options, value, counts, sample)
+    model, summary = method.finish(counts, sample)
     output = f"{MODELS}/{learner}"
     return {
         "bytes_read": read,
         "content_hash": save_model(store, output, model),
         "bytes_written": model.nbytes,
         "outputs": [output],
-        "learner": facts,
+        "learner": summary,
     }
 
 
 def _sample(store: Store, params: Params, learner: str, fitted: Fitted | None) -> tuple[PreparedRows, Sample]:
     train = PreparedRows(store, "train")
     sample = train.sample(params.seed, None if fitted is None else fitted.offsets(store))
-    if fitted is not None and LEARNERS[learner].tables:
+    if fitted is not None and params.of(learner).about.needs_tables:
         sample = replace(sample, tables=_tables(store, params, fitted, sample))
     return train, sample
 
@@ -172,7 +168,9 @@ def _tables(store: Store, params: Params, fitted: Fitted, sample: Sample) -> dic
     with _kept_tables.lock:  # threads that want the same tables make them once
         tables = _kept_tables.get(key)
         if tables is None:
-            found = params.map.cell_tables(params.map_options, fitted.load(store), sample)
-            tables = {name: found[name] for name in params.map.tables}
+            knows = capability(params.map_at(fitted.value), CellTables)
+            assert knows is not None
+            found = knows.cell_tables(fitted.load(store), sample)
+            tables = {name: found[name] for name in params.map.description.tables}
             _kept_tables.put(key, tables)
     return tables

@@ -34,7 +34,7 @@ from pipeline.storage.durable import read_arrays, read_json, write_arrays, write
 from pipeline.storage.fitted import Fitted
 from pipeline.storage.kept import PROCESS, Kept
 from pipeline.storage.store import Store
-from pipeline.training.train_batch import store_solution, svm_params
+from pipeline.training.train_batch import problem_of, store_solution
 
 PROBLEMS_AT_ONCE = 8
 """One-vs-rest problems that share the pass over the rows; the others wait, so that memory does not grow with them."""
@@ -129,7 +129,7 @@ class _Team:
 def _solve_group(team: _Team, group: list[int], number: int, folder: Path) -> Record:
     """Solve some of the one-vs-rest problems, from where an interrupted run stopped; store their solutions."""
     stage, context = team.stage, team.stage.context
-    params = svm_params(context.params, team.learner)
+    params = problem_of(context.params, team.learner)
     folder.mkdir(parents=True, exist_ok=True)
     totals = _Totals()
     surveys, rows, columns = [], 0, 0
@@ -268,7 +268,7 @@ def _hold(part: Part) -> tuple[_Held, int]:
     # or in a file decides nothing.
     n_blocks = -(-size // BLOCK_BYTES)
     cut = [ranges[k::n_blocks] for k in range(n_blocks)]
-    weigh = weigher(part.params, part.learner, train.preparation.task)
+    weigh = weigher(train.preparation.task)
     stored = CellBlocks(store, part.fitted.cells_name("train"), offsets, cut, weigh)
     in_memory = n_blocks == 1 and used + size <= HELD_BYTES
     whole = {"visit_rows": None} if n_blocks == 1 else {}

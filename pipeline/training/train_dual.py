@@ -10,6 +10,7 @@ import numpy as np
 
 from ikmap.learners.dual.certificate import sum_up
 from ikmap.learners.dual.class_descent import LANES
+from ikmap.methods import DualLearner
 from pipeline.rows.block_sizes import BLOCK_BYTES, choose_parts, choose_solver, packed_bytes
 from pipeline.running.dispatch import Task
 from pipeline.running.stage import Record, Stage
@@ -24,7 +25,7 @@ SHARING = 5
 
 
 @dataclass(frozen=True)
-class DualRunner(Runner):
+class DualRunner(Runner[DualLearner]):
     """Trains a :class:`~ikmap.methods.DualLearner`.
 
     Attributes
@@ -51,9 +52,10 @@ class DualRunner(Runner):
     lanes: int = LANES
 
     def train(self, lesson: Lesson) -> dict[str, Any]:
-        fitted, context, learner, asked = lesson.fitted, lesson.context, lesson.learner, lesson.options
+        fitted, context, learner = lesson.fitted, lesson.context, lesson.learner
         assert fitted is not None
         store, params, rows = context.store, context.params, lesson.rows
+        asked = params.learner_as(DualLearner, learner)
         classes, k = rows.preparation.task.classes, rows.preparation.task.outputs
         cells_bytes = packed_bytes(rows.n_rows, fitted.t, fitted.most_cells)
         solver = choose_solver(cells_bytes, asked.solver)
@@ -91,20 +93,20 @@ class DualRunner(Runner):
             most = min(most, -(-k // self.lanes))
         return [group.tolist() for group in np.array_split(np.arange(k), min(k, most))]
 
-    def fills_cluster(self, options: Any, cells_bytes: int) -> bool:
-        return choose_solver(cells_bytes, options.solver) == "distributed"
+    def fills_cluster(self, learner: DualLearner, cells_bytes: int) -> bool:
+        return choose_solver(cells_bytes, learner.solver) == "distributed"
 
-    def needs(self, options: Any, sizes: CellSizes) -> tuple[float, str]:
-        blocks, _ = super().needs(options, sizes)
+    def needs(self, learner: DualLearner, sizes: CellSizes) -> tuple[float, str]:
+        blocks, _ = super().needs(learner, sizes)
         cells, weights, problems = sizes.cells_bytes, sizes.weights_bytes, sizes.outputs
-        solver = choose_solver(cells, options.solver)
+        solver = choose_solver(cells, learner.solver)
         if solver == "memory":
             at_once = max(-(-problems // self.most_tasks), min(problems, self.lanes))
             # A label, and for each problem that is solved at once two copies of a dual variable.
             needed = 2 * cells + 3 * weights + (4 + 16 * at_once) * sizes.rows
             return max(blocks, needed), "in memory (solver memory)"
         if solver == "distributed":
-            parts = choose_parts(sizes.rows, cells, options.parts)
+            parts = choose_parts(sizes.rows, cells, learner.parts)
             together = min(problems, PROBLEMS_AT_ONCE)
             part = min(-(-cells // parts), BLOCK_BYTES)
             # The part that is worked on, twice while it is packed; parts that stay; four copies of its dual variables.
@@ -113,8 +115,8 @@ class DualRunner(Runner):
             return max(blocks, needed), f"in {parts} parts of {size(cells / parts)} each (solver distributed)"
         return blocks, "block by block (solver block)"
 
-    def least(self, options: Any) -> dict[str, Any]:
-        if options.solver == "memory":
+    def least(self, learner: DualLearner) -> dict[str, Any]:
+        if learner.solver == "memory":
             return {}
         return {"solver": "block", "parts": None}
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ikmap._threads import ahead
-from ikmap.methods import stream_learner
+from ikmap.methods import StreamLearner
 from ikmap.seeds import generator
 from ikmap.tasks import LearningTask
 from pipeline.params import Params
@@ -34,7 +34,7 @@ AT_ONCE = 1 << 16
 PASS_STREAM = 2_000_003
 
 
-class StreamRunner(Runner):
+class StreamRunner(Runner[StreamLearner]):
     """Trains a :class:`~ikmap.methods.StreamLearner`."""
 
     told: ClassVar[Mapping[str, Any]] = {
@@ -82,10 +82,10 @@ def train_online(
     else:
         ranges = learning_blocks(n_rows, train.row_bytes, params.seed, shuffled=shuffled)
         blocks = RowBlocks(store, ranges)
-    method = stream_learner(learner)
-    sample = train.sample(params.seed, offsets, reaches_all=fitted is None or params.map.reaches_all)
-    state = method.start(params.of(learner), value, sample, n_threads)
-    first, scores, traces = 0, np.zeros(0), np.zeros((0, len(method.traced)))
+    online = params.learner_as(StreamLearner, learner, value)
+    sample = train.sample(params.seed, offsets, reaches_all=fitted is None or params.map.description.reaches_all)
+    state: Any = online.start(sample, n_threads)
+    first, scores, traces = 0, np.zeros(0), np.zeros((0, len(online.traced)))
     per_point = max(1, -(-n_rows // CURVE_POINTS))
     if Path(checkpoint).exists():
         arrays = read_arrays(checkpoint)
@@ -102,7 +102,7 @@ def train_online(
         while start < y.size:
             seen = state.n_seen
             # What is traced is recorded at the curve's points.
-            most = min(AT_ONCE, per_point - seen % per_point) if method.traced else AT_ONCE
+            most = min(AT_ONCE, per_point - seen % per_point) if online.traced else AT_ONCE
             now = order[start : start + most]
             start += now.size
             with refusing_steps(learner):
@@ -111,11 +111,11 @@ def train_online(
             point = (seen + np.arange(now.size)) // per_point
             scores = np.concatenate([scores, np.zeros(point[-1] + 1 - scores.size)])
             scores += np.bincount(point, weights=row_scores, minlength=scores.size)
-            if method.traced and (state.n_seen % per_point == 0 or state.n_seen == n_rows):
-                told = np.array([traces_of(learner, state)], dtype=np.float64)
+            if online.traced and (state.n_seen % per_point == 0 or state.n_seen == n_rows):
+                told = np.array([traces_of(online.traced, state)], dtype=np.float64)
                 traces = np.concatenate([traces, told])
         if k + 1 < len(blocks):
-            recorded = {"traces": traces} if method.traced else {}
+            recorded = {"traces": traces} if online.traced else {}
             write_arrays(
                 checkpoint, {**state.checkpoint(), "next_block": np.array(k + 1), "scores": scores, **recorded}
             )
@@ -132,9 +132,9 @@ def train_online(
         "outputs": [output],
         "content_hash": content_hash,
         "learner": {
-            **method.facts(state),
+            **online.summary(state),
             "n_support": int(state.n_support),
             "curve": {"rows": ends.tolist(), task.figure.key: so_far.round(6).tolist()},
-            **as_result(learner, traces),
+            **as_result(online.traced, traces),
         },
     }

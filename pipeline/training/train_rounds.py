@@ -19,7 +19,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ikmap.methods import rounds_learner
+from ikmap.methods import RoundsLearner
+from ikmap.methods.learner import RoundState
 from pipeline.params import Params
 from pipeline.rows.block_sizes import BLOCK_BYTES, packed_bytes, packed_row_bytes
 from pipeline.rows.cell_blocks import CellBlocks, SpooledBlocks
@@ -46,7 +47,7 @@ MOST_PIECES = 16
 """That a plan counts with: each has sums over all cells."""
 
 
-class RoundsRunner(Runner):
+class RoundsRunner(Runner[RoundsLearner]):
     """Trains a :class:`~ikmap.methods.RoundsLearner`."""
 
     told: ClassVar[Mapping[str, Any]] = {
@@ -57,9 +58,12 @@ class RoundsRunner(Runner):
     }
 
     def train(self, lesson: Lesson) -> dict[str, Any]:
-        fitted, context = lesson.fitted, lesson.context
+        fitted, context, params = lesson.fitted, lesson.context, lesson.context.params
         assert fitted is not None
-        solver = choose(lesson.options.solver, packed_bytes(lesson.rows.n_rows, fitted.t, fitted.most_cells))
+        solver = choose(
+            solver_of(params.learner_as(RoundsLearner, lesson.learner)),
+            packed_bytes(lesson.rows.n_rows, fitted.t, fitted.most_cells),
+        )
         if solver == "distributed":
             stage = lesson.stage(None)
             folder = context.run.task_record(stage.name, "rounds").with_suffix("")
@@ -68,26 +72,31 @@ class RoundsRunner(Runner):
         else:
             stage = lesson.stage(1)
             checkpoint = str(context.run.task_record(stage.name, "checkpoint").with_suffix(".npz"))
-            of = (context.store, context.params, lesson.learner, fitted, solver, checkpoint, lesson.n_threads)
+            of = (context.store, params, lesson.learner, fitted, solver, checkpoint, lesson.n_threads)
             (record,) = stage.run(solve_in_one, [Task("whole", of)])
             Path(checkpoint).unlink(missing_ok=True)
         return stage.finish(**lesson.chosen, content_hash=record["content_hash"], **record["learner"], solver=solver)
 
-    def fills_cluster(self, options: Any, cells_bytes: int) -> bool:
-        return choose(options.solver, cells_bytes) == "distributed"
+    def fills_cluster(self, learner: RoundsLearner, cells_bytes: int) -> bool:
+        return choose(solver_of(learner), cells_bytes) == "distributed"
 
-    def needs(self, options: Any, sizes: CellSizes) -> tuple[float, str]:
+    def needs(self, learner: RoundsLearner, sizes: CellSizes) -> tuple[float, str]:
         cells, vectors = sizes.cells_bytes, (8 + MOST_PIECES) * sizes.weights_bytes
         blocks = 4.0 * min(cells, BLOCK_BYTES) + vectors
-        solver = choose(options.solver, cells)
+        solver = choose(solver_of(learner), cells)
         if solver == "memory":
             return max(blocks, 1.25 * cells + 8 * sizes.rows + vectors), "in memory (solver memory)"
         if solver == "distributed":
             return blocks, "in pieces, in the memory of the workers where it suffices (solver distributed)"
         return blocks, "block by block (solver block)"
 
-    def least(self, options: Any) -> dict[str, Any]:
-        return {} if options.solver == "memory" else {"solver": "block"}
+    def least(self, learner: RoundsLearner) -> dict[str, Any]:
+        return {} if solver_of(learner) == "memory" else {"solver": "block"}
+
+
+def solver_of(learner: RoundsLearner) -> str:
+    """Return how a learner is asked to go about the rows: all that learn in rounds have the field."""
+    return str(learner.value_at("solver"))
 
 
 def choose(asked: str, cells_bytes: int) -> str:
@@ -115,9 +124,9 @@ class Piece:
 
     def open(self, in_memory: bool) -> Held:
         """Read it, to be summed up many times."""
-        store, method = Store(self.path), rounds_learner(self.learner)
+        store, method = Store(self.path), self.params.learner_as(RoundsLearner, self.learner)
         offsets = self.fitted.offsets(store)
-        weigh = weigher(self.params, self.learner, PreparedRows(store, "train").preparation.task)
+        weigh = weigher(PreparedRows(store, "train").preparation.task)
         ranges = [[(start, min(start + VISIT_ROWS, self.stop))] for start in range(self.start, self.stop, VISIT_ROWS)]
         blocks: Any = CellBlocks(store, self.fitted.cells_name("train"), offsets, ranges, weigh)
         if not in_memory:
@@ -133,7 +142,7 @@ class Held:
 
     in_memory: list[Any] | None
     in_file: SpooledBlocks | None
-    method: Any
+    method: RoundsLearner
     bytes_read: int
 
     def parts(self) -> Iterator[Any]:
@@ -165,13 +174,10 @@ def solve_in_one(
     store: Store, params: Params, learner: str, fitted: Fitted, solver: str, checkpoint: str, n_threads: int = 1
 ) -> Record:
     """Task: all rounds, going on from the checkpoint of an interrupted attempt; store the model."""
-    method, options, offsets = rounds_learner(learner), params.of(learner), fitted.offsets(store)
+    method, offsets = params.learner_as(RoundsLearner, learner), fitted.offsets(store)
     n = PreparedRows(store, "train").n_rows
     held = [piece.open(solver == "memory") for piece in _pieces(store.path, params, learner, fitted, n, offsets)]
-    if Path(checkpoint).exists():
-        state = method.restore(options, offsets, read_arrays(checkpoint))
-    else:
-        state = method.begin(options, offsets)
+    state = method.begin(offsets, read_arrays(checkpoint) if Path(checkpoint).exists() else None)
     written = time.monotonic()
     with ThreadPoolExecutor(max(1, min(n_threads, len(held)))) as pool:
         while (order := state.order) is not None:
@@ -184,13 +190,13 @@ def solve_in_one(
 
 
 def _pieces(path: str, params: Params, learner: str, fitted: Fitted, n_rows: int, offsets: np.ndarray) -> list[Piece]:
-    of = rounds_learner(learner).pieces(n_rows, offsets)
+    of = params.learner_as(RoundsLearner, learner).pieces(n_rows, offsets)
     return [Piece(path, learner, fitted, start, stop, params) for start, stop in of]
 
 
-def _store(store: Store, params: Params, learner: str, offsets: np.ndarray, state: Any) -> Record:
+def _store(store: Store, params: Params, learner: str, offsets: np.ndarray, state: RoundState) -> Record:
     """Store the model; what a record says of it."""
-    model, facts = rounds_learner(learner).finish(params.of(learner), state, offsets)
+    model, facts = params.learner_as(RoundsLearner, learner).finish(state, offsets)
     output = f"{MODELS}/{learner}"
     return {
         "content_hash": save_model(store, output, model),
@@ -208,14 +214,11 @@ def _solve_in_tasks(lesson: Lesson, stage: Any, folder: Path) -> Record:
     context, learner, fitted = lesson.context, lesson.learner, lesson.fitted
     assert fitted is not None
     store, params = context.store, context.params
-    method, offsets, n = rounds_learner(learner), fitted.offsets(store), lesson.rows.n_rows
+    method, offsets, n = params.learner_as(RoundsLearner, learner), fitted.offsets(store), lesson.rows.n_rows
     pieces = _pieces(store.path, params, learner, fitted, n, offsets)
     folder.mkdir(parents=True, exist_ok=True)
     done = max((int(path.stem) for path in folder.glob("*.npz")), default=0)
-    if done:
-        state = method.restore(params.of(learner), offsets, read_arrays(folder / f"{done}.npz"))
-    else:
-        state = method.begin(params.of(learner), offsets)
+    state = method.begin(offsets, read_arrays(folder / f"{done}.npz") if done else None)
     sums: Record = {"bytes_read": 0, "peak_rss_bytes": 0, "busy": {}}
     while state.order is not None:
         path = folder / f"{done}.npz"
@@ -260,11 +263,10 @@ def let_go() -> None:
 
 def sum_piece(piece: Piece, path: str) -> Record:
     """Task: what the rows of a piece add in the round that a file describes."""
-    method = rounds_learner(piece.learner)
     order = _orders.get(path)
     if order is None:
         offsets = piece.fitted.offsets(Store(piece.path))
-        order = method.restore(piece.params.of(piece.learner), offsets, read_arrays(path)).order
+        order = piece.params.learner_as(RoundsLearner, piece.learner).begin(offsets, read_arrays(path)).order
         _orders.put(path, order)
     held, read = _hold(piece)
     return {"sums": held.sums(order), "bytes_read": read, "rows": piece.stop - piece.start}

@@ -11,7 +11,7 @@ import numpy as np
 from ikmap.cells import Cells
 from ikmap.learners.kernel.working_set import WorkingSetTooLarge
 from ikmap.learners.rows import Block
-from ikmap.methods import Shape, Training, whole_learner
+from ikmap.methods import Shape, Training, WholeLearner
 from ikmap.rows import nbytes_of
 from ikmap.tasks import LearningTask
 from pipeline.errors import InputError
@@ -30,7 +30,7 @@ from pipeline.storage.store import Store
 from pipeline.training.runner import Lesson, Runner
 
 
-class WholeRunner(Runner):
+class WholeRunner(Runner[WholeLearner]):
     """Trains a :class:`~ikmap.methods.WholeLearner`."""
 
     def train(self, lesson: Lesson) -> dict[str, Any]:
@@ -70,19 +70,19 @@ def fit_rows(
     check_values(learner, rows, train.where, train.preparation.column_names, kernel=params.kernel(learner))
     if missing := task.lacking(block.y):
         raise InputError(f"--learner {learner}: found no training row of {missing}; give another --seed or split")
-    block = block._replace(sample_weight=weigher(params, learner, task)(block.y, block.sample_weight))
+    block = block._replace(sample_weight=weigher(task)(block.y, block.sample_weight))
     limit, most = worker_limit(), None
-    method, options = whole_learner(learner), params.of(learner)
+    method = params.learner_as(WholeLearner, learner, value)
     columns, nnz = (fitted.t, None) if fitted is not None else (train.preparation.n_columns, getattr(rows, "nnz", None))
     shape = Shape(train.n_rows, columns, nnz, task.outputs)
     if limit is not None and method.working_set:
         memory = USABLE * limit - PROCESS_BYTES
-        most = bisect_right(range(train.n_rows + 1), memory, key=partial(method.needed_bytes, options, shape)) - 1
+        most = bisect_right(range(train.n_rows + 1), memory, key=partial(method.memory, shape)) - 1
     try:
-        model, facts = method.fit(options, Training(block, task.classes, params.seed, value, n_threads, most, task))
+        model, summary = method.fit(Training(block, task.classes, params.seed, n_threads, most, task))
     except WorkingSetTooLarge as error:
         assert limit is not None
-        in_all = PROCESS_BYTES + method.needed_bytes(options, shape, error.needed)
+        in_all = PROCESS_BYTES + method.memory(shape, error.needed)
         raise refusal(f"training {learner}", in_all, limit, f"without {learner}") from None
     content_hash = save_model(store, f"{MODELS}/{learner}", model)
     return {
@@ -91,5 +91,5 @@ def fit_rows(
         "bytes_written": model.nbytes,
         "outputs": [f"{MODELS}/{learner}"],
         "content_hash": content_hash,
-        "learner": facts,
+        "learner": summary,
     }
