@@ -4,23 +4,41 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import pytest
+from annotated_types import Ge
 
+from ikmap.cells import Cells
 from ikmap.learners.online.ogd import OGDState
-from ikmap.methods import methods, option
-from ikmap.methods.anne import _Anne
+from ikmap.learners.rows import Block
+from ikmap.methods import (
+    Candidates,
+    CountsLearner,
+    Doc,
+    LearnerAbout,
+    Map,
+    MapAbout,
+    MapMemory,
+    Method,
+    RowsInfo,
+    Sample,
+    SearchSpace,
+    methods,
+)
+from ikmap.methods.anne import Anne
 from ikmap.methods.checks import Check, check_method, checks_of, main, memory
-from ikmap.methods.kinds import Integer
-from ikmap.methods.learners import OnlineOptions, StreamLearner
-from ikmap.methods.nogd import NOGD
-from ikmap.methods.sample import Sample
-from ikmap.methods.search import Search
-from ikmap.partitioners import fit_voronoi
-from tests.throwaway import counting, forgetting, growing_bins
+from ikmap.methods.learner import GradientLearner
+from ikmap.methods.method import Number
+from ikmap.methods.registry import PackageError, register
+from ikmap.partitioners import Partitions, VoronoiPartitions, fit_voronoi
+from ikmap.rows import Rows, as_dense
+from tests.throwaway.counting import NaiveBayes, NearestMean
+from tests.throwaway.forgetting import Forgets, Forgetting
+from tests.throwaway.growing_bins import Bins, GrowingBins
 
 
 @pytest.mark.slow
@@ -31,10 +49,10 @@ def test_methods_do_what_all_have_to(check: Check) -> None:
 
 # It knows two classes only.
 THROWAWAY = [
-    *checks_of(growing_bins.METHOD),
-    *checks_of(counting.NAIVE_BAYES),
-    *checks_of(counting.MEANS),
-    *(check for check in checks_of(forgetting.METHOD) if "three labels" not in check.title),
+    *checks_of(GrowingBins),
+    *checks_of(NaiveBayes),
+    *checks_of(NearestMean),
+    *(check for check in checks_of(Forgets) if "three labels" not in check.title),
 ]
 
 
@@ -43,67 +61,193 @@ def test_throwaway_methods_do_too(check: Check) -> None:
     check.run()
 
 
+def test_a_class_and_an_object_of_it_are_checked_alike() -> None:
+    assert list(map(str, checks_of(Anne))) == list(map(str, checks_of(Anne(psi=4))))
+    assert check_method(Anne(psi=4, t=3)) == []
+
+
+def the_line(one: type[Method] | Method, *parts: str) -> str:
+    """Return the line about a method that has all of some words, and refuse lines that are several."""
+    lines = check_method(one)
+    assert all("\n" not in line for line in lines)
+    found = [line for line in lines if all(part in line for part in parts)]
+    assert found, lines
+    return found[0]
+
+
+# Maps
+
+
 def test_a_map_that_grows_otherwise_by_pieces_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    def extend(options: Any, model: Any, rows: Any, n_threads: int = 1) -> Any:  # noqa: ARG001
+    def extend(self: GrowingBins, model: Bins, rows: Rows, n_threads: int = 1) -> tuple[Bins, Cells]:  # noqa: ARG001
         whole = model.extended(rows[::-1])  # the last row first
         return whole, whole.cells(rows)
 
-    monkeypatch.setattr(type(growing_bins.METHOD), "extend", staticmethod(extend))
-    assert any("of the map that grew by pieces: found" in line for line in check_method(growing_bins.METHOD))
+    monkeypatch.setattr(GrowingBins, "extend", extend)
+    assert the_line(GrowingBins, "GrowingBins.extend: ", "of the map that grew by pieces: found")
+
+
+class Sound(Anne):
+    about: ClassVar[MapAbout] = MapAbout(name="broken", title="x", summary="x", by_size=True)
+
+
+class Descending(Sound):
+    def search_space(self, searched: frozenset[str], n_rows: int, sample: Sample | None = None) -> SearchSpace:  # noqa: ARG002
+        return {"psi": Candidates((4, 2))}
+
+
+class FewCells(Sound):
+    def n_cells(self) -> int:
+        return 1
+
+
+class ByThreads(Sound):
+    def partitions(self, points: Rows, draws: np.ndarray, seed: int, n_threads: int) -> Partitions:  # noqa: ARG002
+        return fit_voronoi(points, draws[::-1] if n_threads > 1 else draws)
+
+
+class OtherPath(Sound):
+    def path(
+        self, values: Sequence[Mapping[str, Number]], sample: Sample, map_rows: Sequence[Rows], n_threads: int = 1
+    ) -> Iterator[list[Cells]]:
+        yield from super().path(values, Sample(*_first(sample), sample.seed + 1), map_rows, n_threads)
+
+
+def _first(sample: Sample) -> tuple[int, int, None, Any]:
+    return sample.n_rows, sample.n_columns, None, sample.take
+
+
+class Raising(Sound):
+    def partitions(self, points: Rows, draws: np.ndarray, seed: int, n_threads: int) -> Partitions:  # noqa: ARG002
+        raise ZeroDivisionError("nothing to divide by\nat all")
+
+
+class FewPartitionings(Sound):
+    def partitions(self, points: Rows, draws: np.ndarray, seed: int, n_threads: int) -> Partitions:  # noqa: ARG002
+        return fit_voronoi(points, draws[:-1])
+
+
+class NoModel(Sound):
+    def fit(self, sample: Sample, n_threads: int = 1) -> Partitions:  # noqa: ARG002
+        return sample  # type: ignore[return-value]
+
+
+class Outside(Sound):
+    def partitions(self, points: Rows, draws: np.ndarray, seed: int, n_threads: int) -> Partitions:  # noqa: ARG002
+        model = fit_voronoi(points, draws)
+        return BeyondCells(**{field.name: getattr(model, field.name) for field in fields(model) if field.init})
+
+
+class BeyondCells(VoronoiPartitions):
+    kind: ClassVar[str] = "throwaway-beyond"
+
+    def cells(self, X: Rows, n_threads: int | None = None) -> Cells:
+        cells = super().cells(X, n_threads)
+        return Cells(cells.codes + np.int32(self.offsets[1]), cells.offsets)
+
+
+class Shrinking(Sound):
+    def memory(self, rows: RowsInfo) -> MapMemory:
+        return MapMemory(1e9 / rows.n)
+
+
+@dataclass(frozen=True, eq=False)
+class Hoard(Partitions):
+    """One cell for all rows, and these beside it."""
+
+    kind: ClassVar[str] = "throwaway-hoard"
+
+    rows: np.ndarray
+    t: int
+
+    @property
+    def n_partitions(self) -> int:
+        return self.t
+
+    @property
+    def offsets(self) -> np.ndarray:
+        return np.arange(self.t + 1, dtype=np.int64)
+
+    def cells(self, X: Rows, n_threads: int | None = None) -> Cells:  # noqa: ARG002
+        return Cells(np.zeros((X.shape[0], self.t), dtype=np.int32), self.offsets)
+
+
+class Hoarder(Sound):
+    """Its model has all rows, of which it says nothing."""
+
+    def fit(self, sample: Sample, n_threads: int = 1) -> Partitions:  # noqa: ARG002
+        return Hoard(as_dense(sample.take(np.arange(sample.n_rows))), self.t)
+
+    def memory(self, rows: RowsInfo) -> MapMemory:
+        return MapMemory(float(rows.n))
+
+
+@pytest.mark.parametrize(
+    ("one", "parts"),
+    [
+        (Descending, ("Descending.search_space: ", "values of psi: expected them to ascend")),
+        (FewCells, ("FewCells.n_cells: found 1, the map has",)),
+        (ByThreads, ("ByThreads.fit: cells of a fit by two threads: found",)),
+        (OtherPath, ("OtherPath.path: cells of the path at",)),
+        (Raising, ("Raising.fit raises ZeroDivisionError: nothing to divide by",)),
+        (FewPartitionings, ("FewPartitionings.fit: found 4 partitionings, expected 5",)),
+        (NoModel, ("NoModel.fit: found a Sample, expected ikmap.partitioners.Partitions",)),
+        (Outside, ("BeyondCells.cells: found cells that are not there, 16 to 31",)),
+        (Shrinking, ("Shrinking.memory: found", "less than of fewer")),
+        (Hoarder, ("Hoarder.memory: found 20,000 bytes for the model of 20,000 rows, which has",)),
+    ],
+    ids=lambda value: value.__name__ if isinstance(value, type) else "",
+)
+def test_broken_maps_are_found(one: type[Map], parts: tuple[str, ...]) -> None:
+    the_line(one, *parts)
+
+
+def test_a_sound_map_is_not_refused() -> None:
+    assert check_method(Sound) == []
+
+
+class Unfinished(Map):
+    about: ClassVar[MapAbout] = MapAbout(name="unfinished", title="x", summary="x")
+
+    def n_cells(self) -> int:
+        return 1
+
+
+class Nameless(Map):
+    def n_cells(self) -> int:
+        return 1
+
+    def fit(self, sample: Sample, n_threads: int = 1) -> Partitions:
+        raise NotImplementedError
+
+
+def test_a_class_that_lacks_a_member_is_found() -> None:
+    assert check_method(Unfinished) == ["Unfinished lacks the member fit"]
+    assert check_method(Nameless) == ["Nameless lacks the member about"]
+    with pytest.raises(PackageError, match="its method Unfinished lacks fit; pip uninstall strange"):
+        register(Unfinished, "strange")
+
+
+# Learners
 
 
 def test_a_learner_that_forgets_what_it_learned_as_the_map_grows_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     def grow(state: Any, old: Any, new: Any) -> None:  # noqa: ARG001
         state.weights = np.zeros(int(new[-1]))
 
-    monkeypatch.setattr(forgetting.Forgetting, "grow", grow)
-    assert any("after the map has grown: found" in line for line in check_method(forgetting.METHOD))
+    monkeypatch.setattr(Forgetting, "grow", grow)
+    the_line(Forgets, "Forgetting.grow: decisions after the map has grown: found")
 
 
 def test_counts_that_depend_on_where_rows_are_cut_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(type(counting.MEANS), "merge", lambda self, a, b: b)  # noqa: ARG005
-    assert any("found others than of all rows" in line for line in check_method(counting.MEANS))
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Broken(_Anne):
-    how: str = ""
-
-    def search(self, options: Any, n_rows: int, sample: Any = None) -> Search | None:
-        return Search("psi", "psi", (4, 2)) if self.how == "values" else super().search(options, n_rows, sample)
-
-    def n_cells(self, options: Any, value: Any) -> int:
-        return 1 if self.how == "n_cells" else super().n_cells(options, value)
-
-    def partitions(self, options: Any, points: Any, draws: Any, seed: int, n_threads: int) -> Any:  # noqa: ARG002
-        draws = draws[::-1] if self.how == "threads" and n_threads > 1 else draws
-        return fit_voronoi(points, draws)
-
-    def path(self, options: Any, values: Any, seed: int, *rest: Any) -> Any:
-        return super().path(options, values, seed + 1 if self.how == "path" else seed, *rest)
-
-
-@pytest.mark.parametrize(
-    ("how", "said"),
-    [
-        ("values", "values of psi: expected them to ascend"),
-        ("n_cells", "n_cells: found 1, the map has"),
-        ("threads", "cells of a fit by two threads: found"),
-        ("path", "cells of the path at"),
-    ],
-)
-def test_broken_maps_are_found(how: str, said: str) -> None:
-    assert any(said in line for line in check_method(_Broken(name="broken", title="x", about="x", how=how)))
-
-
-def test_a_sound_map_is_not_refused() -> None:
-    assert check_method(_Broken(name="sound", title="x", about="x")) == []
+    monkeypatch.setattr(NearestMean, "merge", lambda self, a, b: b)  # noqa: ARG005
+    the_line(NearestMean, "NearestMean.merge: ", "found others than of all rows")
 
 
 class _State(OGDState):
     how: ClassVar[str] = ""
 
-    def partial_fit(self, rows: Any, y: np.ndarray) -> Any:
+    def partial_fit(self, rows: Any, y: np.ndarray, sample_weight: np.ndarray | None = None) -> Any:  # noqa: ARG002
         # From each piece it leaves out the last row: it matters where rows are cut.
         return super().partial_fit(rows, y) if self.how != "pieces" else _Half(super().partial_fit(rows, y))
 
@@ -121,55 +265,78 @@ class _Half:
         self.predicted = np.r_[step.predicted[:-1], 1 - step.predicted[-1]]
 
 
-class _Options(OnlineOptions):
-    depth: int = option(2, Integer(1), help=" ")
+class BrokenLearner(GradientLearner):
+    about: ClassVar[LearnerAbout] = LearnerAbout(name="broken", title="x")
+    how: ClassVar[str] = ""
 
-
-@dataclass(frozen=True, kw_only=True)
-class _Learner(StreamLearner):
-    how: str = ""
-    Options = OnlineOptions
-
-    def start(self, options: Any, value: float | None, sample: Sample, n_threads: int = 1) -> Any:  # noqa: ARG002
+    def start(self, sample: Sample, n_threads: int = 1) -> Any:
         assert sample.offsets is not None
-        kind = type("State", (_State,), {"how": self.how})
-        eta = options.eta * n_threads if self.how == "threads" else options.eta
+        kind: type[_State] = type("State", (_State,), {"how": self.how})
+        eta = self.eta * n_threads if self.how == "threads" else self.eta
         return kind.start(int(sample.offsets[-1]), sample.n_classes, eta=eta, divisor=5.0)
 
-    def facts(self, state: Any) -> dict[str, Any]:
-        return {"n": state.n_updates} if self.how == "facts" else {}
+    def summary(self, state: Any) -> dict[str, Any]:
+        return {"n": state.n_updates} if self.how == "summary" else {}
 
 
 @pytest.mark.parametrize(
-    ("how", "said"),
+    ("how", "parts"),
     [
-        ("pieces", "predictions while learning from pieces that begin at"),
-        ("forgets", "after going on from a checkpoint: found"),
-        ("objects", "of the checkpoint: found object, expected numbers"),
-        ("threads", "decisions of two threads: found"),
-        ("facts", "facts: found"),
+        ("pieces", ("State.partial_fit: predictions while learning from pieces that begin at",)),
+        ("forgets", ("State.restore: ", "after going on from a checkpoint: found")),
+        ("objects", ("State.checkpoint: ", "of the checkpoint: found object, expected numbers")),
+        ("threads", ("Broken.start: decisions of two threads: found",)),
+        ("summary", ("Broken.summary: summary: found",)),
     ],
 )
-def test_broken_learners_are_found(how: str, said: str) -> None:
-    found = check_method(_Learner(name="broken", title="x", on="cells", how=how))
-    assert any(said in line for line in found), found
+def test_broken_learners_are_found(how: str, parts: tuple[str, ...]) -> None:
+    the_line(type("Broken", (BrokenLearner,), {"how": how}), *parts)
 
 
-def test_an_option_without_help_is_found() -> None:
-    kind = type("Mute", (_Learner,), {"Options": _Options})
-    found = check_method(kind(name="mute", title="x", on="cells"))
-    assert [line for line in found if "option 'depth': found no help" in line]
+class Mute(BrokenLearner):
+    depth: Annotated[int, Ge(1), Doc(" ")] = 2
+
+
+class Juggler(BrokenLearner):
+    about: ClassVar[LearnerAbout] = LearnerAbout(name="other", title="x", tasks=frozenset({"juggling"}))
+
+
+def test_a_field_without_help_is_found() -> None:
+    the_line(Mute, "Mute.depth: option 'depth': found no Doc, expected what it does")
 
 
 def test_a_task_that_is_not_there_is_found() -> None:
-    kind = type("Other", (_Learner,), {})
-    found = check_method(kind(name="other", title="x", on="cells", tasks=frozenset({"juggling"})))
-    assert any("tasks has 'juggling', expected some of classification" in line for line in found), found
+    the_line(Juggler, "Juggler.about: tasks has 'juggling', expected some of classification")
+
+
+class Stateless(BrokenLearner):
+    def start(self, sample: Sample, n_threads: int = 1) -> Any:  # noqa: ARG002
+        return object()
+
+
+class Stubborn(CountsLearner):
+    about: ClassVar[LearnerAbout] = LearnerAbout(name="stubborn", title="x")
+
+    def count(self, block: Block, sample: Sample) -> dict[str, np.ndarray]:  # noqa: ARG002
+        raise KeyError("no such row")
+
+    def finish(self, counts: Any, sample: Sample) -> Any:
+        raise NotImplementedError
+
+
+def test_states_that_lack_a_member_and_learners_that_raise_are_found() -> None:
+    the_line(Stateless, "object lacks the member partial_fit")
+    the_line(Stubborn, "Stubborn.count raises KeyError: 'no such row'")
+
+
+# The commands
 
 
 def test_the_command(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([NOGD.name]) == 0
-    assert capsys.readouterr().out == "nogd: passed\n"
+    assert main(["nogd", "anne,iforest"]) == 0
+    assert capsys.readouterr().out == "nogd: passed\nanne,iforest: passed\n"
+    assert main(["nobody"]) == 1
+    assert capsys.readouterr().out.startswith("method 'nobody' is not known on")
 
 
 @pytest.mark.slow
@@ -185,8 +352,9 @@ def test_a_method_that_takes_more_memory_than_it_says_is_found(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(memory, "measured", lambda _: iter([(1000, 10**6, 10**9)]))
-    assert memory.main([NOGD.name]) == 1
-    assert capsys.readouterr().out == "nogd, 1,000 rows: says 1 MB, took 1,000 MB, which is more\n"
+    assert memory.main(["nogd"]) == 1
+    kind = methods()["nogd"].__name__
+    assert capsys.readouterr().out == f"nogd, 1,000 rows: {kind}.memory says 1 MB, took 1,000 MB, which is more\n"
 
 
 def test_the_memory_check_names_the_methods_that_it_knows(capsys: pytest.CaptureFixture[str]) -> None:

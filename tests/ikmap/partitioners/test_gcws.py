@@ -181,7 +181,7 @@ def test_the_path_hashes_once_for_all_bits() -> None:
     assert search is not None
     sample = Sample(30, 5, None, X.__getitem__, 5)
     found = dict(cells_of_values(one, searched, search.values, sample, [X, X[:4]]))
-    assert list(found) == sorted(search.values)  # type: ignore[type-var]
+    assert list(found) == sorted(search.values)
     for value in search.values[::5]:
         model = at_value(one, searched, value).fit(sample)
         np.testing.assert_array_equal(found[value][0].codes, model.cells(X, 1).codes)
