@@ -112,7 +112,7 @@ class Map(Method):
             They would take more memory than there is.
         """
 
-    def within(self, n_rows: int) -> Self:  # noqa: ARG002
+    def within(self, n_rows: int) -> Self:
         """Return the map as far as so many rows allow it, such as with psi <= n_rows.
 
         A run on n rows is refused where this is another map than the one that was asked for.
@@ -130,11 +130,11 @@ class Map(Method):
         }
         return self.at(values | ({"psi": psi} if "psi" in values else {}))
 
-    def memory(self, rows: RowsInfo) -> MapMemory:  # noqa: ARG002
+    def memory(self, rows: RowsInfo) -> MapMemory:
         """Return the memory that the map takes, fitted on rows of these sizes."""
         return MapMemory()
 
-    def plan_words(self, rows: RowsInfo) -> str:  # noqa: ARG002
+    def plan_words(self, rows: RowsInfo) -> str:
         """Return what the plan of a run says of the map."""
         return ", ".join(f"{path} = {self.value_at(path)}" for path in self.tunable(frozenset()))
 
@@ -222,5 +222,6 @@ def refused_on(one: Map, n_rows: int) -> FieldError | None:
         if one.value_at(path) != less.value_at(path):
             value = one.value_at(path)
             assert isinstance(value, int | float)
-            return FieldError(path, f"{n_rows} training rows", f"at least {path}", value=value)
+            name = path.rpartition(".")[2]
+            return FieldError(name, f"{n_rows} training rows", f"at least {name}", value=value)
     return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -13,48 +13,78 @@ from ikmap import IsolationKernelMap
 from ikmap.cells import in_wider_layout
 from ikmap.device import Host
 from ikmap.kernels.isolation import isolation_kernel
-from ikmap.methods import MAPS, OptionError, Sample, map_of, method
-from ikmap.methods.anne import ANNE
+from ikmap.methods import (
+    MAPS,
+    CellTables,
+    FieldError,
+    Growable,
+    MapAbout,
+    Redrawable,
+    Sample,
+    UnknownMethod,
+    at_value,
+    capability,
+    configured,
+    parameter_of,
+    refused_on,
+    search_of,
+)
+from ikmap.methods.anne import Anne
 from ikmap.methods.checks import Check, checks_of
-from ikmap.methods.composed import Composed, composed
-from ikmap.methods.iforest import IFOREST
+from ikmap.methods.composed import Composed, composed_of_record, shares
+from ikmap.methods.iforest import IForest
 from ikmap.methods.inne import INNE
-from ikmap.methods.sharing import chosen, shared_out
+from ikmap.methods.map import Map
+from ikmap.methods.search import fitting, refined
 from ikmap.model import from_parts
-from ikmap.partitioners.side_by_side import seed_of_part, shares
+from ikmap.partitioners import SideBySide
+from ikmap.partitioners.side_by_side import seed_of_part
 from pipeline.errors import InputError
 from pipeline.params import Params
+from pipeline.resolve import chosen, flag, shared_out
 from tests.naive import composed as naive
-from tests.throwaway import growing_bins
+from tests.throwaway.growing_bins import GrowingBins
 
-BINS = growing_bins.METHOD
-BOTH, ALL = composed((IFOREST, ANNE)), composed((INNE, IFOREST, ANNE))
+
+def of(*kinds: type[Map], **record: object) -> Composed:
+    """Return maps side by side, of which all numbers are searched that the record does not name."""
+    return composed_of_record(kinds, {key.replace("_", "."): value for key, value in record.items()})[0]
+
+
+BINS = GrowingBins.about.name
+BOTH, ALL = of(IForest, Anne), of(INNE, IForest, Anne)
+PSIS = frozenset({"iforest.psi", "anne.psi"})
 X = np.random.default_rng(4).random((60, 3))
 NEW = np.random.default_rng(5).random((25, 3)) * 1.5
 
 
 def sample(seed: int = 3) -> Sample:
-    return Sample(*X.shape, None, X.__getitem__, seed)
+    return Sample(X.shape[0], X.shape[1], None, X.__getitem__, seed)
 
 
-@pytest.mark.parametrize("check", [check for one in (ALL, composed((BINS, ANNE))) for check in checks_of(one)], ids=str)
+@pytest.mark.parametrize("check", [check for one in (ALL, of(GrowingBins, Anne)) for check in checks_of(one)], ids=str)
 def test_it_does_what_all_maps_have_to(check: Check) -> None:
     check.run()
 
 
-@pytest.mark.parametrize(("one", "value", "t"), [(BOTH, (8, 5), 7), (ALL, (4, 16, 2), 11)], ids=["two", "three"])
-def test_its_cells_are_those_of_its_maps_one_after_the_other(one: Composed, value: Any, t: int) -> None:
-    model = one.fit(one.Options(t=t), value, sample())
-    alone = [
-        part.fit(part.Options(t=own), psi, sample(seed_of_part(3, i)))
-        for i, (part, psi, own) in enumerate(zip(one.parts, value, shares(t, len(one.parts)), strict=True))
-    ]
+@pytest.mark.parametrize(
+    ("one", "t"),
+    [
+        (of(IForest, Anne, t=7, iforest_psi=8, anne_psi=5), 7),
+        (of(INNE, IForest, Anne, t=11, inne_psi=4, iforest_psi=16, anne_psi=2), 11),
+    ],
+    ids=["two", "three"],
+)
+def test_its_cells_are_those_of_its_maps_one_after_the_other(one: Composed, t: int) -> None:
+    model = one.fit(sample())
+    assert [part.t for part in one.parts] == shares(t, len(one.parts))
+    alone = [part.fit(sample(seed_of_part(3, i))) for i, part in enumerate(one.parts)]
     parts = [each.cells(NEW) for each in alone]
     codes, offsets = naive.side_by_side([each.codes for each in parts], [each.offsets for each in parts])
     found = model.cells(NEW)
     np.testing.assert_array_equal(found.codes, codes)
     np.testing.assert_array_equal(found.offsets, offsets)
-    assert (found.codes == -1).any() == (INNE in one.parts)  # rows in no sphere
+    assert (found.codes == -1).any() == any(isinstance(part, INNE) for part in one.parts)  # rows in no sphere
     # A linear learner has the mean of the kernels, weighted by t: features are scaled by that of all together.
     features = found.to_csr()
     mean = sum(own * naive.kernel(each) for own, each in zip(shares(t, len(parts)), parts, strict=True)) / t
@@ -66,13 +96,19 @@ def test_maps_draw_from_seeds_of_their_own_and_a_single_one_from_that_of_the_run
     seeds = [seed_of_part(seed, i) for seed in (0, 1, 2**63 - 1) for i in range(3)]
     assert len(set(seeds)) == 9
     assert all(0 <= seed < 2**63 for seed in seeds)
-    two = composed((ANNE, IFOREST))
-    first = two.fit(two.Options(t=2), (8, 8), sample())
-    assert first.parts[0].content_hash != BOTH.fit(BOTH.Options(t=2), (8, 8), sample()).parts[1].content_hash
+    values = {"t": 2, "anne_psi": 8, "iforest_psi": 8}
+    first, other = of(Anne, IForest, **values).fit(sample()), of(IForest, Anne, **values).fit(sample())
+    assert isinstance(first, SideBySide)
+    assert isinstance(other, SideBySide)
+    assert first.parts[0].content_hash != other.parts[1].content_hash
+
+
+SIX = of(INNE, IForest, Anne, t=6, inne_psi=4, iforest_psi=8, anne_psi=8)
 
 
 def test_it_is_stored_as_its_maps() -> None:
-    model = ALL.fit(ALL.Options(t=6), (4, 8, 8), sample())
+    model = SIX.fit(sample())
+    assert isinstance(model, SideBySide)
     assert [part["kind"] for part in model.metadata()["parts"]["models_within"]] == [part.kind for part in model.parts]
     again = from_parts(model.metadata(), model.arrays())
     assert again.content_hash == model.content_hash
@@ -80,7 +116,8 @@ def test_it_is_stored_as_its_maps() -> None:
 
 
 def test_each_map_goes_to_the_device_if_it_can() -> None:
-    model = ALL.fit(ALL.Options(t=6), (4, 8, 8), sample())
+    model = SIX.fit(sample())
+    assert isinstance(model, SideBySide)
     mapper = model.mapper(Host(), budget=1 << 20)
     np.testing.assert_array_equal(mapper.cells(NEW).codes, model.cells(NEW).codes)
     assert "no code for devices" in mapper.explain()  # inne
@@ -88,12 +125,13 @@ def test_each_map_goes_to_the_device_if_it_can() -> None:
 
 
 def test_a_map_grows_beside_one_that_does_not() -> None:
-    one = composed((ANNE, BINS))
-    options = one.Options(t=5)
-    assert one.grows(options)
-    assert not BOTH.grows(BOTH.Options())
-    model = one.fit(options, (8, 4), sample())
-    larger, found = one.extend(options, model, NEW)
+    one = of(Anne, GrowingBins, t=5, anne_psi=8)
+    assert capability(one, Growable) is one
+    assert capability(BOTH, Growable) is None
+    model = one.fit(sample())
+    larger, found = one.extend(model, NEW)
+    assert isinstance(model, SideBySide)
+    assert isinstance(larger, SideBySide)
     assert larger.parts[0].content_hash == model.parts[0].content_hash
     assert larger.offsets[-1] > model.offsets[-1]
     assert found.complete
@@ -104,16 +142,20 @@ def test_a_map_grows_beside_one_that_does_not() -> None:
     assert set(in_wider_layout(numbers, model.offsets, larger.offsets)) == {0.0, *numbers}
 
 
+class Other(IForest):
+    about: ClassVar[MapAbout] = MapAbout(name="other", title="", tables=IForest.about.tables)
+
+
 def test_tables_of_cells_are_there_where_all_maps_have_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert BOTH.tables == frozenset()
-    other = type(IFOREST)(name="other", title="", about="")
-    two = composed((IFOREST, other))
-    assert two.tables == IFOREST.tables
-    model = two.fit(two.Options(t=3), (8, 4), sample())
-    tables = two.cell_tables(two.Options(t=3), model, sample())
-    starts = model.offsets
-    assert np.add.reduceat(tables["points"], starts[:-1]).tolist() == [8, 8, 4]
-    monkeypatch.setitem(MAPS, "other", other)
+    assert capability(BOTH, CellTables) is None
+    two = of(IForest, Other, t=3, iforest_psi=8, other_psi=4)
+    assert two.description.tables == IForest.about.tables
+    tables = capability(two, CellTables)
+    assert tables is not None
+    model = two.fit(sample())
+    found = tables.cell_tables(model, sample())
+    assert np.add.reduceat(found["points"], model.offsets[:-1]).tolist() == [8, 8, 4]
+    monkeypatch.setitem(MAPS, "other", Other)
     with pytest.raises(InputError, match=r"needs the depth of cells, which --partitioner iforest,anne does not"):
         Params.given(partitioner="iforest,anne", learners=["iforest-score"], task="novelty")
 
@@ -122,57 +164,67 @@ def test_tables_of_cells_are_there_where_all_maps_have_them(monkeypatch: pytest.
 
 
 def test_psi_is_searched_together_and_then_for_one_map_after_the_other() -> None:
-    options = BOTH.Options()
-    assert BOTH.parameter(options) == "iforest.psi, anne.psi"
-    first = BOTH.search(options, 50)
+    assert configured("iforest,anne", {})[1] == PSIS
+    assert parameter_of(BOTH, PSIS) == "iforest.psi, anne.psi"
+    first = search_of(BOTH, PSIS, 50)
     assert first is not None
     assert first.values == ((4, 4), (8, 8), (16, 16), (32, 32))
-    second = BOTH.refined(options, [(8, 8)], 50, 0)
+    second = refined(BOTH, PSIS, [(8, 8)], 50, 0)
     assert second is not None
     assert second.values == ((4, 8), (8, 8), (16, 8), (32, 8))
-    third = BOTH.refined(options, [(16, 8), (32, 8)], 50, 1)  # two learners that differ
+    third = refined(BOTH, PSIS, [(16, 8), (32, 8)], 50, 1)  # two learners that differ
     assert third is not None
     assert third.values == tuple((a, b) for a in (16, 32) for b in (4, 8, 16, 32))
-    assert BOTH.refined(options, [(16, 32)], 50, 2) is None
-    assert BOTH.given(options) is None
-    assert ANNE.refined(ANNE.Options(), [8], 50, 0) is None
+    assert refined(BOTH, PSIS, [(16, 32)], 50, 2) is None
+    assert refined(Anne(), frozenset({"psi"}), [8], 50, 0) is None
 
 
 def test_a_psi_that_is_given_stays() -> None:
-    options = BOTH.Options(**{"anne.psi": 100})
-    found = BOTH.search(options, 50)
+    one, searched = configured("iforest,anne", {"anne.psi": 100})
+    assert searched == {"iforest.psi"}
+    found = search_of(one, searched, 50)
     assert found is not None
     assert found.values == ((4, 40), (8, 40), (16, 40), (32, 40))  # no fold has more rows
-    assert BOTH.refined(options, found.values[:1], 50, 0) is None
-    both = BOTH.Options(**{"anne.psi": 100, "iforest.psi": 9})
-    assert BOTH.search(both, 50) is None
-    assert BOTH.given(both) == (9, 100)
-    assert BOTH.comparable(both, (9, 100), 50) == (9, 40)
-    assert BOTH.refused(both, (9, 100), 99) == "--psi 100: found 99 training rows, expected at least psi"
-    assert BOTH.refused(both, (9, 100), 100) is None
+    assert refined(one, searched, found.values[:1], 50, 0) is None
+    both = of(IForest, Anne, anne_psi=100, iforest_psi=9)
+    nothing: frozenset[str] = frozenset()
+    assert search_of(both, nothing, 50) is None
+    assert fitting(both, nothing, 50) == (9, 40)
+    refused = refused_on(both, 99)
+    assert refused is not None
+    assert refused.worded(flag) == "--psi 100: found 99 training rows, expected at least psi"
+    assert refused_on(both, 100) is None
 
 
 def test_maps_with_other_numbers_to_try_go_from_the_smallest_to_the_largest_together() -> None:
-    one = composed((BINS, ANNE))
-    found = one.search(one.Options(), 1000)
+    one = of(GrowingBins, Anne)
+    found = search_of(one, frozenset({f"{BINS}.bins", "anne.psi"}), 1000)
     assert found is not None
     assert (found.values[0], found.values[-1]) == ((2, 4), (8, 512))
     assert len(found.values) == 8
-    assert {value[0] for value in found.values} == {2, 4, 8}
+    assert {value[0] for value in found.values if isinstance(value, tuple)} == {2, 4, 8}
+
+
+def test_partitionings_are_shared_out_and_drawn_anew_if_all_maps_can() -> None:
+    assert [part.t for part in BOTH.at({"t": 9}).parts] == [5, 4]
+    assert at_value(BOTH, PSIS, (8, 5)).value_at("anne.psi") == 5
+    assert capability(BOTH, Redrawable) is BOTH
+    assert capability(of(GrowingBins, Anne), Redrawable) is None
 
 
 def test_options_are_those_of_the_maps() -> None:
-    def of(plain: dict[str, Any], scoped: dict[str, Any] | None = None) -> dict[str, Any]:
+    def given(plain: dict[str, Any], scoped: dict[str, Any] | None = None) -> dict[str, Any]:
         return shared_out(chosen("iforest,anne", ["svm"], plain, scoped), plain, scoped)["iforest,anne"]
 
-    assert of({"psi": 64, "t": 9}) == {"t": 9, "iforest.psi": 64, "anne.psi": 64}
-    assert of({"psi": 64}, {"anne": {"psi": 8}}) == {"iforest.psi": 64, "anne.psi": 8}
-    assert of({"max_depth": "log2"}) == {"iforest.max_depth": "log2"}
+    assert given({"psi": 64, "t": 9}) == {"t": 9, "iforest.psi": 64, "anne.psi": 64}
+    assert given({"psi": 64}, {"anne": {"psi": 8}}) == {"iforest.psi": 64, "anne.psi": 8}
+    assert given({"max_depth": "log2"}) == {"iforest.max_depth": "log2"}
     params = Params.given(partitioner="iforest,anne", learners=["svm"], psi=64, t=9)
     assert params.t == 9
     assert params.width("svm", 1000) == (64, 64)
     assert Params(**{**params.as_json(), "learners": ("svm",)}) == params
-    assert [own.t for own in BOTH.options_of(params.map_options)] == [5, 4]
+    assert isinstance(params.map, Composed)
+    assert [part.t for part in params.map.parts] == [5, 4]
 
 
 # --- what is refused
@@ -201,18 +253,19 @@ def test_what_cannot_be_is_refused_in_a_line(words: str, said: str) -> None:
 
 
 def test_learners_that_cannot_go_on_as_cells_become_more_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(MAPS, BINS.name, BINS)
-    assert isinstance(map_of(f"anne,{BINS.name}"), Composed)
-    monkeypatch.setattr("flows.options.online.OnlineOptions.map", property(lambda _: f"anne,{BINS.name}"))
-    with pytest.raises(InputError, match=rf"found --partitioner anne,{BINS.name}, whose cells become more"):
+    monkeypatch.setitem(MAPS, BINS, GrowingBins)
+    assert isinstance(configured(f"anne,{BINS}", {})[0], Composed)
+    monkeypatch.setattr("flows.options.online.OnlineOptions.map", property(lambda _: f"anne,{BINS}"))
+    with pytest.raises(InputError, match=rf"found --partitioner anne,{BINS}, whose cells become more"):
         OnlineOptions(input="rows.csv", learner=("ogd-dual",))
 
 
 def test_names_that_are_no_maps_are_refused() -> None:
-    with pytest.raises(OptionError, match=r"--partitioner: found 'svm', expected some of anne, iforest, inne"):
-        method("svm,anne")
-    with pytest.raises(OptionError, match=r"method 'nothing' is not known on"):
-        method("anne,nothing")
+    with pytest.raises(FieldError) as caught:
+        configured("svm,anne", {})
+    assert caught.value.worded(flag).startswith("--partitioner: found 'svm', expected some of anne, iforest, inne")
+    with pytest.raises(UnknownMethod, match=r"method 'nothing' is not known on"):
+        configured("anne,nothing", {})
     with pytest.raises(InputError, match=r"--partitioner anne,anne: found anne twice, expected different maps"):
         Params(partitioner="anne,anne", learners=("svm",))
 
@@ -233,7 +286,7 @@ def test_words_of_a_command_line_and_a_file_give_the_same() -> None:
 
 def test_the_transformer_has_them_too() -> None:
     model = IsolationKernelMap("iforest,anne", 7, (8, 5), random_state=3).fit(X)
-    expected = BOTH.fit(BOTH.Options(t=7), (8, 5), sample())
+    expected = of(IForest, Anne, t=7, iforest_psi=8, anne_psi=5).fit(sample())
     np.testing.assert_array_equal(model.cells(NEW), expected.cells(NEW).codes)
     assert model.max_samples_ == (8, 5)
     assert model.transform(NEW).shape == (25, 4 * 8 + 3 * 5)
