@@ -16,13 +16,15 @@ import pyarrow.parquet as pq
 import pytest
 
 from ikmap.cells import Cells, in_wider_layout
-from ikmap.methods import LEARNERS, MAPS, OptionError, Sample
-from ikmap.methods.sharing import refuse_growth
+from ikmap.learners.online.ogd import OGDState
+from ikmap.methods import LEARNERS, MAPS, Sample
+from ikmap.methods.ogd import OGD, ByWeights, NaiveOGD
 from pipeline.datasets.registry import ResolvedDataset
 from pipeline.datasets.spec import Split
 from pipeline.errors import InputError
 from pipeline.params import Params
 from pipeline.report import render_report
+from pipeline.resolve import refuse_growth
 from pipeline.running.compiling import needed, words_of
 from pipeline.running.foreign import checked_growth
 from pipeline.running.stage import Context
@@ -45,13 +47,13 @@ from tests.throwaway import forgetting, growing_bins
 pytestmark = pytest.mark.slow
 
 N, INITIAL, T = 700, 150, 6
-FORGETTING, BINS = forgetting.METHOD.name, growing_bins.METHOD.name
+FORGETTING, BINS = forgetting.Forgets.about.name, growing_bins.GrowingBins.about.name
 
 
 @pytest.fixture(autouse=True)
 def _known(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(MAPS, BINS, growing_bins.METHOD)
-    monkeypatch.setitem(LEARNERS, FORGETTING, forgetting.METHOD)
+    monkeypatch.setitem(MAPS, BINS, growing_bins.GrowingBins)
+    monkeypatch.setitem(LEARNERS, FORGETTING, forgetting.Forgets)
 
 
 @pytest.fixture
@@ -110,8 +112,7 @@ def by_hand(file: Path, block: int) -> tuple[list[int], list[float], naive.Forge
     rows = np.load(file)
     X, y = rows[:, 1:], rows[:, 0]
     sample = Sample(INITIAL, X.shape[1], None, X[:INITIAL].__getitem__, 0)
-    params = Params.given(partitioner=BINS, learners=(FORGETTING,), t=T, bins=4)
-    model = growing_bins.METHOD.fit(params.map_options, 4, sample)
+    model = growing_bins.GrowingBins(t=T, bins=4).fit(sample)
     known: list[Any] = [[] for _ in range(T)]
     how = (model.columns, model.shifts, model.width)
     naive.growing_bins(X[:5], *how, known)
@@ -255,11 +256,9 @@ def test_a_pass_over_a_training_set_records_traces_and_is_resumed(
 
 
 def test_a_learner_that_cannot_grow_is_refused() -> None:
-    of = {name: {**MAPS, **LEARNERS}[name] for name in (BINS, "ogd", "ogd-dual", "nogd")}
-    with pytest.raises(OptionError, match=r"^--learner ogd-dual: found --partitioner growing-bins, .* one of ogd, "):
-        refuse_growth(of, {})
-    del of["ogd-dual"]
-    refuse_growth(of, {})
+    with pytest.raises(InputError, match=r"^--learner ogd-dual: found --partitioner growing-bins, .* one of ogd, "):
+        refuse_growth((BINS, "ogd", "ogd-dual", "nogd", "laplacian"), {})
+    refuse_growth((BINS, "ogd", "nogd", "laplacian"), {})
 
 
 def test_weights_move_to_a_wider_layout_exactly() -> None:
@@ -278,17 +277,16 @@ def test_a_map_that_loses_cells_is_refused() -> None:
 
 
 @pytest.mark.parametrize("classes", [2, 3])
-@pytest.mark.parametrize("name", ["ogd", "ogd-naive"])
-def test_weights_that_grow_are_those_of_the_wide_layout_from_the_start(name: str, classes: int) -> None:
+@pytest.mark.parametrize("learner", [OGD(), NaiveOGD()], ids=lambda learner: learner.about.name)
+def test_weights_that_grow_are_those_of_the_wide_layout_from_the_start(learner: ByWeights, classes: int) -> None:
     rng = np.random.default_rng(0)
     new, old = np.array([0, 300, 310]), np.array([0, 100, 104])
     y = rng.integers(0, classes, 400)
     codes = rng.integers(0, [100, 4], (400, 2)).astype(np.int32)
     codes[200:] = rng.integers(0, [300, 10], (200, 2))
-    grown, wide = (
-        LEARNERS[name].start(LEARNERS[name].Options(), None, sample)  # type: ignore[attr-defined]
-        for sample in (_sample(old, classes), _sample(new, classes))
-    )
+    grown, wide = (learner.start(_sample(offsets, classes)) for offsets in (old, new))
+    assert isinstance(grown, OGDState)
+    assert isinstance(wide, OGDState)
     grown.partial_fit(Cells(codes[:200], old).packed(), y[:200])
     grown.grow(old, new)
     grown.partial_fit(Cells(codes[200:], new).packed(), y[200:])
@@ -317,7 +315,7 @@ def test_as_packages_on_two_workers(file: Path, tmp_path: Path) -> None:
     about = tmp_path / "site" / "throwaway-1.0.dist-info"
     about.mkdir(parents=True)
     (about / "METADATA").write_text("Metadata-Version: 2.1\nName: throwaway\nVersion: 1.0\n")
-    offered = "bins = tests.throwaway.growing_bins:METHOD\nforgets = tests.throwaway.forgetting:METHOD\n"
+    offered = "bins = tests.throwaway.growing_bins:GrowingBins\nforgets = tests.throwaway.forgetting:Forgets\n"
     (about / "entry_points.txt").write_text(f"[ikmap.methods]\n{offered}")
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("PREFECT_", "IKMAP_PACKAGES"))}
     environment["PYTHONPATH"] = os.pathsep.join([str(tmp_path / "site"), str(ROOT)])

@@ -32,23 +32,24 @@ from pipeline.stages.select_sweeps import POINTS, best_of_sweep
 from pipeline.storage.rundir import RunDirectory
 from tests.support.metrics import check_metrics
 from tests.support.one_process import Heard, NoWorkers, forget, one_process, results, write_rows
-from tests.throwaway.sweeping import CUTS, LIMIT, SWEPT
+from tests.throwaway.sweeping import LIMIT, ArrivingCuts, SweptBayes
 
 pytestmark = pytest.mark.slow
 
+CUTS, SWEPT = ArrivingCuts.about.name, SweptBayes.about.name
 HERE = {"kind": "local", "workers": 1, "threads": 1}
 
 
 @pytest.fixture(autouse=True)
 def _known(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(MAPS, CUTS.name, CUTS)
-    monkeypatch.setitem(LEARNERS, SWEPT.name, SWEPT)
+    monkeypatch.setitem(MAPS, CUTS, ArrivingCuts)
+    monkeypatch.setitem(LEARNERS, SWEPT, SweptBayes)
     monkeypatch.setattr(layout, "PIECE_ROWS", 16)
 
 
 def asked(learners: tuple[str, ...], **options: Any) -> Params:
     return Params.given(
-        **{"partitioner": CUTS.name, "learners": learners, "t": 5, "cv_rows": 150, "select_by": "accuracy", **options}
+        **{"partitioner": CUTS, "learners": learners, "t": 5, "cv_rows": 150, "select_by": "accuracy", **options}
     )
 
 
@@ -70,48 +71,48 @@ def points(n: int = 120) -> tuple[np.ndarray, np.ndarray, Classification]:
 
 def test_the_sweep_is_at_every_value_the_map_of_that_value() -> None:
     X, _, _ = points()
-    options = asked((SWEPT.name,)).map_options
-    start, splits = CUTS.events(options, LIMIT, 3, X[:80], [X[:80], X[80:]])
-    codes = [cells.codes.copy() for cells in start]
+    cuts = ArrivingCuts(t=5)
     sample = Sample(80, X.shape[1], None, X[:80].__getitem__, 3)
+    start, splits = cuts.events(LIMIT, sample, [X[:80], X[80:]])
+    codes = [cells.codes.copy() for cells in start]
     n_splits = 0
     for split in splits:
         split.apply(codes)
-        there = CUTS.fit(options, split.value, sample)
+        there = cuts.at({"lifetime": split.value}).fit(sample)
         np.testing.assert_array_equal(codes[0], there.cells(X[:80]).codes)
         np.testing.assert_array_equal(codes[1], there.cells(X[80:]).codes)
         n_splits += 1
-        assert there.offsets[-1] == options.t + n_splits
+        assert there.offsets[-1] == cuts.t + n_splits
     assert n_splits > 15
     assert len(set(np.diff(there.offsets))) > 1  # ragged
 
 
-def slowly(X: np.ndarray, y: np.ndarray, task: Any, fit: np.ndarray, held_out: np.ndarray, params: Params) -> Any:
+def slowly(X: np.ndarray, y: np.ndarray, task: Any, fit: np.ndarray, held_out: np.ndarray, seed: int) -> Any:
     """Values and totals of a sweep by the definition: for every value the map is fitted, and all is learned anew."""
-    sample = Sample(fit.size, X.shape[1], None, X[fit].__getitem__, params.seed)
-    _, splits = CUTS.events(params.map_options, LIMIT, params.seed, X[fit], [])
+    sample = Sample(fit.size, X.shape[1], None, X[fit].__getitem__, seed)
+    cuts, bayes = ArrivingCuts(t=5), SweptBayes()
+    _, splits = cuts.events(LIMIT, sample, [])
     for split in splits:
-        model = CUTS.fit(params.map_options, split.value, sample)
-        training = Training(Block(model.cells(X[fit]), y[fit]), task.classes, params.seed, task=task)
-        learned, _ = SWEPT.fit(params.of(SWEPT.name), training)
+        model = cuts.at({"lifetime": split.value}).fit(sample)
+        training = Training(Block(model.cells(X[fit]), y[fit]), task.classes, seed, task=task)
+        learned: Any = bayes.fit(training)[0]
         predicted = task.predict(learned.decision_function(model.cells(X[held_out])))
         yield Swept(split.value, float(task.row_scores(y[held_out], predicted).sum()))
 
 
 def test_the_totals_of_a_sweep_are_those_of_learning_anew_at_every_value() -> None:
     X, y, task = points()
-    params = asked((SWEPT.name,), seed=3)
     fit, held_out = folds(len(X), 3)[0]
-    (training, tested), splits = CUTS.events(params.map_options, LIMIT, 3, X[fit], [X[fit], X[held_out]])
+    sample = Sample(fit.size, X.shape[1], None, X[fit].__getitem__, 3)
+    (training, tested), splits = ArrivingCuts(t=5).events(LIMIT, sample, [X[fit], X[held_out]])
     found = list(
-        SWEPT.sweep(
-            params.of(SWEPT.name),
+        SweptBayes().sweep(
             Training(Block(training, y[fit]), task.classes, 3, task=task),
             Block(tested, y[held_out]),
             splits,
         )
     )
-    assert found == list(slowly(X, y, task, fit, held_out, params))
+    assert found == list(slowly(X, y, task, fit, held_out, 3))
     assert len({point.total for point in found}) > 3
 
 
@@ -132,15 +133,15 @@ def test_a_sweep_takes_the_smallest_of_the_best_values_and_keeps_some() -> None:
 
 
 def test_a_map_without_a_sweep_is_searched_by_its_grid() -> None:
-    assert searches(asked((SWEPT.name,), partitioner="anne", psi="auto")) == ["psi"]
-    assert cell_learners(asked((SWEPT.name,), partitioner="anne", psi="auto")) == (SWEPT.name,)
-    assert cell_learners(asked((SWEPT.name,))) == ()
-    assert searches(asked((SWEPT.name,), partitioner="anne", psi=8)) == []  # then there is nothing to choose
-    assert searches(asked((SWEPT.name,), lifetime=2.0)) == []
-    assert searches(asked((SWEPT.name, "ogd"))) == ["lifetime"]
+    assert searches(asked((SWEPT,), partitioner="anne", psi="auto")) == ["psi"]
+    assert cell_learners(asked((SWEPT,), partitioner="anne", psi="auto")) == (SWEPT,)
+    assert cell_learners(asked((SWEPT,))) == ()
+    assert searches(asked((SWEPT,), partitioner="anne", psi=8)) == []  # then there is nothing to choose
+    assert searches(asked((SWEPT,), lifetime=2.0)) == []
+    assert searches(asked((SWEPT, "ogd"))) == ["lifetime"]
 
 
-@pytest.mark.parametrize("one", [CUTS, SWEPT], ids=lambda one: one.name)
+@pytest.mark.parametrize("one", [ArrivingCuts, SweptBayes], ids=lambda one: one.about.name)
 def test_it_passes_the_checks_of_all_methods(one: Any) -> None:
     assert check_method(one) == []
 
@@ -153,7 +154,7 @@ def test_a_run_chooses_by_the_sweep_beside_a_grid_also_after_a_kill(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = write_rows(tmp_path)
-    learners = (SWEPT.name, "ogd")
+    learners = (SWEPT, "ogd")
     with one_process():
         metrics = run(tmp_path / "whole", file, *learners)
         run(tmp_path / "other", file, *learners, shard_rows=64)
@@ -180,9 +181,9 @@ def test_a_run_chooses_by_the_sweep_beside_a_grid_also_after_a_kill(
     check_metrics(tmp_path / "whole")
 
     selection = metrics["selection"]
-    swept = selection["swept"][SWEPT.name]
+    swept = selection["swept"][SWEPT]
     assert selection["parameter"] == swept["parameter"] == "lifetime"
-    assert selection["chosen"] == {SWEPT.name: swept["chosen"], "ogd": selection["chosen"]["ogd"]}
+    assert selection["chosen"] == {SWEPT: swept["chosen"], "ogd": selection["chosen"]["ogd"]}
     assert selection["lifetime"] == [1.5, 3.0, LIMIT]
     assert selection["chosen"]["ogd"] in selection["lifetime"]
     assert swept["chosen"] not in selection["lifetime"]  # between the values of the grid
@@ -190,7 +191,7 @@ def test_a_run_chooses_by_the_sweep_beside_a_grid_also_after_a_kill(
     at = swept["values"].index(swept["chosen"])
     assert swept["accuracy"][at] == max(swept["accuracy"])
     assert swept["tried"] >= len(swept["values"]) > 10
-    of = metrics["learners"][SWEPT.name]
+    of = metrics["learners"][SWEPT]
     assert (of["parameter"], of["value"]) == ("lifetime", swept["chosen"])
     assert of["accuracy"] > 0.4
     page = render_report(metrics)
@@ -201,21 +202,21 @@ def test_a_run_chooses_by_the_sweep_beside_a_grid_also_after_a_kill(
 def test_a_run_of_nothing_but_a_sweep(tmp_path: Path) -> None:
     file, heard = write_rows(tmp_path), Heard()
     with one_process():
-        metrics = run(tmp_path / "run", file, SWEPT.name, heard=heard, budget=1e-9)
+        metrics = run(tmp_path / "run", file, SWEPT, heard=heard, budget=1e-9)
         scored = score_run(tmp_path, file)
     assert scored["accuracy"] > 0.4
     check_metrics(tmp_path / "run")
     selection = metrics["selection"]
     assert "accuracy" not in selection
-    assert selection["chosen"] == {SWEPT.name: selection["swept"][SWEPT.name]["chosen"]}
+    assert selection["chosen"] == {SWEPT: selection["swept"][SWEPT]["chosen"]}
     said = [line for line in heard.lines if "sweep" in line]
-    assert f"select: sweeps lifetime up to {LIMIT:g} for {SWEPT.name} on 150 rows, 1 of {FOLDS} held out" in said
-    assert any(f"{selection['chosen'][SWEPT.name]:g} for {SWEPT.name}" in line for line in said)
+    assert f"select: sweeps lifetime up to {LIMIT:g} for {SWEPT} on 150 rows, 1 of {FOLDS} held out" in said
+    assert any(f"{selection['chosen'][SWEPT]:g} for {SWEPT}" in line for line in said)
     assert "Choice of" in render_report(metrics)
 
 
 def score_run(folder: Path, file: Path) -> dict[str, Any]:
     forget()
-    model, client = open_run(str(folder / "run"), SWEPT.name), NoWorkers()
+    model, client = open_run(str(folder / "run"), SWEPT), NoWorkers()
     with Output(str(folder / "out.parquet")) as output:
         return score(client, model, open_data(model, str(file)), output, Heard())  # type: ignore[arg-type]

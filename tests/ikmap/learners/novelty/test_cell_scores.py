@@ -13,7 +13,10 @@ from ikmap.cells import Cells
 from ikmap.learners.novelty.depths import average_path_length
 from ikmap.learners.novelty.fading import BINS, FadingMasses
 from ikmap.learners.rows import Block
-from ikmap.methods import LEARNERS, MAPS, Sample, Training, counts_learner
+from ikmap.methods import MAPS, CellTables, CountsLearner, Sample, Training, capability
+from ikmap.methods.idk import IDK
+from ikmap.methods.iforest import IForest
+from ikmap.methods.iforest_score import IForestScore
 from ikmap.partitioners import draw_subsamples, fit_iforest, fit_spheres
 from ikmap.tasks.novelty import Novelty
 from tests.naive.novelty import path_length, similarities, sphere, unsuccessful_search
@@ -46,11 +49,10 @@ def test_cells_of_spheres(form: Any, psi: int) -> None:
 
 @pytest.mark.parametrize("name", ["anne", "inne", "iforest"])
 def test_idk_is_the_mean_of_the_kernel(name: str) -> None:
-    of_map = MAPS[name]
-    options = of_map.Options(t=9, psi=8)
-    fitted = of_map.fit(options, 8, Sample(len(X), 3, None, X.__getitem__, 4), 1)
+    of_map, _ = MAPS[name].of_record({"t": 9, "psi": 8})
+    fitted = of_map.fit(Sample(len(X), 3, None, X.__getitem__, 4), 1)
     cells, new = fitted.cells(X), fitted.cells(NEW)
-    model, facts = train("idk", cells)
+    model, facts = train(IDK(), cells)
     expected = similarities(cells.codes, new.codes)
     assert np.allclose(1.0 - model.score(new.packed()), expected, rtol=1e-13, atol=1e-15)
     # By the threshold, about that share of the training rows is novel: of each by the other rows.
@@ -68,11 +70,10 @@ def expected_of_own(cells: Cells) -> np.ndarray:
 
 @pytest.mark.parametrize("max_depth", ["none", "log2"])
 def test_the_score_of_the_isolation_forest(max_depth: str) -> None:
-    of_map = MAPS["iforest"]
-    options = of_map.Options(t=5, psi=16, max_depth=max_depth)
+    of_map, _ = IForest.of_record({"t": 5, "psi": 16, "max_depth": max_depth})
     sample = Sample(len(X), 3, None, X.__getitem__, 4)
-    fitted: Any = of_map.fit(options, 16, sample, 1)
-    model, _ = train("iforest-score", fitted.cells(X), of_map.cell_tables(options, fitted, sample))
+    fitted = of_map.fit(sample, 1)
+    model, _ = train(IForestScore(), fitted.cells(X), of_map.cell_tables(fitted, sample))
     draws = draw_subsamples(len(X), 5, 16, 4)
     again = fit_iforest(X, draws, 4, max_depth=None if max_depth == "none" else max_depth)
     expected = np.zeros(len(NEW))
@@ -88,33 +89,32 @@ def test_average_path_lengths() -> None:
     assert np.allclose(average_path_length(np.arange(60)), [unsuccessful_search(m) for m in range(60)], rtol=1e-14)
 
 
-def train(name: str, cells: Cells, tables: Any = None) -> Any:
-    one = counts_learner(name)
+def train(learner: CountsLearner, cells: Cells, tables: Any = None) -> Any:
     y = np.full(cells.n_rows, -1, dtype=np.int32)
-    return one.fit(one.Options(), Training(Block(cells.packed(), y), [], 4, task=Novelty(), tables=tables or {}))
+    return learner.fit(Training(Block(cells.packed(), y), [], 4, task=Novelty(), tables=tables or {}))
 
 
-@pytest.mark.parametrize("name", ["idk", "iforest-score"])
-def test_counts_of_pieces_make_the_same_model(name: str) -> None:
-    of_map, one = MAPS[LEARNERS[name].usual_map], counts_learner(name)
-    options, sample = of_map.Options(t=6, psi=8), Sample(len(X), 3, None, X.__getitem__, 4)
-    fitted = of_map.fit(options, 8, sample, 1)
-    cells, tables = fitted.cells(X).packed(), of_map.cell_tables(options, fitted, sample)
+@pytest.mark.parametrize("learner", [IDK(), IForestScore()], ids=lambda learner: learner.about.name)
+def test_counts_of_pieces_make_the_same_model(learner: CountsLearner) -> None:
+    of_map, _ = MAPS[learner.about.usual_map].of_record({"t": 6, "psi": 8})
+    sample = Sample(len(X), 3, None, X.__getitem__, 4)
+    fitted = of_map.fit(sample, 1)
+    knows = capability(of_map, CellTables)
+    cells, tables = fitted.cells(X).packed(), knows.cell_tables(fitted, sample) if knows else {}
     sample = Sample(len(X), 6, Novelty(), cells.__getitem__, 4, cells.offsets, tables)
-    whole, _ = train(name, cells, tables)
+    whole, _ = train(learner, cells, tables)
     for cuts in ([30], [1, 2, 79]):
-        ends, counts = [0, *cuts, len(X)], {}
+        ends, counts = [0, *cuts, len(X)], dict[str, Any]()
         for again in (False, True):
             parts = []
             for start, stop in pairwise(ends):
                 block = Block(cells[start:stop], np.full(stop - start, -1, dtype=np.int32))
-                of = (one.Options(), None, block, sample)
-                parts.append(one.count_again(*of, counts) if again else one.count(*of))
+                parts.append(learner.count_again(block, sample, counts) if again else learner.count(block, sample))
             merged = parts[0]
             for part in parts[1:]:
-                merged = one.merge(merged, part)
+                merged = learner.merge(merged, part)
             counts = {**counts, **merged}
-        assert one.finish(one.Options(), None, counts, sample)[0].content_hash == whole.content_hash
+        assert learner.finish(counts, sample)[0].content_hash == whole.content_hash
 
 
 def naive_stream(codes: np.ndarray, rate: float, half_life: float | None) -> tuple[list[int], np.ndarray]:

@@ -17,7 +17,8 @@ from ikmap.learners.ridge.ridge import RidgeFit, fit_ridge, fit_ridge_path
 from ikmap.learners.ridge.sums import Tile, matrix_sums, pieces, sums_of
 from ikmap.learners.rows import Block
 from ikmap.methods import Shape
-from ikmap.methods.ridge import RIDGE
+from ikmap.methods.ridge import Ridge
+from pipeline.params import Params
 from tests.naive.ridge import objective, ridge
 
 T, WIDTH = 6, 5
@@ -166,7 +167,9 @@ def test_refused(y: np.ndarray, weight: Any, message: str) -> None:
 
 
 def test_what_is_chosen_where_nothing_is_said() -> None:
-    options = RIDGE.Options()
-    assert RIDGE.resolved(options, searching=True).C == "auto"
-    assert RIDGE.resolved(options, searching=False).C == 0.5
-    assert RIDGE.needed_bytes(options, Shape(10, 5, None, 1)) == 0
+    for psi, C in (("auto", "auto"), (8, 0.5)):
+        asked = Params.given(learners=("ridge",), psi=psi)
+        assert asked.methods["ridge"]["C"] == C
+        assert asked.searches_C("ridge") == (C == "auto")
+    assert Ridge().C == 0.5
+    assert Ridge().memory(Shape(10, 5, None, 1)) == 0
