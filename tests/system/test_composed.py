@@ -17,8 +17,8 @@ import pytest
 from flows.options.batch import BatchOptions
 from flows.options.score import ScoreOptions
 from ikmap.methods import MAPS, Sample
-from ikmap.methods.anne import ANNE
-from ikmap.methods.composed import composed
+from ikmap.methods.anne import Anne
+from ikmap.methods.composed import composed_of_record
 from ikmap.methods.registry import PACKAGES
 from ikmap.partitioners import SideBySide
 from pipeline.datasets.registry import ResolvedDataset
@@ -48,7 +48,7 @@ from tests.support.one_process import (
     write_rows,
 )
 from tests.support.runs import at_once
-from tests.throwaway import growing_bins
+from tests.throwaway.growing_bins import GrowingBins
 
 BOTH = "iforest,anne"
 LABEL = "anne,growing-bins-anne.psi-8-growing-bins.bins-4"
@@ -177,10 +177,10 @@ def test_a_stream(tmp_path: Path) -> None:
 
 
 def test_a_stream_with_a_map_that_grows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    bins, file = growing_bins.METHOD, write_rows(tmp_path)
-    monkeypatch.setitem(MAPS, bins.name, bins)
+    bins, file = GrowingBins.about.name, write_rows(tmp_path)
+    monkeypatch.setitem(MAPS, bins, GrowingBins)
     with one_process():
-        metrics = stream(tmp_path / "run", file, f"anne,{bins.name}", 3, bins=4)
+        metrics = stream(tmp_path / "run", file, f"anne,{bins}", 3, bins=4)
         check_metrics(tmp_path / "run")
         out = str(tmp_path / "out.parquet")
         score_file(ScoreOptions(model=str(tmp_path / "run"), input=str(file), output=out))
@@ -193,11 +193,11 @@ def test_a_stream_with_a_map_that_grows(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_cells_of_a_part_of_another_package_are_checked(monkeypatch: pytest.MonkeyPatch) -> None:
-    bins = growing_bins.METHOD
     X = np.random.default_rng(0).random((30, 3))
 
-    one = composed((ANNE, bins))
-    model = one.fit(one.Options(t=4), (4, 4), Sample(30, 3, None, X.__getitem__, 0))
+    record = {"t": 4, "anne.psi": 4, "growing-bins.bins": 4}
+    one, _ = composed_of_record((Anne, GrowingBins), record)
+    model = one.fit(Sample(30, 3, None, X.__getitem__, 0))
     assert isinstance(model, SideBySide)
     codes = model.cells(X).codes
     assert checked(model, codes) is codes
@@ -208,13 +208,13 @@ def test_cells_of_a_part_of_another_package_are_checked(monkeypatch: pytest.Monk
     bad = codes.copy()
     bad[7, 1] = 99  # one of ours, which the tests check
     checked(model, bad)
-    monkeypatch.setitem(PACKAGES, bins.name, "tests")
-    monkeypatch.setitem(MAPS, bins.name, bins)
+    monkeypatch.setitem(PACKAGES, GrowingBins.about.name, "tests")
+    monkeypatch.setitem(MAPS, GrowingBins.about.name, GrowingBins)
     cells = model.cells(X)
     bad = cells.codes.copy()
     bad[7, 3] = 99
     with pytest.raises(InputError, match=r"package tests: its map gives cell 99 in partitioning 3"):
-        list(checked_path([((4, 4), [type(cells)(bad, cells.offsets)])], one.name))
+        list(checked_path([((4, 4), [type(cells)(bad, cells.offsets)])], one.description.name))
 
 
 @pytest.mark.slow

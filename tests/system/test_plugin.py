@@ -11,19 +11,16 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import pytest
+from annotated_types import Ge, Le
 
-from ikmap.methods import LEARNERS, MAPS, option
-from ikmap.methods.kinds import Integer
-from ikmap.methods.learners import OnlineOptions
-from ikmap.methods.nogd import NOGD
+from ikmap.methods import LEARNERS, Doc, LearnerAbout
 from ikmap.methods.ogd import OGD
-from ikmap.methods.options import OptionError
-from ikmap.methods.sharing import shared_out
 from pipeline.errors import InputError
+from pipeline.resolve import shared_out
 from pipeline.running.foreign import check_cells
 from tests import ROOT
 
@@ -131,7 +128,7 @@ def test_a_task_of_a_package_goes_through_the_command(tmp_path: Path) -> None:
     site = installed(
         tmp_path,
         "strange",
-        {"numbers": "tests.throwaway.number_task:Numbers", "by": "tests.throwaway.number_task:BY_COUNTS"},
+        {"numbers": "tests.throwaway.number_task:Numbers", "by": "tests.throwaway.number_task:ByCounts"},
     )
     assert re.search(r"\{auto,binary,[a-z,]*numbers\}", finished(start(site, ["--help-all"]))[1])
     X = np.random.default_rng(0).random((300, 3))
@@ -181,13 +178,22 @@ def installed(tmp_path: Path, name: str, points: dict[str, str]) -> Path:
             "its task 'binary' has a name that ikmap has taken",
         ),
         (
-            "from ikmap.methods import LEARNERS, option\nfrom ikmap.methods.kinds import Integer\n"
-            "from ikmap.methods.learners import OnlineOptions\nclass Options(OnlineOptions):\n"
-            "    columns = option(3, Integer(1), help='a number')\nclass Other(type(LEARNERS['ogd'])):\n    pass\n"
-            "Other.Options = Options\nMETHOD = Other(name='first', title='a learner', on='cells')",
+            "from typing import Annotated\nfrom annotated_types import Ge\n"
+            "from ikmap.methods import LEARNERS, Doc, LearnerAbout\n"
+            "class METHOD(LEARNERS['ogd']):\n    about = LearnerAbout(name='first', title='a learner')\n"
+            "    columns: Annotated[int, Ge(1), Doc('a number')] = 3",
             "its method 'first' has an option 'columns', a name that the commands use themselves",
         ),
-        ("METHOD = 3", "found int in its entry point, expected a Map, a Learner or a KernelMethod"),
+        ("METHOD = 3", "found int in its entry point, expected a class of Map, Learner or KernelMethod"),
+        (
+            "from ikmap.methods import LEARNERS\nMETHOD = LEARNERS['ogd']()",
+            "in its entry point, expected a class of Map, Learner or KernelMethod",
+        ),
+        (
+            "from ikmap.methods import Map, MapAbout\nclass METHOD(Map):\n"
+            "    about = MapAbout(name='first', title='a map')\n    def n_cells(self): return 1",
+            "its method METHOD lacks fit",
+        ),
         ("def METHOD(", "cannot be imported (SyntaxError"),
     ],
 )
@@ -208,19 +214,16 @@ def test_cells_that_are_not_there_are_refused(codes: list[list[float]]) -> None:
     check_cells(np.array([[3, -1]]), np.array([0, 4, 8]), "strange")
 
 
+class Other(OGD):
+    about: ClassVar[LearnerAbout] = LearnerAbout(name="other", title="reads b as bits")
+    b: Annotated[int, Ge(1), Le(16), Doc("bits")] = 3
+
+
 def test_an_option_that_two_methods_read_differently_asks_for_the_scoped_form(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Options(OnlineOptions):
-        b: int = option(3, Integer(1, 16), help="bits")
-
-    class Other(type(OGD)):  # type: ignore[misc]
-        pass
-
-    Other.Options = Options
-    other = Other(name="other", title="reads b as bits", on="cells")
-    monkeypatch.setitem(LEARNERS, "other", other)
-    of = {"anne": MAPS["anne"], "nogd": NOGD, "other": other}
-    with pytest.raises(OptionError, match=r"^--b 8: found nogd and other, .*; give --nogd\.b and --other\.b$"):
-        shared_out(of, {"b": 8})
-    given = shared_out(of, {}, {"nogd": {"b": 80}, "other": {"b": 8}})
+    monkeypatch.setitem(LEARNERS, "other", Other)
+    names = ("anne", "nogd", "other")
+    with pytest.raises(InputError, match=r"^--b 8: found nogd and other, .*; give --nogd\.b and --other\.b$"):
+        shared_out(names, {"b": 8})
+    given = shared_out(names, {}, {"nogd": {"b": 80}, "other": {"b": 8}})
     assert (given["nogd"]["b"], given["other"]["b"]) == (80, 8)
-    assert shared_out({"anne": MAPS["anne"], "other": other}, {"b": 8})["other"] == {"b": 8}
+    assert shared_out(("anne", "other"), {"b": 8})["other"] == {"b": 8}
