@@ -28,7 +28,7 @@ class Throwaway(Paper):
     package = __name__
     Options = Readings
 
-    def form(self, experiment: Experiment) -> type[Form]:  # noqa: ARG002
+    def form(self, experiment: Experiment) -> type[Form]:
         """Its table has a picture."""
         from pipeline.reproduce.compared import Compared
         from pipeline.reproduce.drawing import panels, style
