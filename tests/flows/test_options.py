@@ -383,7 +383,8 @@ def test_options_of_a_learner_are_what_it_reads(learner):
     """Between the declaration and the code that makes a learner, nothing is forgotten on either side."""
     rng, kind, read = np.random.default_rng(0), LEARNERS[learner], set()
     X, y = rng.random((40, 3)), np.arange(40) % 2
-    params = params_for(learners=(learner,), partitioner=kind.about.usual_map, b=10, features=4, t=6, C=1.0)
+    steps = {"schedule": "horizon", "horizon": 100}  # without the one the other is not read
+    params = params_for(learners=(learner,), partitioner=kind.about.usual_map, b=10, features=4, t=6, C=1.0, **steps)
     given = {name: getattr(params.of(learner), name) for name in fields_of(kind)}
 
     def noted(one, name):

@@ -26,7 +26,6 @@ EXCUSED = {
     "ikmap/estimators/norma.py: CellNormaClassifier.__init__": "scikit-learn wants a parameter for each setting",
     "ikmap/estimators/norma.py: CellNormaRegressor.__init__": "scikit-learn wants a parameter for each setting",
     "ikmap/estimators/norma_detector.py: CellNormaDetector.__init__": "scikit-learn wants a parameter for each setting",
-    "flows/options/declared.py: option": "each parameter is a property of an option, given by name",
 }
 """Functions with more parameters, and why."""
 
