@@ -19,9 +19,10 @@ import dataclasses
 import math
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import MISSING, dataclass
-from types import UnionType
+from inspect import get_annotations
+from types import SimpleNamespace, UnionType
 from typing import (
     Annotated,
     Literal,
@@ -250,9 +251,9 @@ class KindError(FieldError):
 def fields_of(cls: type[Configured]) -> Mapping[str, Field]:
     """Return the fields of a configured class by name, in the order of their declaration."""
     if cls not in _FIELDS:
-        names = [field for field in dataclasses.fields(cls) if field.init]
-        hints = get_type_hints(cls, localns=_namespaces(cls), include_extras=True)
-        _FIELDS[cls] = {field.name: _field(field, hints[field.name]) for field in names}
+        own = [field for field in dataclasses.fields(cls) if field.init]
+        hints = _hints(cls, {field.name for field in own})
+        _FIELDS[cls] = {field.name: _field(field, hints[field.name]) for field in own}
     return _FIELDS[cls]
 
 
@@ -260,11 +261,15 @@ _FIELDS: dict[type, Mapping[str, Field]] = {}
 """Of classes that were asked for."""
 
 
-def _namespaces(cls: type) -> dict[str, object]:
-    """Return the names of the modules in which a class and its bases are defined: annotations are words of these."""
+def _hints(cls: type, names: Container[str]) -> dict[str, object]:
+    """Return the annotations of fields, each read with the names of the module in which it stands."""
     found: dict[str, object] = {}
     for base in reversed(cls.__mro__):
-        found |= vars(sys.modules[base.__module__]) if base.__module__ in sys.modules else {}
+        own = {name: hint for name, hint in get_annotations(base).items() if name in names}
+        module = sys.modules.get(base.__module__)
+        found |= get_type_hints(
+            SimpleNamespace(__annotations__=own), globalns={} if module is None else vars(module), include_extras=True
+        )
     return found
 
 

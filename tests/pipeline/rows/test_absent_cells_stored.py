@@ -14,9 +14,8 @@ from ikmap.learners.dual.linear_svm import SVMParams, fit_linear_svm, svm_model
 from ikmap.learners.linear_model import decision_to_index
 from ikmap.learners.online.ogd import OGDState
 from ikmap.learners.rows import Block
-from ikmap.methods import MAPS
-from ikmap.methods.iforest import IForestOptions
-from ikmap.methods.map import MapShape, PsiMap
+from ikmap.methods import MAPS, MapAbout, PsiMap, Sample
+from ikmap.methods.search import cells_of_values
 from ikmap.model import Model
 from ikmap.model_selection import folds, score_fold
 from ikmap.partitioners import Partitions, fit_iforest
@@ -37,7 +36,7 @@ from pipeline.storage.models import load_model
 from pipeline.storage.predictions import PredictionFile
 from pipeline.streams.stream import Participant, learn_chunk, learn_initial, map_chunk, save_state
 from pipeline.training.train import train
-from pipeline.training.train_batch import svm_params
+from pipeline.training.train_batch import problem_of
 from tests.support.runs import context, new_store, points, store_rows, without_cluster  # noqa: F401
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("without_cluster")]
@@ -84,26 +83,22 @@ class Gapped(Partitions):
 class GappedTrees(PsiMap):
     """Isolation trees that leave some rows without cells."""
 
-    Options = IForestOptions
+    about: ClassVar[MapAbout] = MapAbout(name="gapped-trees", title="trees with gaps", summary="as a test wants it")
 
-    def partitions(self, options: Any, points: Rows, draws: Any, seed: int, n_threads: int) -> Partitions:
-        depth = None if options.max_depth == "none" else options.max_depth
-        return Gapped(fit_iforest(points, draws, seed, max_depth=depth, n_threads=n_threads), 0.1)
-
-    def needed_bytes(self, options: Any, value: int, shape: MapShape) -> tuple[float, float]:  # noqa: ARG002
-        return 0.0, 0.0
+    def partitions(self, points: Rows, draws: Any, seed: int, n_threads: int) -> Partitions:
+        return Gapped(fit_iforest(points, draws, seed, max_depth=None, n_threads=n_threads), 0.1)
 
 
-GAPPED = GappedTrees(name="gapped-trees", title="trees with gaps", about="as a test wants it")
+GAPPED = GappedTrees.about.name
 
 
 @pytest.fixture(autouse=True)
 def _known(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(MAPS, GAPPED.name, GAPPED)
+    monkeypatch.setitem(MAPS, GAPPED, GappedTrees)
 
 
 def params(**options: Any) -> Params:
-    return Params.given(partitioner=GAPPED.name, **{"learners": ("svm", "ogd"), "t": T, "psi": 8, **options})
+    return Params.given(partitioner=GAPPED, **{"learners": ("svm", "ogd"), "t": T, "psi": 8, **options})
 
 
 def gapped_run(path: Path, params: Params, psi: int, classes: int = 2) -> tuple[Any, Fitted]:
@@ -142,10 +137,10 @@ def test_every_solver_learns_what_the_one_hot_form_says(solver: str, classes: in
     model: Any = load_model(ctx.store, "models/svm", Model, record["content_hash"])
     found, y = in_memory(ctx, fitted, "train")
     X, outputs = found.to_csr(), range(model.coef.shape[1])
-    best = fit_linear_svm([Block(X, y)], classes, replace(svm_params(asked, "svm"), tol=1e-9)).primal
+    best = fit_linear_svm([Block(X, y)], classes, replace(problem_of(asked, "svm"), tol=1e-9)).primal
     signs = np.column_stack([np.where(y == (k if classes > 2 else 1), 1.0, -1.0) for k in outputs])
     slack = np.maximum(1.0 - signs * (X @ model.coef), 0.0)
-    primal = (model.coef**2).sum(axis=0) / 2 + svm_params(asked, "svm").C * (slack**2).sum(axis=0)
+    primal = (model.coef**2).sum(axis=0) / 2 + problem_of(asked, "svm").C * (slack**2).sum(axis=0)
     np.testing.assert_allclose(primal, best, rtol=1.1e-3)
 
 
@@ -167,7 +162,7 @@ def test_every_learner_is_trained_and_predicts(learner: str, psi: int, tmp_path:
         expected = state.decision_function(test.to_csr(normalize=False))
         np.testing.assert_array_equal(model.decision_function(test), expected)
     X = PreparedRows(ctx.store, "test").take(np.arange(y.size)).rows
-    scorer = TrainedModel(ctx.store, learner, record["content_hash"], fitted, None, GAPPED.name)
+    scorer = TrainedModel(ctx.store, learner, record["content_hash"], fitted, None, GAPPED)
     preparation = PreparedRows(ctx.store, "test").preparation
     parts = [part for _, part in decisions(scorer, X, preparation, str)]
     np.testing.assert_array_equal(np.concatenate(parts), model.decision_function(test))
@@ -235,7 +230,9 @@ def test_a_fold_is_scored_as_in_the_one_hot_form() -> None:
         return svm
 
     learners = {psi: {"cells": of(lambda rows: rows), "one-hot": of(Cells.to_csr)} for psi in (8, 256)}
-    path = GAPPED.path(params().map_options, [8, 256], 0, X[fit], [X[fit], X[held_out]])
+    inside = X[fit]
+    sample = Sample(inside.shape[0], inside.shape[1], None, inside.__getitem__, 0)
+    path = cells_of_values(params().map, params().map_searched, [8, 256], sample, [inside, X[held_out]])
     row_scores = {name: np.equal for of in learners.values() for name in of}
     found = score_fold(path, y[fit], y[held_out], learners, row_scores)
     for psi in (8, 256):

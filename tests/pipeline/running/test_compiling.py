@@ -24,7 +24,7 @@ from ikmap._compiled import LOOPS, parsed
 from ikmap.tasks import Classification
 from pipeline.running import compile as command
 from pipeline.running import compiling
-from pipeline.running.compiling import Job, Progress, missing, needed, prepare, words_of
+from pipeline.running.compiling import Job, Progress, missing, needed, prepare, words_of, words_of_learner, words_of_map
 from pipeline.running.dispatch import Task
 from pipeline.running.measured import measured
 from pipeline.running.stage import Stage
@@ -36,6 +36,7 @@ from tests.support.runs import context, without_cluster  # noqa: F401
 pytestmark = pytest.mark.system
 
 FEW = {"iforest"}
+MAPPED = ("anne", "inne", "mondrian", "anne,mondrian")
 """Words of few and short loops."""
 
 
@@ -159,6 +160,33 @@ def test_words_describe_what_is_known() -> None:
     assert "anne" not in words_of(params_for(learners=("kernel-svm",)))
     weights = [job.weight for job in needed(words)]
     assert weights == sorted(weights, reverse=True)
+
+
+def test_words_of_methods_follow_from_their_names_and_kinds() -> None:
+    def of(learner: str, *, scoring: bool = False) -> frozenset[str]:
+        return words_of_learner(params_for(learners=(learner,)).of(learner), scoring=scoring)
+
+    assert of("logistic") == {"logistic", "cells-batch"}
+    assert of("kernel-svm") == {"kernel-svm", "rows-batch"}
+    assert of("ogd-naive") == {"ogd-naive", "ogd", "cells-online"}  # whose decisions are those of ogd
+    assert of("idk") == {"idk", "cells-online", "cell-masses", "fading-masses"}
+    assert of("idk", scoring=True) == of("svm", scoring=True) == {"cells-online"}
+    assert of("nogd", scoring=True) == set()
+    maps = {name: words_of_map(params_for(partitioner=name, learners=("svm",)).map) for name in MAPPED}
+    assert maps == {
+        "anne": {"anne"},
+        "inne": {"inne", "anne"},
+        "mondrian": {"mondrian", "narrow", "wide"},  # it may grow
+        "anne,mondrian": {"anne", "mondrian", "narrow", "wide"},
+    }
+
+
+def test_sweeps_are_compiled_where_the_map_is_swept() -> None:
+    def words(**given: Any) -> frozenset[str]:
+        return words_of(params_for(partitioner="mondrian", learners=("svm",), **given))
+
+    assert "sweep" in words()
+    assert "sweep" not in words(lifetime=2.0)
 
 
 def compile_late() -> dict[str, Any]:

@@ -80,8 +80,8 @@ def test_the_labels_tell_the_learner(labels: str, words: str, learner: str, said
 def test_an_option_goes_to_every_learner_that_may_be_meant() -> None:
     params = batch_params(BatchOptions(input="x", C=3.0, psi=64, t=100, tol=0.01))
     classes, numbers = params.settled(Classification), params.settled(Regression)
-    assert [one.of(one.learners[0]).C for one in (classes, numbers)] == [3.0, 3.0]
-    assert [one.map_options.psi for one in params.alternatives()] == [64, 64]
+    assert [one.of(one.learners[0]).value_at("C") for one in (classes, numbers)] == [3.0, 3.0]
+    assert [one.map.value_at("psi") for one in params.alternatives()] == [64, 64]
     assert (classes.t, numbers.t) == (100, 100)
     # It has no C.
     with pytest.raises(
@@ -97,8 +97,9 @@ def test_an_option_goes_to_every_learner_that_may_be_meant() -> None:
 def test_psi_and_C_are_chosen_unless_given(words: str, learner: str, C: Any, psi: int | None) -> None:
     params = batch_params(BatchOptions.parse(["--input", "x", *words.split()])).alternatives()[0]
     assert params.learners == (learner,)
-    assert params.of(learner).C == C
-    assert (params.t, params.map.given(params.map_options)) == (300, psi)
+    assert params.methods[learner]["C"] == C
+    assert params.searches_C(learner) == (C == "auto")
+    assert (params.t, None if params.map_searched else params.map.value_at("psi")) == (300, psi)
 
 
 def test_another_map_leaves_only_the_learners_that_it_serves() -> None:

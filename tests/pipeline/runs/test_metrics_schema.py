@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from ikmap.methods import methods
+from ikmap.methods import fields_of, methods
 from pipeline.runs.schema import metrics_schema, together
 from tests import ROOT
 from tests.support import report_examples
@@ -55,9 +55,11 @@ def test_fields_that_two_declare_differently_are_refused() -> None:
 def test_every_option_of_every_method_is_in_it() -> None:
     known = SCHEMA["$defs"]["params"]["properties"]
     for name, one in methods().items():
-        for option, spec in one.Options.specs().items():
+        usual, searched = one.of_record({})
+        for option, value in usual.record(searched).items():
             assert option in known, name
-            assert not list(Draft202012Validator(spec.kind.schema).iter_errors(spec.default)) or spec.default is None
+            schema = fields_of(one)[option].given_kind.schema
+            assert not list(Draft202012Validator(schema).iter_errors(value)) or value is None
 
 
 @pytest.mark.parametrize("example", ["binary", "shared_psi", "ten_classes", "many_classes", "stream", "traced"])

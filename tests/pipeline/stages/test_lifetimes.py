@@ -148,7 +148,8 @@ def test_random_binning_has_a_grid(tmp_path: Path) -> None:
 def test_nothing_to_choose_by_is_said() -> None:
     with pytest.raises(InputError, match=r"--lifetime auto: found --learner idk, .* as --lifetime 1$"):
         Params.given(partitioner="mondrian", learners=("idk",))
-    assert Params.given(partitioner="mondrian", learners=("idk",), lifetime=2.0).map_options.lifetime == 2.0
+    params = Params.given(partitioner="mondrian", learners=("idk",), lifetime=2.0)
+    assert params.map.value_at("lifetime") == 2.0
 
 
 def test_a_sweep_is_refused_whose_weights_do_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,6 +14,7 @@ from ikmap.learners.dual.linear_svm import fit_linear_svm
 from ikmap.learners.linear_model import LinearModel
 from ikmap.learners.online.ogd import OGDState
 from ikmap.learners.rows import Block
+from ikmap.methods import DualLearner
 from ikmap.model_selection import CS, FOLDS
 from ikmap.seeds import generator
 from pipeline.errors import Damaged, InputError
@@ -34,7 +35,7 @@ from pipeline.storage.models import load_model
 from pipeline.training import train as train_stage
 from pipeline.training import train_batch, train_online
 from pipeline.training.train import train
-from pipeline.training.train_batch import svm_params
+from pipeline.training.train_batch import problem_of
 from pipeline.training.train_dual import DualRunner
 from pipeline.training.train_online import PASS_STREAM
 from tests.support.params_for import params_for
@@ -276,7 +277,7 @@ def _trained_by_blocks(loss: str, tmp_path: Path, in_memory: bool, monkeypatch: 
     found = train(ctx, name, fitted)
     codes, y = training_cells(ctx, fitted)
     assert spools == [-(-y.size * codes.shape[1] // 1000)] != [1]
-    at_once = fit_linear_svm([Block(Cells(codes, fitted.load(ctx.store).offsets), y)], 2, svm_params(params, name))
+    at_once = fit_linear_svm([Block(Cells(codes, fitted.load(ctx.store).offsets), y)], 2, problem_of(params, name))
     assert found["converged"]
     assert found["duality_gap"] <= 1e-3
     assert found["objective"] == pytest.approx(float(at_once.primal[0]), rel=1e-3)
@@ -288,14 +289,14 @@ def _trained_by_blocks(loss: str, tmp_path: Path, in_memory: bool, monkeypatch: 
 def test_groups_of_classes_give_what_all_at_once_give(
     groups: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(train_stage, "RUNNERS", {"dual": DualRunner(most_tasks=groups, lanes=2)})
+    monkeypatch.setattr(train_stage, "RUNNERS", {DualLearner: DualRunner(most_tasks=groups, lanes=2)})
     params = params_for(t=9, class_weight="balanced")
     ctx, fitted = mapped(tmp_path, 600, params, classes=5)
     result = train(ctx, "svm", fitted)
     found = learner(ctx, "svm", result["content_hash"])
     codes, y = training_cells(ctx, fitted)
     fit = fit_linear_svm(
-        [Block(Cells(codes, fitted.load(ctx.store).offsets).packed(), y)], 5, svm_params(params, "svm")
+        [Block(Cells(codes, fitted.load(ctx.store).offsets).packed(), y)], 5, problem_of(params, "svm")
     )
     assert np.array_equal(found.coef, fit.coef)
     assert np.array_equal(found.intercept, fit.intercept)

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from ikmap.methods import method
+from ikmap.methods import configured
 from pipeline.errors import InputError
 from pipeline.storage.durable import read_json, replacing, sealed, write_json
 from pipeline.storage.rundir import MANIFEST, MANIFEST_COPY, RunDirectory, read_manifest
@@ -137,7 +137,8 @@ def test_a_run_of_another_version_is_refused_without_the_names_that_have_changed
 
 def test_an_option_that_is_new_since_refuses_no_run_and_one_that_differs_does(tmp_path: Path) -> None:
     """What a run of before did not know has the value that the option declares for it, or its default."""
-    options = method("nogd").Options(b=30).as_json()
+    one, searched = configured("nogd", {"b": 30})
+    options = one.record(searched)
     now = {"params": {"methods": {"nogd": options}}}
     begun = {"params": {"methods": {"nogd": {name: value for name, value in options.items() if name != "average"}}}}
     make(tmp_path / "run", begun)

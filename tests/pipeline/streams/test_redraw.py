@@ -11,7 +11,8 @@ import pytest
 from flows.options.online import OnlineOptions
 from ikmap.drift import ADWIN
 from ikmap.learners.online.ogd import OGDState
-from ikmap.methods import MAPS, Sample
+from ikmap.methods import Sample
+from ikmap.methods.iforest import IForest
 from ikmap.partitioners.redrawn import carry_matrix, seed_of_redraw
 from pipeline.errors import InputError
 from pipeline.runs.trained import load_run
@@ -55,9 +56,8 @@ def by_hand(path: Path) -> tuple[np.ndarray, list[int], list[int], Any]:
     """The same stream, block by block, as the documentation tells it."""
     table = np.loadtxt(path, delimiter=",", skiprows=1)
     X, y = np.ascontiguousarray(table[:, :3]), table[:, 3].astype(np.int32)
-    of_map = MAPS["iforest"]
-    options = of_map.Options(t=T, psi=PSI)
-    model = of_map.fit(options, PSI, Sample(INITIAL, 3, None, X[:INITIAL].__getitem__, 3))
+    of_map = IForest(t=T, psi=PSI)
+    model = of_map.fit(Sample(INITIAL, 3, None, X[:INITIAL].__getitem__, 3))
     state, detector = OGDState.start(int(model.offsets[-1]), 2, 0.5, T), ADWIN()
     state.partial_fit(model.cells(X[:INITIAL]).packed(), y[:INITIAL])
     predicted, alarms, redraws, since = [], [], [], 0
@@ -73,7 +73,7 @@ def by_hand(path: Path) -> tuple[np.ndarray, list[int], list[int], Any]:
             recent = X[since:stop]
             sample = Sample(len(recent), 3, None, recent.__getitem__, seed_of_redraw(3, len(redraws) + 1))
             redraws.append(stop - INITIAL)
-            new, drawn = of_map.redrawn(options, PSI, model, sample, len(redraws))
+            new, drawn = of_map.redrawn(model, sample, len(redraws))
             state.carry(carry_matrix(model.cells(recent), new.cells(recent), drawn), new.offsets)
             model, since = new, 0
         elif not since and found.size:

@@ -20,7 +20,7 @@ from cluster import ClusterHandle
 from flows.options.online import OnlineOptions
 from ikmap.learners.linear_model import decision_to_index
 from ikmap.methods import LEARNERS as ALL_LEARNERS
-from ikmap.methods import Sample, stream_learner
+from ikmap.methods import Sample, StreamLearner
 from ikmap.partitioners import draw_subsamples, fit_partitions
 from ikmap.tasks.classification import Classification
 from pipeline.datasets.registry import ResolvedDataset
@@ -52,7 +52,7 @@ pytestmark = pytest.mark.system
 
 N, INITIAL, BLOCK = 700, 200, 30
 LEARNERS = ("ogd", "nogd", "kernel-ogd")
-ON_CELLS = {name: learner.on == "cells" for name, learner in ALL_LEARNERS.items()}
+ON_CELLS = {name: learner.about.on == "cells" for name, learner in ALL_LEARNERS.items()}
 
 
 @pytest.fixture(scope="module")
@@ -110,7 +110,7 @@ def begun(folder: Path, X: np.ndarray, params: Params, name: str, value: float |
     sample = Sample(
         INITIAL, X.shape[1], Classification([0, 1]), lambda numbers: X[:INITIAL][numbers], params.seed, offsets
     )
-    return rows, stream_learner(name).start(params.of(name), value, sample)
+    return rows, params.learner_as(StreamLearner, name, value).start(sample)
 
 
 def by_hand(folder: Path, file: Path, params: Params, name: str, value: float | None, block: int) -> Any:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,7 +13,18 @@ from cluster import ClusterHandle
 from flows.options.batch import BatchOptions
 from flows.runs.batch import batch_params
 from ikmap.learners.kernel import working_set
-from ikmap.methods import LEARNERS, Sample, Shape, WholeLearner, method, stream_learner, whole_learner
+from ikmap.methods import (
+    LEARNERS,
+    Method,
+    Sample,
+    Shape,
+    StreamLearner,
+    WholeLearner,
+    configured,
+    parameter_of,
+    search_of,
+    value_of,
+)
 from ikmap.methods.adaraker import LAMBDAS
 from ikmap.model import Model
 from ikmap.model_selection import folds
@@ -52,8 +61,8 @@ from tests.support.runs import context, points, sparse, store_rows, without_clus
 pytestmark = pytest.mark.slow
 
 PSI = 8
-OF_CLASSES = [name for name, learner in LEARNERS.items() if "classification" in learner.tasks]
-ON_ROWS = [name for name, learner in LEARNERS.items() if learner.on == "rows"]
+OF_CLASSES = [name for name, learner in LEARNERS.items() if "classification" in learner.about.tasks]
+ON_ROWS = [name for name, learner in LEARNERS.items() if learner.about.on == "rows"]
 
 
 def learned(
@@ -64,10 +73,10 @@ def learned(
     ctx = context(path, params_for(**{"learners": (name,), "t": 10, "psi": PSI, "C": 1.0, "decay": 1e-3, **params}))
     store_rows(ctx.store, X if kind == "dense" else sparse(X), y, rule="first", n_train=240, part_rows=part_rows)
     fitted = None
-    if LEARNERS[name].on == "cells":
+    if LEARNERS[name].about.on == "cells":
         fitted = Fitted(**partition(ctx, [PSI])["fitted"][0])
         cells(ctx, [fitted])
-    result = train(ctx, name, fitted, method(name).given(ctx.params.of(name)), 2)
+    result = train(ctx, name, fitted, ctx.params.value(name), 2)
     tested = evaluate(ctx, name, fitted, result["content_hash"])
     return ctx, load_model(ctx.store, f"models/{name}", Model, result["content_hash"]), result, tested
 
@@ -77,7 +86,7 @@ def learned(
     ("name", "kind"),
     [
         *((name, "dense") for name in OF_CLASSES),
-        *((name, "sparse") for name, one in LEARNERS.items() if one.on == "rows"),
+        *((name, "sparse") for name, one in LEARNERS.items() if one.about.on == "rows"),
         ("svm", "sparse"),
     ],
 )
@@ -112,7 +121,7 @@ def test_an_online_learner_takes_rows_in_the_order_that_is_asked_for(order: str,
     ctx, model, _, _ = learned(tmp_path, "kernel-ogd", order=order)
     X, y, *_ = PreparedRows(ctx.store, "train").read(0, 240)
     sample = Sample(240, X.shape[1], Classification([0, 1]), lambda numbers: X[numbers], ctx.params.seed)
-    state = stream_learner("kernel-ogd").start(ctx.params.of("kernel-ogd"), PSI, sample)
+    state = ctx.params.learner_as(StreamLearner, "kernel-ogd", PSI).start(sample)
     rows = np.arange(240)
     if order == "shuffled":
         rows = generator(ctx.params.seed, PASS_STREAM, 0).permutation(rows.astype(np.int32))
@@ -144,7 +153,7 @@ def test_an_interrupted_pass_goes_on_from_its_checkpoint(tmp_path: Path, monkeyp
     with pytest.raises(Killed):
         learned(tmp_path / "killed", "nogd", points="violators", b=20)
     ctx = context(tmp_path / "killed", params_for(t=10, psi=PSI, C=1.0, decay=1e-3, points="violators", b=20))
-    result = train(ctx, "nogd", None, LEARNERS["nogd"].given(ctx.params.of("nogd")))
+    result = train(ctx, "nogd", None, ctx.params.value("nogd"))
     assert result["content_hash"] == whole.content_hash
     assert not Path(saved[0]).exists()
 
@@ -155,19 +164,21 @@ def test_pr5_cross_validation_never_builds_on_held_out_rows(monkeypatch: pytest.
     store_rows(ctx.store, X, y)
     seen: list[np.ndarray] = []
 
-    def start(name: str, params: Params, value: float | None, sample: Sample, *more: Any) -> Any:
+    def start(begin: Any, learner: StreamLearner, sample: Sample, *more: Any) -> Any:
         seen.append(sample.take(np.arange(sample.n_rows)))
-        state = stream_learner(name).start(params, value, sample, *more)
+        state = begin(learner, sample, *more)
         learn = state.partial_fit
         monkeypatch.setattr(state, "partial_fit", lambda rows, labels: (seen.append(rows), learn(rows, labels))[1])
         return state
 
-    def fit(learner: WholeLearner, params: Params, value: float | None, task: Any, block: Any, *more: Any) -> Any:
+    def fit(learner: WholeLearner, params: Params, judged: Any, block: Any) -> Any:
         seen.append(block.rows)
-        return fit_fold(learner, params, value, task, block, *more)
+        return fit_fold(learner, params, judged, block)
 
     fit_fold = select_rows.fit_fold
-    monkeypatch.setattr(select_rows, "stream_learner", lambda name: SimpleNamespace(start=partial(start, name)))
+    for name in ("nogd", "adaraker"):
+        kind: Any = LEARNERS[name]
+        monkeypatch.setattr(kind, "start", lambda learner, *of, begin=kind.start: start(begin, learner, *of))
     monkeypatch.setattr(select_rows, "fit_fold", fit)
     for name in ctx.params.learners:
         for k, (_, held_out) in enumerate(folds(100, ctx.params.seed)):
@@ -197,15 +208,18 @@ def test_cross_validation_chooses_the_best_value_and_of_equals_the_smallest(tmp_
 
 
 def test_what_is_searched_and_what_is_given() -> None:
-    def options(name: str, given: dict[str, Any]) -> Any:
-        return Params.given(learners=(name,), **given).of(name) if name in LEARNERS else method(name).Options(**given)
+    def asked(name: str, given: dict[str, Any]) -> tuple[Method, frozenset[str]]:
+        if name not in LEARNERS:
+            return configured(name, given)
+        params = Params.given(learners=(name,), **given)
+        return params.of(name), params.searched(name)
 
     def searched(name: str, **given: Any) -> str | None:
-        search = method(name).search(options(name, given), 1000)
+        search = search_of(*asked(name, given), 1000)
         return None if search is None else search.parameter
 
-    def given(name: str, **given: Any) -> float | None:
-        return method(name).given(options(name, given))
+    def given(name: str, **given: Any) -> Any:
+        return value_of(*asked(name, given))
 
     assert searched("kernel-svm", gamma="auto") == "gamma"
     assert searched("kernel-svm") == "psi"
@@ -218,7 +232,7 @@ def test_what_is_searched_and_what_is_given() -> None:
     assert given("raker", decay=0.1) == 0.1
     assert given("kernel-svm", gamma=0.25) == 0.25
     assert given("kernel-svm", psi=16) == given("anne", psi=16) == 16
-    assert method("chi2-linear").parameter(method("chi2-linear").Options()) is None
+    assert parameter_of(*asked("chi2-linear", {})) == ""
 
 
 @pytest.mark.usefixtures("without_cluster")
@@ -274,10 +288,10 @@ def test_a_kernel_svm_with_too_many_support_vectors_is_refused(tmp_path: Path, m
     y = np.where(np.arange(1000) % 3 == 0, 1 - y, y)
     ctx = context(tmp_path, params_for())
     store_rows(ctx.store, X, y)
-    shape, method = Shape(1000, X.shape[1], None, 1), whole_learner("kernel-svm")
+    shape, svm = Shape(1000, X.shape[1], None, 1), ctx.params.learner_as(WholeLearner, "kernel-svm", 16)
 
     def limit(rows: int) -> int:
-        needed = memory.PROCESS_BYTES + method.needed_bytes(ctx.params, shape, rows)
+        needed = memory.PROCESS_BYTES + svm.memory(shape, rows)
         return int(needed / memory.USABLE) + 1
 
     assert memory.worker_limit() is None
@@ -303,7 +317,7 @@ def test_gaussian_kernels_need_a_width_of_their_own() -> None:
     with pytest.raises(InputError, match="--gamma psi: found --kernel gaussian, expected laplacian"):
         BatchOptions(kernel="gaussian", gamma="psi", learner=("nogd",))
     params = batch_params(BatchOptions(kernel="gaussian", gamma=0.5, learner=("nogd",)))
-    assert params.of("nogd").of_kernel.gamma == params.of("gaussian").gamma == 0.5
+    assert params.of("nogd").value_at("kernel.gamma") == params.methods["gaussian"]["gamma"] == 0.5
 
 
 def test_a_run_without_cells_end_to_end(two_workers: ClusterHandle, tmp_path: Path) -> None:

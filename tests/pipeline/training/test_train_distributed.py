@@ -30,7 +30,7 @@ from pipeline.storage.kept import PROCESS
 from pipeline.storage.models import load_model
 from pipeline.training import train_distributed
 from pipeline.training.train import train
-from pipeline.training.train_batch import svm_params
+from pipeline.training.train_batch import problem_of
 from tests.support.params_for import params_for
 from tests.support.runs import at_once, context, mapped, training_cells, without_cluster  # noqa: F401
 
@@ -95,7 +95,7 @@ def fits_of(mapped_once: Callable[..., Mapped], tmp_path_factory: pytest.TempPat
     @cache
     def of(classes: int, name: str) -> list[Any]:
         ctx, fitted = mapped_once(500, classes)(tmp_path_factory.mktemp("in-memory") / "run", BALANCED)
-        parts, asked = parts_in_memory(ctx, fitted), svm_params(ctx.params, name)
+        parts, asked = parts_in_memory(ctx, fitted), problem_of(ctx.params, name)
         return [fit_cocoa(parts, classes, asked, classes_subset=group) for group in GROUPS[classes]]
 
     return of
@@ -172,7 +172,7 @@ def test_parts_larger_than_a_block_are_visited_in_small_blocks(tmp_path: Path, m
     result = train(ctx, "svm", fitted)
     codes, y = training_cells(ctx, fitted)
     offsets = fitted.load(ctx.store).offsets
-    expected = fit_linear_svm([Block(Cells(codes, offsets), y)], 2, svm_params(ctx.params, "svm"))
+    expected = fit_linear_svm([Block(Cells(codes, offsets), y)], 2, problem_of(ctx.params, "svm"))
     assert result["duality_gap"] <= 1e-3
     assert result["objective"] == pytest.approx(expected.primal[0], rel=1e-3)
     monkeypatch.setattr(train_distributed, "BLOCK_BYTES", 1 << 30)
