@@ -18,7 +18,7 @@ from ikmap.methods import KERNELS, KernelMethod, MethodOptions, Search, option
 from ikmap.methods.kinds import Real
 from ikmap.methods.options import Setting
 from ikmap.methods.registry import register
-from ikmap.rows import as_dense
+from ikmap.rows import Rows, as_dense
 
 POWERS, GAMMAS = (0.5, 1.0, 2.0), (0.125, 1.0, 8.0)
 COMPUTED: list[int] = []
@@ -26,7 +26,7 @@ COMPUTED: list[int] = []
 
 
 @dataclass(frozen=True)
-class PowerKernel(SharedKernel, PointKernel):
+class PowerKernel(SharedKernel[Rows, Points], PointKernel):
     """The arithmetic."""
 
     name: ClassVar[str] = "throwaway-power"
