@@ -86,7 +86,7 @@ def score(client: Client, model: TrainedModel, data: NewData, output: Output, ev
     figure, tally = learned.figure, learned.total([record["tally"] for record in ordered])
     value = learned.figures(tally)[figure.key] if tally.rows else None
     labelled = sum(record["rows_labelled"] for record in ordered)
-    parts = [(task.args[-1], record["sha256"]) for task, record in zip(tasks, ordered, strict=True)]
+    parts = [(str(task.args[-1]), record["sha256"]) for task, record in zip(tasks, ordered, strict=True)]
     written = output.join(parts, _schema(learned, row=True, label=labelled > 0, ids=ids_of(data.source)), again)
     seconds, late = time.perf_counter() - started, Counter[str]()
     for record in ordered:

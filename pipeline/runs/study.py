@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from ikmap.learners.rows import concatenated
+from pipeline.record_types import Record
 from pipeline.reproduce.papers import PAPERS
 from pipeline.rows.prepared import PreparedRows
 from pipeline.running.dispatch import Task
-from pipeline.running.measured import Record
 from pipeline.running.stage import Context, Stage
 from pipeline.runs.metrics import records_of_stages
 from pipeline.storage.durable import write_json

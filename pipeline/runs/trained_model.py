@@ -22,6 +22,7 @@ from ikmap.tasks.reading import LOG_ODDS, Reading, read_as
 from pipeline.datasets.spec import CSV_KEYS
 from pipeline.errors import InputError
 from pipeline.readers import Source
+from pipeline.record_types import Promise
 from pipeline.rows.prepared import DATA, READ_BYTES, STREAM_DATA, Preparation, load_scaling
 from pipeline.rows.values import check_values, kernel_in
 from pipeline.running.healing import needing_all_of
@@ -85,7 +86,7 @@ class TrainedModel:
     table: TableAsked = field(default_factory=TableAsked)
     reading: Reading | None = None
     trained_on: Mapping[str, Any] = field(default_factory=dict)
-    predicted: Mapping[str, Any] | None = None
+    predicted: Promise | None = None
 
     @property
     def report(self) -> str:

@@ -40,7 +40,7 @@ def ids_of_rows(store: Store, source: TableSource, numbers: list[int]) -> Record
     for number, (part, row) in zip(numbers, PreparedRows(store, "test").places(numbers), strict=True):
         at, block = map(int, part.rpartition("/")[2].split("-"))  # as ingest calls its parts
         wanted.setdefault(at, {}).setdefault(block, []).append((number, row))
-    found: list[tuple[int, Any]] = []
+    found: list[tuple[int, float | str | None]] = []
     read = 0
     for piece in source.pieces():
         blocks = wanted.get(piece.index)
@@ -49,10 +49,11 @@ def ids_of_rows(store: Store, source: TableSource, numbers: list[int]) -> Record
         first, last = min(blocks), max(blocks)
         for k, rows in zip(range(first, last + 1), source.read(piece, skip=first), strict=False):
             read += rows.n_bytes
+            assert rows.ids is not None
             found += [(number, _plain(rows.ids[row].as_py())) for number, row in blocks.get(k, ())]
     return {"rows": 0, "bytes_read": read, "ids": found}
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> float | str | None:
     """As JSON: a number as a number."""
     return value if value is None or isinstance(value, int | float | str) else str(value)

@@ -6,14 +6,17 @@ the rows of a data set, ``splits`` their rows and errors; ``forms`` says how exp
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
+from ikmap.arrays import Array
 from ikmap.methods.kinds import Choice, Integer
 from ikmap.methods.options import MethodOptions, option
+from pipeline.record_types import Record, RecordView
 from pipeline.reproduce.paper import READINGS, Experiment, Measure, Paper
 
 if TYPE_CHECKING:
+    from ikmap.rows import Rows
     from pipeline.reproduce.form import Form
 
 
@@ -51,13 +54,13 @@ class MondrianKernel(Paper):
 
     def study(
         self,
-        rows: Any,
-        target: Any,
+        rows: Rows,
+        target: Array,
         columns: Sequence[str] | None,  # noqa: ARG002
-        options: Mapping[str, Any],
+        options: RecordView,
         seed: int,
         part: int,
-    ) -> dict[str, Any]:
+    ) -> Record:
         """One repetition of the experiment that the options name."""
         from pipeline.reproduce.papers.mondrian import cpu, generated
 
