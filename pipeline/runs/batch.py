@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from ikmap.methods import LEARNERS
 from ikmap.methods.map import Value
@@ -16,6 +15,7 @@ from ikmap.methods.search import numbers_of, shown
 from pipeline.datasets.registry import ResolvedDataset
 from pipeline.errors import InputError, OnlyPlanned
 from pipeline.params import Params
+from pipeline.record_types import Record, RecordView
 from pipeline.rows.prepared import DATA, Preparation, PreparedRows, count_targets
 from pipeline.running.compiling import prepare, words_of
 from pipeline.running.healing import until_whole
@@ -35,7 +35,7 @@ from pipeline.storage.fitted import Fitted
 from pipeline.storage.whole import stage_is_whole
 from pipeline.training.train import fills_cluster, train
 
-Result = dict[str, Any]
+type Result = Record
 Call = Callable[[str, Callable[[], Result]], Result]
 """How a stage is called: given its name and what to do. Prefect wraps it in a task, a plain run just calls it."""
 
@@ -45,9 +45,7 @@ def call_directly(name: str, work: Callable[[], Result]) -> Result:  # noqa: ARG
     return work()
 
 
-def run_batch(
-    context: Context, data: ResolvedDataset, invocation: Invocation, *, call: Call = call_directly
-) -> dict[str, Any]:
+def run_batch(context: Context, data: ResolvedDataset, invocation: Invocation, *, call: Call = call_directly) -> Record:
     """Run every stage that is not finished yet and write the run's files.
 
     Stages finished by an earlier process are taken as they are; within the first unfinished one, finished tasks
@@ -257,11 +255,11 @@ def compile_words(context: Context, words: Collection[str]) -> None:
     context.compiled(prepare(context.client, words, context.events.message))
 
 
-def widths(params: Params, selection: Result | None, n_rows: int) -> tuple[dict[str, Value], dict[str, Any]]:
+def widths(params: Params, selection: Result | None, n_rows: int) -> tuple[dict[str, Value], Record]:
     """For each learner the map's value, or its own psi or gamma if it works on rows: as chosen, else as given."""
     selected, tuned = (selection or {}).get("chosen", {}), (selection or {}).get("tuned", {})
     on_cells: dict[str, Value] = {}
-    values: dict[str, Any] = {}
+    values: Record = {}
     for name in params.learners:
         if LEARNERS[name].on == "cells":
             given = selected[name] if name in selected else params.width(name, n_rows)
@@ -342,7 +340,7 @@ LAYOUT = 8
 """Increase it whenever unfinished runs of the version before cannot go on: parts have other names or contents."""
 
 
-def run_identity(params: Mapping[str, Any], data: ResolvedDataset, sources: list[dict[str, Any]]) -> dict[str, Any]:
+def run_identity(params: RecordView, data: ResolvedDataset, sources: list[Record]) -> Record:
     """What makes two runs the same: parameters, preparation, and the contents of the files; not their places."""
     return {
         "layout": LAYOUT,

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from importlib.resources import files
-from typing import Any
 
 from ikmap.methods import LEARNERS, methods
 from ikmap.tasks import DEFAULT, TASKS, LearningTask
+from pipeline.record_types import Record, RecordView
 from pipeline.training.train import RUNNERS
 
-type Schema = dict[str, Any]
+type Schema = Record
 
 
 def metrics_schema() -> Schema:
@@ -44,7 +44,7 @@ def metrics_schema() -> Schema:
     return schema
 
 
-def together(declared: Iterable[tuple[str, Mapping[str, Any]]]) -> Schema:
+def together(declared: Iterable[tuple[str, RecordView]]) -> Schema:
     """Return the fields of all who declare some, by their names.
 
     Raises
@@ -62,7 +62,7 @@ def together(declared: Iterable[tuple[str, Mapping[str, Any]]]) -> Schema:
     return found
 
 
-def _add(part: Schema, fields: Mapping[str, Any]) -> None:
+def _add(part: Schema, fields: RecordView) -> None:
     part["properties"] = {**fields, **part["properties"]}
 
 

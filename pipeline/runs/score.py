@@ -7,7 +7,6 @@ import time
 from collections import Counter
 from collections.abc import Mapping
 from functools import partial
-from typing import Any
 from uuid import uuid4
 
 import numpy as np
@@ -39,7 +38,7 @@ def words_of_scoring(model: TrainedModel, data: NewData) -> frozenset[str]:
     return frozenset({data.source.format, rows, *model.loops})
 
 
-def score(client: Client, model: TrainedModel, data: NewData, output: Output, events: Events) -> dict[str, Any]:
+def score(client: Client, model: TrainedModel, data: NewData, output: Output, events: Events) -> Record:
     """Predict every row: one task per piece of the input, block by block; then join the parts in order.
 
     Returns

@@ -22,7 +22,7 @@ from pipeline.storage.durable import write_json
 from pipeline.storage.rundir import METRICS
 from pipeline.storage.store import Store
 
-Result = dict[str, Any]
+type Result = Record
 
 
 def run_study(context: Context, paper: str, options: Mapping[str, Any]) -> Result:

@@ -5,9 +5,9 @@ Ids are not in the store: of a few rows they are read again from their file.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
+from pipeline.record_types import RecordView
 from pipeline.rows.prepared import PreparedRows
 from pipeline.running.dispatch import Task
 from pipeline.running.stage import Record, Stage
@@ -15,7 +15,7 @@ from pipeline.storage.store import Store
 from pipeline.tables import TableSource
 
 
-def name_rows(stage: Stage, source: object, figures: Mapping[str, Any]) -> None:
+def name_rows(stage: Stage, source: object, figures: RecordView) -> None:
     """Give an ``id`` to each row in lists of single rows, where the file of the test rows has ids."""
     if not isinstance(source, TableSource) or source.asked.id is None:
         return
@@ -30,7 +30,7 @@ def name_rows(stage: Stage, source: object, figures: Mapping[str, Any]) -> None:
             row["id"] = found
 
 
-def _single(rows: object) -> Iterable[dict[str, Any]]:
+def _single(rows: object) -> Iterable[Record]:
     return [row for row in rows if isinstance(row, dict) and "row" in row] if isinstance(rows, list) else []
 
 

@@ -51,7 +51,7 @@ def stream_model(params: Params, learner: str, value: Any, task: LearningTask, b
     """One pass over the rows, in the order of a run that has no others: block by block, shuffled within each."""
     one = LEARNERS[learner]
     assert isinstance(one, StreamLearner)
-    rows: Any = block.rows
+    rows = block.rows
     if isinstance(rows, Cells):
         of_row = packed_row_bytes(rows.offsets)
         of = count_rows(rows), rows.n_partitions, task, rows.__getitem__, params.seed, rows.offsets

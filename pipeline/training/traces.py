@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ikmap.methods import stream_learner
+from pipeline.record_types import Record
 
 
 def traces_of(learner: str, state: Any) -> list[float | None]:
@@ -17,7 +18,7 @@ def traces_of(learner: str, state: Any) -> list[float | None]:
     return [finite(told.get(name)) for name in names]
 
 
-def as_result(learner: str, recorded: np.ndarray) -> dict[str, Any]:
+def as_result(learner: str, recorded: np.ndarray) -> Record:
     """What ``metrics.json`` has of them: nothing for a learner that has none.
 
     Parameters

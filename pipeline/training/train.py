@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from ikmap.methods import LEARNERS
+from pipeline.record_types import Record
 from pipeline.rows.block_sizes import packed_bytes
 from pipeline.rows.prepared import PreparedRows
 from pipeline.running.stage import Context
@@ -34,7 +34,7 @@ def runner_of(learner: str) -> Runner:
 
 def train(
     context: Context, learner: str, fitted: Fitted | None, value: float | None = None, n_threads: int = 1
-) -> dict[str, Any]:
+) -> Record:
     """Train a learner of :data:`~ikmap.methods.LEARNERS` on the cells of one model, or on the rows.
 
     Parameters

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
+from ikmap.json_values import Label
 from ikmap.learners.dual.certificate import sum_up
 from ikmap.learners.dual.class_descent import LANES
+from pipeline.record_types import RecordView
 from pipeline.rows.block_sizes import BLOCK_BYTES, choose_parts, choose_solver, packed_bytes
 from pipeline.running.dispatch import Task
 from pipeline.running.stage import Record, Stage
@@ -35,7 +36,7 @@ class DualRunner(Runner):
         Problems that share a pass over the rows.
     """
 
-    told: ClassVar[Mapping[str, Any]] = {
+    told: ClassVar[RecordView] = {
         "duality_gap": {"description": "Certified, relative; of several problems the largest.", "type": "number"},
         "iterations": {"type": "integer", "minimum": 0},
         "converged": {"type": "boolean"},
@@ -50,14 +51,14 @@ class DualRunner(Runner):
     most_tasks: int = 16
     lanes: int = LANES
 
-    def train(self, lesson: Lesson) -> dict[str, Any]:
+    def train(self, lesson: Lesson) -> Record:
         fitted, context, learner, asked = lesson.fitted, lesson.context, lesson.learner, lesson.options
         assert fitted is not None
         store, params, rows = context.store, context.params, lesson.rows
         classes, k = rows.preparation.task.classes, rows.preparation.task.outputs
         cells_bytes = packed_bytes(rows.n_rows, fitted.t, fitted.most_cells)
         solver = choose_solver(cells_bytes, asked.solver)
-        details: dict[str, Any] = {"solver": solver}
+        details: Record = {"solver": solver}
         groups = self._groups(k, solver)
         if solver == "distributed":
             details["parts"] = choose_parts(rows.n_rows, cells_bytes, asked.parts)
@@ -119,7 +120,7 @@ class DualRunner(Runner):
         return {"solver": "block", "parts": None}
 
 
-def _merge(stage: Stage, learner: str, classes: list[Any], n_groups: int, t: int) -> list[Record]:
+def _merge(stage: Stage, learner: str, classes: list[Label], n_groups: int, t: int) -> list[Record]:
     """Make one model of the solutions of all groups."""
     names = [solved_name(learner, i) for i in range(n_groups)]
     context = stage.context

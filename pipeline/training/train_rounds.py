@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
@@ -21,6 +21,7 @@ import numpy as np
 
 from ikmap.methods import rounds_learner
 from pipeline.params import Params
+from pipeline.record_types import RecordView
 from pipeline.rows.block_sizes import BLOCK_BYTES, packed_bytes, packed_row_bytes
 from pipeline.rows.cell_blocks import CellBlocks, SpooledBlocks
 from pipeline.rows.prepared import PreparedRows
@@ -49,14 +50,14 @@ MOST_PIECES = 16
 class RoundsRunner(Runner):
     """Trains a :class:`~ikmap.methods.RoundsLearner`."""
 
-    told: ClassVar[Mapping[str, Any]] = {
+    told: ClassVar[RecordView] = {
         "solver": {
             "description": "All rows in one task, blocks of a file in one task, or parts of the rows side by side.",
             "enum": ["memory", "block", "distributed"],
         },
     }
 
-    def train(self, lesson: Lesson) -> dict[str, Any]:
+    def train(self, lesson: Lesson) -> Record:
         fitted, context = lesson.fitted, lesson.context
         assert fitted is not None
         solver = choose(lesson.options.solver, packed_bytes(lesson.rows.n_rows, fitted.t, fitted.most_cells))
@@ -223,7 +224,7 @@ def _solve_in_tasks(lesson: Lesson, stage: Any, folder: Path) -> Record:
         (folder / f"{done - 2}.npz").unlink(missing_ok=True)
         homes = _homes(context.client, len(pieces))
         tasks = [Task(f"{done:05d}-{k:03d}", (one, str(path)), homes.get(k)) for k, one in enumerate(pieces)]
-        found: dict[str, Any] = {}
+        found: Record = {}
         for task, record in engine.run_tasks(context.client, stage.key, sum_piece, tasks):
             stage.note_compiling(record)
             found[task.name] = record.pop("sums")
